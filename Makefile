@@ -1,0 +1,55 @@
+# Every command of the project. `make` alone lists them.
+
+PYTHON ?= python3
+VENV   := .venv
+RUN    := $(VENV)/bin/python
+STAMP  := $(VENV)/.stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-ocr bench-threads clean
+
+help:  ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## make the virtual environment and install the package with its development tools
+
+$(STAMP): pyproject.toml
+	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@
+
+demo: setup  ## learn to read handwritten words of digits
+	$(RUN) examples/digit_words.py
+
+test: lint types imports  ## lint, types, import direction and the fast tests
+	$(RUN) -m pytest -q -n 2
+
+test-all: lint types imports  ## the same with the slow tests
+	$(RUN) -m pytest -q -n 2 -m ""
+
+lint: setup  ## check style and formatting
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+
+format: setup  ## format the code and mend what can be mended
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+types: setup  ## check the types of the package
+	$(RUN) -m mypy
+
+imports: setup  ## check that imports point in one direction
+	$(RUN) tools/check_imports.py
+
+bench-chunking: setup  ## CoNLL-2000 chunking, ours and peers (needs MAXMARGIN_DATA)
+	$(RUN) benchmarks/chunking.py
+
+bench-ocr: setup  ## handwritten words (needs MAXMARGIN_DATA)
+	$(RUN) benchmarks/ocr.py
+
+bench-threads: setup  ## how training scales with threads
+	$(RUN) benchmarks/threads.py
+
+clean:  ## remove the environment, the caches and the outputs
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist outputs
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,75 @@
+"""Show a run while it goes on."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO, Any
+
+from maxmargin.callbacks.base import Callback
+
+__all__ = ["Progress"]
+
+_HEAD = f"{'pass':>8} {'calls':>10} {'seconds':>9} {'primal':>13} {'dual':>13} {'rel. gap':>9}"
+
+
+class Progress(Callback):
+    """A live table on a terminal (when rich is installed), one clean line a certificate elsewhere.
+
+    Parameters
+    ----------
+    file : open text file, optional
+        Where to write; standard error by default.
+    rows : int
+        Rows of the live table.
+    """
+
+    def __init__(self, file: IO[str] | None = None, *, rows: int = 8) -> None:
+        self.file = file
+        self.rows = rows
+
+    def on_begin(self, run: Any) -> None:
+        self._out = self.file if self.file is not None else sys.stderr
+        self._live = self._make_live()
+        if self._live is not None:
+            self._live.start()
+        else:
+            print(_HEAD, file=self._out, flush=True)
+
+    def on_certificate(self, run: Any) -> None:
+        if self._live is not None:
+            self._live.update(self._table(run), refresh=True)
+        else:
+            print(_line(run.history[-1]), file=self._out, flush=True)
+
+    def on_end(self, run: Any) -> None:
+        if self._live is not None:
+            self._live.stop()
+        if run.status is not None:
+            print(run.status.sentence, file=self._out, flush=True)
+
+    def _make_live(self) -> Any:
+        if not self._out.isatty():
+            return None
+        try:
+            from rich.console import Console
+            from rich.live import Live
+        except ImportError:
+            return None
+        return Live(console=Console(file=self._out), auto_refresh=False)
+
+    def _table(self, run: Any) -> Any:
+        from rich.table import Table
+
+        table = Table(title=f"{type(run.solver).__name__}, tol {run.tol:.2g}")
+        for name in ("pass", "oracle calls", "seconds", "primal", "dual", "relative gap"):
+            table.add_column(name, justify="right")
+        for row in run.history.rows[-self.rows :]:
+            table.add_row(*_line(row).split())
+        return table
+
+
+def _line(row: dict[str, Any]) -> str:
+    return (
+        f"{row['pass']:8.2f} {row['oracle_calls']:10d} {row['seconds']:9.2f} {row['primal']:13.6g} "
+        f"{row['dual']:13.6g} {row['relative_gap']:9.2e}"
+    )

@@ -1,0 +1,42 @@
+"""A cost for every pair of labels, given as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from maxmargin.costs.base import Cost
+
+__all__ = ["FunctionCost"]
+
+
+class FunctionCost(Cost):
+    """Cost ``function(true_label, label)``, called once for each pair of classes and kept as a table.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(true_label, label) -> float``, not negative, 0 for the true label.
+    normalize : bool
+        Divide by the number of positions.
+    """
+
+    def __init__(self, function: Callable[[Any, Any], float], normalize: bool = False) -> None:
+        self.function = function
+        self.normalize = normalize
+
+    def _fill(self, classes: list) -> list[list[float]]:
+        return [[self._call(true, label) for label in classes] for true in classes]
+
+    def _call(self, true: Any, label: Any) -> float:
+        value = self.function(true, label)
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"the cost function returned {value!r} for label {label!r} where {true!r} is true; "
+                "it must return a number"
+            ) from None
+
+    def _values(self) -> None:
+        return None

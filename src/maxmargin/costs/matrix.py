@@ -1,0 +1,59 @@
+"""A cost for every pair of labels, given as a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from maxmargin.costs.base import Cost
+
+__all__ = ["MatrixCost"]
+
+
+class MatrixCost(Cost):
+    """Cost ``matrix[true, label]`` of a label where another is true.
+
+    Parameters
+    ----------
+    matrix : array (K, K)
+        Zero diagonal, not negative; need not be symmetric.
+    labels : sequence of K labels, optional
+        Labels of the rows and columns; by default the classes in their own order (sorted, as estimators sort them).
+        May name more labels than there are classes.
+    normalize : bool
+        Divide by the number of positions.
+    """
+
+    def __init__(self, matrix: ArrayLike, labels: Sequence[Any] | None = None, normalize: bool = False) -> None:
+        self.matrix = matrix
+        self.labels = labels
+        self.normalize = normalize
+
+    def _fill(self, classes: list) -> np.ndarray:
+        matrix = np.asarray(self.matrix, np.float64)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"the cost matrix has shape {matrix.shape}; give one row and one column for each label")
+        if self.labels is None:
+            if len(matrix) != len(classes):
+                raise ValueError(
+                    f"the cost matrix has {len(matrix)} rows where there are {len(classes)} classes; give one row for "
+                    "each class, or name the rows: MatrixCost(matrix, labels=[...])"
+                )
+            return matrix
+        place = {label: i for i, label in enumerate(self.labels)}
+        if len(place) != len(matrix) or len(self.labels) != len(matrix):
+            raise ValueError(
+                f"the cost matrix has {len(matrix)} rows and {len(self.labels)} labels ({len(place)} distinct); "
+                "name every row once"
+            )
+        missing = [label for label in classes if label not in place]
+        if missing:
+            raise ValueError(f"class {missing[0]!r} is not among the labels of the cost matrix; add its row and column")
+        rows = [place[label] for label in classes]
+        return matrix[np.ix_(rows, rows)]
+
+    def _values(self) -> np.ndarray:
+        return np.asarray(self.matrix, np.float64)

@@ -1,0 +1,21 @@
+"""Files in, examples out; and generators whose answers are known."""
+
+from maxmargin.datasets.conll2000 import load_conll2000
+from maxmargin.datasets.digit_words import DigitWords, make_digit_words
+from maxmargin.datasets.folder import data_home, require
+from maxmargin.datasets.ocr_letters import OcrLetters, load_ocr_letters
+from maxmargin.datasets.synthetic import Chains, Multiclass, make_chains, make_multiclass
+
+__all__ = [
+    "Chains",
+    "DigitWords",
+    "Multiclass",
+    "OcrLetters",
+    "data_home",
+    "load_conll2000",
+    "load_ocr_letters",
+    "make_chains",
+    "make_digit_words",
+    "make_multiclass",
+    "require",
+]

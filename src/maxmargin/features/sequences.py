@@ -1,0 +1,154 @@
+"""Many sequences in a few flat arrays: what the chain model binds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = ["Sequences"]
+
+_KINDS = ("sparse", "dense", "edge")
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Features of n sequences, stored token after token.
+
+    A sequence is a (T, F) array, a (T, F) sparse matrix, or a mapping with any of the keys ``"sparse"``, ``"dense"``
+    and ``"edge"`` (features of the T - 1 neighbouring pairs, or T rows of which the first is ignored).
+
+    Attributes
+    ----------
+    offsets : int64 array (n + 1,)
+        Sequence i owns tokens ``offsets[i]:offsets[i+1]``.
+    sparse, edge : csr_array or None
+        One row a token; edge row t describes the pair (t - 1, t).
+    dense : float64 array (tokens, D) or None
+    """
+
+    offsets: np.ndarray
+    sparse: sp.csr_array | None = None
+    dense: np.ndarray | None = None
+    edge: sp.csr_array | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_tokens(self) -> int:
+        return int(self.offsets[-1])
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, (int, np.integer)):
+            n = len(self)
+            if not -n <= key < n:
+                raise IndexError(f"sequence {key} of {n}")
+            rows = slice(self.offsets[key % n], self.offsets[key % n + 1])
+            parts = {kind: getattr(self, kind)[rows] for kind in _KINDS if getattr(self, kind) is not None}
+            return next(iter(parts.values())) if len(parts) == 1 and "edge" not in parts else parts
+        chosen = np.arange(len(self))[key]
+        rows = np.concatenate(
+            [np.arange(self.offsets[i], self.offsets[i + 1]) for i in chosen] or [np.empty(0, np.int64)]
+        ).astype(np.int64)
+        lengths = np.diff(self.offsets)[chosen]
+        return Sequences(
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            *(None if getattr(self, kind) is None else getattr(self, kind)[rows] for kind in _KINDS),
+        )
+
+    @staticmethod
+    def of(X: Any) -> Sequences:
+        """Sequences from a list of sequences (or unchanged), checked: shapes, widths, finite numbers."""
+        if isinstance(X, Sequences):
+            return X
+        if isinstance(X, str) or not isinstance(X, (Sequence, np.ndarray)):
+            raise TypeError(
+                f"X must be a list of sequences, each a (length, n_features) array or sparse matrix; got {type(X).__name__}."
+            )
+        if isinstance(X, np.ndarray) and X.dtype != object and X.ndim == 2:
+            raise ValueError(
+                f"X is one array of shape {X.shape}; a list of sequences is needed. For a single sequence pass [X]."
+            )
+        parts: dict[str, list] = {kind: [] for kind in _KINDS}
+        lengths = []
+        for i, x in enumerate(X):
+            named = x if isinstance(x, Mapping) else {"sparse" if sp.issparse(x) else "dense": x}
+            unknown = set(named) - set(_KINDS)
+            if unknown or not set(named) & {"sparse", "dense"}:
+                raise ValueError(
+                    f"sequence {i} has the keys {sorted(map(str, named))}; use 'sparse' and/or 'dense', and optionally 'edge'."
+                )
+            tokens = None
+            for kind in ("sparse", "dense"):
+                if kind in named:
+                    block = _matrix(named[kind], kind, i)
+                    if tokens is not None and block.shape[0] != tokens:
+                        raise ValueError(
+                            f"sequence {i}: 'sparse' has {tokens} rows and 'dense' {block.shape[0]}; they must agree."
+                        )
+                    tokens = block.shape[0]
+                    parts[kind].append(block)
+            if "edge" in named:
+                parts["edge"].append(_edges(_matrix(named["edge"], "edge", i), tokens, i))
+            lengths.append(tokens)
+            for kind, blocks in parts.items():
+                if blocks and len(blocks) != i + 1:
+                    raise ValueError(f"'{kind}' features are missing in sequence {min(len(blocks), i)}; give them in all or none.")
+                if len(blocks) > 1 and blocks[-1].shape[1] != blocks[0].shape[1]:
+                    raise ValueError(
+                        f"sequence {i} has {blocks[-1].shape[1]} {kind} features, sequence 0 has {blocks[0].shape[1]}."
+                    )
+        stacked = Sequences(
+            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            sparse=sp.csr_array(sp.vstack(parts["sparse"], format="csr")) if parts["sparse"] else None,
+            dense=np.ascontiguousarray(np.concatenate(parts["dense"])) if parts["dense"] else None,
+            edge=sp.csr_array(sp.vstack(parts["edge"], format="csr")) if parts["edge"] else None,
+        )
+        stacked.check_finite()
+        return stacked
+
+    def check_finite(self) -> None:
+        """Raise a ValueError naming the first sequence with NaN or infinite features."""
+        for kind in _KINDS:
+            block = getattr(self, kind)
+            if block is None:
+                continue
+            values = block if kind == "dense" else block.data
+            if np.isfinite(values).all():
+                continue
+            if kind == "dense":
+                token = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
+            else:
+                token = int(np.searchsorted(block.indptr, np.flatnonzero(~np.isfinite(values))[0], side="right")) - 1
+            i = int(np.searchsorted(self.offsets, token, side="right")) - 1
+            raise ValueError(
+                f"sequence {i} has NaN or infinite {kind} features (position {token - self.offsets[i]}); "
+                "replace or remove them before fitting."
+            )
+
+
+def _matrix(x: Any, kind: str, i: int) -> Any:
+    if kind == "dense":
+        x = np.asarray(x.toarray() if sp.issparse(x) else x)
+        if x.dtype.kind not in "fiub":
+            raise ValueError(f"sequence {i}: features must be numbers, got dtype {x.dtype}.")
+        x = x.astype(np.float64, copy=False)
+    else:
+        x = sp.csr_array(x)
+        if x.dtype.kind not in "fiub":
+            raise ValueError(f"sequence {i}: features must be numbers, got dtype {x.dtype}.")
+    if x.ndim != 2:
+        raise ValueError(f"sequence {i}: features must be a (length, n_features) matrix, got shape {x.shape}.")
+    return x
+
+
+def _edges(block: Any, tokens: int, i: int) -> Any:
+    if block.shape[0] == tokens:
+        return block
+    if block.shape[0] == max(tokens - 1, 0):
+        return sp.csr_array(sp.vstack([sp.csr_array((tokens - block.shape[0], block.shape[1])), block], format="csr"))
+    raise ValueError(f"sequence {i} has {tokens} tokens and {block.shape[0]} rows of edge features; {tokens - 1} are needed.")

@@ -1,0 +1,16 @@
+"""How good predictions are, counted as the community counts it."""
+
+from maxmargin.metrics.spans import Span, SpanReport, SpanScores, span_f1, span_report, spans
+from maxmargin.metrics.tokens import sequence_accuracy, token_accuracy, token_error
+
+__all__ = [
+    "Span",
+    "SpanReport",
+    "SpanScores",
+    "sequence_accuracy",
+    "span_f1",
+    "span_report",
+    "spans",
+    "token_accuracy",
+    "token_error",
+]

@@ -1,0 +1,63 @@
+"""Accuracy of label sequences, by token and by sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["check_lengths", "sequence_accuracy", "token_accuracy", "token_error"]
+
+Labels = Sequence[Any] | np.ndarray
+
+
+def check_lengths(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> None:
+    """Raise a ValueError that names the first sequence whose two lengths differ."""
+    if len(y_true) != len(y_pred):
+        raise ValueError(
+            f"y_true has {len(y_true)} sequences and y_pred has {len(y_pred)}: pass one prediction for each sequence"
+        )
+    for i, (true, predicted) in enumerate(zip(y_true, y_pred, strict=True)):
+        for name, labels in (("y_true", true), ("y_pred", predicted)):
+            if isinstance(labels, str) or not hasattr(labels, "__len__"):
+                raise ValueError(
+                    f"sequence {i} of {name} is {labels!r}, not a sequence of labels: "
+                    "pass a list with one list of labels for each sequence"
+                )
+        if len(true) != len(predicted):
+            raise ValueError(
+                f"sequence {i} has {len(true)} true labels and {len(predicted)} predicted ones: "
+                "both must have one label for each token"
+            )
+
+
+def _right_tokens(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> list[tuple[int, int]]:
+    """For each sequence: how many tokens are right, of how many."""
+    check_lengths(y_true, y_pred)
+    return [
+        (sum(bool(a == b) for a, b in zip(true, predicted, strict=True)), len(true))
+        for true, predicted in zip(y_true, y_pred, strict=True)
+    ]
+
+
+def token_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
+    """Share of tokens with the right label, over all sequences together."""
+    counts = _right_tokens(y_true, y_pred)
+    total = sum(length for _, length in counts)
+    if total == 0:
+        raise ValueError("there are no tokens to score: pass at least one sequence with a label")
+    return sum(right for right, _ in counts) / total
+
+
+def token_error(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
+    """Share of tokens with a wrong label: ``1 - token_accuracy``."""
+    return 1.0 - token_accuracy(y_true, y_pred)
+
+
+def sequence_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
+    """Share of sequences in which every label is right."""
+    counts = _right_tokens(y_true, y_pred)
+    if not counts:
+        raise ValueError("there are no sequences to score: pass at least one")
+    return sum(right == length for right, length in counts) / len(counts)

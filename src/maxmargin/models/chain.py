@@ -1,0 +1,364 @@
+"""First-order chains: sequence labelling.
+
+    w . phi(x, y) = sum_t w_em[x_t, y_t] + sum_t w_tr[y_{t-1}, y_t]  (+ start, end and edge-feature weights)
+
+Taskar, Guestrin, Koller 2003; Tsochantaridis et al. 2005.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.costs import as_cost
+from maxmargin.features.sequences import Sequences
+from maxmargin.inference.constraints import transition_mask
+from maxmargin.models.base import CompiledModel
+from maxmargin.models.labels import Labels, plain
+from maxmargin.parameters import Parameters
+
+__all__ = ["Chain", "ChainLayout"]
+
+
+@dataclass(frozen=True)
+class ChainLayout:
+    """Where each weight of a chain lives. ``stride`` is the number of labels, padded so that rows stay aligned."""
+
+    labels: Labels
+    stride: int
+    n_sparse: int
+    n_dense: int
+    n_edge: int
+    ends: bool
+    pair_rows: np.ndarray | None  # observed (feature, label) pairs, row-compressed; None when all pairs have a weight
+    pair_labels: np.ndarray | None
+    cost_table: np.ndarray
+    normalize: bool
+    start_mask: np.ndarray  # 0 where allowed, -inf where forbidden
+    end_mask: np.ndarray
+    pair_mask: np.ndarray
+
+    @property
+    def n_emission(self) -> int:
+        return self.n_sparse * self.stride if self.pair_rows is None else int(self.pair_rows[-1])
+
+    @property
+    def starts(self) -> dict[str, int]:
+        """First weight of each group."""
+        K, S = len(self.labels), self.stride
+        sizes = {
+            "sparse": self.n_emission,
+            "dense": self.n_dense * S,
+            "transition": K * S,
+            "start": S if self.ends else 0,
+            "end": S if self.ends else 0,
+            "edge": self.n_edge * K * S,
+        }
+        places, at = {}, 0
+        for name, size in sizes.items():
+            places[name] = at
+            at += size
+        return places | {"total": at}
+
+    @property
+    def n_weights(self) -> int:
+        return self.starts["total"]
+
+    @property
+    def constrained(self) -> bool:
+        return any(np.isinf(mask).any() for mask in (self.start_mask, self.end_mask, self.pair_mask))
+
+    def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
+        """Weights by group: sparse (F, K) or a csr matrix of the observed pairs, dense (D, K), transition (K, K), ..."""
+        K, S, at = len(self.labels), self.stride, self.starts
+        out: dict[str, Any] = {}
+        if self.n_sparse:
+            if self.pair_rows is None:
+                out["sparse"] = w[: self.n_sparse * S].reshape(-1, S)[:, :K]
+            else:
+                out["sparse"] = sp.csr_array(
+                    (w[: self.n_emission], self.pair_labels, self.pair_rows), shape=(self.n_sparse, K)
+                )
+        if self.n_dense:
+            out["dense"] = w[at["dense"] : at["transition"]].reshape(-1, S)[:, :K]
+        out["transition"] = w[at["transition"] : at["start"]].reshape(K, S)[:, :K]
+        if self.ends:
+            out["start"] = w[at["start"] : at["start"] + K]
+            out["end"] = w[at["end"] : at["end"] + K]
+        if self.n_edge:
+            out["edge"] = w[at["edge"] :].reshape(self.n_edge, K, S)[:, :, :K]
+        return out
+
+    def real(self) -> np.ndarray:
+        """Mask of the weights that are not padding."""
+        mask = np.ones(self.n_weights, bool)
+        K, S = len(self.labels), self.stride
+        if S > K:
+            begin = 0 if self.pair_rows is None else self.n_emission
+            mask[begin:] = np.tile(np.arange(S) < K, (self.n_weights - begin) // S)
+        return mask
+
+
+def padded(n_labels: int) -> int:
+    """Row length for ``n_labels``: a multiple of 8 (a cache line of doubles) once that wastes little."""
+    for unit in (8, 4, 2):
+        wide = -(-n_labels // unit) * unit
+        if wide <= 1.15 * n_labels:
+            return wide
+    return n_labels
+
+
+class Chain(Parameters):
+    """First-order chain model.
+
+    Parameters
+    ----------
+    weights : {"all", "observed"}
+        A weight for each (feature, label) pair, or only for pairs seen in the training data (sparse features only).
+    ends : bool
+        Weights for the first and the last label.
+    cost : str, mapping, array, callable or Cost
+        Cost between outputs, summed over tokens; see :func:`maxmargin.costs.as_cost`.
+    constraints : None, "bio", "iobes", pairs or boolean matrix
+        Label pairs that may not follow each other, in training and prediction.
+    classes : sequence of hashable, optional
+        All labels that may occur; learned from the training data when missing.
+    """
+
+    def __init__(
+        self,
+        *,
+        weights: str = "all",
+        ends: bool = False,
+        cost: Any = "hamming",
+        constraints: Any = None,
+        classes: Sequence[Hashable] | None = None,
+    ) -> None:
+        self.weights = weights
+        self.ends = ends
+        self.cost = cost
+        self.constraints = constraints
+        self.classes = classes
+
+    def bind(
+        self,
+        X: Any,
+        Y: Any = None,
+        *,
+        layout: ChainLayout | None = None,
+        class_weight: dict | None = None,
+        fixed: Any = None,
+    ) -> CompiledModel:
+        """Pack sequences (and their labels) for the kernels.
+
+        Parameters
+        ----------
+        X : list of sequences or Sequences
+        Y : list of label sequences, optional
+            Missing at prediction time.
+        layout : ChainLayout, optional
+            The layout of the training data, for further data.
+        class_weight : mapping of label to weight, optional
+            Multiplies the cost of mistakes on tokens with that true label.
+        fixed : list of sequences, optional
+            Known labels (None where unknown) that every output must have.
+        """
+        sequences = Sequences.of(X)
+        if Y is not None:
+            Y = [plain(y) for y in Y]
+            _check_lengths(sequences, Y, "label")
+        if layout is None:
+            if Y is None:
+                raise ValueError("labels are needed to learn the layout of a chain; pass Y.")
+            if len(sequences) == 0:
+                raise ValueError("X is empty; at least one sequence is needed.")
+            layout = self._layout(sequences, Y, class_weight)
+        for kind, expected in (("sparse", layout.n_sparse), ("dense", layout.n_dense), ("edge", layout.n_edge)):
+            block = getattr(sequences, kind)
+            got = 0 if block is None else block.shape[1]
+            if got != expected and len(sequences):
+                raise ValueError(f"X has {got} {kind} features a token; the model was fitted with {expected}.")
+        codes = _codes(layout.labels, Y)
+        fixed_codes = _fixed_codes(layout.labels, fixed, sequences)
+        if codes is not None:
+            _check_allowed(layout, sequences, codes, fixed_codes)
+        return _pack(layout, sequences, codes, fixed_codes)
+
+    def _layout(self, sequences: Sequences, Y: list, class_weight: dict | None) -> ChainLayout:
+        if self.weights not in ("all", "observed"):
+            raise ValueError(f'weights must be "all" or "observed", got {self.weights!r}.')
+        labels = Labels(plain(self.classes)) if self.classes is not None else Labels.of(t for y in Y for t in y)
+        if len(labels) == 0:
+            raise ValueError("every sequence is empty; at least one token with a label is needed.")
+        K = len(labels)
+        stride = padded(K)
+        n_sparse = 0 if sequences.sparse is None else sequences.sparse.shape[1]
+        pair_rows = pair_labels = None
+        if self.weights == "observed":
+            if sequences.sparse is None:
+                raise ValueError('weights="observed" needs sparse features; these are dense. Use weights="all".')
+            pair_rows, pair_labels = _observed(sequences.sparse, _codes(labels, Y), K)
+        cost = as_cost(self.cost)
+        table = np.ascontiguousarray(cost.table(labels.classes), dtype=np.float64)
+        if class_weight is not None:
+            table = table * np.array([float(class_weight.get(label, 1.0)) for label in labels.classes])[:, None]
+        mask = transition_mask(labels.classes, self.constraints)
+        return ChainLayout(
+            labels=labels,
+            stride=stride,
+            n_sparse=n_sparse,
+            n_dense=0 if sequences.dense is None else sequences.dense.shape[1],
+            n_edge=0 if sequences.edge is None else sequences.edge.shape[1],
+            ends=self.ends,
+            pair_rows=pair_rows,
+            pair_labels=pair_labels,
+            cost_table=table,
+            normalize=cost.normalize,
+            start_mask=np.where(mask.start, 0.0, -np.inf),
+            end_mask=np.where(mask.end, 0.0, -np.inf),
+            pair_mask=np.where(mask.pairs, 0.0, -np.inf),
+        )
+
+
+def _check_lengths(sequences: Sequences, Y: list, what: str) -> None:
+    if len(Y) != len(sequences):
+        raise ValueError(f"X has {len(sequences)} sequences and Y has {len(Y)}; they must agree.")
+    lengths = np.diff(sequences.offsets)
+    for i, y in enumerate(Y):
+        if len(y) != lengths[i]:
+            raise ValueError(f"example {i} has {lengths[i]} tokens and {len(y)} {what}s; they must agree.")
+
+
+def _codes(labels: Labels, Y: list | None) -> np.ndarray | None:
+    if Y is None:
+        return None
+    parts = [labels.encode(y, i) for i, y in enumerate(Y)]
+    return np.concatenate(parts) if parts else np.empty(0, np.int32)
+
+
+def _fixed_codes(labels: Labels, fixed: Any, sequences: Sequences) -> np.ndarray | None:
+    if fixed is None:
+        return None
+    _check_lengths(sequences, fixed, "fixed label")
+    return np.concatenate(
+        [np.array([-1 if t is None else labels.encode([t], i)[0] for t in y], np.int32) for i, y in enumerate(fixed)]
+        or [np.empty(0, np.int32)]
+    )
+
+
+def _check_allowed(layout: ChainLayout, sequences: Sequences, codes: np.ndarray, fixed: np.ndarray | None) -> None:
+    """The true output must be allowed, or the loss would not be bounded below by zero."""
+    offsets = sequences.offsets
+    wrong = np.zeros(len(codes), bool)
+    wrong[1:] |= np.isinf(layout.pair_mask[codes[:-1], codes[1:]])
+    wrong[offsets[offsets < len(codes)]] = False  # no pair crosses into a new sequence
+    full = np.flatnonzero(np.diff(offsets))
+    wrong[offsets[full]] |= np.isinf(layout.start_mask[codes[offsets[full]]])
+    wrong[offsets[full + 1] - 1] |= np.isinf(layout.end_mask[codes[offsets[full + 1] - 1]])
+    if fixed is not None:
+        wrong |= (fixed >= 0) & (fixed != codes)
+    if wrong.any():
+        token = int(np.flatnonzero(wrong)[0])
+        i = int(np.searchsorted(offsets, token, side="right")) - 1
+        raise ValueError(
+            f"example {i}, position {token - offsets[i]}: the given label {layout.labels.classes[codes[token]]!r} breaks the "
+            "constraints. Correct the labels, or drop constraints."
+        )
+
+
+def _observed(sparse: sp.csr_array, codes: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
+    tokens = np.repeat(np.arange(sparse.shape[0]), np.diff(sparse.indptr))
+    pairs = np.unique(sparse.indices.astype(np.int64) * K + codes[tokens])
+    rows = np.zeros(sparse.shape[1] + 1, np.int64)
+    np.cumsum(np.bincount(pairs // K, minlength=sparse.shape[1]), out=rows[1:])
+    return rows.astype(np.int32), (pairs % K).astype(np.int32)
+
+
+def _pack(layout: ChainLayout, sequences: Sequences, codes: Any, fixed: Any) -> CompiledModel:
+    from maxmargin.models import chain_kernel as ck
+
+    n, N, K, S = len(sequences), sequences.n_tokens, len(layout.labels), layout.stride
+    lengths = np.diff(sequences.offsets)
+    empty_rows, empty_columns = np.zeros(N + 1, np.int32), np.empty(0, np.int32)
+    rows, columns, values, binary = empty_rows, empty_columns, np.empty(0), True
+    if sequences.sparse is not None:
+        sparse = sequences.sparse
+        if sparse.nnz >= 2**31:
+            raise ValueError(f"{sparse.nnz} sparse entries are more than 2^31; bind the data in parts.")
+        rows, columns = sparse.indptr.astype(np.int32), sparse.indices.astype(np.int32)
+        binary = bool((sparse.data == 1).all())
+        values = np.empty(0) if binary else sparse.data.astype(np.float64)
+    edge_rows, edge_columns, edge_values = empty_rows, empty_columns, np.empty(0)
+    if sequences.edge is not None:
+        edge = sequences.edge
+        edge_rows, edge_columns = edge.indptr.astype(np.int32), edge.indices.astype(np.int32)
+        edge_values = edge.data.astype(np.float64)
+    token_weight = np.ones(N)
+    if layout.normalize:
+        token_weight = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
+    constrained = layout.constrained or fixed is not None
+
+    meta = np.zeros(ck.META_SIZE, np.int64)
+    ints, floats, at = [], [], {"ints": 0, "floats": 0}
+
+    def put(slot: int, array: np.ndarray, kind: str) -> None:
+        meta[slot] = at[kind]
+        (ints if kind == "ints" else floats).append(array.ravel())
+        at[kind] += array.size
+
+    meta[[ck.N_LABELS, ck.STRIDE, ck.N_SPARSE, ck.N_DENSE, ck.N_EDGE]] = K, S, layout.n_sparse, layout.n_dense, layout.n_edge
+    meta[[ck.BINARY, ck.OBSERVED, ck.HAS_LABELS, ck.HAS_ENDS, ck.CONSTRAINED]] = (
+        binary, layout.pair_rows is not None, codes is not None, layout.ends, constrained,
+    )  # fmt: skip
+    put(ck.AT_TOKENS, sequences.offsets.astype(np.int32), "ints")
+    put(ck.AT_ROWS, rows, "ints")
+    put(ck.AT_COLUMNS, columns, "ints")
+    put(ck.AT_LABELS, np.zeros(N, np.int32) if codes is None else codes.astype(np.int32), "ints")
+    put(ck.AT_FIXED, np.full(N if constrained else 0, -1, np.int32) if fixed is None else fixed, "ints")
+    put(ck.AT_EDGE_ROWS, edge_rows, "ints")
+    put(ck.AT_EDGE_COLUMNS, edge_columns, "ints")
+    put(ck.AT_PAIR_ROWS, empty_columns if layout.pair_rows is None else layout.pair_rows, "ints")
+    put(ck.AT_PAIR_LABELS, empty_columns if layout.pair_labels is None else layout.pair_labels, "ints")
+    put(ck.AT_VALUES, values, "floats")
+    put(ck.AT_DENSE, np.empty(0) if sequences.dense is None else sequences.dense, "floats")
+    put(ck.AT_COST, layout.cost_table, "floats")
+    put(ck.AT_TOKEN_WEIGHT, token_weight, "floats")
+    put(ck.AT_MASK, layout.pair_mask, "floats")
+    put(ck.AT_START_MASK, layout.start_mask, "floats")
+    put(ck.AT_END_MASK, layout.end_mask, "floats")
+    put(ck.AT_EDGE_VALUES, edge_values, "floats")
+    starts = layout.starts
+    meta[[ck.W_DENSE, ck.W_TRANSITION, ck.W_START, ck.W_END, ck.W_EDGE]] = (
+        starts["dense"], starts["transition"], starts["start"], starts["end"], starts["edge"],
+    )  # fmt: skip
+
+    # the most non-zeros a plane can have: two for each feature of each token and pair, never more than there are weights
+    entries = np.diff(rows).astype(np.int64) + np.diff(edge_rows)
+    per_sequence = np.add.reduceat(np.append(entries, 0), sequences.offsets[:-1]) if n else np.zeros(1, np.int64)
+    per_sequence = np.where(lengths > 0, per_sequence, 0) if n else per_sequence
+    dense_room = np.minimum(2 * lengths * layout.n_dense, K * layout.n_dense) if n else np.zeros(1, np.int64)
+    one = min(int((2 * per_sequence + dense_room + 2 * (lengths if n else 0) + 4).max()) + 1, layout.n_weights + 1)
+    bits = max(6, int(np.ceil(np.log2(2 * one + 1))))
+    # planes of single runs of errors together hold what the plane of all errors holds, before it is merged
+    unmerged = int((2 * per_sequence + 2 * lengths * layout.n_dense + 2 * lengths + 4).max()) if n else 1
+    room = one + unmerged + 2 * int(lengths.max(initial=1))
+    meta[ck.TABLE_BITS] = bits
+    longest = int(lengths.max(initial=1))
+    return CompiledModel(
+        n_examples=n,
+        n_weights=layout.n_weights,
+        layout=layout,
+        capabilities=frozenset({"exact", "k_best", "by_cost", "marginals", "fixed", "constraints"}),
+        kernel=ck.chain_plane,
+        meta=meta,
+        ints=np.concatenate(ints).astype(np.int32, copy=False),
+        floats=np.concatenate(floats),
+        room=room,
+        iwork_size=(1 << bits) + longest,
+        fwork_size=longest * S + K * S + S,
+        output_at=sequences.offsets.astype(np.int64),
+    )

@@ -1,0 +1,284 @@
+"""Compiled kernels of the chain model: score table, argmax with a cost weight, plane.
+
+Layout of the weights (S = labels padded to ``stride``, so that rows stay aligned):
+
+    sparse emissions | dense emissions D x S | transitions K x S | start S | end S | edge features P x K x S
+
+Sparse emissions are F x S rows (``weights="all"``) or row-compressed pairs (``weights="observed"``).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.kernel import kernel
+from maxmargin.models.signature import PLANE_SIGNATURE
+from maxmargin.planes_kernel import accumulate, finish
+
+# positions in ``meta``
+N_LABELS, STRIDE, N_SPARSE, N_DENSE, N_EDGE, BINARY, OBSERVED, HAS_LABELS, HAS_ENDS = range(9)
+AT_TOKENS, AT_ROWS, AT_COLUMNS, AT_LABELS, AT_FIXED, AT_EDGE_ROWS, AT_EDGE_COLUMNS, AT_PAIR_ROWS, AT_PAIR_LABELS = range(9, 18)
+AT_VALUES, AT_DENSE, AT_COST, AT_TOKEN_WEIGHT, AT_MASK, AT_START_MASK, AT_END_MASK, AT_EDGE_VALUES = range(18, 26)
+W_DENSE, W_TRANSITION, W_START, W_END, W_EDGE = range(26, 31)
+TABLE_BITS, CONSTRAINED = 31, 32
+META_SIZE = 33
+
+
+@kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64, float64[::1])")
+def score_table(meta, ints, floats, w, example, cost_weight, table):
+    """Fill ``table`` (T x S, flat) with emission + start + end scores + cost_weight * cost; -inf where forbidden."""
+    K, S = meta[N_LABELS], meta[STRIDE]
+    first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
+    rows, columns = meta[AT_ROWS], meta[AT_COLUMNS]
+    for t in range(first, last):
+        at = (t - first) * S
+        row = table[at : at + S]
+        row[:] = 0.0
+        begin, end = columns + ints[rows + t], columns + ints[rows + t + 1]
+        if meta[OBSERVED]:
+            pairs, pair_labels = meta[AT_PAIR_ROWS], meta[AT_PAIR_LABELS]
+            for c in range(begin, end):
+                f = ints[c]
+                x = 1.0 if meta[BINARY] else floats[meta[AT_VALUES] + c - columns]
+                for p in range(ints[pairs + f], ints[pairs + f + 1]):
+                    row[ints[pair_labels + p]] += x * w[p]
+        elif meta[BINARY]:
+            # four rows at a time: the gather waits for memory, and four streams wait together
+            c = begin
+            while c + 4 <= end:
+                w0 = w[ints[c] * np.int64(S) : ints[c] * np.int64(S) + S]
+                w1 = w[ints[c + 1] * np.int64(S) : ints[c + 1] * np.int64(S) + S]
+                w2 = w[ints[c + 2] * np.int64(S) : ints[c + 2] * np.int64(S) + S]
+                w3 = w[ints[c + 3] * np.int64(S) : ints[c + 3] * np.int64(S) + S]
+                for k in range(S):
+                    row[k] += (w0[k] + w1[k]) + (w2[k] + w3[k])
+                c += 4
+            while c < end:
+                w0 = w[ints[c] * np.int64(S) : ints[c] * np.int64(S) + S]
+                for k in range(S):
+                    row[k] += w0[k]
+                c += 1
+        else:
+            for c in range(begin, end):
+                x = floats[meta[AT_VALUES] + c - columns]
+                w0 = w[ints[c] * np.int64(S) : ints[c] * np.int64(S) + S]
+                for k in range(S):
+                    row[k] += x * w0[k]
+        D = meta[N_DENSE]
+        for j in range(D):
+            x = floats[meta[AT_DENSE] + t * D + j]
+            if x != 0.0:
+                w0 = w[meta[W_DENSE] + j * S : meta[W_DENSE] + j * S + S]
+                for k in range(S):
+                    row[k] += x * w0[k]
+        if cost_weight != 0.0 and meta[HAS_LABELS]:
+            scale = cost_weight * floats[meta[AT_TOKEN_WEIGHT] + t]
+            cost = floats[meta[AT_COST] + ints[meta[AT_LABELS] + t] * K : meta[AT_COST] + ints[meta[AT_LABELS] + t] * K + K]
+            for k in range(K):
+                row[k] += scale * cost[k]
+        if meta[CONSTRAINED]:
+            fixed = ints[meta[AT_FIXED] + t]
+            if fixed >= 0:
+                for k in range(K):
+                    if k != fixed:
+                        row[k] = -np.inf
+        for k in range(K, S):
+            row[k] = -np.inf
+    if last > first:
+        if meta[HAS_ENDS]:
+            for k in range(K):
+                table[k] += w[meta[W_START] + k]
+                table[(last - first - 1) * S + k] += w[meta[W_END] + k]
+        if meta[CONSTRAINED]:
+            for k in range(K):
+                table[k] += floats[meta[AT_START_MASK] + k]
+                table[(last - first - 1) * S + k] += floats[meta[AT_END_MASK] + k]
+
+
+@kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64[::1])")
+def pair_table(meta, ints, floats, w, t, pair):
+    """Fill ``pair`` (K x S, flat) with the transition scores into token ``t``; -inf where forbidden."""
+    K, S = meta[N_LABELS], meta[STRIDE]
+    at = meta[W_TRANSITION]
+    for k in range(K * S):
+        pair[k] = w[at + k]
+    if meta[N_EDGE]:
+        rows, columns = meta[AT_EDGE_ROWS], meta[AT_EDGE_COLUMNS]
+        for c in range(ints[rows + t], ints[rows + t + 1]):
+            x = floats[meta[AT_EDGE_VALUES] + c]
+            at = meta[W_EDGE] + np.int64(ints[columns + c]) * K * S
+            for k in range(K * S):
+                pair[k] += x * w[at + k]
+    if meta[CONSTRAINED]:
+        for j in range(K):
+            for k in range(K):
+                pair[j * S + k] += floats[meta[AT_MASK] + j * K + k]
+
+
+@kernel("float64(int64[::1], int32[::1], float64[::1], int64, int32[::1])")
+def chain_cost(meta, ints, floats, example, output):
+    """Cost of an output: sum over tokens of weight * table[true, found]."""
+    K = meta[N_LABELS]
+    first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
+    labels = meta[AT_LABELS]
+    cost = 0.0
+    for t in range(first, last):
+        cost += floats[meta[AT_TOKEN_WEIGHT] + t] * floats[meta[AT_COST] + ints[labels + t] * K + output[t - first]]
+    return cost
+
+
+@kernel("int64(int64[::1], int32[::1], float64[::1], int64, int32[::1], int32[::1], int32[::1], float64[::1])")
+def chain_psi(meta, ints, floats, example, output, iwork, index, value):
+    """phi(x, y_i) - phi(x, output) into (index, value); returns the number of non-zeros. O(wrong tokens x features)."""
+    K, S = meta[N_LABELS], meta[STRIDE]
+    first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
+    T, labels, has_edges = last - first, meta[AT_LABELS] + first, meta[N_EDGE] > 0
+    bits, nnz = meta[TABLE_BITS], 0
+    rows, columns, D = meta[AT_ROWS], meta[AT_COLUMNS], meta[N_DENSE]
+    for t in range(T):
+        true, found = np.int64(ints[labels + t]), np.int64(output[t])
+        if true != found:
+            token = first + t
+            for c in range(columns + ints[rows + token], columns + ints[rows + token + 1]):
+                f = np.int64(ints[c])
+                x = 1.0 if meta[BINARY] else floats[meta[AT_VALUES] + c - columns]
+                if meta[OBSERVED]:
+                    for p in range(ints[meta[AT_PAIR_ROWS] + f], ints[meta[AT_PAIR_ROWS] + f + 1]):
+                        k = ints[meta[AT_PAIR_LABELS] + p]
+                        if k == true:
+                            nnz = accumulate(iwork, bits, index, value, nnz, p, x)
+                        elif k == found:
+                            nnz = accumulate(iwork, bits, index, value, nnz, p, -x)
+                else:
+                    nnz = accumulate(iwork, bits, index, value, nnz, f * S + true, x)
+                    nnz = accumulate(iwork, bits, index, value, nnz, f * S + found, -x)
+            for j in range(D):
+                x = floats[meta[AT_DENSE] + token * D + j]
+                if x != 0.0:
+                    nnz = accumulate(iwork, bits, index, value, nnz, meta[W_DENSE] + j * S + true, x)
+                    nnz = accumulate(iwork, bits, index, value, nnz, meta[W_DENSE] + j * S + found, -x)
+            if meta[HAS_ENDS] and t == 0:
+                nnz = accumulate(iwork, bits, index, value, nnz, meta[W_START] + true, 1.0)
+                nnz = accumulate(iwork, bits, index, value, nnz, meta[W_START] + found, -1.0)
+            if meta[HAS_ENDS] and t == T - 1:
+                nnz = accumulate(iwork, bits, index, value, nnz, meta[W_END] + true, 1.0)
+                nnz = accumulate(iwork, bits, index, value, nnz, meta[W_END] + found, -1.0)
+        if t > 0:
+            left, wrong = np.int64(ints[labels + t - 1]), np.int64(output[t - 1])
+            if left != wrong or true != found:
+                at = meta[W_TRANSITION]
+                nnz = accumulate(iwork, bits, index, value, nnz, at + left * S + true, 1.0)
+                nnz = accumulate(iwork, bits, index, value, nnz, at + wrong * S + found, -1.0)
+                if has_edges:
+                    edge_rows, edge_columns = meta[AT_EDGE_ROWS], meta[AT_EDGE_COLUMNS]
+                    for c in range(ints[edge_rows + first + t], ints[edge_rows + first + t + 1]):
+                        x = floats[meta[AT_EDGE_VALUES] + c]
+                        at = meta[W_EDGE] + np.int64(ints[edge_columns + c]) * K * S
+                        nnz = accumulate(iwork, bits, index, value, nnz, at + left * S + true, x)
+                        nnz = accumulate(iwork, bits, index, value, nnz, at + wrong * S + found, -x)
+    return finish(iwork, bits, index, value, nnz)
+
+
+@kernel(PLANE_SIGNATURE)
+def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """Viterbi on the cost-augmented score table, then the plane of the winner.
+
+    Back-pointers are not stored: the columns of partial scores are, and the pointers of the winning path alone are
+    found again from them. That leaves a pure max in the inner loop, which the compiler vectorises over labels.
+    O(T (nnz S + K S)); scratch T S + K S + S.
+    """
+    K, S = meta[N_LABELS], meta[STRIDE]
+    first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
+    T = last - first
+    result[:4] = 0.0
+    if T == 0:
+        return min(emit, 1)
+    table = fwork[: T * S]
+    pair = fwork[T * S : T * S + K * S]
+    score_table(meta, ints, floats, w, example, cost_weight, table)
+    pair_table(meta, ints, floats, w, first, pair)
+    has_labels, has_edges = meta[HAS_LABELS], meta[N_EDGE] > 0
+    labels = meta[AT_LABELS] + first
+
+    truth = 0.0
+    if has_labels:
+        for t in range(T):
+            truth += table[t * S + ints[labels + t]]
+            if t > 0:
+                if has_edges:
+                    pair_table(meta, ints, floats, w, first + t, pair)
+                truth += pair[ints[labels + t - 1] * S + ints[labels + t]]
+
+    best = fwork[T * S + K * S : T * S + K * S + S]
+    for t in range(1, T):
+        if has_edges:
+            pair_table(meta, ints, floats, w, first + t, pair)
+        before = table[(t - 1) * S : t * S]
+        for k in range(S):
+            best[k] = before[0] + pair[k]
+        for j in range(1, K):
+            arc = pair[j * S : j * S + S]
+            score = before[j]
+            for k in range(S):
+                v = score + arc[k]
+                best[k] = v if v > best[k] else best[k]
+        now = table[t * S : t * S + S]
+        for k in range(S):
+            now[k] += best[k]
+
+    top, winner = -np.inf, -1
+    for k in range(K):
+        if table[(T - 1) * S + k] > top:
+            top, winner = table[(T - 1) * S + k], k
+    if winner < 0:
+        return -1
+    output[T - 1] = winner
+    for t in range(T - 1, 0, -1):
+        if has_edges:
+            pair_table(meta, ints, floats, w, first + t, pair)
+        reach, previous = -np.inf, 0
+        for j in range(K):
+            v = table[(t - 1) * S + j] + pair[j * S + winner]
+            if v > reach:
+                reach, previous = v, j
+        winner = previous
+        output[t - 1] = winner
+
+    result[0] = top - truth
+    result[1] = top - truth
+    if not has_labels:
+        return 0
+    result[2] = chain_cost(meta, ints, floats, example, output)
+    if emit == 0:
+        return 0
+    end = chain_psi(meta, ints, floats, example, output, iwork, index, value)
+    result[3] = end
+
+    # Wrong tokens with a right one between them do not interact: each run of wrong tokens is an output of its own that
+    # violates its margin too. Their planes cost no further argmax.
+    runs = 0
+    for t in range(T):
+        if output[t] != ints[labels + t] and (t == 0 or output[t - 1] == ints[labels + t - 1]):
+            runs += 1
+    if runs < 2 or runs >= emit:
+        return 1
+    part = iwork[1 << meta[TABLE_BITS] :]
+    for t in range(T):
+        part[t] = ints[labels + t]
+    made, t = 1, 0
+    while t < T:
+        begin = t
+        while t < T and output[t] != ints[labels + t]:
+            part[t] = output[t]
+            t += 1
+        if t > begin:
+            result[2 + 2 * made] = chain_cost(meta, ints, floats, example, part)
+            end += chain_psi(meta, ints, floats, example, part, iwork, index[end:], value[end:])
+            result[3 + 2 * made] = end
+            made += 1
+            for s in range(begin, t):
+                part[s] = ints[labels + s]
+        t += 1
+    for s in range(T):
+        part[s] = 0
+    return made

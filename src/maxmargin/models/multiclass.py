@@ -1,0 +1,288 @@
+"""Multiclass classification with one weight vector a class.
+
+    w . phi(x, y) = W[:, y] . x  (+ the intercept of class y)
+
+Crammer and Singer 2001, On the algorithmic implementation of multiclass kernel-based vector machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.costs import as_cost
+from maxmargin.models.base import CompiledModel
+from maxmargin.models.chain import padded
+from maxmargin.models.labels import Labels, plain
+from maxmargin.parameters import Parameters
+
+__all__ = ["Multiclass", "MulticlassBound", "MulticlassLayout"]
+
+
+@dataclass(frozen=True)
+class MulticlassLayout:
+    """Where each weight lives: one row of ``stride`` weights a feature (sparse, then dense), one for the intercept."""
+
+    labels: Labels
+    stride: int
+    n_sparse: int
+    n_dense: int
+    intercept: bool
+    intercept_scaling: float
+    cost_table: np.ndarray
+
+    @property
+    def n_features(self) -> int:
+        return self.n_sparse + self.n_dense
+
+    @property
+    def n_weights(self) -> int:
+        return (self.n_features + self.intercept) * self.stride
+
+    def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
+        """``coef`` (F, K), sparse features first, and ``intercept`` (K,): the scores are ``X @ coef + intercept``."""
+        K, F = len(self.labels), self.n_features
+        rows = w[: self.n_weights].reshape(-1, self.stride)[:, :K]
+        intercept = self.intercept_scaling * rows[F] if self.intercept else np.zeros(K)
+        return {"coef": rows[:F], "intercept": intercept}
+
+    def real(self) -> np.ndarray:
+        """Mask of the weights that are not padding."""
+        return np.tile(np.arange(self.stride) < len(self.labels), self.n_features + self.intercept)
+
+
+@dataclass(frozen=True)
+class MulticlassBound(CompiledModel):
+    """The multiclass model bound to n examples."""
+
+    def scores(self, w: np.ndarray, examples: np.ndarray | None = None) -> np.ndarray:
+        """``w . phi(x, y)`` for every class: (n, K), or one row for each of ``examples``."""
+        from maxmargin.models import multiclass_kernel as mk
+
+        n, meta, rows = self.n_examples, self.meta, slice(None) if examples is None else examples
+        weights = self.layout.groups(w)
+        D, F = int(meta[mk.N_DENSE]), self.layout.n_features
+        out = np.tile(weights["intercept"], (n if examples is None else len(examples), 1))
+        if D:
+            dense = self.floats[meta[mk.AT_DENSE] : meta[mk.AT_DENSE] + n * D].reshape(n, D)
+            out += dense[rows] @ weights["coef"][F - D :]
+        if F > D:
+            starts = self.ints[meta[mk.AT_ROWS] : meta[mk.AT_ROWS] + n + 1]
+            entries = (self.floats[meta[mk.AT_VALUES] :][: starts[-1]], self.ints[meta[mk.AT_COLUMNS] :][: starts[-1]])
+            out += sp.csr_array((*entries, starts), shape=(n, F - D))[rows] @ weights["coef"][: F - D]
+        return out
+
+
+class Multiclass(Parameters):
+    """One label an example.
+
+    Parameters
+    ----------
+    cost : str, mapping, array, callable or Cost
+        Cost of a label where another is true; see :func:`maxmargin.costs.as_cost`.
+    intercept : bool
+        A constant for each class, regularised like the other weights.
+    intercept_scaling : float
+        The constant feature behind the intercept; larger values regularise the intercept less.
+    classes : sequence of hashable, optional
+        All labels that may occur; learned from the training data when missing.
+    """
+
+    def __init__(
+        self,
+        *,
+        cost: Any = "hamming",
+        intercept: bool = False,
+        intercept_scaling: float = 1.0,
+        classes: Sequence[Hashable] | None = None,
+    ) -> None:
+        self.cost = cost
+        self.intercept = intercept
+        self.intercept_scaling = intercept_scaling
+        self.classes = classes
+
+    def bind(
+        self,
+        X: Any,
+        Y: Any = None,
+        *,
+        layout: MulticlassLayout | None = None,
+        class_weight: Mapping | None = None,
+    ) -> MulticlassBound:
+        """Pack examples (and their labels) for the kernel.
+
+        Parameters
+        ----------
+        X : array (n, F), sparse matrix (n, F), or mapping
+            A mapping has the keys ``"sparse"`` and ``"dense"``, each a matrix with n rows.
+        Y : n labels, optional
+            Missing at prediction time.
+        layout : MulticlassLayout, optional
+            The layout of the training data, for further data.
+        class_weight : mapping of label to weight, optional
+            Multiplies the cost of mistakes on examples with that true label; stored in the layout.
+        """
+        sparse, dense = _blocks(X)
+        n = _rows(sparse, dense)
+        labels = None if Y is None else _labels(Y, n)
+        if layout is None:
+            if labels is None:
+                raise ValueError("labels are needed to learn the layout of a multiclass model; pass Y.")
+            if n == 0:
+                raise ValueError("X is empty; at least one example is needed.")
+            layout = self._layout(sparse, dense, labels, class_weight)
+        elif class_weight is not None:
+            raise ValueError("class_weight is part of the layout; pass one or the other.")
+        _check_width(layout, sparse, dense)
+        codes = None if labels is None else _codes(layout.labels, labels)
+        return _pack(layout, n, sparse, dense, codes)
+
+    def _layout(self, sparse: Any, dense: Any, Y: list, class_weight: Mapping | None) -> MulticlassLayout:
+        scaling = float(self.intercept_scaling)
+        if not (np.isfinite(scaling) and scaling > 0):
+            raise ValueError(f"intercept_scaling is {self.intercept_scaling}; give a positive number.")
+        labels = Labels.of(Y) if self.classes is None else Labels(plain(self.classes))
+        table = as_cost(self.cost).table(labels.classes)
+        if class_weight is not None:
+            weights = np.array([float(class_weight.get(label, 1.0)) for label in labels.classes])
+            bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+            if len(bad):
+                label, weight = labels.classes[bad[0]], weights[bad[0]]
+                raise ValueError(f"class_weight of {label!r} is {weight}; give a finite number >= 0.")
+            table = table * weights[:, None]
+        layout = MulticlassLayout(
+            labels=labels,
+            stride=padded(len(labels)),
+            n_sparse=0 if sparse is None else sparse.shape[1],
+            n_dense=0 if dense is None else dense.shape[1],
+            intercept=bool(self.intercept),
+            intercept_scaling=scaling,
+            cost_table=np.ascontiguousarray(table, np.float64),
+        )
+        if layout.n_weights == 0:
+            raise ValueError("X has no features; give at least one, or set intercept=True.")
+        if layout.n_weights >= 2**31:
+            raise ValueError(
+                f"{layout.n_features} features times {len(labels)} classes make {layout.n_weights} weights, more than "
+                "2^31; hash or select the features."
+            )
+        return layout
+
+
+def _blocks(X: Any) -> tuple[sp.csr_array | None, np.ndarray | None]:
+    """The sparse and the dense features, checked: two dimensions, numbers, finite."""
+    named = X if isinstance(X, Mapping) else {"sparse" if sp.issparse(X) else "dense": X}
+    if not named or set(named) - {"sparse", "dense"}:
+        raise ValueError(f"X has the keys {sorted(map(str, named))}; use 'sparse' and/or 'dense'.")
+    sparse, dense = named.get("sparse"), named.get("dense")
+    if sparse is not None:
+        if not sp.issparse(sparse):
+            sparse = _numbers(sparse)
+        if sparse.ndim != 2:
+            raise ValueError(f"X has shape {sparse.shape}; give one row of features for each example, (n, F).")
+        if sparse.dtype.kind not in "fiub":
+            raise ValueError(f"features must be numbers, got dtype {sparse.dtype}; encode them before.")
+        sparse = sp.csr_array(sparse, dtype=np.float64, copy=True)  # a copy, because the next two lines work in place
+        sparse.sum_duplicates()
+        sparse.eliminate_zeros()
+        bad = np.flatnonzero(~np.isfinite(sparse.data))
+        if len(bad):
+            _not_finite(int(np.searchsorted(sparse.indptr, bad[0], side="right")) - 1)
+    if dense is not None:
+        dense = np.ascontiguousarray(_numbers(dense), np.float64)
+        bad = np.flatnonzero(~np.isfinite(dense).all(axis=1))
+        if len(bad):
+            _not_finite(int(bad[0]))
+    return sparse, dense
+
+
+def _numbers(X: Any) -> np.ndarray:
+    try:
+        array = np.asarray(X.toarray() if sp.issparse(X) else X)
+    except ValueError:
+        raise ValueError("X has rows of different lengths; give one row of F features for each example.") from None
+    if array.ndim != 2:
+        hint = " For a single example pass X[None]." if array.ndim == 1 else ""
+        raise ValueError(f"X has shape {array.shape}; give one row of features for each example, (n, F).{hint}")
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"features must be numbers, got dtype {array.dtype}; encode them before.")
+    return array
+
+
+def _not_finite(example: int) -> None:
+    raise ValueError(f"example {example} has NaN or infinite features; replace or remove them before fitting.")
+
+
+def _rows(sparse: Any, dense: Any) -> int:
+    counts = [block.shape[0] for block in (sparse, dense) if block is not None]
+    if len(set(counts)) > 1:
+        raise ValueError(f"'sparse' has {counts[0]} rows and 'dense' has {counts[1]}; they must agree.")
+    return counts[0]
+
+
+def _labels(Y: Any, n: int) -> list:
+    labels = plain(Y)
+    if len(labels) != n:
+        raise ValueError(f"X has {n} examples and Y has {len(labels)}; they must agree.")
+    for i, label in enumerate(labels):
+        if not isinstance(label, Hashable):
+            raise ValueError(f"example {i} has the label {label!r}, a {type(label).__name__}; give one hashable label each.")
+    return labels
+
+
+def _codes(labels: Labels, Y: list) -> np.ndarray:
+    codes = np.fromiter((labels.code.get(label, -1) for label in Y), np.int32, len(Y))
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        labels.encode([Y[unknown[0]]], int(unknown[0]))  # raises, naming the example and its label
+    return codes
+
+
+def _check_width(layout: MulticlassLayout, sparse: Any, dense: Any) -> None:
+    """With one block only, dense data may follow sparse and the other way round: the weights are the same."""
+    widths = [0 if block is None else block.shape[1] for block in (sparse, dense)]
+    expected = [layout.n_sparse, layout.n_dense]
+    if sum(widths) != sum(expected) or (all(expected) and widths != expected):
+        got, wanted = (f"{a} sparse and {b} dense features" for a, b in (widths, expected))
+        raise ValueError(f"X has {got}; the model was fitted with {wanted}.")
+
+
+def _pack(layout: MulticlassLayout, n: int, sparse: Any, dense: Any, codes: np.ndarray | None) -> MulticlassBound:
+    from maxmargin.models import multiclass_kernel as mk
+
+    rows, columns, values = np.zeros(n + 1, np.int32), np.empty(0, np.int32), np.empty(0)
+    n_sparse = 0
+    if sparse is not None:
+        if sparse.nnz >= 2**31:
+            raise ValueError(f"{sparse.nnz} sparse entries are more than 2^31; bind the data in parts.")
+        rows, columns, values, n_sparse = sparse.indptr, sparse.indices, sparse.data, sparse.shape[1]
+    D = 0 if dense is None else dense.shape[1]
+    ints = [rows, columns, np.empty(0, np.int32) if codes is None else codes]
+    floats = [values, np.empty(0) if dense is None else dense.ravel(), layout.cost_table.ravel()]
+    floats.append(np.array([layout.intercept_scaling]))
+
+    meta = np.zeros(mk.META_SIZE, np.int64)
+    meta[[mk.N_LABELS, mk.STRIDE, mk.N_DENSE]] = len(layout.labels), layout.stride, D
+    meta[[mk.HAS_LABELS, mk.HAS_INTERCEPT]] = codes is not None, layout.intercept
+    meta[[mk.AT_ROWS, mk.AT_COLUMNS, mk.AT_LABELS]] = np.cumsum([0] + [len(part) for part in ints[:-1]])
+    meta[[mk.AT_VALUES, mk.AT_DENSE, mk.AT_COST, mk.AT_SCALING]] = np.cumsum([0] + [len(part) for part in floats[:-1]])
+    meta[[mk.W_DENSE, mk.W_INTERCEPT]] = n_sparse * layout.stride, layout.n_features * layout.stride
+    most = int(np.diff(rows).max(initial=0)) + D + layout.intercept
+    return MulticlassBound(
+        n_examples=n,
+        n_weights=layout.n_weights,
+        layout=layout,
+        capabilities=frozenset({"exact", "scores"}),
+        kernel=mk.multiclass_plane,
+        meta=meta,
+        ints=np.concatenate(ints).astype(np.int32, copy=False),
+        floats=np.concatenate(floats),
+        room=2 * most + 1,  # one more for the extra column of squared slacks
+        iwork_size=0,
+        fwork_size=layout.stride,
+        output_at=np.arange(n + 1, dtype=np.int64),
+    )

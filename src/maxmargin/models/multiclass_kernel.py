@@ -1,0 +1,87 @@
+"""Compiled kernel of the multiclass model: scores, argmax with a cost weight, plane.
+
+Layout of the weights (S = labels padded to ``stride``, so that rows stay aligned):
+
+    sparse features F x S | dense features D x S | intercept S
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.kernel import kernel
+from maxmargin.models.signature import PLANE_SIGNATURE
+
+# positions in ``meta``
+N_LABELS, STRIDE, N_DENSE, HAS_LABELS, HAS_INTERCEPT = range(5)
+AT_ROWS, AT_COLUMNS, AT_LABELS = range(5, 8)
+AT_VALUES, AT_DENSE, AT_COST, AT_SCALING = range(8, 12)
+W_DENSE, W_INTERCEPT = range(12, 14)
+META_SIZE = 14
+
+
+@kernel(PLANE_SIGNATURE)
+def multiclass_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The label of largest ``w . phi(x, y) + cost_weight * cost(y)``, smallest code among equals, and its plane.
+
+    O(nnz S); scratch S.
+    """
+    K, S, D = meta[N_LABELS], meta[STRIDE], meta[N_DENSE]
+    begin = np.int64(ints[meta[AT_ROWS] + example])
+    end = np.int64(ints[meta[AT_ROWS] + example + 1])
+    columns, values = meta[AT_COLUMNS], meta[AT_VALUES]
+    dense = floats[meta[AT_DENSE] + example * D : meta[AT_DENSE] + (example + 1) * D]
+    scaling = floats[meta[AT_SCALING]]
+    score = fwork[:S]
+    score[:] = 0.0
+    for c in range(begin, end):
+        x, at = floats[values + c], ints[columns + c] * S
+        row = w[at : at + S]
+        for k in range(S):
+            score[k] += x * row[k]
+    for j in range(D):
+        x, at = dense[j], meta[W_DENSE] + j * S
+        if x != 0.0:
+            row = w[at : at + S]
+            for k in range(S):
+                score[k] += x * row[k]
+    if meta[HAS_INTERCEPT]:
+        for k in range(K):
+            score[k] += scaling * w[meta[W_INTERCEPT] + k]
+
+    has_labels = meta[HAS_LABELS]
+    true = np.int64(ints[meta[AT_LABELS] + example]) if has_labels else np.int64(0)
+    truth = score[true] if has_labels else 0.0
+    cost = floats[meta[AT_COST] + true * K : meta[AT_COST] + (true + 1) * K]
+    top, found = -np.inf, np.int64(0)
+    for k in range(K):
+        v = score[k] + cost_weight * cost[k] if has_labels else score[k]
+        if v > top:
+            top, found = v, k
+    output[0] = found
+    result[0] = top - truth
+    result[1] = top - truth
+    result[2] = cost[found] if has_labels else 0.0
+    result[3] = 0.0
+    if emit == 0 or not has_labels:
+        return 0
+    if found == true:
+        return 1
+    nnz = 0
+    for c in range(begin, end):
+        x, at = floats[values + c], ints[columns + c] * S
+        index[nnz], value[nnz] = at + true, x
+        index[nnz + 1], value[nnz + 1] = at + found, -x
+        nnz += 2
+    for j in range(D):
+        x, at = dense[j], meta[W_DENSE] + j * S
+        if x != 0.0:
+            index[nnz], value[nnz] = at + true, x
+            index[nnz + 1], value[nnz + 1] = at + found, -x
+            nnz += 2
+    if meta[HAS_INTERCEPT]:
+        index[nnz], value[nnz] = meta[W_INTERCEPT] + true, scaling
+        index[nnz + 1], value[nnz + 1] = meta[W_INTERCEPT] + found, -scaling
+        nnz += 2
+    result[3] = nnz
+    return 1

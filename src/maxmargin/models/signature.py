@@ -1,0 +1,39 @@
+"""The one compiled signature that every model kernel has.
+
+A model packs its bound data into three flat arrays, so that one compiled loop can take any model's kernel as an
+argument: M models and S loops cost M + S compilations, and the loops of the solvers run without Python.
+
+    plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result) -> planes
+
+====================  =================================================================================================
+meta, ints, floats    the packed data; only the model's own kernel knows the layout
+w                     weights (n_weights,), or longer: what follows is not the model's
+example               which example
+cost_weight           lam in  argmax_y  w.phi(x, y) + lam * cost(y)
+emit                  the most planes wanted; 0: only decode
+iwork, fwork          scratch of the sizes the bound model names; ``iwork`` starts as zeros and is handed back as it was
+output                receives the decoded output, in the model's own integer code
+index, value          receive the non-zeros of the planes, one after the other, no index twice in a plane
+result                receives [w.phi(x, y) - w.phi(x, y_i) + lam * cost(y), upper bound of that over all y,
+                      b of plane 0, end of plane 0 in (index, value), b of plane 1, end of plane 1, ...];
+                      the cost of the decoded output stands at ``result[2]`` also when nothing is emitted
+returns               number of planes written, or -1 when no output is allowed at all
+====================  =================================================================================================
+
+Plane 0 is that of the decoded output: ``phi(x, y_i) - phi(x, y)`` and its cost. A model may add planes of other
+outputs that it finds on the way, for instance those that differ from the truth in one place only.
+
+Kernels never raise; they answer with numbers.
+"""
+
+from __future__ import annotations
+
+from numba import types
+
+__all__ = ["PLANE_FUNCTION", "PLANE_SIGNATURE"]
+
+_i8, _f8 = types.int64, types.float64
+_i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
+
+PLANE_SIGNATURE = _i8(_i8s, _i4s, _f8s, _f8s, _i8, _f8, _i8, _i4s, _f8s, _i4s, _i4s, _f8s, _f8s)
+PLANE_FUNCTION = types.FunctionType(PLANE_SIGNATURE)

@@ -1,0 +1,96 @@
+"""Checkpoints: a dict of arrays in one file, written whole or not at all, read without pickle."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["VERSION", "load_checkpoint", "save_checkpoint"]
+
+VERSION = 1
+_MARK = "maxmargin_checkpoint"
+
+
+def save_checkpoint(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Path:
+    """Write arrays, numbers, booleans and strings to one npz file.
+
+    The file appears under its name only when it is complete (written beside, flushed to disk, then renamed), so a
+    crash or a full disk leaves the previous checkpoint untouched.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; its folder must exist. No suffix is added.
+    arrays : mapping of str to array-like
+        Python objects that would need pickle are refused.
+    """
+    path = Path(path)
+    ready = {name: np.asarray(value) for name, value in arrays.items()}
+    for name, array in ready.items():
+        if array.dtype.hasobject:
+            raise ValueError(
+                f"entry {name!r} holds Python objects, which a checkpoint does not store; "
+                "turn it into numbers or a string (for instance json.dumps)"
+            )
+    if _MARK in ready:
+        raise ValueError(f"the name {_MARK!r} is reserved; rename this entry")
+    ready[_MARK] = np.array(VERSION)
+    handle, temporary = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            with zipfile.ZipFile(file, "w") as archive:  # an npz, but free in the choice of names
+                for name, array in ready.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                        np.lib.format.write_array(entry, array, allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path
+
+
+def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read a file of :func:`save_checkpoint`; numbers and strings come back as arrays of dimension 0.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is no such file.
+    ValueError
+        When the file is truncated, damaged, not a checkpoint, or of a newer version.
+    """
+    path = Path(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        TypeError,
+        OSError,
+    ) as error:
+        raise ValueError(
+            f"{path} cannot be read as a checkpoint: it is truncated, damaged, or another kind of file ({error}). "
+            "Use an earlier checkpoint or start again without one"
+        ) from error
+    if _MARK not in arrays:
+        raise ValueError(f"{path} is a numpy archive but not a checkpoint of this library; check the path")
+    version = int(arrays.pop(_MARK))
+    if version > VERSION:
+        raise ValueError(f"{path} has checkpoint version {version}, this library reads up to {VERSION}; upgrade it")
+    return arrays

@@ -1,0 +1,95 @@
+"""Planes: the currency between oracles and solvers.
+
+The surrogate loss of example ``i`` is a maximum of linear pieces of the weights,
+
+    loss_i(w) = max_y  b_i(y) - w . a_i(y),
+
+and a *plane* is one such piece: a sparse vector ``a`` of length ``n_weights`` and a number ``b``. The output ``y``
+behind a plane is not needed to optimise, so solvers never see outputs and models never see solvers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = ["Planes"]
+
+
+@dataclass(frozen=True)
+class Planes:
+    """A batch of planes as raw CSR arrays.
+
+    Attributes
+    ----------
+    indptr : int64 array (m + 1,)
+        Row ``p`` of A is ``indices[indptr[p]:indptr[p+1]]`` with ``data`` beside it; no duplicate indices in a row.
+    indices : int32 array (nnz,)
+    data : float64 array (nnz,)
+    b : float64 array (m,)
+    example : int64 array (m,)
+        The example each plane belongs to.
+    bound : float64 array (m,)
+        An upper bound of ``loss_i(w)`` at the weights of the call: the loss itself when the oracle is exact, ``inf``
+        when nothing is known. Certificates use the bound, steps use the plane.
+    n_weights : int
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    b: np.ndarray
+    example: np.ndarray
+    bound: np.ndarray
+    n_weights: int
+
+    def __len__(self) -> int:
+        return len(self.b)
+
+    def to_csr(self) -> sp.csr_array:
+        """The matrix A (m x n_weights); for inspection and tests, not for hot paths."""
+        return sp.csr_array((self.data, self.indices, self.indptr), shape=(len(self), self.n_weights))
+
+    def violations(self, w: np.ndarray) -> np.ndarray:
+        """``b - A w``, the value of each plane at ``w``."""
+        return self.b - self.to_csr() @ w
+
+    @staticmethod
+    def from_rows(
+        rows: Iterable[tuple[np.ndarray, np.ndarray]],
+        b: np.ndarray,
+        example: np.ndarray,
+        bound: np.ndarray,
+        n_weights: int,
+    ) -> Planes:
+        """Planes from (indices, values) pairs, one pair a row."""
+        rows = list(rows)
+        lengths = np.array([len(index) for index, _ in rows], dtype=np.int64)
+        return Planes(
+            indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            indices=np.concatenate([index for index, _ in rows] or [np.empty(0)]).astype(np.int32),
+            data=np.concatenate([value for _, value in rows] or [np.empty(0)]).astype(np.float64),
+            b=np.asarray(b, dtype=np.float64),
+            example=np.asarray(example, dtype=np.int64),
+            bound=np.asarray(bound, dtype=np.float64),
+            n_weights=n_weights,
+        )
+
+    @staticmethod
+    def concatenate(parts: list[Planes]) -> Planes:
+        """One batch from several, in the order given."""
+        if len(parts) == 1:
+            return parts[0]
+        shifts = np.cumsum([0] + [part.indptr[-1] for part in parts[:-1]])
+        return Planes(
+            indptr=np.concatenate([parts[0].indptr[:1]] + [p.indptr[1:] + s for p, s in zip(parts, shifts, strict=True)]),
+            indices=np.concatenate([part.indices for part in parts]),
+            data=np.concatenate([part.data for part in parts]),
+            b=np.concatenate([part.b for part in parts]),
+            example=np.concatenate([part.example for part in parts]),
+            bound=np.concatenate([part.bound for part in parts]),
+            n_weights=parts[0].n_weights,
+        )

@@ -1,0 +1,291 @@
+"""The only loop: budgets, certificates, callbacks, Ctrl-C, resuming."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from maxmargin.solvers.certificate import Certificate
+from maxmargin.solvers.history import History
+from maxmargin.solvers.status import Status, describe
+
+__all__ = ["Result", "Run", "Solver", "State", "run"]
+
+_STALLED_AFTER = 3  # certificates in a row with the same primal and the same dual
+
+
+class State(Protocol):
+    """What a solver works on. It is consistent between any two block updates, so also after an interrupted step."""
+
+    oracle_calls: int
+    argmax_calls: int
+    seconds: dict[str, float]
+
+    def to_arrays(self) -> dict[str, np.ndarray]: ...
+
+
+class Solver(Protocol):
+    """What the driver asks of a solver; the problem is opaque to the driver but for ``n_examples``."""
+
+    def init(self, problem: Any, warm: Any = None) -> Any: ...
+
+    def certificate_due(self, state: Any) -> bool: ...
+
+    def certificate(self, state: Any) -> Certificate: ...
+
+    def step(self, state: Any) -> None: ...
+
+    def weights(self, state: Any) -> np.ndarray: ...
+
+    def from_arrays(self, problem: Any, arrays: Mapping[str, np.ndarray]) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Result:
+    """The end of a run. ``certificate`` belongs to ``weights``; ``seconds`` has total, oracle, solver and compile."""
+
+    state: Any
+    weights: np.ndarray
+    certificate: Certificate
+    history: History
+    status: Status
+    seconds: dict[str, float]
+
+
+@dataclass
+class Run:
+    """A run in progress, as callbacks see it."""
+
+    solver: Any
+    problem: Any
+    state: Any
+    tol: float
+    history: History = field(default_factory=History)
+    certificate: Certificate | None = None
+    status: Status | None = None
+    earlier: float = 0.0  # seconds of the runs that this one resumes
+    begin: float = field(default_factory=time.perf_counter)
+    compiled: float = field(default_factory=lambda: _compile_seconds())
+    fresh: bool = False  # whether the certificate belongs to the present weights
+
+    @property
+    def passes(self) -> float:
+        """Oracle calls divided by the number of examples."""
+        return self.state.oracle_calls / max(1, self.problem.n_examples)
+
+    @property
+    def total_seconds(self) -> float:
+        return self.earlier + time.perf_counter() - self.begin
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """total (wall clock), oracle and solver (as the solver counts them), compile (kernels, within this run)."""
+        return {
+            "total": self.total_seconds,
+            "oracle": float(self.state.seconds.get("oracle", 0.0)),
+            "solver": float(self.state.seconds.get("solver", 0.0)),
+            "compile": _compile_seconds() - self.compiled,
+        }
+
+    def weights(self) -> np.ndarray:
+        """The present weights; copy them to keep them."""
+        return self.solver.weights(self.state)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """State and history as arrays; give them to :func:`run` as ``resume``."""
+        arrays = {f"state/{name}": np.asarray(array) for name, array in self.state.to_arrays().items()}
+        arrays |= {f"history/{name}": array for name, array in self.history.to_arrays().items()}
+        arrays |= {"run/seconds": np.array(self.total_seconds), "run/fresh": np.array(self.fresh)}
+        return arrays
+
+    def save(self, path: str | Path) -> Path:
+        """Write a checkpoint, atomically."""
+        from maxmargin.persistence.checkpoint import save_checkpoint
+
+        return save_checkpoint(path, self.to_arrays())
+
+
+def run(
+    solver: Solver,
+    problem: Any,
+    *,
+    tol: float = 1e-3,
+    max_passes: float | None = None,
+    max_oracle_calls: int | None = None,
+    max_seconds: float | None = None,
+    callbacks: Iterable[Any] = (),
+    warm: Any = None,
+    resume: Mapping[str, np.ndarray] | str | Path | None = None,
+) -> Result:
+    """Run a solver until the relative gap is at most tol, a budget is spent, or someone stops it.
+
+    Each round: when a certificate is due, compute it, record it, check weak duality, tell the callbacks, and stop if
+    relative_gap <= tol; then look at the budgets; then one step. Whatever ends the run, the result carries a
+    certificate of the final weights: making it may exceed a budget by one pass.
+
+    Ctrl-C ends the run in the same way. A second Ctrl-C, during the final certificate, gives that up too: the last
+    dual value is kept (no solver lets its dual fall), the primal is unknown (inf) and ``certified`` is False.
+
+    Parameters
+    ----------
+    solver, problem
+        See :class:`Solver`; ``problem`` needs ``n_examples``.
+    tol : float
+        Relative gap = gap / max(|primal|, |dual|).
+    max_passes, max_oracle_calls, max_seconds : number, optional
+        Budgets, None for no limit. A resumed run counts from the beginning of the run it resumes.
+    callbacks : iterable
+        Objects with on_begin(run), on_certificate(run) (may return "stop") and on_end(run).
+    warm
+        Handed to ``solver.init``.
+    resume : mapping or path, optional
+        Arrays of :meth:`Run.to_arrays`, or a checkpoint file.
+
+    Raises
+    ------
+    WeakDualityError
+        When a certificate is impossible; see :meth:`Certificate.check`.
+    """
+    limits = {"max_passes": max_passes, "max_oracle_calls": max_oracle_calls, "max_seconds": max_seconds}
+    _validate(tol, limits, warm, resume)
+    present = _begin(solver, problem, tol, warm, resume)
+    begun: list[Any] = []  # only these are told anything: the others never saw the run
+    try:
+        try:
+            for callback in callbacks:
+                callback.on_begin(present)
+                begun.append(callback)
+            code = _loop(present, begun, limits)
+        except KeyboardInterrupt:
+            code = "interrupted"
+        if not present.fresh:
+            code = _final_certificate(present, begun, code)
+        assert present.certificate is not None
+        present.status = describe(
+            code,
+            present.certificate,
+            tol,
+            passes=present.passes,
+            oracle_calls=present.state.oracle_calls,
+            seconds=present.total_seconds,
+            budget=limits.get(code),
+        )
+    finally:
+        for callback in begun:
+            callback.on_end(present)
+    return Result(
+        present.state, present.weights(), present.certificate, present.history, present.status, present.seconds
+    )
+
+
+def _loop(present: Run, callbacks: Sequence[Any], limits: Mapping[str, float | None]) -> str:
+    """Rounds until something ends the run; returns the status code."""
+    solver, state = present.solver, present.state
+    if present.fresh and _is_converged(present):
+        return "converged"
+    repeats = 0
+    while True:
+        if not present.fresh and solver.certificate_due(state):
+            before = present.certificate
+            stop = _certify(present, callbacks)
+            if _is_converged(present):
+                return "converged"
+            if stop:
+                return "stopped by callback"
+            repeats = repeats + 1 if present.certificate == before else 0
+            if repeats >= _STALLED_AFTER:
+                return "stalled"
+        spent = {
+            "max_passes": present.passes,
+            "max_oracle_calls": state.oracle_calls,
+            "max_seconds": present.total_seconds,
+        }
+        for code, limit in limits.items():
+            if limit is not None and spent[code] >= limit:
+                return code
+        present.fresh = False  # before the step: an interrupted one has changed the weights too
+        solver.step(state)
+
+
+def _certify(present: Run, callbacks: Sequence[Any]) -> bool:
+    """Compute, record, check and tell; returns whether a callback wants to stop."""
+    certificate = present.solver.certificate(present.state)
+    present.certificate, present.fresh = certificate, True
+    _record(present, certificate)
+    certificate.check()
+    answers = [callback.on_certificate(present) for callback in callbacks]  # all hear it, also after a "stop"
+    return "stop" in answers
+
+
+def _final_certificate(present: Run, callbacks: Sequence[Any], code: str) -> str:
+    """Certify the final weights; a Ctrl-C meanwhile leaves an uncertified certificate."""
+    try:
+        _certify(present, callbacks)
+    except KeyboardInterrupt:
+        if not present.fresh:
+            dual = present.certificate.dual if present.certificate is not None else -np.inf
+            present.certificate, present.fresh = Certificate(np.inf, dual, certified=False), True
+            _record(present, present.certificate)
+        return "interrupted"
+    return "converged" if code != "interrupted" and _is_converged(present) else code
+
+
+def _record(present: Run, certificate: Certificate) -> None:
+    present.history.record(
+        certificate,
+        passes=present.passes,
+        oracle_calls=present.state.oracle_calls,
+        argmax_calls=present.state.argmax_calls,
+        seconds=present.total_seconds,
+    )
+
+
+def _is_converged(present: Run) -> bool:
+    return present.certificate is not None and present.certificate.relative_gap <= present.tol
+
+
+def _begin(solver: Solver, problem: Any, tol: float, warm: Any, resume: Any) -> Run:
+    begin, compiled = time.perf_counter(), _compile_seconds()
+    if resume is None:
+        return Run(solver, problem, solver.init(problem, warm), tol, begin=begin, compiled=compiled)
+    if isinstance(resume, str | Path):
+        from maxmargin.persistence.checkpoint import load_checkpoint
+
+        resume = load_checkpoint(resume)
+    parts: dict[str, dict[str, np.ndarray]] = {"state": {}, "history": {}, "run": {}}
+    for name, array in resume.items():
+        room, _, rest = name.partition("/")
+        if room in parts:
+            parts[room][rest] = array
+    if not parts["run"]:
+        raise ValueError("resume holds no run: give it the arrays of Run.to_arrays() or a checkpoint of Run.save()")
+    present = Run(solver, problem, solver.from_arrays(problem, parts["state"]), tol, begin=begin, compiled=compiled)
+    present.history = History.from_arrays(parts["history"])
+    present.earlier = float(parts["run"]["seconds"])
+    if len(present.history):
+        last = present.history[-1]
+        present.certificate = Certificate(last["primal"], last["dual"], last["certified"])
+        present.fresh = bool(parts["run"]["fresh"]) and np.isfinite(last["primal"])
+    return present
+
+
+def _validate(tol: float, limits: Mapping[str, float | None], warm: Any, resume: Any) -> None:
+    if not tol >= 0:
+        raise ValueError(f"tol must be a relative gap >= 0, got {tol}")
+    for name, limit in limits.items():
+        if limit is not None and not limit >= 0:
+            raise ValueError(f"{name} must be >= 0 or None for no limit, got {limit}")
+    if warm is not None and resume is not None:
+        raise ValueError("warm and resume exclude each other: a resumed run starts from its own state")
+
+
+def _compile_seconds() -> float:
+    """Seconds spent on kernels so far; 0 when no kernel was loaded, in which case numba stays unloaded too."""
+    module = sys.modules.get("maxmargin.kernel")
+    return module.compile_seconds() if module is not None else 0.0

@@ -1,0 +1,114 @@
+"""What happened, one row a certificate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from maxmargin.solvers.certificate import Certificate
+
+__all__ = ["History"]
+
+_COUNTS = ("oracle_calls", "argmax_calls")
+_NUMBERS = ("pass", "seconds", "primal", "dual")
+COLUMNS = ("pass", "oracle_calls", "argmax_calls", "seconds", "primal", "dual", "gap", "relative_gap", "certified")
+
+
+class History:
+    """Rows of a run: pass, oracle_calls, argmax_calls, seconds, primal, dual, gap, relative_gap, certified and extras.
+
+    A row is a plain dict; extras are further entries added by :meth:`annotate`.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def record(
+        self, certificate: Certificate, *, passes: float, oracle_calls: int, argmax_calls: int, seconds: float
+    ) -> dict[str, Any]:
+        """Add the row of a certificate and return it."""
+        row = {
+            "pass": float(passes),
+            "oracle_calls": int(oracle_calls),
+            "argmax_calls": int(argmax_calls),
+            "seconds": float(seconds),
+            "primal": certificate.primal,
+            "dual": certificate.dual,
+            "gap": certificate.gap,
+            "relative_gap": certificate.relative_gap,
+            "certified": certificate.certified,
+        }
+        self.rows.append(row)
+        return row
+
+    def annotate(self, **extras: Any) -> None:
+        """Add extras (JSON-able numbers, strings, ...) to the newest row."""
+        taken = [name for name in extras if name in COLUMNS]
+        if taken:
+            raise ValueError(f"{taken[0]!r} is a column of its own; choose another name for the extra")
+        self.rows[-1].update(extras)
+
+    def column(self, name: str) -> np.ndarray:
+        """One column as an array; rows without the entry hold NaN."""
+        return np.array([row.get(name, np.nan) for row in self.rows])
+
+    def to_frame(self) -> Any:
+        """A pandas frame when pandas is installed, else a list of dicts."""
+        try:
+            import pandas
+        except ImportError:
+            return [dict(row) for row in self.rows]
+        extras = dict.fromkeys(name for row in self.rows for name in row if name not in COLUMNS)
+        return pandas.DataFrame(self.rows, columns=[*COLUMNS, *extras])
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Plain arrays for a checkpoint; the extras travel as one JSON string."""
+        arrays = {name: np.array([row[name] for row in self.rows], np.int64) for name in _COUNTS}
+        arrays |= {name: np.array([row[name] for row in self.rows], np.float64) for name in _NUMBERS}
+        arrays["certified"] = np.array([row["certified"] for row in self.rows], bool)
+        extras = [{name: value for name, value in row.items() if name not in COLUMNS} for row in self.rows]
+        arrays["extras"] = np.array(json.dumps(extras, default=float))
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> History:
+        """The history that :meth:`to_arrays` was made of."""
+        history = cls()
+        for i, extras in enumerate(json.loads(str(arrays["extras"]))):
+            certificate = Certificate(
+                float(arrays["primal"][i]), float(arrays["dual"][i]), bool(arrays["certified"][i])
+            )
+            history.record(
+                certificate,
+                passes=arrays["pass"][i],
+                oracle_calls=arrays["oracle_calls"][i],
+                argmax_calls=arrays["argmax_calls"][i],
+                seconds=arrays["seconds"][i],
+            ).update(extras)
+        return history
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.rows[index]
+
+    def __repr__(self) -> str:
+        lines = [f"{'pass':>8} {'calls':>10} {'seconds':>9} {'primal':>13} {'dual':>13} {'rel. gap':>9}"]
+        hidden = max(0, len(self.rows) - 12)  # the first rows and the last ones tell the story
+        shown = self.rows if not hidden else [*self.rows[:4], None, *self.rows[-8:]]
+        for row in shown:
+            if row is None:
+                lines.append(f"{'...':>8} ({hidden} rows)")
+                continue
+            lines.append(
+                f"{row['pass']:8.2f} {row['oracle_calls']:10d} {row['seconds']:9.3f} {row['primal']:13.6g} "
+                f"{row['dual']:13.6g} {row['relative_gap']:9.2e}"
+            )
+        return "\n".join(lines)

@@ -1,0 +1,114 @@
+"""Compiled visits of blocks: solve with the planes at hand, or with new planes from the oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from maxmargin.kernel import kernel
+from maxmargin.planes_kernel import sparse_add, sparse_dot
+from maxmargin.solvers.masters.smo_kernel import smo, smo_signed
+from maxmargin.solvers.working_set_kernel import (
+    FREE, POOL_END, POOL_LIVE, STORE, WORSE, compact, forget, gradients, insert, make_room,
+)  # fmt: skip
+
+_i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], types.float64[::1]
+_i8, _f8 = types.int64, types.float64
+
+
+@kernel(_f8(STORE, _i8, _f8s, _f8s, _i1s, _f8, _i8, _i8, _f8s, _f8s, _f8s))
+def solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense):
+    """Solve one block exactly from gradients ``g``, write back to the weights, forget idle planes; return the gain.
+
+    Without sign constraints (``positive`` empty) ``u`` and ``w`` are one array.
+    """
+    if len(positive):
+        gain = smo_signed(store, block, u, w, positive, g, tau, max_steps, dense)
+    else:
+        gain = smo(store, block, g, change, tau, max_steps)
+        for p in range(store.held[block]):
+            if change[p] != 0.0:
+                plane = store.slots[block, p]
+                begin, end = store.start[plane], store.start[plane] + store.length[plane]
+                sparse_add(w, store.columns[begin:end], store.entries[begin:end], change[p])
+                store.linear[0] += change[p] * store.b[plane]
+    forget(store, block, patience)
+    return gain
+
+
+@kernel(_f8(STORE, _i8s, _f8s, _f8s, _i1s, _f8, _i8, _i8, _f8s, _f8s, _f8s))
+def cached_pass(store, blocks, u, w, positive, tau, max_steps, patience, g, change, dense):
+    """Visit blocks in turn with the planes they have; returns the gain of the dual."""
+    gain = 0.0
+    for block in blocks:
+        if store.held[block] > 0:
+            gradients(store, block, w, g)
+            gain += solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense)
+    return gain
+
+
+@kernel(_i8(STORE, _i8s, _i8, _i8s, _i4s, _f8s, _f8s, _f8s, _f8s, _f8s, _f8s, _f8s, _i1s, _i8, _i8, _i8, _f8, _i8, _i8, _i4s, _i8, _f8s, _f8s, _f8s, _f8s))  # noqa: E501
+def absorb(
+    store, blocks, row, indptr, index, value, b, bound, weight, lift, u, w, positive,
+    limit, rule, keep_origin, tau, max_steps, patience, table, bits, dense, g, change, gain,
+):  # fmt: skip
+    """Bring new planes into their blocks and solve each block, in turn, from row ``row`` on.
+
+    ``blocks`` (m,) names the block of each plane; consecutive planes of one block come in together, the plane of the
+    argmax first. A plane that is not above all planes of its block at the current weights can not help: it is left
+    out. The block gap ``weight * loss - sum_p alpha_p g_p`` (squared slacks: the cone's form) is noted on the way.
+
+    Returns the number of rows absorbed; less than all of them means that the store has to grow first. ``gain[0]``
+    receives the gain of the dual.
+    """
+    m = len(blocks)
+    while row < m:
+        block = blocks[row]
+        end = row + 1
+        while end < m and blocks[end] == block:
+            end += 1
+        need = indptr[end] - indptr[row]
+        if limit < m + store.slots.shape[1]:  # room for merged planes too
+            for p in range(store.held[block]):
+                need += (end - row) * store.length[store.slots[block, p]]
+            need += (end - row) * (indptr[end] - indptr[row])
+        if store.size[FREE] < end - row + 1 or store.held[block] + end - row + 1 > store.slots.shape[1]:
+            return row
+        if store.size[POOL_END] + need > len(store.columns):
+            if store.size[POOL_LIVE] + need > 0.75 * len(store.columns):
+                return row
+            compact(store)
+        gradients(store, block, w, g)
+        inner, best = 0.0, 0.0 if store.open[block] else -np.inf
+        for p in range(store.held[block]):
+            best = max(best, g[p])
+            alpha = store.alpha[store.slots[block, p]]
+            if alpha > 0.0:
+                inner += alpha * g[p]
+        first, last = indptr[row], indptr[row + 1]
+        violation = b[row] - sparse_dot(w, index[first:last], value[first:last])
+        loss = max(bound[row], 0.0)
+        if len(lift):
+            extra = w[len(w) - len(lift) + block]
+            store.gap[block] = max(0.5 * weight[block] * loss * loss - 0.5 * extra * extra - inner, 0.0)
+        else:
+            store.gap[block] = max(weight[block] * loss - inner, 0.0)
+        scale = 1e-12 * (1.0 + abs(best))
+        if violation > best + scale or best == -np.inf:
+            moved = False
+            for new in range(row, end):
+                held = store.held[block]
+                make_room(store, block, limit, rule, keep_origin, change, dense)
+                moved = moved or store.held[block] != held or limit <= held
+                first, last = indptr[new], indptr[new + 1]
+                at = insert(store, block, index[first:last], value[first:last], b[new], table, bits, dense)
+                if at >= 0:
+                    g[at] = b[new] - sparse_dot(w, index[first:last], value[first:last])
+            if moved:
+                gradients(store, block, w, g)
+        elif violation < best - 1e-9 * (1.0 + abs(best)):
+            store.size[WORSE] += 1
+        if store.held[block] > 0:
+            gain[0] += solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense)
+        row = end
+    return row

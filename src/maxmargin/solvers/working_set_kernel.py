@@ -1,0 +1,320 @@
+"""Compiled heart of the dual engine: planes kept by block, their Gram entries, and the rules that bound their number.
+
+The dual of every formulation here is, with one block of planes for each example (or group of examples),
+
+    max  sum_p alpha_p b_p - 1/2 |sum_p alpha_p a_p|^2    over   alpha >= 0,  sum_{p in block} alpha_p = total[block]
+
+where the *origin* (the plane (0, 0) of the true output) takes what the planes leave. ``total = inf`` makes the block an
+orthant, which is what squared slacks need: the origin then gives without end and the same code runs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from maxmargin.kernel import kernel
+from maxmargin.planes_kernel import sparse_add, sparse_dot
+
+
+class Store(NamedTuple):
+    """The arrays of a working set. A block holds the planes ``slots[block, :held[block]]``."""
+
+    slots: np.ndarray  # int32 (blocks, width): plane at each position of a block
+    held: np.ndarray  # int32 (blocks,)
+    total: np.ndarray  # float64 (blocks,): the sum of multipliers, inf for an orthant
+    origin: np.ndarray  # float64 (blocks,): multiplier of the origin
+    open: np.ndarray  # int8 (blocks,): may the origin gain weight?
+    gap: np.ndarray  # float64 (blocks,): block gap when last seen by the oracle
+    start: np.ndarray  # int64 (planes,): first non-zero in the pool
+    length: np.ndarray  # int32 (planes,)
+    b: np.ndarray  # float64 (planes,)
+    alpha: np.ndarray  # float64 (planes,)
+    idle: np.ndarray  # int32 (planes,): visits since alpha was last positive
+    iterate: np.ndarray  # int8 (planes,): 1 for a stored iterate (S^x), 0 for an extreme point (S^s)
+    gram: np.ndarray  # float64 (planes, width): dot products within the block, by position
+    columns: np.ndarray  # int32 (pool,)
+    entries: np.ndarray  # float64 (pool,)
+    free: np.ndarray  # int32 (planes,): stack of unused planes
+    size: np.ndarray  # int64 (SIZES,): counters, below
+    linear: np.ndarray  # float64 (1,): sum alpha b
+
+
+FREE, POOL_END, POOL_LIVE, WORSE, STEPS, DUPLICATES, MERGES = range(7)
+SIZES = 8
+ITERATE, MERGE = 0, 1  # what happens when a block is full
+HASHED = 1 << 15  # planes longer than this are compared through a dense vector instead of a hash table
+
+_i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], types.float64[::1]
+_i8, _f8 = types.int64, types.float64
+STORE = types.NamedTuple(
+    (
+        types.int32[:, ::1], _i4s, _f8s, _f8s, _i1s, _f8s, _i8s, _i4s, _f8s, _f8s, _i4s, _i1s,
+        types.float64[:, ::1], _i4s, _f8s, _i4s, _i8s, _f8s,
+    ),
+    Store,
+)  # fmt: skip
+
+
+@kernel(types.void(STORE, _i8, _i8))
+def remove(store, block, position):
+    """Take a plane out of its block: the last plane moves into its place, in the slots and in the Gram rows."""
+    last = store.held[block] - 1
+    plane = store.slots[block, position]
+    if position != last:
+        moved = store.slots[block, last]
+        store.slots[block, position] = moved
+        for p in range(last):
+            q = store.slots[block, p]
+            store.gram[q, position] = store.gram[q, last]
+        store.gram[moved, position] = store.gram[moved, last]
+    store.held[block] = last
+    store.size[POOL_LIVE] -= store.length[plane]
+    store.free[store.size[FREE]] = plane
+    store.size[FREE] += 1
+
+
+@kernel(types.void(STORE))
+def compact(store):
+    """Close the holes that removed planes left in the pool."""
+    m = 0
+    for block in range(len(store.held)):
+        m += store.held[block]
+    planes = np.empty(m, np.int32)
+    starts = np.empty(m, np.int64)
+    m = 0
+    for block in range(len(store.held)):
+        for p in range(store.held[block]):
+            planes[m] = store.slots[block, p]
+            starts[m] = store.start[planes[m]]
+            m += 1
+    end = 0
+    for o in np.argsort(starts):
+        plane = planes[o]
+        begin, length = store.start[plane], store.length[plane]
+        for p in range(length):
+            store.columns[end + p] = store.columns[begin + p]
+            store.entries[end + p] = store.entries[begin + p]
+        store.start[plane] = end
+        end += length
+    store.size[POOL_END] = end
+    store.size[POOL_LIVE] = end
+
+
+@kernel(_i8(STORE, _i8, _i8, _f8, _i8, _i8))
+def place(store, block, length, b, iterate, plane):
+    """Make ``plane`` (Gram row filled up to position held, entries at the end of the pool) the last of its block."""
+    m = store.held[block]
+    store.size[FREE] -= 1
+    for q in range(m):
+        store.gram[store.slots[block, q], m] = store.gram[plane, q]
+    store.slots[block, m] = plane
+    store.held[block] = m + 1
+    store.start[plane], store.length[plane] = store.size[POOL_END], length
+    store.size[POOL_END] += length
+    store.size[POOL_LIVE] += length
+    store.b[plane], store.alpha[plane], store.idle[plane], store.iterate[plane] = b, 0.0, 0, iterate
+    return m
+
+
+@kernel(_i8(STORE, _i8, _i4s, _f8s, _f8, _i4s, _i8, _f8s))
+def insert(store, block, index, value, b, table, bits, dense):
+    """Add an extreme point to a block, with its Gram row. The caller has made room.
+
+    Dot products go through a small hash table of the new plane (it stays in cache), or through the vector ``dense``
+    (zeros, as long as the weights) when the plane is long. Returns the position, or -1 when the block has an equal
+    plane already.
+    """
+    m, nnz = store.held[block], len(index)
+    plane = store.free[store.size[FREE] - 1]
+    row = store.gram[plane]
+    mask = (1 << bits) - 1
+    norm = 0.0
+    for p in range(nnz):
+        norm += value[p] * value[p]
+    if m > 0 and nnz <= HASHED:
+        for p in range(nnz):
+            slot = ((np.int64(index[p]) * 2654435761) >> 7) & mask
+            while table[slot] != 0:
+                slot = (slot + 1) & mask
+            table[slot] = p + 1
+    elif m > 0:
+        sparse_add(dense, index, value, 1.0)
+    equal = False
+    for q in range(m):
+        other = store.slots[block, q]
+        begin, end = store.start[other], store.start[other] + store.length[other]
+        dot = 0.0
+        if nnz <= HASHED:
+            for p in range(begin, end):
+                key = np.int64(store.columns[p])
+                slot = ((key * 2654435761) >> 7) & mask
+                held = table[slot]
+                while held != 0:
+                    if index[held - 1] == key:
+                        dot += store.entries[p] * value[held - 1]
+                        break
+                    slot = (slot + 1) & mask
+                    held = table[slot]
+        else:
+            dot = sparse_dot(dense, store.columns[begin:end], store.entries[begin:end])
+        row[q] = dot
+        distance = norm + store.gram[other, q] - 2.0 * dot
+        if distance <= 1e-13 * (norm + store.gram[other, q]) and abs(b - store.b[other]) <= 1e-13 * abs(b):
+            equal = True
+    if m > 0 and nnz <= HASHED:
+        for p in range(nnz):
+            slot = ((np.int64(index[p]) * 2654435761) >> 7) & mask
+            while table[slot] != 0:
+                table[slot] = 0
+                slot = (slot + 1) & mask
+    elif m > 0:
+        for p in range(nnz):
+            dense[index[p]] = 0.0
+    if equal:
+        store.size[DUPLICATES] += 1
+        return -1
+    row[m] = norm
+    begin = store.size[POOL_END]
+    for p in range(nnz):
+        store.columns[begin + p] = index[p]
+        store.entries[begin + p] = value[p]
+    return place(store, block, nnz, b, 0, plane)
+
+
+@kernel(_i8(STORE, _i8, _f8s, _f8s))
+def combine(store, block, share, dense):
+    """Add the plane ``sum_p share[p] * plane_p`` to its block as a stored iterate; its Gram row needs no dot products."""
+    m = store.held[block]
+    plane = store.free[store.size[FREE] - 1]
+    row = store.gram[plane]
+    b, norm = 0.0, 0.0
+    for p in range(m):
+        b += share[p] * store.b[store.slots[block, p]]
+        row[p] = 0.0
+        for q in range(m):
+            row[p] += share[q] * store.gram[store.slots[block, q], p]
+        norm += share[p] * row[p]
+    row[m] = max(norm, 0.0)
+    for p in range(m):
+        if share[p] != 0.0:
+            q = store.slots[block, p]
+            begin, end = store.start[q], store.start[q] + store.length[q]
+            sparse_add(dense, store.columns[begin:end], store.entries[begin:end], share[p])
+    at = store.size[POOL_END]
+    nnz = 0
+    for p in range(m):
+        if share[p] != 0.0:
+            q = store.slots[block, p]
+            for e in range(store.start[q], store.start[q] + store.length[q]):
+                column = store.columns[e]
+                if dense[column] != 0.0:
+                    store.columns[at + nnz] = column
+                    store.entries[at + nnz] = dense[column]
+                    dense[column] = 0.0
+                    nnz += 1
+    store.size[MERGES] += 1
+    return place(store, block, nnz, b, 1, plane)
+
+
+@kernel(types.void(STORE, _i8, _i8, _i8, _i8, _f8s, _f8s))
+def make_room(store, block, limit, rule, keep_origin, share, dense):
+    """Restrict a block to ``limit`` extreme points before another one comes in; the current point stays representable.
+
+    ITERATE (Yu & Rousu 2007, after Hearn, Lawphongpanich, Ventura 1985): drop the extreme point of smallest weight and
+    make the current point the one stored iterate, S^x = {sum_p alpha_p plane_p / total}, with all the weight.
+    MERGE: join the extreme point of smallest weight with the stored iterate (or with the next smallest), weights
+    summed; the other multipliers stay as they are.
+    """
+    m = store.held[block]
+    extreme, lo, second, old = 0, -1, -1, -1
+    weight = 0.0
+    for p in range(m):
+        plane = store.slots[block, p]
+        weight += store.alpha[plane]
+        if store.iterate[plane]:
+            old = p
+        else:
+            extreme += 1
+            if lo < 0 or store.alpha[plane] < store.alpha[store.slots[block, lo]]:
+                lo, second = p, lo
+            elif second < 0 or store.alpha[plane] < store.alpha[store.slots[block, second]]:
+                second = p
+    if extreme < limit:
+        return
+    if rule == MERGE:
+        smallest = store.alpha[store.slots[block, lo]]
+        partner = old if old >= 0 else second
+        if smallest == 0.0 or partner < 0:
+            if smallest == 0.0:
+                remove(store, block, lo)
+                return
+            partner = -1
+        joined = smallest + (store.alpha[store.slots[block, partner]] if partner >= 0 else 0.0)
+        share[:m] = 0.0
+        share[lo] = smallest / joined
+        if partner >= 0:
+            share[partner] = store.alpha[store.slots[block, partner]] / joined
+        at = combine(store, block, share, dense)
+        store.alpha[store.slots[block, at]] = joined
+        remove(store, block, max(lo, partner))
+        if partner >= 0:
+            remove(store, block, min(lo, partner))
+        return
+    if weight == 0.0:  # the current point is the origin, which is there anyway
+        remove(store, block, lo)
+        return
+    bounded = store.total[block] < np.inf
+    whole = weight + store.origin[block] if bounded else 1.0
+    for p in range(m):
+        share[p] = store.alpha[store.slots[block, p]] / whole
+    at = combine(store, block, share, dense)
+    for p in range(m):
+        store.alpha[store.slots[block, p]] = 0.0
+    store.alpha[store.slots[block, at]] = whole
+    if bounded:
+        store.origin[block] = 0.0
+        if not keep_origin:
+            store.open[block] = 0
+    remove(store, block, max(lo, old))
+    if old >= 0:
+        remove(store, block, min(lo, old))
+
+
+@kernel(types.void(STORE, _i8, _f8s, _f8s))
+def gradients(store, block, w, g):
+    """``g[p] = b_p - w . a_p`` for the planes of a block."""
+    for p in range(store.held[block]):
+        plane = store.slots[block, p]
+        begin, end = store.start[plane], store.start[plane] + store.length[plane]
+        g[p] = store.b[plane] - sparse_dot(w, store.columns[begin:end], store.entries[begin:end])
+
+
+@kernel(types.void(STORE, _i8, _i8))
+def forget(store, block, patience):
+    """Count idle visits and remove planes that have had no weight for more than ``patience`` of them."""
+    for p in range(store.held[block] - 1, -1, -1):
+        plane = store.slots[block, p]
+        if store.alpha[plane] > 0.0:
+            store.idle[plane] = 0
+        else:
+            store.idle[plane] += 1
+            if store.idle[plane] > patience:
+                remove(store, block, p)
+
+
+@kernel(types.void(STORE, _f8s))
+def rebuild(store, u):
+    """``u = sum_p alpha_p a_p`` from scratch, to shed rounding errors."""
+    u[:] = 0.0
+    linear = 0.0
+    for block in range(len(store.held)):
+        for p in range(store.held[block]):
+            plane = store.slots[block, p]
+            if store.alpha[plane] != 0.0:
+                begin, end = store.start[plane], store.start[plane] + store.length[plane]
+                sparse_add(u, store.columns[begin:end], store.entries[begin:end], store.alpha[plane])
+                linear += store.alpha[plane] * store.b[plane]
+    store.linear[0] = linear
