@@ -229,8 +229,12 @@ def _labels(Y: Any, n: int) -> list:
     if len(labels) != n:
         raise ValueError(f"X has {n} examples and Y has {len(labels)}; they must agree.")
     for i, label in enumerate(labels):
-        if not isinstance(label, Hashable):
-            raise ValueError(f"example {i} has the label {label!r}, a {type(label).__name__}; give one hashable label each.")
+        try:
+            hash(label)
+        except TypeError:
+            raise ValueError(f"example {i} has the label {label!r}; labels must be hashable, one an example.") from None
+        if label != label:
+            raise ValueError(f"example {i} has the label {label!r}; give it a label or remove it.")
     return labels
 
 

@@ -39,6 +39,8 @@ class Solver(Protocol):
 
     def certificate(self, state: Any) -> Certificate: ...
 
+    def step_calls(self, state: Any) -> int: ...
+
     def step(self, state: Any) -> None: ...
 
     def weights(self, state: Any) -> np.ndarray: ...
@@ -73,6 +75,7 @@ class Run:
     begin: float = field(default_factory=time.perf_counter)
     compiled: float = field(default_factory=lambda: _compile_seconds())
     fresh: bool = False  # whether the certificate belongs to the present weights
+    steps: int = 0
 
     @property
     def passes(self) -> float:
@@ -127,7 +130,8 @@ def run(
 
     Each round: when a certificate is due, compute it, record it, check weak duality, tell the callbacks, and stop if
     relative_gap <= tol; then look at the budgets; then one step. Whatever ends the run, the result carries a
-    certificate of the final weights: making it may exceed a budget by one pass.
+    certificate of the final weights. Budgets of calls include that certificate: a step is not begun when it and the
+    certificate behind it would exceed them (but one step is always taken). Seconds can only be looked at afterwards.
 
     Ctrl-C ends the run in the same way. A second Ctrl-C, during the final certificate, gives that up too: the last
     dual value is kept (no solver lets its dual fall), the primal is unknown (inf) and ``certified`` is False.
@@ -201,14 +205,18 @@ def _loop(present: Run, callbacks: Sequence[Any], limits: Mapping[str, float | N
             repeats = repeats + 1 if present.certificate == before else 0
             if repeats >= _STALLED_AFTER:
                 return "stalled"
+        calls = state.oracle_calls
+        if present.steps:
+            calls += solver.step_calls(state) + present.problem.n_examples
         spent = {
-            "max_passes": present.passes,
-            "max_oracle_calls": state.oracle_calls,
+            "max_passes": calls / max(1, present.problem.n_examples),
+            "max_oracle_calls": calls,
             "max_seconds": present.total_seconds,
         }
         for code, limit in limits.items():
-            if limit is not None and spent[code] >= limit:
+            if limit is not None and (spent[code] > limit or (code == "max_seconds" and spent[code] >= limit)):
                 return code
+        present.steps += 1
         present.fresh = False  # before the step: an interrupted one has changed the weights too
         solver.step(state)
 

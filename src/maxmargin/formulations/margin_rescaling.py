@@ -1,0 +1,148 @@
+"""Margin rescaling with hinge or squared hinge, as one convex problem with a dual.
+
+    hinge            P(w) = R(w) +     C sum_i s_i loss_i(w)          D(alpha) = sum alpha b - R*(u)
+    squared hinge    P(w) = R(w) +     C sum_i s_i loss_i(w)^2        D(alpha) = sum alpha b - R*(u) - sum zeta_i^2 / (2 C_i)
+
+with ``u = sum alpha a``, ``zeta_i = sum_y alpha_i(y)``, multipliers >= 0 and, for the hinge, ``zeta_i <= C_i``. The
+weight of an example is ``C_i = C s_i`` (hinge) or ``2 C s_i`` (squared). Squared slacks need no machinery of their own:
+each example gets an extra column with entry ``1 / sqrt(C_i)`` in its planes and loses the sum constraint; the zeta term
+is then part of ``R*`` over the longer vector. Tsochantaridis et al. 2005; Yu & Rousu 2007, section 4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxmargin.formulations.regularisers import Quadratic, SignedQuadratic
+from maxmargin.models.base import BoundModel
+from maxmargin.oracles.margin import MarginOracle
+from maxmargin.parameters import Parameters
+
+__all__ = ["MarginRescaling", "Problem"]
+
+LOSSES = ("hinge", "squared_hinge")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A convex problem over planes: all that a solver sees.
+
+    Attributes
+    ----------
+    oracle : oracle with ``planes`` and ``sum``
+    weight : float64 array (n_examples,)
+        C_i.
+    total : float64 array (n_examples,)
+        Sum of the multipliers of each example; inf when slacks are squared (except where C_i is 0).
+    n_weights : int
+        Length of the weights of the model; further columns belong to squared slacks.
+    regulariser : Quadratic or SignedQuadratic, over all columns
+    squared : bool
+    """
+
+    oracle: Any
+    weight: np.ndarray
+    total: np.ndarray
+    n_weights: int
+    regulariser: Any
+    squared: bool
+
+    @property
+    def n_examples(self) -> int:
+        return len(self.weight)
+
+    @property
+    def n_columns(self) -> int:
+        return self.oracle.n_columns
+
+    @property
+    def positive(self) -> np.ndarray | None:
+        return self.regulariser.positive
+
+    def primal(self, w: np.ndarray, losses: np.ndarray) -> float:
+        """P at ``w`` from the losses (or upper bounds of them) of all examples."""
+        losses = np.maximum(losses, 0.0)
+        slack = 0.5 * losses**2 if self.squared else losses
+        own = w[: self.n_weights]
+        active = self.weight > 0  # an example of weight 0 counts for nothing, whatever its loss
+        return 0.5 * float(own @ own) + float(self.weight[active] @ slack[active])
+
+    def dual(self, linear: float, u: np.ndarray) -> float:
+        """D from ``sum alpha b`` and ``u = sum alpha a``."""
+        return linear - self.regulariser.conjugate(u)
+
+
+class MarginRescaling(Parameters):
+    """Margin-rescaled structured hinge.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge"}
+    """
+
+    def __init__(self, loss: str = "hinge") -> None:
+        self.loss = loss
+
+    def problem(
+        self,
+        model: BoundModel,
+        *,
+        C: float = 1.0,
+        sample_weight: np.ndarray | None = None,
+        positive: np.ndarray | None = None,
+        parts: int = 1,
+    ) -> Problem:
+        """The problem of fitting a bound model.
+
+        Parameters
+        ----------
+        model : BoundModel
+        C : float
+            Multiplies the sum of the losses.
+        sample_weight : array (n_examples,), optional
+        positive : bool array (n_weights,), optional
+            Weights that must be >= 0.
+        parts : int
+            The most planes an oracle may return for one argmax.
+        """
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {self.loss!r}.")
+        if not (np.isfinite(C) and C >= 0):
+            raise ValueError(f"C must be a finite number >= 0, got {C}.")
+        n = model.n_examples
+        weight = C * check_sample_weight(sample_weight, n)
+        squared = self.loss == "squared_hinge"
+        lift = None
+        total = weight
+        if squared:
+            weight = 2.0 * weight
+            with np.errstate(divide="ignore"):
+                lift = np.where(weight > 0, 1.0 / np.sqrt(weight), 0.0)
+            total = np.where(weight > 0, np.inf, 0.0)
+        oracle = MarginOracle(model, lift=lift, parts=parts)
+        regulariser: Any = Quadratic()
+        if positive is not None:
+            positive = np.asarray(positive)
+            if positive.shape != (model.n_weights,):
+                raise ValueError(f"positive must have one entry a weight, ({model.n_weights},); got {positive.shape}.")
+            mask = np.zeros(oracle.n_columns, bool)
+            mask[: model.n_weights] = positive
+            regulariser = SignedQuadratic(mask)
+        return Problem(oracle, weight, total, model.n_weights, regulariser, squared)
+
+
+def check_sample_weight(sample_weight: np.ndarray | None, n: int) -> np.ndarray:
+    """Sample weights as an array, checked: one an example, finite, not negative."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must have one entry an example, ({n},); got shape {weights.shape}.")
+    bad = ~np.isfinite(weights) | (weights < 0)
+    if bad.any():
+        i = int(np.flatnonzero(bad)[0])
+        raise ValueError(f"sample_weight of example {i} is {weights[i]}; weights must be finite and not negative.")
+    return weights

@@ -1,0 +1,65 @@
+"""Regularisers, seen by the dual through their conjugate.
+
+    R*(u) = max_w  u . w - R(w),      weights(u) = its maximiser,      curvature(A, u) = A H(u) A'  with H = R*''(u)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = ["Quadratic", "SignedQuadratic"]
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """``R(w) = 1/2 |w|^2``; ``R*(u) = 1/2 |u|^2``, ``weights(u) = u``."""
+
+    positive: None = None
+
+    def value(self, w: np.ndarray) -> float:
+        """R(w)."""
+        return 0.5 * float(w @ w)
+
+    def conjugate(self, u: np.ndarray) -> float:
+        """R*(u)."""
+        return 0.5 * float(u @ u)
+
+    def weights(self, u: np.ndarray) -> np.ndarray:
+        """The weights that belong to ``u = sum alpha a``."""
+        return u
+
+    def curvature(self, A: sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """Gram matrix of the rows of A, (m, m)."""
+        return (A @ A.T).toarray()
+
+
+@dataclass(frozen=True)
+class SignedQuadratic:
+    """``R(w) = 1/2 |w|^2`` with ``w_j >= 0`` where ``positive``.
+
+    ``R*(u) = 1/2 |P(u)|^2`` and ``weights(u) = P(u)``, where P cuts off the negative part on ``positive``; piecewise
+    quadratic, H(u) the identity without the coordinates cut off. Yu & Rousu 2007, section 4.1.
+    """
+
+    positive: np.ndarray  # bool (n_columns,)
+
+    def value(self, w: np.ndarray) -> float:
+        """R(w); inf where a sign is violated."""
+        return np.inf if (w[self.positive] < 0).any() else 0.5 * float(w @ w)
+
+    def conjugate(self, u: np.ndarray) -> float:
+        """R*(u)."""
+        w = self.weights(u)
+        return 0.5 * float(w @ w)
+
+    def weights(self, u: np.ndarray) -> np.ndarray:
+        """P(u)."""
+        return np.where(self.positive & (u < 0), 0.0, u)
+
+    def curvature(self, A: sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """Gram matrix of the rows of A without the coordinates that are cut off at u, (m, m)."""
+        kept = sp.csr_array(A * ~(self.positive & (u < 0)))
+        return (kept @ A.T).toarray()

@@ -1,0 +1,271 @@
+"""A user's own model: four functions in plain Python.
+
+.. code-block:: python
+
+    class Mine:
+        exact = True  # argmax finds the true maximum; the default
+
+        def n_weights(self, X, Y) -> int: ...
+        def joint_features(self, x, y): ...  # phi(x, y), in any of the forms of `sparse_vector`
+        def cost(self, y_true, y) -> float: ...  # >= 0, and 0 for y_true itself
+        def argmax(self, x, w, y_true=None, cost_weight=0.0): ...  # max_y w . phi(x, y) + cost_weight * cost(y_true, y)
+
+        def is_valid(self, x, y) -> bool: ...  # optional: whether y is an output at all
+
+``argmax`` without ``y_true`` is prediction. Every answer is checked while the solver runs, so that a slip in the model
+stops with the example's name instead of a wrong optimum; :func:`maxmargin.testing.check_model` looks harder, before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.features.sequences import Sequences
+from maxmargin.models.base import BoundModel
+from maxmargin.parameters import Parameters
+
+__all__ = ["PythonBound", "PythonLayout", "PythonModel", "UserModel", "sparse_vector"]
+
+FUNCTIONS = ("n_weights", "joint_features", "cost", "argmax")
+SLACK = 1e-9  # relative: what rounding may take from an objective
+
+
+class UserModel(Protocol):
+    """The four functions. Inheriting from this class is not needed."""
+
+    def n_weights(self, X: Any, Y: Any) -> int: ...
+
+    def joint_features(self, x: Any, y: Any) -> Any: ...
+
+    def cost(self, y_true: Any, y: Any) -> float: ...
+
+    def argmax(self, x: Any, w: np.ndarray, y_true: Any = None, cost_weight: float = 0.0) -> Any: ...
+
+
+@dataclass(frozen=True)
+class PythonLayout:
+    """The user's model and its number of weights: binds further data to the same weights."""
+
+    model: UserModel
+    n_weights: int
+
+
+class PythonModel(Parameters):
+    """Lets a user's model take the place of a compiled one.
+
+    Parameters
+    ----------
+    model : object with the functions ``n_weights``, ``joint_features``, ``cost`` and ``argmax``
+    """
+
+    def __init__(self, model: UserModel) -> None:
+        self.model = model
+
+    def bind(self, X: Any, Y: Any = None, *, layout: PythonLayout | None = None) -> PythonBound:
+        """Bind to examples.
+
+        Parameters
+        ----------
+        X : sequence of n inputs, or a sparse matrix with n rows
+        Y : sequence of n outputs, optional
+            Missing at prediction time.
+        layout : PythonLayout, optional
+            The layout of the training data, for further data.
+        """
+        model = self.model if layout is None else layout.model
+        missing = [name for name in FUNCTIONS if not callable(getattr(model, name, None))]
+        if missing or isinstance(model, type):
+            what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+            need = f"without {', '.join(missing)}" if missing else "instead of an object of it"
+            raise TypeError(f"the model is {what} {need}; a model is an object with {', '.join(FUNCTIONS)}.")
+        inputs = _items(X)
+        outputs = None if Y is None else _items(Y)
+        if outputs is not None and len(inputs) != len(outputs):
+            raise ValueError(f"X has {len(inputs)} examples and Y has {len(outputs)}; they must agree.")
+        if layout is None:
+            if outputs is None:
+                raise ValueError("outputs are needed to count the weights of a model; pass Y.")
+            if len(inputs) == 0:
+                raise ValueError("X is empty; at least one example is needed.")
+            layout = PythonLayout(model, weight_count(model.n_weights(X, Y)))
+        exact = bool(getattr(model, "exact", True))
+        return PythonBound(
+            n_examples=len(inputs),
+            n_weights=layout.n_weights,
+            layout=layout,
+            capabilities=frozenset({"exact"} if exact else ()),
+            X=inputs,
+            Y=outputs,
+        )
+
+
+@dataclass(frozen=True)
+class PythonBound(BoundModel):
+    """A user's model bound to n examples; can be pickled when the user's model, inputs and outputs can."""
+
+    X: Any = ()
+    Y: Any = None
+    # phi(x_i, y_i) of the examples asked so far: half of all joint features otherwise
+    true_features: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False, compare=False)
+
+    def plane(self, w: np.ndarray, i: int, cost_weight: float) -> tuple[np.ndarray, np.ndarray, float, float, float]:
+        """The most violating output of example ``i``, as a plane.
+
+        Parameters
+        ----------
+        w : float64 array (n_weights,), or longer: what follows is not the model's
+        i : int
+        cost_weight : float
+
+        Returns
+        -------
+        indices : int32 array (nnz,), sorted
+        values : float64 array (nnz,)
+            ``phi(x, y_i) - phi(x, y)``.
+        cost : float
+            ``cost(y_i, y)``.
+        value : float
+            ``w . phi(x, y) - w . phi(x, y_i) + cost_weight * cost``.
+        bound : float
+            An upper bound of the value over all outputs: the value when the model is exact, else infinity.
+        """
+        if self.Y is None:
+            raise ValueError("this model is bound without outputs, so it has no planes; pass Y to bind.")
+        model, x, y_true, w = self.layout.model, self.X[i], self.Y[i], w[: self.n_weights]
+        true = self.true_features.get(i)
+        if true is None:
+            self_cost = number(model.cost(y_true, y_true), "cost", i)
+            if self_cost != 0.0:
+                raise ValueError(
+                    f"example {i}: cost(y_true, y_true) is {self_cost}; the true output must cost 0: correct cost."
+                )
+            true = self.true_features[i] = sparse_vector(model.joint_features(x, y_true), self.n_weights, i)
+        y = self._checked(model.argmax(x, w, y_true=y_true, cost_weight=cost_weight), i)
+        cost = number(model.cost(y_true, y), "cost", i)
+        found = sparse_vector(model.joint_features(x, y), self.n_weights, i)
+        here, truth = (float(w[index] @ value) for index, value in (found, true))
+        value = here - truth + cost_weight * cost
+        if not value >= -SLACK * max(1.0, abs(here), abs(truth), abs(cost_weight * cost)):
+            raise ValueError(
+                f"example {i}: argmax returned an output that scores below the true one "
+                f"({here + cost_weight * cost:.6g} against {truth:.6g}, cost_weight {cost_weight:g}). argmax must "
+                "maximise w . phi(x, y) + cost_weight * cost(y_true, y); a search that may miss the maximum must "
+                "return y_true when it finds nothing better. maxmargin.testing.check_model shows which part disagrees."
+            )
+        indices, values = merged(np.concatenate([true[0], found[0]]), np.concatenate([true[1], -found[1]]))
+        bound = max(value, 0.0) if "exact" in self.capabilities else np.inf
+        return indices.astype(np.int32), values, cost, value, bound
+
+    def decode(self, w: np.ndarray, i: int) -> Any:
+        """The output of largest score."""
+        return self._checked(self.layout.model.argmax(self.X[i], w[: self.n_weights]), i)
+
+    def _checked(self, y: Any, i: int) -> Any:
+        is_valid = getattr(self.layout.model, "is_valid", None)
+        if y is None:
+            raise ValueError(f"example {i}: argmax returned None; it must return an output (is a return missing?).")
+        if is_valid is not None and not is_valid(self.X[i], y):
+            raise ValueError(
+                f"example {i}: argmax returned an illegal output, {short(y)} (is_valid says False); search among "
+                "valid outputs only."
+            )
+        return y
+
+
+def weight_count(count: Any) -> int:
+    """The answer of ``n_weights``, checked."""
+    whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
+    if not whole or not 0 < count < 2**31:
+        raise ValueError(f"n_weights returned {count!r}; it must return a whole number from 1 to 2^31 - 1.")
+    return int(count)
+
+
+def number(value: Any, what: str, i: int) -> float:
+    """A cost as a float: finite and not negative, or a ValueError naming the example."""
+    try:
+        result = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"example {i}: {what} returned {short(value)}; it must return a number.") from None
+    if not (np.isfinite(result) and result >= 0.0):
+        raise ValueError(f"example {i}: {what} returned {result}; costs must be finite and not negative.")
+    return result
+
+
+def sparse_vector(phi: Any, n_weights: int, i: int) -> tuple[np.ndarray, np.ndarray]:
+    """Joint features as (sorted indices, values), without zeros.
+
+    Parameters
+    ----------
+    phi : array (n_weights,), sparse row or vector, mapping of index to value, or pair (indices, values)
+        Values at an index that is given twice are added.
+    n_weights : int
+    i : int
+        The example, for messages.
+    """
+    if sp.issparse(phi):
+        if max(phi.shape) != np.prod(phi.shape):
+            raise ValueError(f"example {i}: joint features have shape {phi.shape}; give one row or vector.")
+        row = sp.coo_array(phi.reshape((1, -1)))
+        length, indices, values = row.shape[1], row.col, row.data
+    elif isinstance(phi, Mapping):
+        length, indices, values = n_weights, np.array(list(phi.keys())), np.array(list(phi.values()))
+    elif isinstance(phi, tuple) and len(phi) == 2 and all(np.ndim(part) == 1 for part in phi):
+        length, indices, values = n_weights, np.asarray(phi[0]), np.asarray(phi[1])
+    else:
+        try:
+            dense = np.asarray(phi)
+        except ValueError:  # rows of different lengths
+            dense = np.empty((0, 0))
+        if dense.ndim != 1:
+            raise ValueError(
+                f"example {i}: joint features are {short(phi)}; give a vector of length {n_weights}, a sparse row, a "
+                "dict or a pair (indices, values)."
+            )
+        length, indices, values = len(dense), np.arange(len(dense)), dense
+    if length != n_weights:
+        raise ValueError(
+            f"example {i}: joint features have length {length} and n_weights is {n_weights}; they must agree for every "
+            "output of every example."
+        )
+    if len(indices) != len(values):
+        raise ValueError(f"example {i}: joint features have {len(indices)} indices and {len(values)} values.")
+    if len(indices) == 0:
+        return np.empty(0, np.int64), np.empty(0)
+    if indices.dtype.kind not in "iu":
+        raise ValueError(f"example {i}: indices of joint features must be whole numbers, got dtype {indices.dtype}.")
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"example {i}: joint features must be numbers, got dtype {values.dtype}.")
+    if indices.min() < 0 or indices.max() >= n_weights:
+        wrong = int(indices.min() if indices.min() < 0 else indices.max())
+        raise ValueError(f"example {i}: joint features have the index {wrong}; indices go from 0 to {n_weights - 1}.")
+    if not np.isfinite(values).all():
+        raise ValueError(f"example {i}: joint features have NaN or infinite values; they must be finite.")
+    return merged(indices.astype(np.int64), values.astype(np.float64))
+
+
+def merged(indices: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted, equal indices added, zeros dropped."""
+    if len(indices) > 1 and not (indices[1:] > indices[:-1]).all():
+        indices, place = np.unique(indices, return_inverse=True)
+        values = np.bincount(place.ravel(), weights=values, minlength=len(indices))
+    kept = values != 0.0
+    return indices[kept], values[kept]
+
+
+def _items(X: Any) -> Any:
+    """Something with a length and positions: the rows of a sparse matrix, lists and arrays as they are, else a list."""
+    if sp.issparse(X):
+        X = sp.csr_array(X)
+        return [X[[i]] for i in range(X.shape[0])]
+    return X if isinstance(X, (list, tuple, np.ndarray, Sequences)) else list(X)
+
+
+def short(value: Any) -> str:
+    """An input or output in at most 60 characters, for messages."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,63 @@
+"""A wrapper that counts and times oracle calls and keeps the verb."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from maxmargin.planes import Planes
+
+__all__ = ["CountingOracle"]
+
+
+class CountingOracle:
+    """Counts ``oracle_calls`` (one an example asked), ``argmax_calls`` and the ``seconds`` they took.
+
+    Parameters
+    ----------
+    oracle : any oracle
+    """
+
+    def __init__(self, oracle: Any) -> None:
+        self.oracle = oracle
+        self.oracle_calls = 0
+        self.argmax_calls = 0
+        self.seconds = 0.0
+        self.timed_calls = 0  # calls and seconds of what went through this object, for those who bypass it
+        self.timed_seconds = 0.0
+
+    @property
+    def n_examples(self) -> int:
+        return self.oracle.n_examples
+
+    @property
+    def n_columns(self) -> int:
+        return self.oracle.n_columns
+
+    @property
+    def longest(self) -> int:
+        return self.oracle.longest
+
+    def planes(self, w: np.ndarray, examples: np.ndarray, known: np.ndarray | None = None) -> Planes:
+        """As the oracle's own."""
+        begin = time.perf_counter()
+        planes = self.oracle.planes(w, examples, known)
+        self._count(len(examples), begin)
+        return planes
+
+    def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+        """As the oracle's own."""
+        begin = time.perf_counter()
+        result = self.oracle.sum(w, examples, scale)
+        self._count(len(examples), begin)
+        return result
+
+    def _count(self, calls: int, begin: float) -> None:
+        spent = time.perf_counter() - begin
+        self.seconds += spent
+        self.timed_seconds += spent
+        self.timed_calls += calls
+        self.oracle_calls += calls
+        self.argmax_calls += calls

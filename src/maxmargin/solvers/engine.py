@@ -1,0 +1,548 @@
+"""The dual engine: restricted simplicial decomposition with three dials, and with them the whole family.
+
+    max  sum alpha b - R*(sum alpha a)    over a product of scaled simplexes (orthants when slacks are squared)
+
+The dials are: which blocks there are (one simplex for all examples, groups, one for each example), which blocks are
+visited between two looks at the whole, and how many planes a block keeps. Frank-Wolfe, cutting planes, block-coordinate
+Frank-Wolfe, the sequential dual method and restricted simplicial decomposition are settings of them; see
+:mod:`maxmargin.solvers.presets`. Yu & Rousu 2007; architecture in ARCHITECTURE.md.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.execution.sharded import ShardedOracle
+from maxmargin.formulations.margin_rescaling import Problem
+from maxmargin.models.base import CompiledModel
+from maxmargin.oracles.counting import CountingOracle
+from maxmargin.oracles.margin import MarginOracle
+from maxmargin.planes import Planes
+from maxmargin.solvers.block_selection import select
+from maxmargin.solvers.certificate import Certificate
+
+__all__ = ["Dials", "DualEngine", "DualState"]
+
+UNLIMITED = 1 << 40
+REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
+COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
+FIRST_TAU = 1e-2
+TAU_SHARE = 0.1  # of the gap that blocks solved inexactly may leave
+
+
+@dataclass(frozen=True)
+class Dials:
+    """A setting of the engine.
+
+    Attributes
+    ----------
+    blocks : "product", "one" or int
+        One block an example, one for all, or that many groups of examples.
+    selection : str
+        Policy of :mod:`maxmargin.solvers.block_selection`.
+    visits : float
+        Blocks visited in a step, as a share of all (at most 1) or as a number (above 1).
+    batch : int or None
+        Examples decoded at the same weights before their blocks are solved; None for all that are visited.
+    limit : int or None
+        Most extreme points a block keeps; None for no limit but memory.
+    rule : "iterate" or "merge"
+        What a full block does; see :func:`maxmargin.solvers.working_set_kernel.make_room`.
+    keep_origin : bool
+        Whether the origin stays available after a stored iterate has replaced it.
+    patience : int
+        Visits that a plane without weight survives.
+    master : "smo" or "newton"
+        Blocks one after the other by SMO, or jointly by projected Newton.
+    cached_passes : int
+        Most passes over planes at hand after the oracle has been asked.
+    cached_share : float
+        Such passes end early when one gains less than this share of what the step has gained.
+    cached_blocks : "all" or "visited"
+    tau : float or None
+        Blocks are solved until their gradients differ by at most this; None follows the gap of the last certificate.
+    certificate_every : float
+        Passes of steps between certificates; 0: a certificate before every step, whose planes the step uses.
+    parts : int
+        The most planes taken from one argmax.
+    memory : int
+        Bytes the working set may take.
+    """
+
+    blocks: str | int = "product"
+    selection: str = "permutation"
+    visits: float = 1.0
+    batch: int | None = 1
+    limit: int | None = None
+    rule: str = "merge"
+    keep_origin: bool = True
+    patience: int = 10
+    master: str = "smo"
+    cached_passes: int = 0
+    cached_share: float = 0.0
+    cached_blocks: str = "all"
+    tau: float | None = None
+    max_steps: int = 1000
+    certificate_every: float = 1.0
+    parts: int = 1
+    memory: int = 4 << 30
+
+
+@dataclass
+class DualState:
+    """Where a run stands; arrays only, so it can be saved and resumed."""
+
+    problem: Problem
+    oracle: CountingOracle
+    working_set: Any
+    u: np.ndarray  # sum alpha a
+    w: np.ndarray  # weights(u); the same array as u without sign constraints
+    members: list[np.ndarray] | None  # examples of each block; None when every example is its own block
+    rng: np.random.Generator
+    pending: Planes | None = None  # planes of the last certificate, not yet used
+    cursor: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    since: float = 0.0  # passes of steps since the last certificate
+    certificates: int = 0
+    solver_seconds: float = 0.0
+    drift: float = 0.0  # largest correction that a rebuild of the weights has made
+    tau: float = FIRST_TAU
+
+    @property
+    def oracle_calls(self) -> int:
+        return self.oracle.oracle_calls
+
+    @property
+    def argmax_calls(self) -> int:
+        return self.oracle.argmax_calls
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return {"oracle": self.oracle.seconds, "solver": self.solver_seconds}
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on exactly here."""
+        arrays = self.working_set.to_arrays()
+        arrays |= {
+            "u": self.u,
+            "rng": np.array(json.dumps(self.rng.bit_generator.state)),
+            "cursor": self.cursor,
+            "counts": np.array([self.oracle.oracle_calls, self.oracle.argmax_calls, self.certificates]),
+            "numbers": np.array([self.since, self.solver_seconds, self.oracle.seconds, self.drift, self.tau]),
+            "weight": self.problem.weight,
+        }
+        if self.pending is not None:
+            p = self.pending
+            arrays |= {f"pending/{name}": getattr(p, name) for name in _PLANE_FIELDS}
+        return {name: np.array(array) for name, array in arrays.items()}
+
+
+_PLANE_FIELDS = ("indptr", "indices", "data", "b", "example", "bound")
+
+
+class DualEngine:
+    """A solver of the dual family.
+
+    Parameters
+    ----------
+    dials : Dials
+    random_state : int, Generator or None
+    """
+
+    def __init__(self, dials: Dials, random_state: Any = None) -> None:
+        self.dials = dials
+        self.random_state = random_state
+
+    # --- the contract with the driver ---------------------------------------------------------------------------------
+
+    def init(self, problem: Problem, warm: DualState | None = None) -> DualState:
+        """Start at the origin, or from the multipliers of an earlier run on the same examples."""
+        from maxmargin.solvers.working_set import WorkingSet
+
+        members = self._members(problem.n_examples)
+        if warm is not None:
+            working_set = self._warm_set(problem, warm, members)
+        else:
+            total = problem.total
+            if members is not None:
+                bounded = np.array([np.isfinite(problem.total[m]).all() for m in members])
+                total = np.where(bounded, 1.0, np.inf)
+                empty = np.array([(problem.weight[m] == 0).all() for m in members])
+                total = np.where(empty, 0.0, total)
+            longest = problem.n_columns if members is not None else problem.oracle.longest
+            working_set = WorkingSet(total, problem.n_columns, longest, self.dials.limit, self.dials.memory)
+        u = np.zeros(problem.n_columns)
+        w = u if problem.positive is None else np.zeros(problem.n_columns)
+        state = DualState(
+            problem, CountingOracle(problem.oracle), working_set, u, w, members, np.random.default_rng(self.random_state)
+        )
+        if warm is not None:
+            self._rebuild(state)
+        return state
+
+    def certificate_due(self, state: DualState) -> bool:
+        """Whether the next thing to do is to look at all examples."""
+        if state.pending is not None:
+            return False
+        if self.dials.certificate_every <= 0:
+            return True
+        return state.since >= self.dials.certificate_every
+
+    def certificate(self, state: DualState) -> Certificate:
+        """Primal and dual at the present weights. One oracle pass, whose planes the next step uses."""
+        begin, oracle_before = time.perf_counter(), state.oracle.seconds
+        problem = state.problem
+        if state.certificates % REFRESH_EVERY == REFRESH_EVERY - 1:
+            self._rebuild(state)
+        if state.members is None:
+            planes = state.oracle.planes(state.w, np.arange(problem.n_examples))
+            losses = _first_bounds(planes, problem.n_examples)
+        else:
+            planes, losses = self._group_planes(state, np.arange(len(state.members)))
+        certificate = Certificate(
+            problem.primal(state.w, losses),
+            problem.dual(state.working_set.linear, state.u),
+            bool(np.isfinite(losses).all()),
+        )
+        if self.dials.tau is None and np.isfinite(certificate.gap):
+            # blocks solved to tau leave at most (sum of multipliers) * tau of the gap
+            mass = problem.weight.sum() if not problem.squared else state.working_set.mass
+            state.tau = float(np.clip(TAU_SHARE * max(certificate.gap, 0.0) / max(mass, 1e-300), 1e-13, FIRST_TAU))
+        state.pending = planes
+        state.since = 0.0
+        state.certificates += 1
+        state.solver_seconds += time.perf_counter() - begin - (state.oracle.seconds - oracle_before)
+        return certificate
+
+    def step_calls(self, state: DualState) -> int:
+        """Oracle calls that the next step will make."""
+        if state.pending is not None:
+            return 0
+        store = state.working_set.store
+        if self.dials.selection == "gap" and np.isinf(store.gap).any():
+            return int(np.isinf(store.gap).sum())
+        return round(self._visits(state) * state.problem.n_examples / max(1, state.working_set.n_blocks))
+
+    def _visits(self, state: DualState) -> int:
+        """Blocks visited in a step."""
+        visits = self.dials.visits
+        return max(1, round(visits * state.working_set.n_blocks) if visits <= 1 else int(visits))
+
+    def step(self, state: DualState) -> None:
+        """Visit some blocks with new planes, then solve with the planes at hand. Keeps the dual from falling."""
+        begin, oracle_before = time.perf_counter(), state.oracle.seconds
+        n_blocks = state.working_set.n_blocks
+        if state.pending is not None:
+            planes, state.pending = state.pending, None
+            visited = np.arange(n_blocks)
+            gain = self._absorb(state, planes)
+        else:
+            count = self._visits(state)
+            visited = select(self.dials.selection, state.working_set.store, state.rng, count, state.cursor)
+            first = state.certificates == 0 and state.oracle.oracle_calls == 0
+            gain = self._visit(state, visited)
+            # a first pass by a policy that starts with blocks never visited is not yet a pass of its own
+            if not (first and self.dials.selection == "gap"):
+                state.since += len(visited) / n_blocks
+        self._inner(state, visited, gain)
+        state.solver_seconds += time.perf_counter() - begin - (state.oracle.seconds - oracle_before)
+
+    def weights(self, state: DualState) -> np.ndarray:
+        """The weights of the model (n_weights,)."""
+        return state.w[: state.problem.n_weights]
+
+    def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> DualState:
+        """Resume where :meth:`DualState.to_arrays` left off."""
+        from maxmargin.solvers.working_set import WorkingSet
+
+        if len(arrays["u"]) != problem.n_columns or not np.array_equal(arrays["weight"], problem.weight):
+            raise ValueError("the saved state belongs to another problem: its weights or examples differ.")
+        state = self.init(problem)
+        state.working_set = WorkingSet.from_arrays(arrays)
+        state.u[:] = arrays["u"]
+        if state.w is not state.u:
+            state.w[:] = problem.regulariser.weights(state.u)
+        state.rng.bit_generator.state = json.loads(str(arrays["rng"]))
+        state.cursor[:] = arrays["cursor"]
+        state.oracle.oracle_calls, state.oracle.argmax_calls, state.certificates = map(int, arrays["counts"])
+        numbers = map(float, arrays["numbers"])
+        state.since, state.solver_seconds, state.oracle.seconds, state.drift, state.tau = numbers
+        if "pending/b" in arrays:
+            fields = {name: np.array(arrays[f"pending/{name}"]) for name in _PLANE_FIELDS}
+            state.pending = Planes(**fields, n_weights=problem.n_columns)
+        return state
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _members(self, n: int) -> list[np.ndarray] | None:
+        blocks = self.dials.blocks
+        if blocks == "product":
+            return None
+        groups = 1 if blocks == "one" else min(int(blocks), max(n, 1))
+        return np.array_split(np.arange(n), groups)
+
+    def _warm_set(self, problem: Problem, warm: DualState, members: Any) -> Any:
+        from maxmargin.solvers.working_set import WorkingSet
+
+        if warm.problem.n_columns != problem.n_columns or warm.problem.n_examples != problem.n_examples:
+            raise ValueError(
+                "warm start needs the same examples and weights as the earlier fit; set warm_start=False to start anew."
+            )
+        if warm.problem.squared != problem.squared or (warm.members is None) != (members is None):
+            raise ValueError("warm start needs the same loss and the same blocks as the earlier fit.")
+        working_set = WorkingSet.from_arrays(warm.working_set.to_arrays())
+        if members is not None:
+            if not np.array_equal(warm.problem.weight, problem.weight):
+                raise ValueError("warm start at another C needs one block an example; use a solver with product blocks.")
+            return working_set
+        stretch = None
+        if problem.squared:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                stretch = np.where(problem.weight > 0, np.sqrt(warm.problem.weight / problem.weight), 1.0)
+        working_set.rescale(problem.total, stretch, problem.n_weights)
+        return working_set
+
+    def _rebuild(self, state: DualState) -> None:
+        from maxmargin.solvers.working_set_kernel import rebuild
+
+        before = state.u.copy()
+        rebuild(state.working_set.store, state.u)
+        state.drift = max(state.drift, float(np.abs(state.u - before).max(initial=0.0)))
+        if state.w is not state.u:
+            state.w[:] = state.problem.regulariser.weights(state.u)
+
+    def _settings(self, state: DualState) -> tuple:
+        """The arguments that all visiting kernels share: constraints and limits, tolerances, scratch."""
+        from maxmargin.solvers import working_set_kernel as wk
+
+        dials, ws = self.dials, state.working_set
+        limit = UNLIMITED if ws.limit is None else ws.limit
+        # a limit that only memory asks for always merges
+        rule = wk.ITERATE if dials.rule == "iterate" and dials.limit is not None else wk.MERGE
+        tau = state.tau if dials.tau is None else dials.tau
+        return limit, rule, int(dials.keep_origin), tau, dials.max_steps, dials.patience, ws.table, ws.bits, ws.dense
+
+    def _signs(self, state: DualState) -> np.ndarray:
+        mask = state.problem.positive
+        return np.empty(0, np.int8) if mask is None else mask.astype(np.int8)
+
+    def _weight(self, state: DualState) -> np.ndarray:
+        return state.problem.weight if state.members is None else np.ones(len(state.members))
+
+    def _lift(self, state: DualState) -> np.ndarray:
+        """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example."""
+        oracle = _base_oracle(state.problem.oracle)
+        return oracle.lift if state.problem.squared and state.members is None else np.empty(0)
+
+    def _absorb(self, state: DualState, planes: Planes) -> float:
+        from maxmargin.solvers.visit_kernel import absorb
+
+        ws, gain, row = state.working_set, np.zeros(1), 0
+        blocks = planes.example  # for grouped examples the planes already carry the block here
+        weight, lift, signs = self._weight(state), self._lift(state), self._signs(state)
+        while row < len(planes):
+            row = absorb(
+                ws.store, blocks, row, planes.indptr, planes.indices, planes.data, planes.b, planes.bound, weight, lift,
+                state.u, state.w, signs, *self._settings(state), ws.g, ws.change, gain,
+            )  # fmt: skip
+            if row < len(planes):
+                self._grow(state, int(blocks[row]), int(np.searchsorted(blocks[row:] != blocks[row], True)), planes, row)
+        return float(gain[0])
+
+    def _grow(self, state: DualState, block: int, rows: int, planes: Planes, row: int) -> None:
+        ws = state.working_set
+        rows = max(1, min(rows, self.dials.parts))
+        own = int(ws.store.length[ws.store.slots[block, : ws.store.held[block]]].sum())
+        new = int(planes.indptr[min(row + rows, len(planes))] - planes.indptr[row])
+        ws.grow(block, rows, (rows + 1) * (own + new))
+
+    def _visit(self, state: DualState, visited: np.ndarray) -> float:
+        """New planes for the visited blocks, a batch at a time."""
+        if state.members is not None:
+            gain = 0.0
+            for block in visited:
+                planes, _ = self._group_planes(state, np.array([block]))
+                gain += self._absorb(state, planes)
+            return gain
+        batch = len(visited) if self.dials.batch is None else self.dials.batch
+        direct = _direct_oracle(state.problem.oracle)
+        if batch < COMPILED_BELOW and batch < len(visited) and direct is not None:
+            return self._sequential(state, visited, batch, direct)
+        gain = 0.0
+        for begin in range(0, len(visited), batch):
+            planes = state.oracle.planes(state.w, visited[begin : begin + batch])
+            gain += self._absorb(state, planes)
+        return gain
+
+    def _sequential(self, state: DualState, visited: np.ndarray, batch: int, oracle: MarginOracle) -> float:
+        from maxmargin.solvers.sequential_kernel import sequential_pass
+
+        model, parts, ws = oracle.model, oracle.parts, state.working_set
+        assert isinstance(model, CompiledModel)
+        iwork, fwork, output, _, _ = oracle._workspace()
+        room = model.room + parts
+        most = batch * parts + parts + 1
+        buffers = (
+            np.empty(most, np.int64), np.empty(most, np.int64), np.empty(batch * room + room, np.int32),
+            np.empty(batch * room + room), np.empty(most), np.empty(most),
+        )  # fmt: skip
+        gain, done = np.zeros(1), 0
+        weight, signs = self._weight(state), self._signs(state)
+        begin = time.perf_counter()
+        while done < len(visited):
+            done = sequential_pass(
+                model.kernel, model.meta, model.ints, model.floats, visited, done, batch, parts, oracle.lift,
+                iwork, fwork, output, room, *buffers, ws.store, weight, state.u, state.w, signs,
+                *self._settings(state), ws.g, ws.change, gain,
+            )  # fmt: skip
+            if done < len(visited):
+                block = int(visited[done : done + batch][np.argmax(ws.store.held[visited[done : done + batch]])])
+                own = int(ws.store.length[ws.store.slots[block, : ws.store.held[block]]].sum())
+                ws.grow(block, batch * parts, (parts + 1) * (own + batch * room))
+        state.oracle.oracle_calls += len(visited)
+        state.oracle.argmax_calls += len(visited)
+        # decoding and solving are fused here: split the time by the cost of a call in the last certificate
+        spent, calls = time.perf_counter() - begin, state.oracle.timed_calls
+        if calls:
+            state.oracle.seconds += min(spent, len(visited) * state.oracle.timed_seconds / calls)
+        return float(gain[0])
+
+    def _group_planes(self, state: DualState, blocks: np.ndarray) -> tuple[Planes, np.ndarray]:
+        """One plane for each group of examples: the (weighted) sum over its members. And the losses of the members."""
+        problem, rows, b, bound, losses = state.problem, [], [], [], []
+        assert state.members is not None
+        for block in blocks:
+            examples = state.members[block]
+            if not problem.squared:
+                a, offset, loss = state.oracle.sum(state.w, examples, problem.weight[examples])
+                bound.append(float(problem.weight[examples] @ np.maximum(loss, 0.0)))
+            else:
+                # a ray of the cone: rays of the examples that ascend, each at its natural scale C_i loss_i
+                planes = state.oracle.planes(state.w, examples)
+                first = np.flatnonzero(np.diff(planes.example, prepend=-1))
+                loss = planes.bound[first]
+                lift = _base_oracle(problem.oracle).lift[examples]
+                ascending = loss > state.w[problem.n_weights + examples] * lift
+                scale = np.zeros(len(planes))
+                scale[first] = np.where(ascending, problem.weight[examples] * planes.violations(state.w)[first], 0.0)
+                scale = np.maximum(scale, 0.0)
+                a, offset = planes.to_csr().T @ scale, float(scale @ planes.b)
+                bound.append(np.inf)
+            index = np.flatnonzero(a).astype(np.int32)
+            rows.append((index, a[index]))
+            b.append(offset)
+            losses.append(loss)
+        planes = Planes.from_rows(rows, np.array(b), blocks, np.array(bound), problem.n_columns)
+        return planes, np.concatenate(losses) if losses else np.empty(0)
+
+    def _inner(self, state: DualState, visited: np.ndarray, gain: float) -> None:
+        """Use the planes at hand: passes over blocks, or one joint master problem."""
+        from maxmargin.solvers.visit_kernel import cached_pass
+
+        dials, ws = self.dials, state.working_set
+        blocks = np.unique(visited) if dials.cached_blocks == "visited" else np.arange(ws.n_blocks)
+        if dials.master == "newton":
+            solve_jointly(ws, blocks, state.u, state.w, state.problem.regulariser, dials.patience)
+            return
+        tau, max_steps, patience = self._settings(state)[3:6]
+        signs = self._signs(state)
+        for number in range(dials.cached_passes):
+            more = cached_pass(
+                ws.store, state.rng.permutation(blocks), state.u, state.w, signs, tau, max_steps, patience,
+                ws.g, ws.change, ws.dense,
+            )  # fmt: skip
+            gain += more
+            if more <= dials.cached_share * gain:
+                break
+
+
+def solve_jointly(ws: Any, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, regulariser: Any, patience: int) -> None:
+    """Solve the master problem over all planes of ``blocks`` at once, the other blocks fixed, by projected Newton.
+
+    The origin of a simplex block is a variable of its own with the zero plane. Memory O(m^2) for m planes.
+    """
+    from maxmargin.solvers.masters.newton import projected_newton
+    from maxmargin.solvers.working_set_kernel import forget
+
+    store = ws.store
+    blocks = blocks[store.held[blocks] > 0]
+    if len(blocks) == 0:
+        return
+    A, b, alpha, owner = ws.planes()
+    chosen = np.isin(owner, blocks)
+    A, b, alpha, owner = sp.csr_array(A[chosen]), b[chosen], alpha[chosen], owner[chosen]
+    bounded = blocks[np.isfinite(store.total[blocks])]
+    origins = bounded[(store.open[bounded] > 0) | (store.origin[bounded] > 0)]
+    m = len(b)
+    block = np.searchsorted(blocks, np.concatenate([owner, origins]))
+    q0 = np.concatenate([alpha, store.origin[origins]])
+    objective = _Master(A, np.concatenate([b, np.zeros(len(origins))]), q0, u, regulariser)
+    result = projected_newton(objective, block, store.total[blocks], q0, tol=1e-12 * max(abs(ws.linear), 1e-300))
+    q = np.asarray(result.q)
+    change = q[:m] - alpha
+    u += A.T @ change
+    if w is not u:
+        w[:] = regulariser.weights(u)
+    store.linear[0] += change @ b
+    at = 0
+    for i in blocks:
+        ids = store.slots[i, : store.held[i]]
+        store.alpha[ids] = q[at : at + len(ids)]
+        at += len(ids)
+    store.origin[origins] = q[m:]
+    for i in blocks:
+        forget(store, i, patience)
+
+
+class _Master:
+    """f(q) = b.q - R*(u + A'(q - q0)), the objective of the joint master problem; origins are zero rows behind A."""
+
+    def __init__(self, A: sp.csr_array, b: np.ndarray, q0: np.ndarray, u: np.ndarray, regulariser: Any) -> None:
+        self.A, self.b, self.regulariser = A, b, regulariser
+        self.m = A.shape[0]
+        self.rest = u - A.T @ q0[: self.m]
+        self.fixed = None if regulariser.positive is not None else self._padded(regulariser.curvature(A, u))
+
+    def _padded(self, H: np.ndarray) -> np.ndarray:
+        full = np.zeros((len(self.b), len(self.b)))
+        full[: self.m, : self.m] = H
+        return full
+
+    def _u(self, q: np.ndarray) -> np.ndarray:
+        return self.rest + self.A.T @ q[: self.m]
+
+    def value(self, q: np.ndarray) -> float:
+        return float(self.b @ q) - self.regulariser.conjugate(self._u(q))
+
+    def gradient(self, q: np.ndarray) -> np.ndarray:
+        g = self.b.copy()
+        g[: self.m] -= self.A @ self.regulariser.weights(self._u(q))
+        return g
+
+    def hessian(self, q: np.ndarray) -> np.ndarray:
+        return self.fixed if self.fixed is not None else self._padded(self.regulariser.curvature(self.A, self._u(q)))
+
+
+def _first_bounds(planes: Planes, n: int) -> np.ndarray:
+    losses = np.zeros(n)
+    losses[planes.example] = planes.bound
+    return losses
+
+
+def _base_oracle(oracle: Any) -> Any:
+    while not isinstance(oracle, MarginOracle):
+        oracle = oracle.oracle
+    return oracle
+
+
+def _direct_oracle(oracle: Any) -> MarginOracle | None:
+    """The oracle whose kernel a compiled loop may call in place of ``oracle``; None when that would skip something."""
+    if isinstance(oracle, ShardedOracle):
+        oracle = oracle.oracle
+    return oracle if isinstance(oracle, MarginOracle) and isinstance(oracle.model, CompiledModel) else None

@@ -1,0 +1,303 @@
+"""The named methods, as settings of the dual engine.
+
+========================  ==========================  =================  ============  =============================
+name                      blocks                      visited            planes kept   known from
+========================  ==========================  =================  ============  =============================
+FrankWolfe                one simplex for all         all                1             Frank, Wolfe 1956
+CuttingPlane("one")       one simplex for all         all                unlimited     Joachims, Finley, Yu 2009
+CuttingPlane("n")         product                     all                unlimited     Tsochantaridis et al. 2005
+BCFW                      product                     one at a time      1             Lacoste-Julien et al. 2013
+SequentialDual            product                     one at a time      unlimited     Balamurugan et al. 2011
+SimplicialDecomposition   one / groups / product      all or some        r             Yu, Rousu 2007
+Auto                      product                     by gap, batches    by memory     the accelerated default
+========================  ==========================  =================  ============  =============================
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from maxmargin.parameters import Parameters
+from maxmargin.solvers.engine import Dials
+
+__all__ = [
+    "BCFW",
+    "SOLVERS",
+    "Auto",
+    "CuttingPlane",
+    "DualSolver",
+    "FrankWolfe",
+    "SequentialDual",
+    "SimplicialDecomposition",
+    "as_solver",
+]
+
+UNLIMITED_PATIENCE = 1 << 30
+
+
+class DualSolver(Parameters):
+    """A named setting of the dual engine."""
+
+    @abstractmethod
+    def dials(self, n_examples: int, n_weights: int) -> Dials:
+        """The setting for a problem of this size."""
+
+
+class FrankWolfe(DualSolver):
+    """Batch Frank-Wolfe with exact line search: one simplex, one extreme point and the current iterate.
+
+    z_t = the sum of the most violating planes of all examples; w_{t+1} = best point on the segment [w_t, z_t].
+    One oracle pass a step, O(1/t) convergence, one dense vector of memory.
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    def dials(self, n_examples: int, n_weights: int) -> Dials:
+        return Dials(
+            blocks="one", selection="whole", batch=None, limit=1, rule="iterate", keep_origin=False,
+            patience=UNLIMITED_PATIENCE, certificate_every=0.0, tau=0.0,
+        )  # fmt: skip
+
+
+class BCFW(DualSolver):
+    """Block-coordinate Frank-Wolfe: one example at a time, exact line search towards its most violating plane.
+
+    Parameters
+    ----------
+    sampling : {"permutation", "random", "gap", "cyclic"}
+        Order of visits. "random" is the sampling with replacement of the convergence proof.
+    certificate_every : float
+        Passes between certificates, each of which costs a pass of its own (and serves as a visit of all examples).
+
+    References
+    ----------
+    Lacoste-Julien, Jaggi, Schmidt, Pletscher 2013, Block-coordinate Frank-Wolfe optimization for structural SVMs.
+    Osokin et al. 2016, Minding the gaps for block Frank-Wolfe optimization of structured SVMs.
+    """
+
+    def __init__(self, sampling: str = "permutation", certificate_every: float = 5.0) -> None:
+        self.sampling = sampling
+        self.certificate_every = certificate_every
+
+    def dials(self, n_examples: int, n_weights: int) -> Dials:
+        return Dials(
+            selection=self.sampling, batch=1, limit=1, rule="iterate", keep_origin=False,
+            patience=UNLIMITED_PATIENCE, certificate_every=self.certificate_every, tau=0.0,
+        )  # fmt: skip
+
+
+class SequentialDual(DualSolver):
+    """Sequential dual method: one example at a time, its plane joins the example's set, SMO solves the set.
+
+    Parameters
+    ----------
+    tau : float
+        A visit ends when the gradients of the example's planes differ by at most this.
+    certificate_every : float
+        Passes between certificates.
+
+    References
+    ----------
+    Balamurugan, Shevade, Sundararajan, Keerthi 2011, A sequential dual method for structural SVMs. Mancev 2015.
+    """
+
+    def __init__(self, tau: float = 1e-6, certificate_every: float = 5.0) -> None:
+        self.tau = tau
+        self.certificate_every = certificate_every
+
+    def dials(self, n_examples: int, n_weights: int) -> Dials:
+        return Dials(
+            selection="permutation", batch=1, patience=0, tau=self.tau, certificate_every=self.certificate_every
+        )
+
+
+class SimplicialDecomposition(DualSolver):
+    """Restricted simplicial decomposition on the reduced dual.
+
+    Parameters
+    ----------
+    blocks : {"one", "product"}
+        One simplex for the sum over the examples, or a simplex for each example.
+    working_set : int or None
+        Examples visited in one iteration, the others fixed; None for all. With one simplex the examples are cut into
+        groups of this size, and each group has its simplex.
+    limit : int, None or "auto"
+        Most extreme points kept in a simplex (r). "auto" is n_weights + 2 with one simplex, enough for finite
+        convergence, and no limit but memory with a product.
+    selection : {"cyclic", "random", "gap", "key", "permutation"}
+        Which examples form a working set.
+    master : {"newton", "smo", "auto"}
+        How the master problem is solved: jointly by projected Newton, or block by block. "auto" is Newton for one
+        simplex and for small products.
+    drop : bool
+        Drop points of zero weight.
+    memory : int
+        Bytes for the stored points; when they do not suffice, blocks are restricted further by merging.
+
+    References
+    ----------
+    Yu, Rousu 2007, An efficient method for large margin parameter optimization in structured prediction problems.
+    """
+
+    def __init__(
+        self,
+        blocks: str = "product",
+        working_set: int | None = None,
+        limit: int | str | None = "auto",
+        selection: str = "cyclic",
+        master: str = "auto",
+        drop: bool = True,
+        memory: int = 4 << 30,
+    ) -> None:
+        self.blocks = blocks
+        self.working_set = working_set
+        self.limit = limit
+        self.selection = selection
+        self.master = master
+        self.drop = drop
+        self.memory = memory
+
+    def dials(self, n_examples: int, n_weights: int) -> Dials:
+        if self.blocks not in ("one", "product"):
+            raise ValueError(f'blocks must be "one" or "product", got {self.blocks!r}.')
+        if self.working_set is not None and self.working_set < 1:
+            raise ValueError(f"working_set must be at least 1 example, got {self.working_set}.")
+        one = self.blocks == "one"
+        limit = self.limit
+        if limit == "auto":
+            limit = n_weights + 2 if one else None
+        if limit is not None and (isinstance(limit, str) or limit < 1):
+            raise ValueError(f'limit must be at least 1, None or "auto"; got {self.limit!r}.')
+        size = n_examples if self.working_set is None else min(self.working_set, n_examples)
+        groups = max(1, -(-n_examples // size))
+        everything = size == n_examples
+        master = self.master
+        if master == "auto":
+            master = "newton" if one or size * 10 <= 2000 else "smo"
+        return Dials(
+            blocks=("one" if groups == 1 else groups) if one else "product",
+            selection="whole" if everything else self.selection,
+            visits=1.0 if everything else (1.5 if one else max(size, 1.5)),
+            batch=None,
+            limit=limit,
+            rule="iterate",
+            keep_origin=False,
+            patience=0 if self.drop else UNLIMITED_PATIENCE,
+            master=master,
+            cached_passes=50,
+            cached_share=0.02,
+            cached_blocks="visited",
+            certificate_every=0.0 if everything else 2.0,
+            memory=self.memory,
+        )
+
+
+class CuttingPlane(DualSolver):
+    """Cutting planes: all planes found so far, the restricted problem solved well before the next oracle pass.
+
+    Parameters
+    ----------
+    slack : {"one", "n"}
+        One slack for the sum of the losses (a dense plane an iteration), or a slack for each example.
+    patience : int
+        Iterations that a plane without weight survives.
+
+    References
+    ----------
+    Joachims, Finley, Yu 2009, Cutting-plane training of structural SVMs. Tsochantaridis et al. 2005.
+    """
+
+    def __init__(self, slack: str = "one", patience: int = 50) -> None:
+        self.slack = slack
+        self.patience = patience
+
+    def dials(self, n_examples: int, n_weights: int) -> Dials:
+        if self.slack not in ("one", "n"):
+            raise ValueError(f'slack must be "one" or "n", got {self.slack!r}.')
+        one = self.slack == "one"
+        return Dials(
+            blocks="one" if one else "product",
+            selection="whole",
+            batch=None,
+            patience=self.patience,
+            master="newton" if one else "smo",
+            cached_passes=100,
+            cached_share=0.005,
+            certificate_every=0.0,
+        )
+
+
+class Auto(DualSolver):
+    """The accelerated default: a simplex for each example, visited where the gap is.
+
+    A round is one look at all examples (the certificate, whose planes are used) and ``1 / visits`` shorter sweeps over
+    examples drawn in proportion to their gap; after each, passes over the planes at hand. Planes of the separate parts
+    in which an output differs from the truth come with the argmax. All of it is exact: the dual never falls.
+
+    Parameters
+    ----------
+    visits : float
+        Share of the examples in a sweep.
+    batch : int
+        Examples decoded at the same weights (in threads when there are several workers).
+    cached_passes : int
+        Most passes over planes at hand after a sweep.
+    parts : int
+        The most planes taken from one argmax; 1 for the argmax alone.
+    certificate_every : float
+        Passes of sweeps between certificates.
+    memory : int
+        Bytes for the planes.
+    """
+
+    def __init__(
+        self,
+        visits: float = 0.25,
+        batch: int = 8,
+        cached_passes: int = 3,
+        parts: int = 8,
+        certificate_every: float = 2.0,
+        memory: int = 4 << 30,
+    ) -> None:
+        self.visits = visits
+        self.batch = batch
+        self.cached_passes = cached_passes
+        self.parts = parts
+        self.certificate_every = certificate_every
+        self.memory = memory
+
+    def dials(self, n_examples: int, n_weights: int) -> Dials:
+        return Dials(
+            selection="gap",
+            visits=self.visits,
+            batch=self.batch,
+            patience=5,
+            cached_passes=self.cached_passes,
+            cached_share=0.02,
+            certificate_every=self.certificate_every,
+            parts=self.parts,
+            memory=self.memory,
+        )
+
+
+SOLVERS: dict[str, Any] = {
+    "auto": Auto,
+    "simplicial": SimplicialDecomposition,
+    "sequential_dual": SequentialDual,
+    "bcfw": BCFW,
+    "frank_wolfe": FrankWolfe,
+    "cutting_plane": CuttingPlane,
+}
+
+
+def as_solver(solver: Any) -> DualSolver:
+    """A solver object from a name or an object."""
+    if isinstance(solver, str):
+        if solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, or a solver object; got {solver!r}.")
+        return SOLVERS[solver]()
+    if not isinstance(solver, DualSolver):
+        raise TypeError(f"solver must be a name ({', '.join(SOLVERS)}) or a solver object; got {type(solver).__name__}.")
+    return solver

@@ -1,0 +1,232 @@
+"""The working set: planes kept by block, with multipliers and cached Gram entries.
+
+There is one for all dual solvers. What differs between them is which blocks there are, which are visited, how many planes
+a block may keep, and how a block is solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.solvers import working_set_kernel as wk
+
+__all__ = ["WorkingSet"]
+
+_PER_PLANE = 8 + 4 + 8 + 8 + 4 + 1 + 4  # start, length, b, alpha, idle, iterate, free
+_PER_ENTRY = 4 + 8
+
+
+class WorkingSet:
+    """Planes by block.
+
+    Parameters
+    ----------
+    total : float64 array (n_blocks,)
+        Sum of the multipliers of each block; inf for an orthant.
+    n_columns : int
+        Length of a plane.
+    longest : int
+        The most non-zeros a new plane can have.
+    limit : int or None
+        Most extreme points a block may keep; None for as many as ``budget`` allows.
+    budget : int
+        Bytes. When more would be needed, blocks get a limit (with merging); a limit of 2 that does not fit is refused.
+    """
+
+    def __init__(
+        self, total: np.ndarray, n_columns: int, longest: int, limit: int | None = None, budget: int = 4 << 30
+    ) -> None:
+        n = len(total)
+        width, planes = (4 if limit is None else min(limit, 30) + 2), max(64, 2 * n)
+        pool = max(1 << 12, 4 * min(longest, n_columns))
+        self.n_columns = n_columns
+        self.budget = budget
+        self.limit = limit
+        self.store = wk.Store(
+            slots=np.zeros((n, width), np.int32),
+            held=np.zeros(n, np.int32),
+            total=np.asarray(total, dtype=np.float64).copy(),
+            origin=np.asarray(total, dtype=np.float64).copy(),
+            open=np.ones(n, np.int8),
+            gap=np.full(n, np.inf),
+            start=np.zeros(planes, np.int64),
+            length=np.zeros(planes, np.int32),
+            b=np.zeros(planes),
+            alpha=np.zeros(planes),
+            idle=np.zeros(planes, np.int32),
+            iterate=np.zeros(planes, np.int8),
+            gram=np.zeros((planes, width)),
+            columns=np.zeros(pool, np.int32),
+            entries=np.zeros(pool),
+            free=np.arange(planes - 1, -1, -1, dtype=np.int32),
+            size=np.zeros(wk.SIZES, np.int64),
+            linear=np.zeros(1),
+        )
+        self.store.size[wk.FREE] = planes
+        self._scratch(longest)
+
+    def _scratch(self, longest: int) -> None:
+        bits = max(6, int(np.ceil(np.log2(2 * min(longest, wk.HASHED) + 2))))
+        self.longest = longest
+        self.bits = bits
+        self.table = np.zeros(1 << bits, np.int32)
+        self.dense = np.zeros(self.n_columns)
+        self.g = np.empty(self.store.slots.shape[1] + 1)
+        self.change = np.empty(self.store.slots.shape[1] + 1)
+
+    @property
+    def n_blocks(self) -> int:
+        return len(self.store.held)
+
+    @property
+    def n_planes(self) -> int:
+        return int(self.store.held.sum())
+
+    @property
+    def linear(self) -> float:
+        """``sum alpha b``."""
+        return float(self.store.linear[0])
+
+    @property
+    def mass(self) -> float:
+        """Sum of all multipliers but those of the origins."""
+        return float(self.planes()[2].sum())
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the arrays."""
+        return sum(array.nbytes for array in self.store)
+
+    def grow(self, block: int, rows: int, entries: int) -> bool:
+        """Make room for ``rows`` planes in a block and ``entries`` non-zeros; True when a limit was set instead."""
+        store = self.store
+        width, planes, pool = store.slots.shape[1], len(store.b), len(store.columns)
+        new_width = width if store.held[block] + rows + 1 <= width else max(2 * width, store.held[block] + rows + 1)
+        new_planes = planes if store.size[wk.FREE] > rows else 2 * planes + rows
+        new_pool = pool
+        if store.size[wk.POOL_LIVE] + entries > 0.75 * pool:
+            new_pool = int(1.6 * (pool + entries))
+        needed = (
+            new_planes * (_PER_PLANE + 8 * new_width) + new_pool * _PER_ENTRY + self.n_blocks * (4 * new_width + 29)
+        )
+        if needed > self.budget:
+            return self._restrict(needed)
+        if new_width != width:
+            store = store._replace(
+                slots=_widen(store.slots, new_width), gram=_widen(store.gram, new_width)
+            )
+        if new_planes != planes:
+            fresh = np.arange(new_planes - 1, planes - 1, -1, dtype=np.int32)
+            free = np.concatenate([store.free[: store.size[wk.FREE]], fresh])
+            longer = {
+                name: np.resize(getattr(store, name), new_planes)
+                for name in ("start", "length", "b", "alpha", "idle", "iterate")
+            }
+            gram = np.zeros((new_planes, new_width))
+            gram[:planes] = store.gram
+            store = store._replace(free=np.resize(free, new_planes), gram=gram, **longer)
+            store.size[wk.FREE] = len(free)
+        if new_pool != pool:
+            wk.compact(store)
+            end = store.size[wk.POOL_END]
+            columns, values = np.zeros(new_pool, np.int32), np.zeros(new_pool)
+            columns[:end], values[:end] = store.columns[:end], store.entries[:end]
+            store = store._replace(columns=columns, entries=values)
+        self.store = store
+        self.g = np.empty(new_width + 1)
+        self.change = np.empty(new_width + 1)
+        return False
+
+    def _restrict(self, needed: int) -> bool:
+        """Lower the limit and merge down to it, because memory is short."""
+        most = int(self.store.held.max(initial=0))
+        limit = max(2, (self.limit or most) // 2)
+        if self.limit is not None and self.limit <= 2:
+            raise MemoryError(
+                f"the working set would need {needed / 2**20:.0f} MB, more than the budget of {self.budget / 2**20:.0f} MB, "
+                "with two planes a block. Raise the solver's memory, or use fewer examples."
+            )
+        self.limit = limit
+        for block in np.flatnonzero(self.store.held > limit):
+            for _ in range(int(self.store.held[block])):
+                wk.make_room(self.store, block, limit, wk.MERGE, 1, self.change, self.dense)
+        wk.compact(self.store)
+        return True
+
+    def planes(self) -> tuple[sp.csr_array, np.ndarray, np.ndarray, np.ndarray]:
+        """All planes: matrix A (m, n_columns), b (m,), alpha (m,), block (m,)."""
+        store = self.store
+        block = np.repeat(np.arange(self.n_blocks), store.held)
+        position = np.concatenate([np.arange(m) for m in store.held]) if self.n_blocks else np.empty(0, np.int64)
+        ids = store.slots[block, position.astype(np.int64)]
+        lengths = store.length[ids].astype(np.int64)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        at = np.repeat(store.start[ids] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        A = sp.csr_array((store.entries[at], store.columns[at], indptr), shape=(len(ids), self.n_columns))
+        return A, store.b[ids], store.alpha[ids], block
+
+    def rescale(self, total: np.ndarray, stretch: np.ndarray | None, n_weights: int) -> None:
+        """Move to other totals: multipliers follow in proportion, so the point stays feasible.
+
+        ``stretch`` (n_blocks,) multiplies the extra entries of squared slacks, beyond column ``n_weights``.
+        """
+        store = self.store
+        bounded = np.isfinite(total)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(bounded & (store.total > 0), total / store.total, 1.0)
+        if stretch is not None:
+            ratio = np.where(bounded, ratio, 1.0 / stretch**2)  # zeta_i follows C_i
+        for block in range(self.n_blocks):
+            ids = store.slots[block, : store.held[block]]
+            store.alpha[ids] *= ratio[block]
+            if stretch is not None and len(ids):
+                extra = np.zeros(len(ids))
+                for p, plane in enumerate(ids):
+                    cut = slice(store.start[plane], store.start[plane] + store.length[plane])
+                    own = np.flatnonzero(store.columns[cut] >= n_weights) + store.start[plane]
+                    extra[p] = store.entries[own].sum()
+                    store.entries[own] *= stretch[block]
+                store.gram[ids, : len(ids)] += np.outer(extra, extra) * (stretch[block] ** 2 - 1.0)
+            used = store.alpha[ids].sum()
+            store.origin[block] = max(total[block] - used, 0.0) if bounded[block] else np.inf
+            if bounded[block] and store.origin[block] < 1e-15 * total[block]:
+                store.origin[block] = 0.0
+            if total[block] == 0.0:
+                store.alpha[ids] = 0.0
+                store.origin[block] = 0.0
+        store.total[:] = total
+        store.gap[:] = np.inf
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The store, without unused entries."""
+        end = self.store.size[wk.POOL_END]
+        arrays = {f"set/{name}": array for name, array in self.store._asdict().items()}
+        arrays["set/columns"], arrays["set/entries"] = self.store.columns[:end], self.store.entries[:end]
+        arrays["set/pool"] = np.array(len(self.store.columns))
+        arrays["set/shape"] = np.array([self.n_columns, self.longest, self.budget, -1 if self.limit is None else self.limit])
+        return {name: array.copy() for name, array in arrays.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> WorkingSet:
+        """The inverse of :meth:`to_arrays`."""
+        self = cls.__new__(cls)
+        self.n_columns, longest, self.budget, limit = (int(x) for x in arrays["set/shape"])
+        self.limit = None if limit < 0 else limit
+        fields = {name: np.array(arrays[f"set/{name}"]) for name in wk.Store._fields}
+        pool = int(arrays["set/pool"])
+        for name in ("columns", "entries"):
+            longer = np.zeros(pool, fields[name].dtype)
+            longer[: len(fields[name])] = fields[name]
+            fields[name] = longer
+        self.store = wk.Store(**fields)
+        self._scratch(longest)
+        return self
+
+
+def _widen(array: np.ndarray, width: int) -> np.ndarray:
+    wider = np.zeros((len(array), width), array.dtype)
+    wider[:, : array.shape[1]] = array
+    return wider

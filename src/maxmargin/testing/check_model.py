@@ -1,0 +1,73 @@
+"""Does a model keep its contract?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from maxmargin.models.user import PythonModel
+from maxmargin.testing.report import Report
+
+__all__ = ["check_model"]
+
+
+def check_model(
+    model: Any,
+    X: Any,
+    Y: Any,
+    n_trials: int = 20,
+    random_state: int | np.random.Generator | None = 0,
+    outputs: Callable[[Any], Iterable[Any]] | None = None,
+    raise_on_error: bool = True,
+) -> Report:
+    """Try a model at random weights on a few examples, and list all that is wrong in plain words.
+
+    A user's model (four functions, see :mod:`maxmargin.models.user`) is checked for
+
+    * joint features: of length ``n_weights``, finite, the same at each call and for any weights;
+    * costs: finite, not negative, 0 for an output with itself, between all outputs that turn up;
+    * argmax: never below the true output nor below any output seen at other weights or cost weights, nor, when
+      ``outputs`` is given, below any output at all; valid outputs; the same answer at each call; with
+      ``cost_weight=0`` no influence of ``y_true``;
+    * good manners: inputs, outputs and weights are neither changed nor kept; the model can be pickled (a warning).
+
+    A compiled model (:class:`~maxmargin.models.chain.Chain`, :class:`~maxmargin.models.multiclass.Multiclass`) is
+    checked through its kernel: planes, costs and bounds agree with each other, and with enumeration where an example
+    has at most 4096 outputs.
+
+    Parameters
+    ----------
+    model : object
+    X, Y : examples
+        A few small ones are enough.
+    n_trials : int
+        Number of random weight vectors.
+    random_state : int, Generator or None
+    outputs : callable, optional
+        ``outputs(x)`` gives all outputs of an input; for tiny inputs.
+    raise_on_error : bool
+        Raise a :class:`ModelError` listing all problems; otherwise only return the report.
+
+    Returns
+    -------
+    Report
+        ``ok``, ``problems``, ``warnings`` and ``capabilities``; print it.
+    """
+    if n_trials < 1:
+        raise ValueError(f"n_trials is {n_trials}; at least one weight vector is needed.")
+    rng = np.random.default_rng(random_state)
+    if isinstance(model, PythonModel):
+        model = model.model
+    if callable(getattr(model, "bind", None)):
+        from maxmargin.testing.compiled_checks import check_compiled
+
+        report = check_compiled(model, X, Y, n_trials, rng)
+    else:
+        from maxmargin.testing.python_checks import check_python
+
+        report = check_python(model, X, Y, n_trials, rng, outputs)
+    if raise_on_error:
+        report.raise_problems()
+    return report

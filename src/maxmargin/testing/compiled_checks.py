@@ -1,0 +1,184 @@
+"""Checks of a compiled model through its kernel."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from maxmargin.features.sequences import Sequences
+from maxmargin.inference.enumeration import labelings
+from maxmargin.models.base import CompiledModel
+from maxmargin.models.chain import Chain
+from maxmargin.models.multiclass import Multiclass
+from maxmargin.testing.report import Report
+
+__all__ = ["check_compiled"]
+
+MOST_EXAMPLES = 20
+MOST_OUTPUTS = 4096
+COST_WEIGHTS = (0.0, 1.0, 0.3, -1.0)
+EMIT = 6
+TOLERANCE = 1e-9
+
+
+def check_compiled(model: Any, X: Any, Y: Any, n_trials: int, rng: np.random.Generator) -> Report:
+    """Planes, costs and bounds against each other, and against enumeration where outputs are few."""
+    report = Report(repr(model))
+    try:
+        X = Sequences.of(X) if isinstance(model, Chain) else X
+        bound = model.bind(X, Y)
+    except (TypeError, ValueError) as error:
+        report.problem("bind", f"bind refused the data: {error}")
+        return report
+    if not isinstance(bound, CompiledModel):
+        report.problem("bind", f"bind returned a {type(bound).__name__}; a CompiledModel is expected.")
+        return report
+    report.capabilities |= {name: True for name in sorted(bound.capabilities)}
+    examples = rng.permutation(bound.n_examples)[:MOST_EXAMPLES].tolist()
+    seen: dict[int, list[tuple]] = {i: [] for i in examples}
+    for trial in range(n_trials):
+        w = rng.normal(size=bound.n_weights) * (0.0, 1.0, 0.1, 10.0)[trial % 4]
+        for cost_weight in COST_WEIGHTS:
+            for i in examples:
+                _visit(report, model, bound, X, w, i, cost_weight, seen[i])
+    return report
+
+
+def _ask(bound: CompiledModel, w: np.ndarray, i: int, cost_weight: float, emit: int) -> tuple[int, Any, Any, list, Any]:
+    """One kernel call: (planes made, output, result, [(indices, values, b)], iwork)."""
+    iwork, fwork, output = bound.workspace()
+    index, value = np.empty(bound.room, np.int32), np.empty(bound.room)
+    result = np.full(2 + 2 * max(emit, 1), np.nan)
+    made = bound.kernel(
+        bound.meta, bound.ints, bound.floats, w, i, cost_weight, emit, iwork, fwork, output, index, value, result
+    )
+    ends = [0, *(int(result[3 + 2 * p]) for p in range(made))]
+    planes = [
+        (index[ends[p] : ends[p + 1]].copy(), value[ends[p] : ends[p + 1]].copy(), float(result[2 + 2 * p]))
+        for p in range(made)
+    ]
+    return made, output[: bound.output_at[i + 1] - bound.output_at[i]].copy(), result, planes, iwork
+
+
+def _visit(
+    report: Report, model: Any, bound: CompiledModel, X: Any, w: np.ndarray, i: int, cost_weight: float, seen: list
+) -> None:
+    where = f"example {i}, cost_weight {cost_weight:g}"
+    before = w.copy()
+    made, output, result, planes, iwork = _ask(bound, w, i, cost_weight, EMIT)
+    if made < 1:
+        report.problem("no plane", f"{where}: the kernel returned {made}; the true output is always allowed.")
+        return
+    if iwork.any():
+        report.problem("scratch", f"{where}: iwork is not handed back as zeros; the next call would go wrong.")
+    _, again, decoded, _, _ = _ask(bound, w, i, cost_weight, 0)
+    if not np.array_equal(w, before):
+        report.problem("w changed", f"{where}: the kernel changed w; it may only read it.")
+    if not np.array_equal(output, again) or not np.array_equal(result[:3], decoded[:3]):
+        report.problem("unlike", f"{where}: two calls gave different outputs, costs or bounds; a kernel has no memory.")
+    value, limit = float(result[0]), float(result[1])
+    slack = TOLERANCE * max(1.0, abs(value), np.abs(w).max(initial=0.0))
+    if limit < value - slack:
+        report.problem("bound", f"{where}: the bound {limit:.6g} is below the value {value:.6g} of the output found.")
+    if "exact" in bound.capabilities and limit > value + slack:
+        report.problem("exact", f"{where}: the bound {limit:.6g} is not the value {value:.6g}, but the model is exact.")
+    for p, (index, values, b) in enumerate(planes):
+        if len(index) and (index.min() < 0 or index.max() >= bound.n_weights):
+            report.problem("index", f"{where}: plane {p} has an index outside 0..{bound.n_weights - 1}.")
+            return
+        if len(np.unique(index)) != len(index):
+            report.problem("twice", f"{where}: plane {p} has an index twice; merge its entries.")
+        if not (np.isfinite(values).all() and np.isfinite(b) and b >= 0.0):
+            report.problem(
+                "numbers", f"{where}: plane {p} has a negative cost or numbers that are not finite (b = {b})."
+            )
+    first = cost_weight * planes[0][2] - w[planes[0][0]] @ planes[0][1]
+    if abs(first - value) > slack:
+        report.problem(
+            "plane value", f"{where}: the plane of the output is worth {first:.6g} at w, and its value is {value:.6g}."
+        )
+    seen.extend(planes)
+    del seen[:-60]
+    best = max(cost_weight * b - w[index] @ values for index, values, b in seen)
+    if best > limit + slack:
+        report.problem(
+            "not the maximum", f"{where}: a plane seen before is worth {best:.6g}, above the bound {limit:.6g}."
+        )
+    if limit < -slack:
+        report.problem("below truth", f"{where}: the bound {limit:.6g} is negative; the true output alone gives 0.")
+    _enumerate(report, model, bound, X, w, i, cost_weight, output, float(result[2]), value, where)
+
+
+def _enumerate(
+    report: Report, model: Any, bound: CompiledModel, X: Any, w: np.ndarray, i: int, cost_weight: float,
+    output: np.ndarray, cost: float, value: float, where: str,
+) -> None:  # fmt: skip
+    """Look at every output of a small example."""
+    tables = _tables(model, bound, X, w, i)
+    if tables is None:
+        return
+    unary, pairs, costs, truth = tables
+    T, K = unary.shape
+    if K > 1 and T * np.log(K) > np.log(MOST_OUTPUTS) + 1e-9:
+        return
+    y = _labelings(T, K)
+    at = np.arange(T)
+    scores = unary[at, y].sum(axis=1) + pairs[at[1:] - 1, y[:, :-1], y[:, 1:]].sum(axis=1)
+    totals = costs[at, y].sum(axis=1)
+    objective = scores + cost_weight * totals
+    true = int((truth * K**at).sum())
+    found = int((output.astype(np.int64) * K**at).sum())
+    slack = TOLERANCE * max(1.0, np.abs(unary[np.isfinite(unary)]).sum())
+    if abs(totals[found] - cost) > slack:
+        report.problem("cost", f"{where}: the cost of the output is {totals[found]:.6g}; the kernel says {cost:.6g}.")
+    best = objective.max() - objective[true]
+    if not abs(objective[found] - objective[true] - best) <= slack:
+        report.problem(
+            "enumeration",
+            f"{where}: the kernel found the output {output.tolist()} of value "
+            f"{objective[found] - objective[true]:.6g}; {y[objective.argmax()].tolist()} has {best:.6g}.",
+        )
+    if abs(best - value) > slack:
+        report.problem("value", f"{where}: the kernel says the value is {value:.6g}; enumeration finds {best:.6g}.")
+
+
+@lru_cache(maxsize=8)
+def _labelings(T: int, K: int) -> np.ndarray:
+    return np.stack(list(labelings(T, K)))
+
+
+def _tables(model: Any, bound: CompiledModel, X: Any, w: np.ndarray, i: int) -> tuple | None:
+    """Unary (T, K), pair (T - 1, K, K) and cost (T, K) tables and true codes, with numpy; None for other models."""
+    layout = bound.layout
+    if isinstance(model, Multiclass):
+        from maxmargin.models import multiclass_kernel as mk
+
+        truth = bound.ints[bound.meta[mk.AT_LABELS] + i : bound.meta[mk.AT_LABELS] + i + 1]
+        K = len(layout.labels)
+        return bound.scores(w, np.array([i])), np.zeros((0, K, K)), layout.cost_table[truth], truth  # type: ignore[attr-defined]
+    if not isinstance(model, Chain):
+        return None
+    from maxmargin.models import chain_kernel as ck
+
+    sequences, groups, K = X, layout.groups(w), len(layout.labels)
+    tokens = slice(*sequences.offsets[i : i + 2])
+    T = tokens.stop - tokens.start
+    truth = bound.ints[bound.meta[ck.AT_LABELS] :][tokens]
+    unary = np.zeros((T, K))
+    for kind in ("sparse", "dense"):
+        block = getattr(sequences, kind)
+        if block is not None:
+            scores = block[tokens] @ groups[kind]
+            unary += scores.toarray() if hasattr(scores, "toarray") else scores
+    pairs = np.tile(groups["transition"] + layout.pair_mask, (max(T - 1, 0), 1, 1))
+    if sequences.edge is not None and T > 1:
+        pairs += np.tensordot(sequences.edge[tokens].toarray()[1:], groups["edge"], axes=1)
+    if T:
+        unary[0] += layout.start_mask
+        unary[-1] += layout.end_mask
+        if layout.ends:
+            unary[0] += groups["start"]
+            unary[-1] += groups["end"]
+    return unary, pairs, layout.cost_table[truth] / (T if layout.normalize and T else 1), truth

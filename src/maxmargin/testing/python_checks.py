@@ -1,0 +1,370 @@
+"""Checks of a user's model in plain Python."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from maxmargin.models.user import PythonBound, PythonModel, short, sparse_vector
+from maxmargin.testing.compare import same, same_output
+from maxmargin.testing.report import Report
+
+__all__ = ["check_python"]
+
+MOST_OUTPUTS = 4096
+MOST_SEEN = 40
+PAIRS = 5  # outputs of an example between which all costs are asked
+TOLERANCE = 1e-7
+FAILED = object()
+
+
+@dataclass
+class Seen:
+    """An output that turned up, with its joint features and its cost."""
+
+    y: Any
+    indices: np.ndarray
+    values: np.ndarray
+    cost: float
+
+    def objective(self, w: np.ndarray, cost_weight: float) -> float:
+        return float(w[self.indices] @ self.values) + cost_weight * self.cost
+
+
+@dataclass
+class Question:
+    """An argmax call and the output it gave."""
+
+    w: np.ndarray
+    cost_weight: float
+    answer: Seen
+
+
+def check_python(
+    model: Any,
+    X: Any,
+    Y: Any,
+    n_trials: int,
+    rng: np.random.Generator,
+    outputs: Callable[[Any], Iterable[Any]] | None,
+) -> Report:
+    """All checks of :func:`maxmargin.testing.check_model` for a user's model."""
+    report = Report(type(model).__name__)
+    try:
+        bound = PythonModel(model).bind(X, Y)
+    except Exception as error:
+        report.problem(
+            "bind", f"{error}" if isinstance(error, (TypeError, ValueError)) else _raised("n_weights", error)
+        )
+        return report
+    if _again(model, X, Y) != bound.n_weights:
+        report.problem(
+            "n_weights", "n_weights gives different answers for the same data; it must depend on X and Y only."
+        )
+    report.capabilities |= {"exact": "exact" in bound.capabilities, "is_valid": hasattr(model, "is_valid")}
+    visitor = _Visitor(report, bound, rng, outputs)
+    order = rng.permutation(bound.n_examples)
+    for trial in range(n_trials):
+        # w = 0 first: all outputs tie, and only the cost speaks
+        w = rng.normal(size=bound.n_weights) * (0.0, 1.0, 0.1, 10.0)[trial % 4]
+        visitor.visit(int(order[trial % len(order)]), w)
+    visitor.finish()
+    try:
+        pickle.loads(pickle.dumps(model))
+        report.capabilities["picklable"] = True
+    except Exception as error:
+        report.capabilities["picklable"] = False
+        report.warning("pickle", f"the model cannot be pickled ({error}); worker processes need that.")
+    return report
+
+
+def _again(model: Any, X: Any, Y: Any) -> Any:
+    try:
+        return model.n_weights(X, Y)
+    except Exception as error:
+        return error
+
+
+def _raised(name: str, error: Exception) -> str:
+    return f"{name} raised {type(error).__name__}: {error}"
+
+
+class _Visitor:
+    """Asks the model, collects the outputs it gives for each example, and compares."""
+
+    def __init__(self, report: Report, bound: PythonBound, rng: np.random.Generator, outputs: Any) -> None:
+        self.report, self.bound, self.rng, self.outputs = report, bound, rng, outputs
+        self.model = bound.layout.model
+        self.seen: dict[int, list[Seen]] = {}
+        self.truths: dict[int, Seen | None] = {}
+        self.listed: dict[int, list] = {}
+        self.questions: dict[int, list[Question]] = {}
+        self.negative = True
+
+    def visit(self, i: int, w: np.ndarray) -> None:
+        """All questions about one example at one weight vector."""
+        y_true, report = self.bound.Y[i], self.report
+        if i not in self.seen:
+            self._first_visit(i)
+        before = self._features(i, y_true)
+        rescaled = float(self.rng.uniform(0.1, 3.0))
+        answers = {c: self._question(i, w, y_true, c) for c in (0.0, 1.0, rescaled)}
+        predicted = self._question(i, w, None, 0.0)
+        if answers[1.0] is not None:
+            again = self._argmax(i, w, y_true, 1.0)
+            if again is not FAILED and not same(again, answers[1.0].y):
+                report.problem(
+                    "argmax random",
+                    f"example {i}: argmax gave two different outputs, {short(answers[1.0].y)} and {short(again)}, for "
+                    "the same arguments; it must be deterministic, also among ties.",
+                )
+        self._truth_ignored(i, w, answers[0.0], predicted)
+        self._nothing_kept(i, w)
+        self._negative_weight(i, w)
+        after = self._features(i, y_true)
+        if before is not None and after is not None and not same(before, after) and not report.has("features random"):
+            report.problem(
+                "features depend on w",
+                f"example {i}: joint_features of the same output changed after argmax was called with other weights; "
+                "phi(x, y) may not depend on w, the score must be linear in w.",
+            )
+
+    def _first_visit(self, i: int) -> None:
+        x, y_true = self.bound.X[i], self.bound.Y[i]
+        self.seen[i], self.questions[i] = [], []
+        self._valid(i, y_true, "the given output")
+        self.truths[i] = truth = self._note(i, y_true, "the true output")
+        if truth is not None and truth.cost != 0.0:
+            self.report.problem(
+                "cost of itself", f"example {i}: cost of the true output is {truth.cost:g}; it must be 0."
+            )
+        if self.outputs is None:
+            return
+        listed = list(islice(self.outputs(x), MOST_OUTPUTS + 1))
+        if len(listed) > MOST_OUTPUTS:
+            self.report.warning(
+                "many", f"example {i} has more than {MOST_OUTPUTS} outputs; only the first are compared."
+            )
+        else:
+            self.listed[i] = listed
+        others = [y for y in listed[:MOST_OUTPUTS] if not same_output(y, y_true)]
+        if len(others) == len(listed):
+            self.report.warning("unlisted", f"example {i}: outputs(x) leaves out the true output {short(y_true)}.")
+        for y in others:
+            record = self._record(i, y, "the output")
+            self.seen[i] += [] if record is None else [record]
+
+    # the four functions, each called with care
+
+    def _call(self, name: str, i: int, *args: Any, **kwargs: Any) -> Any:
+        """Call a function of the model; note what it raises and which arguments it changes."""
+        try:
+            held = copy.deepcopy((args, kwargs))
+        except Exception:
+            held = None
+        try:
+            value = getattr(self.model, name)(*args, **kwargs)
+        except Exception as error:
+            self.report.problem(f"{name} raises", f"example {i}: {_raised(name, error)}")
+            return FAILED
+        names = {"joint_features": "xy", "cost": ("y_true", "y"), "argmax": "xw", "is_valid": "xy"}[name]
+        if held is not None:
+            pairs = [*zip(names, args, held[0], strict=True)] + [(key, kwargs[key], held[1][key]) for key in kwargs]
+            for what, now, then in pairs:
+                if not same(now, then):
+                    self.report.problem(
+                        f"{name} changes {what}", f"example {i}: {name} changed its argument {what}; work on a copy."
+                    )
+        return value
+
+    def _features(self, i: int, y: Any) -> tuple[np.ndarray, np.ndarray] | None:
+        found = []
+        for _ in range(2):
+            phi = self._call("joint_features", i, self.bound.X[i], y)
+            if phi is FAILED:
+                return None
+            try:
+                found.append(sparse_vector(phi, self.bound.n_weights, i))
+            except ValueError as error:
+                kinds = ("length", "NaN", "index", "numbers", "indices")
+                kind = next((kind for kind in kinds if kind in str(error)), "form")
+                self.report.problem(f"features {kind}", str(error))
+                return None
+        if not same(found[0], found[1]):
+            self.report.problem(
+                "features random",
+                f"example {i}: joint_features gave two different vectors for one output; it must be deterministic.",
+            )
+        return found[0]
+
+    def _cost(self, i: int, a: Any, b: Any, what: str) -> float | None:
+        cost = self._call("cost", i, a, b)
+        if cost is FAILED:
+            return None
+        try:
+            cost = float(cost)
+        except (TypeError, ValueError):
+            self.report.problem("cost form", f"example {i}: cost returned {short(cost)}; it must return a number.")
+            return None
+        if not np.isfinite(cost):
+            self.report.problem("cost finite", f"example {i}: cost is {cost} for {what}; costs must be finite.")
+            return None
+        if cost < 0:
+            self.report.problem(
+                "cost negative", f"example {i}: cost is {cost:g} for {what}; costs may not be negative."
+            )
+        return cost
+
+    def _argmax(self, i: int, w: np.ndarray, y_true: Any, cost_weight: float) -> Any:
+        if y_true is None:
+            y = self._call("argmax", i, self.bound.X[i], w)
+        else:
+            y = self._call("argmax", i, self.bound.X[i], w, y_true=y_true, cost_weight=cost_weight)
+        if y is None:
+            self.report.problem("argmax None", f"example {i}: argmax returned None; it must return an output.")
+            return FAILED
+        return y
+
+    def _valid(self, i: int, y: Any, what: str) -> None:
+        if hasattr(self.model, "is_valid"):
+            valid = self._call("is_valid", i, self.bound.X[i], y)
+            if valid is not FAILED and not valid:
+                self.report.problem(f"illegal {what}", f"example {i}: {what}, {short(y)}, is illegal by is_valid.")
+
+    # what follows from them
+
+    def _record(self, i: int, y: Any, what: str) -> Seen | None:
+        features = self._features(i, y)
+        cost = self._cost(i, self.bound.Y[i], y, f"{what} {short(y)}")
+        # a deep copy, so that an output that the model later writes over stays what it was
+        return None if features is None or cost is None else Seen(copy.deepcopy(y), *features, cost)
+
+    def _note(self, i: int, y: Any, what: str) -> Seen | None:
+        """The record of an output; new outputs join those seen."""
+        for known in self.seen[i]:
+            if same(known.y, y):
+                return known
+        record = self._record(i, y, what)
+        if record is not None and len(self.seen[i]) < MOST_SEEN:
+            self.seen[i].append(record)
+        return record
+
+    def _question(self, i: int, w: np.ndarray, y_true: Any, cost_weight: float) -> Seen | None:
+        y = self._argmax(i, w.copy(), y_true, cost_weight)
+        if y is FAILED:
+            return None
+        self._valid(i, y, "the output of argmax")
+        if i in self.listed and not any(same_output(y, listed) for listed in self.listed[i]):
+            self.report.problem(
+                "unlisted answer", f"example {i}: argmax returned {short(y)}, which is not among outputs(x)."
+            )
+        answer = self._note(i, y, "an output of argmax")
+        if answer is not None:
+            self.questions[i].append(Question(w, cost_weight, answer))
+        return answer
+
+    def _truth_ignored(self, i: int, w: np.ndarray, told: Seen | None, predicted: Seen | None) -> None:
+        others = [known for known in self.seen[i] if not same_output(known.y, self.bound.Y[i])]
+        misled = self._question(i, w, others[-1].y, 0.0) if others else None
+        scores = [answer.objective(w, 0.0) for answer in (told, misled, predicted) if answer is not None]
+        if scores and max(scores) - min(scores) > _slack(*scores):
+            self.report.problem(
+                "y_true matters",
+                f"example {i}: with cost_weight=0 the score of argmax depends on y_true ({min(scores):.6g} and "
+                f"{max(scores):.6g}); only the cost may look at y_true.",
+            )
+
+    def _nothing_kept(self, i: int, w: np.ndarray) -> None:
+        """The same array with new numbers must be answered like a fresh array."""
+        other = self.rng.normal(size=len(w))
+        used = w.copy()
+        self._argmax(i, used, self.bound.Y[i], 1.0)
+        used[:] = other
+        reused, fresh = self._argmax(i, used, self.bound.Y[i], 1.0), self._question(i, other, self.bound.Y[i], 1.0)
+        if reused is FAILED or fresh is None:
+            return
+        answer = self._note(i, reused, "an output of argmax")
+        if answer is None or self.report.has("argmax random"):
+            return
+        got, best = answer.objective(other, 1.0), fresh.objective(other, 1.0)
+        if abs(best - got) > _slack(best, got):
+            self.report.problem(
+                "w kept",
+                f"example {i}: argmax answers differently when the array w is used again with new numbers; it keeps w "
+                "(or something made from it) between calls.",
+            )
+
+    def _negative_weight(self, i: int, w: np.ndarray) -> None:
+        """A capability, not a duty: only the ramp loss asks for it."""
+        if not self.negative:
+            return
+        try:
+            y = self.model.argmax(self.bound.X[i], w.copy(), y_true=self.bound.Y[i], cost_weight=-1.0)
+        except Exception:
+            y = None
+        answer = None if y is None else self._note(i, y, "an output of argmax")
+        if answer is None:
+            self.negative = False
+            return
+        got = answer.objective(w, -1.0)
+        best = max((known.objective(w, -1.0) for known in self.seen[i]), default=got)
+        self.negative = best - got <= _slack(best, got)
+
+    def finish(self) -> None:
+        """Compare every answer with every output seen for its example, and costs between outputs."""
+        report = self.report
+        for i, questions in self.questions.items():
+            for question in questions:
+                self._compare(i, question)
+            for a in self.seen[i][:PAIRS]:
+                for b in self.seen[i][:PAIRS]:
+                    cost = self._cost(i, a.y, b.y, f"{short(b.y)} where {short(a.y)} is true")
+                    if a is b and cost:
+                        report.problem(
+                            "cost of itself",
+                            f"example {i}: cost of {short(a.y)} with itself is {cost:g}; it must be 0.",
+                        )
+                    if a is self.truths[i] and cost is not None and cost != b.cost:
+                        report.problem(
+                            "cost random", f"example {i}: cost gave {b.cost:g} and {cost:g} for the same outputs."
+                        )
+        report.capabilities["negative_cost_weight"] = self.negative
+        counts = [len(seen) for seen in self.seen.values()]
+        if max(counts) < 2:
+            report.warning("one output", "argmax gave the true output only, at all weights; little could be compared.")
+        elif not any(known.cost for seen in self.seen.values() for known in seen) and report.ok:
+            report.warning("no cost", "cost is 0 for all outputs seen; without costs nothing is learned by margin.")
+
+    def _compare(self, i: int, question: Question) -> None:
+        w, c, answer = question.w, question.cost_weight, question.answer
+        got = answer.objective(w, c)
+        truth = self.truths[i]
+        if truth is not None and truth.objective(w, c) - got > _slack(truth.objective(w, c), got):
+            self.report.problem(
+                "below truth",
+                f"example {i}: argmax with cost_weight={c:g} returned an output that scores below the true one "
+                f"({got:.6g} against {truth.objective(w, c):.6g}); it must maximise w . phi(x, y) + cost_weight * "
+                "cost(y_true, y).",
+            )
+            return
+        best = max(self.seen[i], key=lambda known: known.objective(w, c), default=answer)
+        top = best.objective(w, c)
+        if top - got > _slack(top, got):
+            text = (
+                f"example {i}: argmax with cost_weight={c:g} returned {short(answer.y)} of objective {got:.6g}, but "
+                f"{short(best.y)} has {top:.6g}"
+            )
+            if "exact" in self.bound.capabilities:
+                self.report.problem("not the maximum", f"{text}; correct argmax, or declare exact = False.")
+            else:
+                self.report.warning("not the maximum", f"{text}; allowed, because the model says exact = False.")
+
+
+def _slack(*values: float) -> float:
+    return TOLERANCE * max(1.0, *map(abs, values))
