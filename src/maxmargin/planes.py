@@ -85,7 +85,9 @@ class Planes:
             return parts[0]
         shifts = np.cumsum([0] + [part.indptr[-1] for part in parts[:-1]])
         return Planes(
-            indptr=np.concatenate([parts[0].indptr[:1]] + [p.indptr[1:] + s for p, s in zip(parts, shifts, strict=True)]),
+            indptr=np.concatenate(
+                [parts[0].indptr[:1]] + [p.indptr[1:] + s for p, s in zip(parts, shifts, strict=True)]
+            ),
             indices=np.concatenate([part.indices for part in parts]),
             data=np.concatenate([part.data for part in parts]),
             b=np.concatenate([part.b for part in parts]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -262,6 +263,36 @@ def test_padding_and_labels_do_not_matter_to_prediction(case):
         assert status == -1
         assert not costs.any()
         assert [y.tolist() for y in outputs] == [y.tolist() for y in labelled]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "classes", "pattern"),
+    [
+        ("iobes", ["B-X", "E-X", "I-X", "O", "S-X"], r"(O|S|BI*E)*"),
+        ("bio", ["B-X", "I-X", "O"], r"(O|BI*)*"),
+    ],
+)
+def test_what_may_begin_and_end_a_sequence(scheme, classes, pattern):
+    rng = np.random.default_rng(5)
+    X = [rng.normal(size=(T, 2)) for T in (1, 2, 3, 4)]
+    Y = [["O"] * len(x) for x in X]
+    bound = Chain(constraints=scheme, classes=classes).bind(X, Y)
+    groups = bound.layout.groups(np.arange(bound.n_weights))
+    for lam in (0.0, 1.0, -1.0):
+        for _ in range(20):
+            w = rng.normal(size=bound.n_weights)
+            emission, transition = w[groups["dense"]], w[groups["transition"]]
+            outputs, _, bounds, _ = decode(bound, w, range(4), lam)
+            for i, x in enumerate(X):
+                objective = {}
+                for y in map(np.ndarray.tolist, labelings(len(x), len(classes))):
+                    if re.fullmatch(pattern, "".join(classes[k][0] for k in y)):
+                        wrong = sum(classes[k] != "O" for k in y)
+                        pairs = sum(transition[j, k] for j, k in pairwise(y))
+                        objective[tuple(y)] = (x @ emission)[np.arange(len(x)), y].sum() + pairs + lam * wrong
+                truth = objective[(classes.index("O"),) * len(x)]
+                assert tuple(outputs[i].tolist()) == max(objective, key=objective.get)
+                assert bounds[i] == pytest.approx(max(objective.values()) - truth, abs=1e-9)
 
 
 def test_padded_rows_are_masked():

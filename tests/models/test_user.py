@@ -100,6 +100,24 @@ def test_an_approximate_argmax_has_no_bound(data):
     assert "exact" in PythonModel(Classes()).bind(*data).capabilities
 
 
+def test_only_a_rough_prediction_may_end_below_the_truth(data):
+    class Zero(Classes):
+        exact = False
+
+        def argmax(self, x, w, y_true=None, cost_weight=0.0):
+            return 0
+
+    X, Y = data
+    w = np.zeros((F, K))
+    w[:, Y[2]] = 10 * X[2]
+    assert Y[2] != 0
+    bound = PythonModel(Zero()).bind(X, Y)
+    _, _, _, value, limit = bound.plane(w.ravel(), 2, 0.0)
+    assert value == pytest.approx(-10 * X[2] @ X[2]) and limit == np.inf
+    with pytest.raises(ValueError, match="example 2: argmax returned an output that scores below the true one"):
+        bound.plane(w.ravel(), 2, 1.0)
+
+
 def test_generators_are_kept_as_lists(data):
     X, Y = data
     bound = PythonModel(Classes()).bind((x for x in X), (y for y in Y))

@@ -17,8 +17,9 @@ class EarlyStopping(Callback):
 
     Parameters
     ----------
-    score : callable
-        weights (d,) -> float on held-out examples; higher is better.
+    score : callable or pair
+        Held-out examples ``(X, y)``, scored with the estimator's own ``score``; or a function of the weights (d,) that
+        returns a number. Higher is better.
     patience : int
         Number of scores in a row without improvement that ends the run.
     min_delta : float
@@ -36,7 +37,7 @@ class EarlyStopping(Callback):
 
     def __init__(
         self,
-        score: Callable[[np.ndarray], float],
+        score: Callable[[np.ndarray], float] | tuple[Any, Any],
         *,
         patience: int = 5,
         min_delta: float = 0.0,
@@ -58,7 +59,14 @@ class EarlyStopping(Callback):
 
     def on_certificate(self, run: Any) -> str | None:
         weights = run.weights()
-        score = float(self.score(weights))
+        if callable(self.score):
+            score = float(self.score(weights))
+        elif run.evaluate is not None:
+            score = float(run.evaluate(weights, *self.score))
+        else:
+            raise ValueError(
+                "held-out examples can be scored in the fit of an estimator only; give a function of the weights."
+            )
         self.scores_.append(score)
         run.history.annotate(score=score)
         if score > self.best_score_ + self.min_delta or (self.best_weights_ is None and not np.isnan(score)):

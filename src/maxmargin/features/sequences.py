@@ -97,7 +97,9 @@ class Sequences:
             lengths.append(tokens)
             for kind, blocks in parts.items():
                 if blocks and len(blocks) != i + 1:
-                    raise ValueError(f"'{kind}' features are missing in sequence {min(len(blocks), i)}; give them in all or none.")
+                    raise ValueError(
+                        f"'{kind}' features are missing in sequence {min(len(blocks), i)}; give them in all or none."
+                    )
                 if len(blocks) > 1 and blocks[-1].shape[1] != blocks[0].shape[1]:
                     raise ValueError(
                         f"sequence {i} has {blocks[-1].shape[1]} {kind} features, sequence 0 has {blocks[0].shape[1]}."
@@ -151,4 +153,6 @@ def _edges(block: Any, tokens: int, i: int) -> Any:
         return block
     if block.shape[0] == max(tokens - 1, 0):
         return sp.csr_array(sp.vstack([sp.csr_array((tokens - block.shape[0], block.shape[1])), block], format="csr"))
-    raise ValueError(f"sequence {i} has {tokens} tokens and {block.shape[0]} rows of edge features; {tokens - 1} are needed.")
+    raise ValueError(
+        f"sequence {i} has {tokens} tokens and {block.shape[0]} rows of edge features; {tokens - 1} are needed."
+    )

@@ -93,7 +93,6 @@ class MarginRescaling(Parameters):
         C: float = 1.0,
         sample_weight: np.ndarray | None = None,
         positive: np.ndarray | None = None,
-        parts: int = 1,
     ) -> Problem:
         """The problem of fitting a bound model.
 
@@ -105,8 +104,6 @@ class MarginRescaling(Parameters):
         sample_weight : array (n_examples,), optional
         positive : bool array (n_weights,), optional
             Weights that must be >= 0.
-        parts : int
-            The most planes an oracle may return for one argmax.
         """
         if self.loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {self.loss!r}.")
@@ -122,7 +119,7 @@ class MarginRescaling(Parameters):
             with np.errstate(divide="ignore"):
                 lift = np.where(weight > 0, 1.0 / np.sqrt(weight), 0.0)
             total = np.where(weight > 0, np.inf, 0.0)
-        oracle = MarginOracle(model, lift=lift, parts=parts)
+        oracle = MarginOracle(model, lift=lift)
         regulariser: Any = Quadratic()
         if positive is not None:
             positive = np.asarray(positive)

@@ -1,6 +1,6 @@
 """Regularisers, seen by the dual through their conjugate.
 
-    R*(u) = max_w  u . w - R(w),      weights(u) = its maximiser,      curvature(A, u) = A H(u) A'  with H = R*''(u)
+R*(u) = max_w  u . w - R(w),      weights(u) = its maximiser,      curvature(A, u) = A H(u) A'  with H = R*''(u)
 """
 
 from __future__ import annotations

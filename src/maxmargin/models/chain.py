@@ -93,6 +93,22 @@ class ChainLayout:
             out["edge"] = w[at["edge"] :].reshape(self.n_edge, K, S)[:, :, :K]
         return out
 
+    def output(self, codes: np.ndarray) -> list:
+        """Labels of a decoded sequence."""
+        return self.labels.decode(codes)
+
+    def cost(self, y_true: Any, y: Any) -> float:
+        """Cost of one sequence of labels where another is true."""
+        if len(y_true) != len(y):
+            raise ValueError(f"the sequences have {len(y_true)} and {len(y)} labels; they must agree.")
+        code = self.labels.code
+        worst = float(self.cost_table.max(initial=0.0))  # a true label never seen in training can not be predicted
+        total = sum(
+            self.cost_table[code[true], code[found]] if true in code else worst
+            for true, found in zip(plain(y_true), plain(y), strict=True)
+        )
+        return float(total) / max(len(y_true), 1) if self.normalize else float(total)
+
     def real(self) -> np.ndarray:
         """Mask of the weights that are not padding."""
         mask = np.ones(self.n_weights, bool)
@@ -310,7 +326,13 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: Any, fixed: Any) -> 
         (ints if kind == "ints" else floats).append(array.ravel())
         at[kind] += array.size
 
-    meta[[ck.N_LABELS, ck.STRIDE, ck.N_SPARSE, ck.N_DENSE, ck.N_EDGE]] = K, S, layout.n_sparse, layout.n_dense, layout.n_edge
+    meta[[ck.N_LABELS, ck.STRIDE, ck.N_SPARSE, ck.N_DENSE, ck.N_EDGE]] = (
+        K,
+        S,
+        layout.n_sparse,
+        layout.n_dense,
+        layout.n_edge,
+    )
     meta[[ck.BINARY, ck.OBSERVED, ck.HAS_LABELS, ck.HAS_ENDS, ck.CONSTRAINED]] = (
         binary, layout.pair_rows is not None, codes is not None, layout.ends, constrained,
     )  # fmt: skip

@@ -17,7 +17,9 @@ from maxmargin.planes_kernel import accumulate, finish
 
 # positions in ``meta``
 N_LABELS, STRIDE, N_SPARSE, N_DENSE, N_EDGE, BINARY, OBSERVED, HAS_LABELS, HAS_ENDS = range(9)
-AT_TOKENS, AT_ROWS, AT_COLUMNS, AT_LABELS, AT_FIXED, AT_EDGE_ROWS, AT_EDGE_COLUMNS, AT_PAIR_ROWS, AT_PAIR_LABELS = range(9, 18)
+AT_TOKENS, AT_ROWS, AT_COLUMNS, AT_LABELS, AT_FIXED, AT_EDGE_ROWS, AT_EDGE_COLUMNS, AT_PAIR_ROWS, AT_PAIR_LABELS = (
+    range(9, 18)
+)
 AT_VALUES, AT_DENSE, AT_COST, AT_TOKEN_WEIGHT, AT_MASK, AT_START_MASK, AT_END_MASK, AT_EDGE_VALUES = range(18, 26)
 W_DENSE, W_TRANSITION, W_START, W_END, W_EDGE = range(26, 31)
 TABLE_BITS, CONSTRAINED = 31, 32
@@ -73,7 +75,9 @@ def score_table(meta, ints, floats, w, example, cost_weight, table):
                     row[k] += x * w0[k]
         if cost_weight != 0.0 and meta[HAS_LABELS]:
             scale = cost_weight * floats[meta[AT_TOKEN_WEIGHT] + t]
-            cost = floats[meta[AT_COST] + ints[meta[AT_LABELS] + t] * K : meta[AT_COST] + ints[meta[AT_LABELS] + t] * K + K]
+            cost = floats[
+                meta[AT_COST] + ints[meta[AT_LABELS] + t] * K : meta[AT_COST] + ints[meta[AT_LABELS] + t] * K + K
+            ]
             for k in range(K):
                 row[k] += scale * cost[k]
         if meta[CONSTRAINED]:

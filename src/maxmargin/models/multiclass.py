@@ -50,6 +50,17 @@ class MulticlassLayout:
         intercept = self.intercept_scaling * rows[F] if self.intercept else np.zeros(K)
         return {"coef": rows[:F], "intercept": intercept}
 
+    def output(self, codes: np.ndarray) -> Hashable:
+        """Label of a decoded example."""
+        return self.labels.classes[int(codes[0])]
+
+    def cost(self, y_true: Hashable, y: Hashable) -> float:
+        """Cost of one label where another is true."""
+        code = self.labels.code
+        if y_true not in code:  # a label never seen in training can not be predicted
+            return float(self.cost_table.max(initial=0.0))
+        return float(self.cost_table[code[y_true], code[y]])
+
     def real(self) -> np.ndarray:
         """Mask of the weights that are not padding."""
         return np.tile(np.arange(self.stride) < len(self.labels), self.n_features + self.intercept)

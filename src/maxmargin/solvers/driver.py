@@ -76,6 +76,7 @@ class Run:
     compiled: float = field(default_factory=lambda: _compile_seconds())
     fresh: bool = False  # whether the certificate belongs to the present weights
     steps: int = 0
+    evaluate: Any = None  # (weights, X, y) -> score, when an estimator is being fitted
 
     @property
     def passes(self) -> float:
@@ -125,6 +126,7 @@ def run(
     callbacks: Iterable[Any] = (),
     warm: Any = None,
     resume: Mapping[str, np.ndarray] | str | Path | None = None,
+    evaluate: Any = None,
 ) -> Result:
     """Run a solver until the relative gap is at most tol, a budget is spent, or someone stops it.
 
@@ -150,6 +152,8 @@ def run(
         Handed to ``solver.init``.
     resume : mapping or path, optional
         Arrays of :meth:`Run.to_arrays`, or a checkpoint file.
+    evaluate : callable, optional
+        (weights, X, y) -> score, for callbacks that hold out examples.
 
     Raises
     ------
@@ -159,6 +163,7 @@ def run(
     limits = {"max_passes": max_passes, "max_oracle_calls": max_oracle_calls, "max_seconds": max_seconds}
     _validate(tol, limits, warm, resume)
     present = _begin(solver, problem, tol, warm, resume)
+    present.evaluate = evaluate
     begun: list[Any] = []  # only these are told anything: the others never saw the run
     try:
         try:

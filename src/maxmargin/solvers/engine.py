@@ -31,10 +31,12 @@ from maxmargin.solvers.certificate import Certificate
 __all__ = ["Dials", "DualEngine", "DualState"]
 
 UNLIMITED = 1 << 40
+FOREVER = 1 << 30
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
-FIRST_TAU = 1e-2
-TAU_SHARE = 0.1  # of the gap that blocks solved inexactly may leave
+FIRST_TAU = 1e-3
+TAU_SHARE = 0.03  # tau follows the relative gap at this distance
+NEWTON_BELOW = 400  # planes that master="auto" solves jointly
 
 
 @dataclass(frozen=True)
@@ -59,15 +61,16 @@ class Dials:
         Whether the origin stays available after a stored iterate has replaced it.
     patience : int
         Visits that a plane without weight survives.
-    master : "smo" or "newton"
-        Blocks one after the other by SMO, or jointly by projected Newton.
+    master : "smo", "newton" or "auto"
+        Blocks one after the other by SMO, or jointly by projected Newton; "auto" is Newton while there are few planes.
     cached_passes : int
         Most passes over planes at hand after the oracle has been asked.
     cached_share : float
         Such passes end early when one gains less than this share of what the step has gained.
     cached_blocks : "all" or "visited"
     tau : float or None
-        Blocks are solved until their gradients differ by at most this; None follows the gap of the last certificate.
+        Blocks are solved until their gradients differ by at most this share of their largest cost; None follows the gap
+        of the last certificate.
     certificate_every : float
         Passes of steps between certificates; 0: a certificate before every step, whose planes the step uses.
     parts : int
@@ -180,7 +183,13 @@ class DualEngine:
         u = np.zeros(problem.n_columns)
         w = u if problem.positive is None else np.zeros(problem.n_columns)
         state = DualState(
-            problem, CountingOracle(problem.oracle), working_set, u, w, members, np.random.default_rng(self.random_state)
+            problem,
+            CountingOracle(problem.oracle),
+            working_set,
+            u,
+            w,
+            members,
+            np.random.default_rng(self.random_state),
         )
         if warm is not None:
             self._rebuild(state)
@@ -210,10 +219,8 @@ class DualEngine:
             problem.dual(state.working_set.linear, state.u),
             bool(np.isfinite(losses).all()),
         )
-        if self.dials.tau is None and np.isfinite(certificate.gap):
-            # blocks solved to tau leave at most (sum of multipliers) * tau of the gap
-            mass = problem.weight.sum() if not problem.squared else state.working_set.mass
-            state.tau = float(np.clip(TAU_SHARE * max(certificate.gap, 0.0) / max(mass, 1e-300), 1e-13, FIRST_TAU))
+        if np.isfinite(certificate.gap):
+            state.tau = float(np.clip(TAU_SHARE * certificate.relative_gap, 1e-14, FIRST_TAU))
         state.pending = planes
         state.since = 0.0
         state.certificates += 1
@@ -299,7 +306,9 @@ class DualEngine:
         working_set = WorkingSet.from_arrays(warm.working_set.to_arrays())
         if members is not None:
             if not np.array_equal(warm.problem.weight, problem.weight):
-                raise ValueError("warm start at another C needs one block an example; use a solver with product blocks.")
+                raise ValueError(
+                    "warm start at another C needs one block an example; use a solver with product blocks."
+                )
             return working_set
         stretch = None
         if problem.squared:
@@ -326,7 +335,14 @@ class DualEngine:
         # a limit that only memory asks for always merges
         rule = wk.ITERATE if dials.rule == "iterate" and dials.limit is not None else wk.MERGE
         tau = state.tau if dials.tau is None else dials.tau
-        return limit, rule, int(dials.keep_origin), tau, dials.max_steps, dials.patience, ws.table, ws.bits, ws.dense
+        max_steps, patience = dials.max_steps, dials.patience
+        if self._jointly(state):  # the master problem comes after: nothing is solved or dropped before it
+            max_steps, patience = 0, FOREVER
+        return limit, rule, int(dials.keep_origin), tau, max_steps, patience, ws.table, ws.bits, ws.dense
+
+    def _jointly(self, state: DualState) -> bool:
+        master = self.dials.master
+        return master == "newton" or (master == "auto" and state.working_set.n_planes <= NEWTON_BELOW)
 
     def _signs(self, state: DualState) -> np.ndarray:
         mask = state.problem.positive
@@ -352,7 +368,9 @@ class DualEngine:
                 state.u, state.w, signs, *self._settings(state), ws.g, ws.change, gain,
             )  # fmt: skip
             if row < len(planes):
-                self._grow(state, int(blocks[row]), int(np.searchsorted(blocks[row:] != blocks[row], True)), planes, row)
+                self._grow(
+                    state, int(blocks[row]), int(np.searchsorted(blocks[row:] != blocks[row], True)), planes, row
+                )
         return float(gain[0])
 
     def _grow(self, state: DualState, block: int, rows: int, planes: Planes, row: int) -> None:
@@ -433,6 +451,8 @@ class DualEngine:
                 scale[first] = np.where(ascending, problem.weight[examples] * planes.violations(state.w)[first], 0.0)
                 scale = np.maximum(scale, 0.0)
                 a, offset = planes.to_csr().T @ scale, float(scale @ planes.b)
+                length = max(float(np.linalg.norm(a)), 1e-300)  # a cone has no scale: keep the master well conditioned
+                a, offset = a / length, offset / length
                 bound.append(np.inf)
             index = np.flatnonzero(a).astype(np.int32)
             rows.append((index, a[index]))
@@ -447,7 +467,7 @@ class DualEngine:
 
         dials, ws = self.dials, state.working_set
         blocks = np.unique(visited) if dials.cached_blocks == "visited" else np.arange(ws.n_blocks)
-        if dials.master == "newton":
+        if self._jointly(state):
             solve_jointly(ws, blocks, state.u, state.w, state.problem.regulariser, dials.patience)
             return
         tau, max_steps, patience = self._settings(state)[3:6]

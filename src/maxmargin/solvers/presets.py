@@ -40,7 +40,7 @@ class DualSolver(Parameters):
     """A named setting of the dual engine."""
 
     @abstractmethod
-    def dials(self, n_examples: int, n_weights: int) -> Dials:
+    def dials(self, n_examples: int, n_columns: int) -> Dials:
         """The setting for a problem of this size."""
 
 
@@ -54,7 +54,7 @@ class FrankWolfe(DualSolver):
     def __init__(self) -> None:
         pass
 
-    def dials(self, n_examples: int, n_weights: int) -> Dials:
+    def dials(self, n_examples: int, n_columns: int) -> Dials:
         return Dials(
             blocks="one", selection="whole", batch=None, limit=1, rule="iterate", keep_origin=False,
             patience=UNLIMITED_PATIENCE, certificate_every=0.0, tau=0.0,
@@ -81,7 +81,7 @@ class BCFW(DualSolver):
         self.sampling = sampling
         self.certificate_every = certificate_every
 
-    def dials(self, n_examples: int, n_weights: int) -> Dials:
+    def dials(self, n_examples: int, n_columns: int) -> Dials:
         return Dials(
             selection=self.sampling, batch=1, limit=1, rule="iterate", keep_origin=False,
             patience=UNLIMITED_PATIENCE, certificate_every=self.certificate_every, tau=0.0,
@@ -94,7 +94,7 @@ class SequentialDual(DualSolver):
     Parameters
     ----------
     tau : float
-        A visit ends when the gradients of the example's planes differ by at most this.
+        A visit ends when the gradients of the example's planes differ by at most this share of its largest cost.
     certificate_every : float
         Passes between certificates.
 
@@ -107,7 +107,7 @@ class SequentialDual(DualSolver):
         self.tau = tau
         self.certificate_every = certificate_every
 
-    def dials(self, n_examples: int, n_weights: int) -> Dials:
+    def dials(self, n_examples: int, n_columns: int) -> Dials:
         return Dials(
             selection="permutation", batch=1, patience=0, tau=self.tau, certificate_every=self.certificate_every
         )
@@ -124,8 +124,8 @@ class SimplicialDecomposition(DualSolver):
         Examples visited in one iteration, the others fixed; None for all. With one simplex the examples are cut into
         groups of this size, and each group has its simplex.
     limit : int, None or "auto"
-        Most extreme points kept in a simplex (r). "auto" is n_weights + 2 with one simplex, enough for finite
-        convergence, and no limit but memory with a product.
+        Most extreme points kept in a simplex (r). "auto" is the length of a plane + 2 with one simplex,
+        enough for finite convergence, and no limit but memory with a product.
     selection : {"cyclic", "random", "gap", "key", "permutation"}
         Which examples form a working set.
     master : {"newton", "smo", "auto"}
@@ -159,7 +159,7 @@ class SimplicialDecomposition(DualSolver):
         self.drop = drop
         self.memory = memory
 
-    def dials(self, n_examples: int, n_weights: int) -> Dials:
+    def dials(self, n_examples: int, n_columns: int) -> Dials:
         if self.blocks not in ("one", "product"):
             raise ValueError(f'blocks must be "one" or "product", got {self.blocks!r}.')
         if self.working_set is not None and self.working_set < 1:
@@ -167,7 +167,7 @@ class SimplicialDecomposition(DualSolver):
         one = self.blocks == "one"
         limit = self.limit
         if limit == "auto":
-            limit = n_weights + 2 if one else None
+            limit = n_columns + 2 if one else None
         if limit is not None and (isinstance(limit, str) or limit < 1):
             raise ValueError(f'limit must be at least 1, None or "auto"; got {self.limit!r}.')
         size = n_examples if self.working_set is None else min(self.working_set, n_examples)
@@ -213,7 +213,7 @@ class CuttingPlane(DualSolver):
         self.slack = slack
         self.patience = patience
 
-    def dials(self, n_examples: int, n_weights: int) -> Dials:
+    def dials(self, n_examples: int, n_columns: int) -> Dials:
         if self.slack not in ("one", "n"):
             raise ValueError(f'slack must be "one" or "n", got {self.slack!r}.')
         one = self.slack == "one"
@@ -268,12 +268,13 @@ class Auto(DualSolver):
         self.certificate_every = certificate_every
         self.memory = memory
 
-    def dials(self, n_examples: int, n_weights: int) -> Dials:
+    def dials(self, n_examples: int, n_columns: int) -> Dials:
         return Dials(
             selection="gap",
             visits=self.visits,
             batch=self.batch,
             patience=5,
+            master="auto",
             cached_passes=self.cached_passes,
             cached_share=0.02,
             certificate_every=self.certificate_every,
@@ -299,5 +300,7 @@ def as_solver(solver: Any) -> DualSolver:
             raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, or a solver object; got {solver!r}.")
         return SOLVERS[solver]()
     if not isinstance(solver, DualSolver):
-        raise TypeError(f"solver must be a name ({', '.join(SOLVERS)}) or a solver object; got {type(solver).__name__}.")
+        raise TypeError(
+            f"solver must be a name ({', '.join(SOLVERS)}) or a solver object; got {type(solver).__name__}."
+        )
     return solver

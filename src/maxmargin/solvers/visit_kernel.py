@@ -9,7 +9,16 @@ from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add, sparse_dot
 from maxmargin.solvers.masters.smo_kernel import smo, smo_signed
 from maxmargin.solvers.working_set_kernel import (
-    FREE, POOL_END, POOL_LIVE, STORE, WORSE, compact, forget, gradients, insert, make_room,
+    FREE,
+    POOL_END,
+    POOL_LIVE,
+    STORE,
+    WORSE,
+    compact,
+    forget,
+    gradients,
+    insert,
+    make_room,
 )  # fmt: skip
 
 _i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], types.float64[::1]
@@ -20,8 +29,13 @@ _i8, _f8 = types.int64, types.float64
 def solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense):
     """Solve one block exactly from gradients ``g``, write back to the weights, forget idle planes; return the gain.
 
-    Without sign constraints (``positive`` empty) ``u`` and ``w`` are one array.
+    Without sign constraints (``positive`` empty) ``u`` and ``w`` are one array. ``tau`` is relative to the largest
+    cost of the block.
     """
+    scale = 0.0
+    for p in range(store.held[block]):
+        scale = max(scale, abs(store.b[store.slots[block, p]]))
+    tau = tau * scale
     if len(positive):
         gain = smo_signed(store, block, u, w, positive, g, tau, max_steps, dense)
     else:
@@ -47,7 +61,35 @@ def cached_pass(store, blocks, u, w, positive, tau, max_steps, patience, g, chan
     return gain
 
 
-@kernel(_i8(STORE, _i8s, _i8, _i8s, _i4s, _f8s, _f8s, _f8s, _f8s, _f8s, _f8s, _f8s, _i1s, _i8, _i8, _i8, _f8, _i8, _i8, _i4s, _i8, _f8s, _f8s, _f8s, _f8s))  # noqa: E501
+@kernel(
+    _i8(
+        STORE,
+        _i8s,
+        _i8,
+        _i8s,
+        _i4s,
+        _f8s,
+        _f8s,
+        _f8s,
+        _f8s,
+        _f8s,
+        _f8s,
+        _f8s,
+        _i1s,
+        _i8,
+        _i8,
+        _i8,
+        _f8,
+        _i8,
+        _i8,
+        _i4s,
+        _i8,
+        _f8s,
+        _f8s,
+        _f8s,
+        _f8s,
+    )
+)
 def absorb(
     store, blocks, row, indptr, index, value, b, bound, weight, lift, u, w, positive,
     limit, rule, keep_origin, tau, max_steps, patience, table, bits, dense, g, change, gain,

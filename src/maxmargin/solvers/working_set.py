@@ -91,11 +91,6 @@ class WorkingSet:
         return float(self.store.linear[0])
 
     @property
-    def mass(self) -> float:
-        """Sum of all multipliers but those of the origins."""
-        return float(self.planes()[2].sum())
-
-    @property
     def bytes(self) -> int:
         """Memory of the arrays."""
         return sum(array.nbytes for array in self.store)
@@ -115,9 +110,7 @@ class WorkingSet:
         if needed > self.budget:
             return self._restrict(needed)
         if new_width != width:
-            store = store._replace(
-                slots=_widen(store.slots, new_width), gram=_widen(store.gram, new_width)
-            )
+            store = store._replace(slots=_widen(store.slots, new_width), gram=_widen(store.gram, new_width))
         if new_planes != planes:
             fresh = np.arange(new_planes - 1, planes - 1, -1, dtype=np.int32)
             free = np.concatenate([store.free[: store.size[wk.FREE]], fresh])
@@ -206,7 +199,9 @@ class WorkingSet:
         arrays = {f"set/{name}": array for name, array in self.store._asdict().items()}
         arrays["set/columns"], arrays["set/entries"] = self.store.columns[:end], self.store.entries[:end]
         arrays["set/pool"] = np.array(len(self.store.columns))
-        arrays["set/shape"] = np.array([self.n_columns, self.longest, self.budget, -1 if self.limit is None else self.limit])
+        arrays["set/shape"] = np.array(
+            [self.n_columns, self.longest, self.budget, -1 if self.limit is None else self.limit]
+        )
         return {name: array.copy() for name, array in arrays.items()}
 
     @classmethod

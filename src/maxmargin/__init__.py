@@ -1,0 +1,50 @@
+"""Large-margin structured prediction: an oracle turns weights into planes, a solver turns planes into weights.
+
+Names load when they are first used, so ``import maxmargin`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_PLACES = {
+    "StructuredSVM": "maxmargin.estimators.structured_svm",
+    "SequenceTagger": "maxmargin.estimators.sequence_tagger",
+    "MulticlassClassifier": "maxmargin.estimators.multiclass_classifier",
+    "regularisation_path": "maxmargin.estimators.path",
+    "Chain": "maxmargin.models.chain",
+    "Multiclass": "maxmargin.models.multiclass",
+    "Sequences": "maxmargin.features.sequences",
+    "Auto": "maxmargin.solvers.presets",
+    "SimplicialDecomposition": "maxmargin.solvers.presets",
+    "SequentialDual": "maxmargin.solvers.presets",
+    "BCFW": "maxmargin.solvers.presets",
+    "FrankWolfe": "maxmargin.solvers.presets",
+    "CuttingPlane": "maxmargin.solvers.presets",
+    "MarginRescaling": "maxmargin.formulations.margin_rescaling",
+    "HammingCost": "maxmargin.costs",
+    "WeightedHammingCost": "maxmargin.costs",
+    "MatrixCost": "maxmargin.costs",
+    "FunctionCost": "maxmargin.costs",
+    "EarlyStopping": "maxmargin.callbacks.early_stopping",
+    "Checkpoint": "maxmargin.callbacks.checkpoint",
+    "JsonLog": "maxmargin.callbacks.json_log",
+    "Progress": "maxmargin.callbacks.progress",
+}
+
+__all__ = ["__version__", *_PLACES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLACES:
+        value = getattr(import_module(_PLACES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'maxmargin' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,153 @@
+"""What all estimators share: from bound data to weights with a certificate."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_random_state
+
+from maxmargin.formulations.margin_rescaling import MarginRescaling
+from maxmargin.models.base import BoundModel, CompiledModel
+from maxmargin.solvers.presets import as_solver
+
+__all__ = ["Structured"]
+
+
+class Structured(BaseEstimator, ABC):
+    """Base of all estimators. Subclasses bind their data; everything from there to the certificate happens here.
+
+    Fitted attributes of every estimator:
+
+    certificate_ : Certificate
+        ``primal``, ``dual``, ``gap``, ``relative_gap`` at the final weights.
+    history_ : pandas.DataFrame or list of dict
+        One row a certificate: pass, oracle_calls, seconds, primal, dual, gap, ...
+    status_ : Status
+        Why training ended, with a sentence.
+    n_iter_ : float
+        Passes over the examples (oracle calls / examples).
+    seconds_ : dict
+        Time split: total, oracle, solver, compile.
+    weights_ : array (n_weights,)
+        All weights in the layout of the model.
+    """
+
+    @abstractmethod
+    def _predict_codes(self, weights: np.ndarray, X: Any) -> list:
+        """Predictions at given weights."""
+
+    @abstractmethod
+    def _score_predictions(self, y: Any, predicted: list) -> float:
+        """The estimator's default score."""
+
+    def _train(
+        self,
+        bound: BoundModel,
+        *,
+        sample_weight: Any = None,
+        positive: np.ndarray | None = None,
+        resume: Any = None,
+    ) -> None:
+        """Fit the weights of a bound model and set the fitted attributes."""
+        from maxmargin.execution.executors import make_executor
+        from maxmargin.execution.sharded import ShardedOracle
+        from maxmargin.solvers.driver import run
+        from maxmargin.solvers.engine import DualEngine
+
+        _check_stopping(self)
+        compiled = isinstance(bound, CompiledModel)
+        problem = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight, positive=positive)
+        dials = as_solver(self.solver).dials(problem.n_examples, problem.n_columns)
+        problem.oracle.parts = dials.parts
+        executor = make_executor(self.n_jobs, problem.oracle, compiled=compiled)
+        problem = replace(problem, oracle=ShardedOracle(problem.oracle, executor))
+        warm = getattr(self, "state_", None) if self.warm_start and resume is None else None
+        try:
+            result = run(
+                DualEngine(dials, _seed(self.random_state)),
+                problem,
+                tol=self.tol,
+                max_passes=self.max_passes,
+                max_oracle_calls=self.max_oracle_calls,
+                max_seconds=self.max_seconds,
+                callbacks=self._callbacks(),
+                warm=warm,
+                resume=resume,
+                evaluate=self._evaluate,
+            )
+        finally:
+            executor.close()
+        self.weights_ = np.array(result.weights)
+        self.certificate_ = result.certificate
+        self.history_ = result.history.to_frame()
+        self.status_ = result.status
+        self.n_iter_ = result.state.oracle_calls / max(1, bound.n_examples)
+        self.oracle_calls_ = result.state.oracle_calls
+        self.seconds_ = result.seconds
+        self.state_ = result.state
+        if not result.status.converged:
+            warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=3)
+
+    def _formulation(self) -> MarginRescaling:
+        return MarginRescaling(loss=self.loss)
+
+    def _callbacks(self) -> list:
+        callbacks = list(self.callbacks or ())
+        if self.verbose:
+            from maxmargin.callbacks.progress import Progress
+
+            callbacks.append(Progress())
+        return callbacks
+
+    def _evaluate(self, weights: np.ndarray, X: Any, y: Any) -> float:
+        return self._score_predictions(y, self._predict_codes(np.ascontiguousarray(weights), X))
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "weights_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with examples first.")
+
+    def __getstate__(self) -> Mapping[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("state_", None)  # the working set is large and refers to the training data
+        return state
+
+
+def decode(bound: CompiledModel, weights: np.ndarray, cost_weight: float = 0.0) -> list[np.ndarray]:
+    """Outputs that maximise the score (plus ``cost_weight`` times the cost), as integer codes, one array an example."""
+    from maxmargin.oracles.batch_kernel import decode_batch
+
+    n, at = bound.n_examples, bound.output_at
+    outputs = np.empty(at[-1], np.int32)
+    cost, value = np.empty(n), np.empty(n)
+    stuck = decode_batch(
+        bound.kernel, bound.meta, bound.ints, bound.floats, np.ascontiguousarray(weights), np.arange(n), cost_weight,
+        *bound.workspace(), at, outputs, cost, value,
+    )  # fmt: skip
+    if stuck >= 0:
+        raise ValueError(
+            f"example {stuck}: the constraints and fixed labels together allow no output; loosen one of them."
+        )
+    return [outputs[at[i] : at[i + 1]] for i in range(n)]
+
+
+def _seed(random_state: Any) -> Any:
+    if random_state is None or isinstance(random_state, (int, np.integer, np.random.Generator)):
+        return random_state
+    return check_random_state(random_state).randint(2**31 - 1)
+
+
+def _check_stopping(estimator: Any) -> None:
+    tol = estimator.tol
+    if not isinstance(tol, (int, float, np.number)) or not tol >= 0:
+        raise ValueError(f"tol must be a relative duality gap >= 0, got {tol!r}.")
+    for name in ("max_passes", "max_oracle_calls", "max_seconds"):
+        value = getattr(estimator, name)
+        if value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
+            raise ValueError(f"{name} must be a positive number or None, got {value!r}.")

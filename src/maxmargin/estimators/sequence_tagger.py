@@ -1,0 +1,249 @@
+"""Label sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from maxmargin.estimators.base import Structured, decode
+from maxmargin.metrics import token_accuracy
+from maxmargin.models.base import CompiledModel
+from maxmargin.models.chain import Chain
+from maxmargin.models.chain_tables import chain_tables
+
+__all__ = ["SequenceTagger"]
+
+
+class SequenceTagger(Structured):
+    """A label for every token, learned from examples with a large margin.
+
+    Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of a first-order chain and stops with a
+    certificate: the final weights are within ``certificate_.gap`` of the best possible objective.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the losses; larger fits the training data more closely.
+    loss : {"hinge", "squared_hinge"}
+    cost : str, mapping, array, callable or Cost
+        "hamming", weights by true label, a (K, K) matrix, or a function of (true label, label).
+    class_weight : mapping or "balanced", optional
+        Multiplies the cost of mistakes on tokens with that true label.
+    weights : {"all", "observed"}
+        A weight for every (feature, label) pair, or only for pairs seen in training (less memory; sparse features).
+    ends : bool
+        Weights for the first and the last label of a sequence.
+    constraints : None, "bio", "iobes", list of forbidden pairs, or boolean matrix
+        Which labels may follow each other, in training and prediction.
+    classes : sequence, optional
+        All labels that may occur; learned from ``y`` when missing.
+    positive : sequence of {"emission", "transition", "start", "end", "edge"}, or boolean mask, optional
+        Weights that must be >= 0.
+    solver : str or solver object
+        "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", or one of their classes.
+    tol : float
+        Relative duality gap at which training ends.
+    max_passes, max_oracle_calls, max_seconds : number or None
+        Budgets. A fit that ends by one of them warns, and is usable.
+    n_jobs : int or None
+        Threads for oracle calls; the weights do not depend on it.
+    random_state : int or None
+    verbose : int
+        1 shows progress.
+    callbacks : list of Callback, optional
+    warm_start : bool
+        Start from the multipliers of the previous fit; the examples must be the same, C may differ.
+
+    Attributes
+    ----------
+    classes_ : list
+    coef_ : array (n_features, n_classes), or csr_array when ``weights="observed"``
+        Emission weights, sparse features first.
+    transition_ : array (n_classes, n_classes)
+        Row: left label, column: right label.
+    certificate_, history_, status_, n_iter_, seconds_
+        See :class:`~maxmargin.estimators.base.Structured`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import SequenceTagger
+    >>> X = [np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])]
+    >>> y = [["noun", "verb"], ["verb", "verb", "noun"]]
+    >>> tagger = SequenceTagger(C=1.0).fit(X, y)
+    >>> tagger.predict([np.array([[0.0, 1.0], [1.0, 0.0]])])
+    [['verb', 'noun']]
+    >>> bool(tagger.certificate_.relative_gap <= 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        loss: str = "hinge",
+        cost: Any = "hamming",
+        class_weight: Mapping | str | None = None,
+        weights: str = "all",
+        ends: bool = False,
+        constraints: Any = None,
+        classes: Any = None,
+        positive: Any = None,
+        solver: Any = "auto",
+        tol: float = 1e-3,
+        max_passes: float | None = 1000,
+        max_oracle_calls: int | None = None,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+        callbacks: list | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.cost = cost
+        self.class_weight = class_weight
+        self.weights = weights
+        self.ends = ends
+        self.constraints = constraints
+        self.classes = classes
+        self.positive = positive
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.max_oracle_calls = max_oracle_calls
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, resume: Any = None) -> SequenceTagger:
+        """Learn from sequences.
+
+        Parameters
+        ----------
+        X : list of n sequences, or :class:`~maxmargin.features.sequences.Sequences`
+            Each a (length, n_features) array or sparse matrix, or a mapping with ``"sparse"``, ``"dense"`` and
+            ``"edge"`` parts.
+        y : list of n label sequences
+        sample_weight : array (n,), optional
+        resume : path or mapping, optional
+            A checkpoint of an interrupted fit on the same examples.
+        """
+        self.model_ = Chain(
+            weights=self.weights, ends=self.ends, cost=self.cost, constraints=self.constraints, classes=self.classes
+        )
+        bound = self.model_.bind(X, y, class_weight=_class_weight(self.class_weight, y))
+        self.layout_ = bound.layout
+        self.classes_ = bound.layout.labels.classes
+        self._train(bound, sample_weight=sample_weight, positive=_positive(self.positive, bound.layout), resume=resume)
+        return self
+
+    @property
+    def coef_(self) -> Any:
+        groups = self._groups()
+        parts = [groups[name] for name in ("sparse", "dense") if name in groups]
+        return parts[0] if len(parts) == 1 else np.vstack([getattr(p, "toarray", lambda p=p: p)() for p in parts])
+
+    @property
+    def transition_(self) -> np.ndarray:
+        return self._groups()["transition"]
+
+    def _groups(self) -> dict:
+        if "weights_" not in self.__dict__:
+            raise AttributeError("the weights are there after fit.")
+        return self.layout_.groups(self.weights_)
+
+    def predict(self, X: Any, fixed: Any = None) -> list[list]:
+        """The best label sequence of each sequence.
+
+        Parameters
+        ----------
+        X : as in fit
+        fixed : list of sequences, optional
+            Labels known beforehand, None where unknown.
+        """
+        self._check_fitted()
+        return self._predict_codes(self.weights_, X, fixed)
+
+    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[list, float]]]:
+        """The k best label sequences of each sequence with their scores, best first; fewer when there are no more."""
+        from maxmargin.inference.k_best import k_best
+
+        if not (isinstance(k, (int, np.integer)) and k >= 1):
+            raise ValueError(f"k must be a whole number >= 1, got {k!r}.")
+        bound = self._bound(X)
+        answers = []
+        for i in range(bound.n_examples):
+            labels, scores = k_best(*chain_tables(bound, self.weights_, i), k)
+            answers.append([(self.layout_.output(row), float(s)) for row, s in zip(labels, scores, strict=True)])
+        return answers
+
+    def predict_margin(self, X: Any) -> np.ndarray:
+        """Score of the best sequence minus that of the runner-up: confidence, in units of the score. inf: no other."""
+        scores = [[score for _, score in answers] for answers in self.predict_kbest(X, 2)]
+        return np.array([s[0] - s[1] if len(s) > 1 else np.inf for s in scores])
+
+    def predict_marginals(self, X: Any) -> list[np.ndarray]:
+        """Marginals (length, n_classes) of the distribution proportional to exp(score). Not calibrated."""
+        from maxmargin.inference.forward_backward import marginals
+
+        bound = self._bound(X)
+        return [marginals(*chain_tables(bound, self.weights_, i), pairwise=False)[1] for i in range(bound.n_examples)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of tokens labelled correctly."""
+        return self._score_predictions(y, self.predict(X))
+
+    def _bound(self, X: Any, fixed: Any = None) -> CompiledModel:
+        self._check_fitted()
+        return self.model_.bind(X, None, layout=self.layout_, fixed=fixed)
+
+    def _predict_codes(self, weights: np.ndarray, X: Any, fixed: Any = None) -> list:
+        bound = self.model_.bind(X, None, layout=self.layout_, fixed=fixed)
+        return [self.layout_.output(codes) for codes in decode(bound, weights)]
+
+    def _score_predictions(self, y: Any, predicted: list) -> float:
+        return token_accuracy([list(labels) for labels in y], predicted)
+
+
+def _class_weight(class_weight: Any, y: Any) -> dict | None:
+    """Weights by label; "balanced" gives each label the same total weight."""
+    if class_weight is None:
+        return None
+    if class_weight == "balanced":
+        labels = [label for sequence in y for label in sequence]
+        kinds, counts = np.unique(np.array(labels, dtype=object).astype(str), return_counts=True)
+        by_name = dict(zip(kinds.tolist(), (len(labels) / (len(kinds) * counts)).tolist(), strict=True))
+        return {label: by_name[str(label)] for label in set(labels)}
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(f'class_weight must be a mapping of labels to weights or "balanced"; got {class_weight!r}.')
+    for label, weight in class_weight.items():
+        if not (np.isfinite(weight) and weight >= 0):
+            raise ValueError(f"class_weight of {label!r} is {weight}; weights must be finite and not negative.")
+    return dict(class_weight)
+
+
+def _positive(positive: Any, layout: Any) -> np.ndarray | None:
+    """A mask over the weights from names of groups or from a mask."""
+    if positive is None:
+        return None
+    mask = np.zeros(layout.n_weights, bool)
+    if not isinstance(positive, np.ndarray):
+        names = [positive] if isinstance(positive, str) else list(positive)
+        order = ["sparse", "dense", "transition", "start", "end", "edge", "total"]
+        starts = layout.starts
+        for name in names:
+            for group in ("sparse", "dense") if name == "emission" else (name,):
+                if group not in order[:-1]:
+                    raise ValueError(f"positive names {name!r}; use emission, transition, start, end or edge.")
+                mask[starts[group] : starts[order[order.index(group) + 1]]] = True
+        return mask & layout.real()
+    if positive.dtype != bool or positive.shape != mask.shape:
+        raise ValueError(f"positive must be a boolean mask of shape {mask.shape} or names of weights.")
+    return positive & layout.real()

@@ -1,0 +1,165 @@
+"""The generic product: any model, any formulation, any solver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.estimators.base import Structured, decode
+from maxmargin.formulations.margin_rescaling import MarginRescaling
+from maxmargin.models.base import CompiledModel
+from maxmargin.models.user import PythonModel
+
+__all__ = ["StructuredSVM"]
+
+
+class StructuredSVM(Structured):
+    """Large-margin training of any model, also your own.
+
+    Parameters
+    ----------
+    model : object
+        :class:`~maxmargin.models.chain.Chain`, :class:`~maxmargin.models.multiclass.Multiclass`, or an object of your
+        own with four functions: ``n_weights(X, Y)``, ``joint_features(x, y)``, ``cost(y_true, y)`` and
+        ``argmax(x, w, y_true=None, cost_weight=0.0)``. :func:`maxmargin.testing.check_model` finds mistakes in it.
+    C : float
+        Weight of the losses: ``1/2 |w|^2 + C sum_i s_i loss_i``.
+    loss : {"hinge", "squared_hinge"}
+    formulation : object, optional
+        In place of ``loss``.
+    positive : bool array (n_weights,) or array of indices, optional
+        Weights that must be >= 0.
+    solver : str or solver object
+        "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", or one of their classes.
+    tol : float
+        Relative duality gap at which training ends.
+    max_passes, max_oracle_calls, max_seconds : number or None
+        Budgets.
+    n_jobs : int or None
+        Workers for oracle calls: threads for compiled models, processes for models in plain Python. The weights do not
+        depend on it.
+    random_state : int or None
+    verbose : int
+        1 shows progress.
+    callbacks : list of Callback, optional
+    warm_start : bool
+        Start from the multipliers of the previous fit; the examples must be the same, C may differ.
+
+    Attributes
+    ----------
+    coef_ : array (n_weights,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import StructuredSVM
+    >>> class Sign:
+    ...     def n_weights(self, X, Y):
+    ...         return len(X[0])
+    ...
+    ...     def joint_features(self, x, y):
+    ...         return y * np.asarray(x) / 2
+    ...
+    ...     def cost(self, y_true, y):
+    ...         return float(y_true != y)
+    ...
+    ...     def argmax(self, x, w, y_true=None, cost_weight=0.0):
+    ...         return max((-1, 1), key=lambda y: y * (w @ np.asarray(x)) / 2 + cost_weight * (y != y_true))
+    >>> svm = StructuredSVM(Sign(), C=1.0).fit([[1.0, 0.2], [-0.8, 0.1]], [1, -1])
+    >>> svm.predict([[2.0, 0.0]])
+    [1]
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        C: float = 1.0,
+        loss: str = "hinge",
+        formulation: Any = None,
+        positive: Any = None,
+        solver: Any = "auto",
+        tol: float = 1e-3,
+        max_passes: float | None = 1000,
+        max_oracle_calls: int | None = None,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+        callbacks: list | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.model = model
+        self.C = C
+        self.loss = loss
+        self.formulation = formulation
+        self.positive = positive
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.max_oracle_calls = max_oracle_calls
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, resume: Any = None) -> StructuredSVM:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : list of inputs
+        y : list of outputs
+        sample_weight : array (n_examples,), optional
+        resume : path or mapping, optional
+            A checkpoint of an interrupted fit on the same examples.
+        """
+        self.model_ = self.model if callable(getattr(self.model, "bind", None)) else PythonModel(self.model)
+        bound = self.model_.bind(X, y)
+        self.layout_ = bound.layout
+        self._train(bound, sample_weight=sample_weight, positive=_mask(self.positive, bound.n_weights), resume=resume)
+        self.coef_ = self.weights_
+        return self
+
+    def predict(self, X: Any) -> list:
+        """The best output of each input."""
+        self._check_fitted()
+        return self._predict_codes(self.weights_, X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean negative cost of the predictions, so that higher is better."""
+        self._check_fitted()
+        return self._score_predictions(y, self.predict(X))
+
+    def _formulation(self) -> Any:
+        return self.formulation if self.formulation is not None else MarginRescaling(loss=self.loss)
+
+    def _predict_codes(self, weights: np.ndarray, X: Any) -> list:
+        bound = self.model_.bind(X, None, layout=self.layout_)
+        if not isinstance(bound, CompiledModel):
+            return [bound.decode(weights, i) for i in range(bound.n_examples)]
+        codes = decode(bound, weights)
+        return [self.layout_.output(code) for code in codes]
+
+    def _score_predictions(self, y: Any, predicted: list) -> float:
+        cost = self.layout_.cost
+        return -float(np.mean([cost(true, found) for true, found in zip(y, predicted, strict=True)])) if len(y) else 0.0
+
+
+def _mask(positive: Any, n_weights: int) -> np.ndarray | None:
+    """A boolean mask over the weights from a mask or from indices."""
+    if positive is None:
+        return None
+    positive = np.asarray(positive)
+    if positive.dtype == bool:
+        if positive.shape != (n_weights,):
+            raise ValueError(f"positive has shape {positive.shape}; the model has {n_weights} weights.")
+        return positive
+    if positive.size and (positive.min() < 0 or positive.max() >= n_weights):
+        raise ValueError(f"positive names weight {positive.max()}; the model has weights 0 to {n_weights - 1}.")
+    mask = np.zeros(n_weights, bool)
+    mask[positive.astype(np.int64)] = True
+    return mask
