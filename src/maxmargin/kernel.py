@@ -110,7 +110,7 @@ def kernel(signature: Any, *, fast: bool = True) -> Callable[[Callable], Any]:
         math = {"reassoc", "contract", "nsz"} if fast else set()
         compiled = njit(nogil=True, fastmath=math)(function)
         try:
-            compiled._cache = _Cache(function)
+            compiled._cache = _Cache(function)  # type: ignore[attr-defined]
         except RuntimeError:  # no writable cache folder: compile in memory
             pass
         compiled.compile(signature)

@@ -14,7 +14,7 @@ import numpy as np
 __all__ = ["Parameters"]
 
 
-class Parameters(ABC):
+class Parameters(ABC):  # noqa: B024 (subclasses declare the abstract methods)
     """Stores its constructor arguments under their own names, unchanged; they are checked when they are used."""
 
     @classmethod

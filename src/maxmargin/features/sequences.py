@@ -67,26 +67,28 @@ class Sequences:
             return X
         if isinstance(X, str) or not isinstance(X, (Sequence, np.ndarray)):
             raise TypeError(
-                f"X must be a list of sequences, each a (length, n_features) array or sparse matrix; got {type(X).__name__}."
+                "X must be a list of sequences, each a (length, n_features) array or sparse matrix; "
+                f"got {type(X).__name__}."
             )
         if isinstance(X, np.ndarray) and X.dtype != object and X.ndim == 2:
             raise ValueError(
                 f"X is one array of shape {X.shape}; a list of sequences is needed. For a single sequence pass [X]."
             )
         parts: dict[str, list] = {kind: [] for kind in _KINDS}
-        lengths = []
+        lengths: list[int] = []
         for i, x in enumerate(X):
             named = x if isinstance(x, Mapping) else {"sparse" if sp.issparse(x) else "dense": x}
             unknown = set(named) - set(_KINDS)
             if unknown or not set(named) & {"sparse", "dense"}:
                 raise ValueError(
-                    f"sequence {i} has the keys {sorted(map(str, named))}; use 'sparse' and/or 'dense', and optionally 'edge'."
+                    f"sequence {i} has the keys {sorted(map(str, named))}; "
+                    "use 'sparse' and/or 'dense', and optionally 'edge'."
                 )
-            tokens = None
+            tokens = -1
             for kind in ("sparse", "dense"):
                 if kind in named:
                     block = _matrix(named[kind], kind, i)
-                    if tokens is not None and block.shape[0] != tokens:
+                    if tokens >= 0 and block.shape[0] != tokens:
                         raise ValueError(
                             f"sequence {i}: 'sparse' has {tokens} rows and 'dense' {block.shape[0]}; they must agree."
                         )
@@ -97,9 +99,8 @@ class Sequences:
             lengths.append(tokens)
             for kind, blocks in parts.items():
                 if blocks and len(blocks) != i + 1:
-                    raise ValueError(
-                        f"'{kind}' features are missing in sequence {min(len(blocks), i)}; give them in all or none."
-                    )
+                    lacks = 0 if kind in named else i
+                    raise ValueError(f"'{kind}' features are missing in sequence {lacks}; give them in all or none.")
                 if len(blocks) > 1 and blocks[-1].shape[1] != blocks[0].shape[1]:
                     raise ValueError(
                         f"sequence {i} has {blocks[-1].shape[1]} {kind} features, sequence 0 has {blocks[0].shape[1]}."

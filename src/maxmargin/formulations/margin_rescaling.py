@@ -1,7 +1,7 @@
 """Margin rescaling with hinge or squared hinge, as one convex problem with a dual.
 
-    hinge            P(w) = R(w) +     C sum_i s_i loss_i(w)          D(alpha) = sum alpha b - R*(u)
-    squared hinge    P(w) = R(w) +     C sum_i s_i loss_i(w)^2        D(alpha) = sum alpha b - R*(u) - sum zeta_i^2 / (2 C_i)
+    hinge            P(w) = R(w) + C sum_i s_i loss_i(w)      D(alpha) = sum alpha b - R*(u)
+    squared hinge    P(w) = R(w) + C sum_i s_i loss_i(w)^2    D(alpha) = sum alpha b - R*(u) - sum zeta_i^2 / (2 C_i)
 
 with ``u = sum alpha a``, ``zeta_i = sum_y alpha_i(y)``, multipliers >= 0 and, for the hinge, ``zeta_i <= C_i``. The
 weight of an example is ``C_i = C s_i`` (hinge) or ``2 C s_i`` (squared). Squared slacks need no machinery of their own:

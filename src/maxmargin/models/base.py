@@ -44,7 +44,7 @@ class CompiledModel(BoundModel):
     meta, ints, floats : arrays
         The packed data.
     room : int
-        The most non-zeros a plane can have.
+        The most non-zeros that the planes of one example together can have.
     iwork_size, fwork_size : int
         Scratch the kernel needs.
     output_at : int64 array (n_examples + 1,)

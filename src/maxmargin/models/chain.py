@@ -8,7 +8,7 @@ Taskar, Guestrin, Koller 2003; Tsochantaridis et al. 2005.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from maxmargin.costs import as_cost
 from maxmargin.features.sequences import Sequences
 from maxmargin.inference.constraints import transition_mask
 from maxmargin.models.base import CompiledModel
-from maxmargin.models.labels import Labels, plain
+from maxmargin.models.labels import Labels, padded, plain
 from maxmargin.parameters import Parameters
 
 __all__ = ["Chain", "ChainLayout"]
@@ -73,7 +73,7 @@ class ChainLayout:
         return any(np.isinf(mask).any() for mask in (self.start_mask, self.end_mask, self.pair_mask))
 
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
-        """Weights by group: sparse (F, K) or a csr matrix of the observed pairs, dense (D, K), transition (K, K), ..."""
+        """Weights by group: sparse (F, K) or a csr matrix of observed pairs, dense (D, K), transition (K, K), ..."""
         K, S, at = len(self.labels), self.stride, self.starts
         out: dict[str, Any] = {}
         if self.n_sparse:
@@ -117,15 +117,6 @@ class ChainLayout:
             begin = 0 if self.pair_rows is None else self.n_emission
             mask[begin:] = np.tile(np.arange(S) < K, (self.n_weights - begin) // S)
         return mask
-
-
-def padded(n_labels: int) -> int:
-    """Row length for ``n_labels``: a multiple of 8 (a cache line of doubles) once that wastes little."""
-    for unit in (8, 4, 2):
-        wide = -(-n_labels // unit) * unit
-        if wide <= 1.15 * n_labels:
-            return wide
-    return n_labels
 
 
 class Chain(Parameters):
@@ -193,6 +184,9 @@ class Chain(Parameters):
             if len(sequences) == 0:
                 raise ValueError("X is empty; at least one sequence is needed.")
             layout = self._layout(sequences, Y, class_weight)
+        elif class_weight is not None:
+            raise ValueError("class_weight is part of the layout; pass one or the other.")
+        sequences = _same_kind(sequences, layout)
         for kind, expected in (("sparse", layout.n_sparse), ("dense", layout.n_dense), ("edge", layout.n_edge)):
             block = getattr(sequences, kind)
             got = 0 if block is None else block.shape[1]
@@ -217,13 +211,16 @@ class Chain(Parameters):
         if self.weights == "observed":
             if sequences.sparse is None:
                 raise ValueError('weights="observed" needs sparse features; these are dense. Use weights="all".')
-            pair_rows, pair_labels = _observed(sequences.sparse, _codes(labels, Y), K)
+            pair_rows, pair_labels = _observed(sequences.sparse, np.asarray(_codes(labels, Y)), K)
         cost = as_cost(self.cost)
         table = np.ascontiguousarray(cost.table(labels.classes), dtype=np.float64)
         if class_weight is not None:
-            table = table * np.array([float(class_weight.get(label, 1.0)) for label in labels.classes])[:, None]
+            factors = np.array([float(class_weight.get(label, 1.0)) for label in labels.classes])
+            if not (np.isfinite(factors).all() and (factors >= 0).all()):
+                raise ValueError(f"class_weight has negative or infinite weights: {class_weight!r}.")
+            table = table * factors[:, None]
         mask = transition_mask(labels.classes, self.constraints)
-        return ChainLayout(
+        layout = ChainLayout(
             labels=labels,
             stride=stride,
             n_sparse=n_sparse,
@@ -238,6 +235,22 @@ class Chain(Parameters):
             end_mask=np.where(mask.end, 0.0, -np.inf),
             pair_mask=np.where(mask.pairs, 0.0, -np.inf),
         )
+        if layout.n_weights >= 2**31:
+            raise ValueError(
+                f"{n_sparse + layout.n_dense} features and {K} labels make {layout.n_weights} weights "
+                f"({layout.n_weights * 8 / 2**30:.1f} GB), more than 2^31. Use fewer features, or sparse features with "
+                'weights="observed".'
+            )
+        return layout
+
+
+def _same_kind(sequences: Sequences, layout: ChainLayout) -> Sequences:
+    """Features of the kind the layout has, where there is only one kind: sparse and dense are both fine."""
+    if layout.n_dense == 0 and sequences.sparse is None and sequences.dense is not None:
+        return replace(sequences, sparse=sp.csr_array(sequences.dense), dense=None)
+    if layout.n_sparse == 0 and sequences.dense is None and sequences.sparse is not None:
+        return replace(sequences, sparse=None, dense=sequences.sparse.toarray().astype(np.float64))
+    return sequences
 
 
 def _check_lengths(sequences: Sequences, Y: list, what: str) -> None:
@@ -281,8 +294,8 @@ def _check_allowed(layout: ChainLayout, sequences: Sequences, codes: np.ndarray,
         token = int(np.flatnonzero(wrong)[0])
         i = int(np.searchsorted(offsets, token, side="right")) - 1
         raise ValueError(
-            f"example {i}, position {token - offsets[i]}: the given label {layout.labels.classes[codes[token]]!r} breaks the "
-            "constraints. Correct the labels, or drop constraints."
+            f"example {i}, position {token - offsets[i]}: the given label {layout.labels.classes[codes[token]]!r} "
+            "breaks the constraints. Correct the labels, or drop constraints."
         )
 
 
@@ -319,7 +332,9 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: Any, fixed: Any) -> 
     constrained = layout.constrained or fixed is not None
 
     meta = np.zeros(ck.META_SIZE, np.int64)
-    ints, floats, at = [], [], {"ints": 0, "floats": 0}
+    ints: list[np.ndarray] = []
+    floats: list[np.ndarray] = []
+    at = {"ints": 0, "floats": 0}
 
     def put(slot: int, array: np.ndarray, kind: str) -> None:
         meta[slot] = at[kind]
@@ -358,7 +373,7 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: Any, fixed: Any) -> 
         starts["dense"], starts["transition"], starts["start"], starts["end"], starts["edge"],
     )  # fmt: skip
 
-    # the most non-zeros a plane can have: two for each feature of each token and pair, never more than there are weights
+    # the most non-zeros a plane can have: two for each feature of each token and pair, never more than all weights
     entries = np.diff(rows).astype(np.int64) + np.diff(edge_rows)
     per_sequence = np.add.reduceat(np.append(entries, 0), sequences.offsets[:-1]) if n else np.zeros(1, np.int64)
     per_sequence = np.where(lengths > 0, per_sequence, 0) if n else per_sequence

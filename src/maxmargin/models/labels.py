@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Labels"]
+__all__ = ["Labels", "padded", "plain"]
 
 
 class Labels:
@@ -31,7 +31,10 @@ class Labels:
     @staticmethod
     def of(labels: Iterable[Hashable]) -> Labels:
         """The distinct labels, sorted where they can be sorted, else in the order of their text."""
-        distinct = set(labels)
+        try:
+            distinct = set(labels)
+        except TypeError as error:
+            raise TypeError(f"labels must be hashable (text, numbers, tuples): {error}.") from None
         try:
             return Labels(sorted(distinct))  # type: ignore[type-var]
         except TypeError:
@@ -41,6 +44,8 @@ class Labels:
         """Codes of one sequence of labels; a KeyError-free error names the example and the label."""
         try:
             return np.fromiter((self.code[label] for label in y), dtype=np.int32)
+        except TypeError as error:
+            raise TypeError(f"example {example}: labels must be hashable (text, numbers, tuples): {error}.") from None
         except KeyError as error:
             shown = ", ".join(map(str, self.classes[:8])) + (", ..." if len(self) > 8 else "")
             raise ValueError(
@@ -52,6 +57,15 @@ class Labels:
         """Labels of a sequence of codes."""
         classes = self.classes
         return [classes[k] for k in codes.tolist()]
+
+
+def padded(n_labels: int) -> int:
+    """Row length for ``n_labels``: a multiple of 8 (a cache line of doubles) once that wastes little."""
+    for unit in (8, 4, 2):
+        wide = -(-n_labels // unit) * unit
+        if wide <= 1.15 * n_labels:
+            return wide
+    return n_labels
 
 
 def plain(labels: Any) -> list:

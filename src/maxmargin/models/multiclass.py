@@ -16,8 +16,7 @@ import scipy.sparse as sp
 
 from maxmargin.costs import as_cost
 from maxmargin.models.base import CompiledModel
-from maxmargin.models.chain import padded
-from maxmargin.models.labels import Labels, plain
+from maxmargin.models.labels import Labels, padded, plain
 from maxmargin.parameters import Parameters
 
 __all__ = ["Multiclass", "MulticlassBound", "MulticlassLayout"]

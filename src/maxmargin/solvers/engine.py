@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.formulations.margin_rescaling import Problem
@@ -27,8 +26,10 @@ from maxmargin.oracles.margin import MarginOracle
 from maxmargin.planes import Planes
 from maxmargin.solvers.block_selection import select
 from maxmargin.solvers.certificate import Certificate
+from maxmargin.solvers.dials import Dials
+from maxmargin.solvers.masters.joint import solve_jointly
 
-__all__ = ["Dials", "DualEngine", "DualState"]
+__all__ = ["DualEngine", "DualState"]
 
 UNLIMITED = 1 << 40
 FOREVER = 1 << 30
@@ -37,65 +38,6 @@ COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
 FIRST_TAU = 1e-3
 TAU_SHARE = 0.03  # tau follows the relative gap at this distance
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly
-
-
-@dataclass(frozen=True)
-class Dials:
-    """A setting of the engine.
-
-    Attributes
-    ----------
-    blocks : "product", "one" or int
-        One block an example, one for all, or that many groups of examples.
-    selection : str
-        Policy of :mod:`maxmargin.solvers.block_selection`.
-    visits : float
-        Blocks visited in a step, as a share of all (at most 1) or as a number (above 1).
-    batch : int or None
-        Examples decoded at the same weights before their blocks are solved; None for all that are visited.
-    limit : int or None
-        Most extreme points a block keeps; None for no limit but memory.
-    rule : "iterate" or "merge"
-        What a full block does; see :func:`maxmargin.solvers.working_set_kernel.make_room`.
-    keep_origin : bool
-        Whether the origin stays available after a stored iterate has replaced it.
-    patience : int
-        Visits that a plane without weight survives.
-    master : "smo", "newton" or "auto"
-        Blocks one after the other by SMO, or jointly by projected Newton; "auto" is Newton while there are few planes.
-    cached_passes : int
-        Most passes over planes at hand after the oracle has been asked.
-    cached_share : float
-        Such passes end early when one gains less than this share of what the step has gained.
-    cached_blocks : "all" or "visited"
-    tau : float or None
-        Blocks are solved until their gradients differ by at most this share of their largest cost; None follows the gap
-        of the last certificate.
-    certificate_every : float
-        Passes of steps between certificates; 0: a certificate before every step, whose planes the step uses.
-    parts : int
-        The most planes taken from one argmax.
-    memory : int
-        Bytes the working set may take.
-    """
-
-    blocks: str | int = "product"
-    selection: str = "permutation"
-    visits: float = 1.0
-    batch: int | None = 1
-    limit: int | None = None
-    rule: str = "merge"
-    keep_origin: bool = True
-    patience: int = 10
-    master: str = "smo"
-    cached_passes: int = 0
-    cached_share: float = 0.0
-    cached_blocks: str = "all"
-    tau: float | None = None
-    max_steps: int = 1000
-    certificate_every: float = 1.0
-    parts: int = 1
-    memory: int = 4 << 30
 
 
 @dataclass
@@ -472,7 +414,7 @@ class DualEngine:
             return
         tau, max_steps, patience = self._settings(state)[3:6]
         signs = self._signs(state)
-        for number in range(dials.cached_passes):
+        for _ in range(dials.cached_passes):
             more = cached_pass(
                 ws.store, state.rng.permutation(blocks), state.u, state.w, signs, tau, max_steps, patience,
                 ws.g, ws.change, ws.dense,
@@ -480,73 +422,6 @@ class DualEngine:
             gain += more
             if more <= dials.cached_share * gain:
                 break
-
-
-def solve_jointly(ws: Any, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, regulariser: Any, patience: int) -> None:
-    """Solve the master problem over all planes of ``blocks`` at once, the other blocks fixed, by projected Newton.
-
-    The origin of a simplex block is a variable of its own with the zero plane. Memory O(m^2) for m planes.
-    """
-    from maxmargin.solvers.masters.newton import projected_newton
-    from maxmargin.solvers.working_set_kernel import forget
-
-    store = ws.store
-    blocks = blocks[store.held[blocks] > 0]
-    if len(blocks) == 0:
-        return
-    A, b, alpha, owner = ws.planes()
-    chosen = np.isin(owner, blocks)
-    A, b, alpha, owner = sp.csr_array(A[chosen]), b[chosen], alpha[chosen], owner[chosen]
-    bounded = blocks[np.isfinite(store.total[blocks])]
-    origins = bounded[(store.open[bounded] > 0) | (store.origin[bounded] > 0)]
-    m = len(b)
-    block = np.searchsorted(blocks, np.concatenate([owner, origins]))
-    q0 = np.concatenate([alpha, store.origin[origins]])
-    objective = _Master(A, np.concatenate([b, np.zeros(len(origins))]), q0, u, regulariser)
-    result = projected_newton(objective, block, store.total[blocks], q0, tol=1e-12 * max(abs(ws.linear), 1e-300))
-    q = np.asarray(result.q)
-    change = q[:m] - alpha
-    u += A.T @ change
-    if w is not u:
-        w[:] = regulariser.weights(u)
-    store.linear[0] += change @ b
-    at = 0
-    for i in blocks:
-        ids = store.slots[i, : store.held[i]]
-        store.alpha[ids] = q[at : at + len(ids)]
-        at += len(ids)
-    store.origin[origins] = q[m:]
-    for i in blocks:
-        forget(store, i, patience)
-
-
-class _Master:
-    """f(q) = b.q - R*(u + A'(q - q0)), the objective of the joint master problem; origins are zero rows behind A."""
-
-    def __init__(self, A: sp.csr_array, b: np.ndarray, q0: np.ndarray, u: np.ndarray, regulariser: Any) -> None:
-        self.A, self.b, self.regulariser = A, b, regulariser
-        self.m = A.shape[0]
-        self.rest = u - A.T @ q0[: self.m]
-        self.fixed = None if regulariser.positive is not None else self._padded(regulariser.curvature(A, u))
-
-    def _padded(self, H: np.ndarray) -> np.ndarray:
-        full = np.zeros((len(self.b), len(self.b)))
-        full[: self.m, : self.m] = H
-        return full
-
-    def _u(self, q: np.ndarray) -> np.ndarray:
-        return self.rest + self.A.T @ q[: self.m]
-
-    def value(self, q: np.ndarray) -> float:
-        return float(self.b @ q) - self.regulariser.conjugate(self._u(q))
-
-    def gradient(self, q: np.ndarray) -> np.ndarray:
-        g = self.b.copy()
-        g[: self.m] -= self.A @ self.regulariser.weights(self._u(q))
-        return g
-
-    def hessian(self, q: np.ndarray) -> np.ndarray:
-        return self.fixed if self.fixed is not None else self._padded(self.regulariser.curvature(self.A, self._u(q)))
 
 
 def _first_bounds(planes: Planes, n: int) -> np.ndarray:

@@ -19,7 +19,7 @@ from abc import abstractmethod
 from typing import Any
 
 from maxmargin.parameters import Parameters
-from maxmargin.solvers.engine import Dials
+from maxmargin.solvers.dials import Dials
 
 __all__ = [
     "BCFW",

@@ -24,7 +24,8 @@ _i8, _f8 = types.int64, types.float64
 def sequential_pass(
     plane, meta, ints, floats, examples, begin, batch, emit, lift, iwork, fwork, output, room,
     rows, indptr, index, value, b, bound,
-    store, weight, u, w, positive, limit, rule, keep_origin, tau, max_steps, patience, table, bits, dense, g, change, gain,
+    store, weight, u, w, positive, limit, rule, keep_origin, tau, max_steps, patience, table, bits, dense, g, change,
+    gain,
 ):  # fmt: skip
     """Visit ``examples[begin:]``, ``batch`` at a time: their argmax at the same weights, then exact block solves.
 

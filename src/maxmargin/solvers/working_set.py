@@ -1,7 +1,7 @@
 """The working set: planes kept by block, with multipliers and cached Gram entries.
 
-There is one for all dual solvers. What differs between them is which blocks there are, which are visited, how many planes
-a block may keep, and how a block is solved.
+There is one for all dual solvers. What differs between them is which blocks there are, which are visited, how many
+planes a block may keep, and how a block is solved.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ class WorkingSet:
         limit = max(2, (self.limit or most) // 2)
         if self.limit is not None and self.limit <= 2:
             raise MemoryError(
-                f"the working set would need {needed / 2**20:.0f} MB, more than the budget of {self.budget / 2**20:.0f} MB, "
-                "with two planes a block. Raise the solver's memory, or use fewer examples."
+                f"the working set would need {needed / 2**20:.0f} MB with two planes a block, more than the budget of "
+                f"{self.budget / 2**20:.0f} MB. Raise the solver's memory, or use fewer examples."
             )
         self.limit = limit
         for block in np.flatnonzero(self.store.held > limit):

@@ -186,7 +186,7 @@ def insert(store, block, index, value, b, table, bits, dense):
 
 @kernel(_i8(STORE, _i8, _f8s, _f8s))
 def combine(store, block, share, dense):
-    """Add the plane ``sum_p share[p] * plane_p`` to its block as a stored iterate; its Gram row needs no dot products."""
+    """Add the plane ``sum_p share[p] * plane_p`` to its block as a stored iterate; needs no dot products."""
     m = store.held[block]
     plane = store.free[store.size[FREE] - 1]
     row = store.gram[plane]

@@ -1,0 +1,66 @@
+"""The dials of the dual engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Dials"]
+
+
+@dataclass(frozen=True)
+class Dials:
+    """A setting of the engine.
+
+    Attributes
+    ----------
+    blocks : "product", "one" or int
+        One block an example, one for all, or that many groups of examples.
+    selection : str
+        Policy of :mod:`maxmargin.solvers.block_selection`.
+    visits : float
+        Blocks visited in a step, as a share of all (at most 1) or as a number (above 1).
+    batch : int or None
+        Examples decoded at the same weights before their blocks are solved; None for all that are visited.
+    limit : int or None
+        Most extreme points a block keeps; None for no limit but memory.
+    rule : "iterate" or "merge"
+        What a full block does; see :func:`maxmargin.solvers.working_set_kernel.make_room`.
+    keep_origin : bool
+        Whether the origin stays available after a stored iterate has replaced it.
+    patience : int
+        Visits that a plane without weight survives.
+    master : "smo", "newton" or "auto"
+        Blocks one after the other by SMO, or jointly by projected Newton; "auto" is Newton while there are few planes.
+    cached_passes : int
+        Most passes over planes at hand after the oracle has been asked.
+    cached_share : float
+        Such passes end early when one gains less than this share of what the step has gained.
+    cached_blocks : "all" or "visited"
+    tau : float or None
+        Blocks are solved until their gradients differ by at most this share of their largest cost; None follows the gap
+        of the last certificate.
+    certificate_every : float
+        Passes of steps between certificates; 0: a certificate before every step, whose planes the step uses.
+    parts : int
+        The most planes taken from one argmax.
+    memory : int
+        Bytes the working set may take.
+    """
+
+    blocks: str | int = "product"
+    selection: str = "permutation"
+    visits: float = 1.0
+    batch: int | None = 1
+    limit: int | None = None
+    rule: str = "merge"
+    keep_origin: bool = True
+    patience: int = 10
+    master: str = "smo"
+    cached_passes: int = 0
+    cached_share: float = 0.0
+    cached_blocks: str = "all"
+    tau: float | None = None
+    max_steps: int = 1000
+    certificate_every: float = 1.0
+    parts: int = 1
+    memory: int = 4 << 30
