@@ -135,6 +135,7 @@ class DualEngine:
         )
         if warm is not None:
             self._rebuild(state)
+            state.since = self.dials.certificate_every  # it may be good enough already: look first
         return state
 
     def certificate_due(self, state: DualState) -> bool:
@@ -343,7 +344,8 @@ class DualEngine:
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, oracle: MarginOracle) -> float:
         from maxmargin.solvers.sequential_kernel import sequential_pass
 
-        model, parts, ws = oracle.model, oracle.parts, state.working_set
+        model, ws = oracle.model, state.working_set
+        parts = 1 if np.isinf(ws.store.gap[visited]).any() else oracle.parts  # early planes are many and soon forgotten
         assert isinstance(model, CompiledModel)
         iwork, fwork, output, _, _ = oracle._workspace()
         room = model.room + parts

@@ -40,8 +40,8 @@ class WorkingSet:
         self, total: np.ndarray, n_columns: int, longest: int, limit: int | None = None, budget: int = 4 << 30
     ) -> None:
         n = len(total)
-        width, planes = (4 if limit is None else min(limit, 30) + 2), max(64, 2 * n)
-        pool = max(1 << 12, 4 * min(longest, n_columns))
+        width, planes = (8 if limit is None else min(limit, 30) + 2), max(64, 4 * n)
+        pool = min(max(1 << 12, 4 * min(longest, n_columns), 200 * n), budget // (2 * _PER_ENTRY))
         self.n_columns = n_columns
         self.budget = budget
         self.limit = limit

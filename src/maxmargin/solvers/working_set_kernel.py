@@ -131,6 +131,15 @@ def insert(store, block, index, value, b, table, bits, dense):
     plane = store.free[store.size[FREE] - 1]
     row = store.gram[plane]
     mask = (1 << bits) - 1
+    for q in range(m):  # the same output gives the same entries in the same order
+        other = store.slots[block, q]
+        if store.length[other] == nnz and store.b[other] == b:
+            begin, same = store.start[other], 0
+            while same < nnz and store.columns[begin + same] == index[same] and store.entries[begin + same] == value[same]:
+                same += 1
+            if same == nnz:
+                store.size[DUPLICATES] += 1
+                return -1
     norm = 0.0
     for p in range(nnz):
         norm += value[p] * value[p]
@@ -142,7 +151,6 @@ def insert(store, block, index, value, b, table, bits, dense):
             table[slot] = p + 1
     elif m > 0:
         sparse_add(dense, index, value, 1.0)
-    equal = False
     for q in range(m):
         other = store.slots[block, q]
         begin, end = store.start[other], store.start[other] + store.length[other]
@@ -161,9 +169,6 @@ def insert(store, block, index, value, b, table, bits, dense):
         else:
             dot = sparse_dot(dense, store.columns[begin:end], store.entries[begin:end])
         row[q] = dot
-        distance = norm + store.gram[other, q] - 2.0 * dot
-        if distance <= 1e-13 * (norm + store.gram[other, q]) and abs(b - store.b[other]) <= 1e-13 * abs(b):
-            equal = True
     if m > 0 and nnz <= HASHED:
         for p in range(nnz):
             slot = ((np.int64(index[p]) * 2654435761) >> 7) & mask
@@ -173,9 +178,6 @@ def insert(store, block, index, value, b, table, bits, dense):
     elif m > 0:
         for p in range(nnz):
             dense[index[p]] = 0.0
-    if equal:
-        store.size[DUPLICATES] += 1
-        return -1
     row[m] = norm
     begin = store.size[POOL_END]
     for p in range(nnz):

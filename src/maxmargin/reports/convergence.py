@@ -1,0 +1,97 @@
+"""How the gap closed: pictures of one or several histories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["plot_convergence", "require_matplotlib"]
+
+LABELS = {"pass": "oracle passes", "seconds": "seconds", "oracle_calls": "oracle calls", "argmax_calls": "argmax calls"}
+MARKED = 60  # longer curves get no marks, which would hide them
+FLOOR = 1e-16  # where a gap of exactly 0 is drawn on a logarithmic axis
+
+
+def plot_convergence(
+    histories: Mapping[str, Any],
+    axes: Any = None,
+    *,
+    against: Sequence[str] = ("pass", "seconds"),
+    tol: float | None = None,
+) -> np.ndarray:
+    """Relative gap (logarithmic) against oracle passes and against seconds.
+
+    Parameters
+    ----------
+    histories : mapping of names to histories
+        ``history_`` of fitted estimators (frames or lists of rows) or :class:`~maxmargin.solvers.history.History`.
+    axes : matplotlib axes or sequence of them, optional
+        One for each entry of ``against``; a new figure when missing.
+    against : sequence of {"pass", "seconds", "oracle_calls", "argmax_calls"}
+        What the horizontal axes show.
+    tol : float, optional
+        Draws a line at this relative gap.
+
+    Returns
+    -------
+    array of matplotlib axes
+
+    Notes
+    -----
+    A gap of 0 is drawn at 1e-16; gaps that are not finite are left out.
+    """
+    pyplot = require_matplotlib()
+    against = [against] if isinstance(against, str) else list(against)
+    unknown = [column for column in against if column not in LABELS]
+    if unknown:
+        raise ValueError(f"against names {unknown[0]!r}; use {', '.join(LABELS)}.")
+    if not histories:
+        raise ValueError("there is no history to plot; pass {name: estimator.history_}.")
+    if axes is None:
+        size = (4.6 * len(against), 3.6)
+        _, axes = pyplot.subplots(1, len(against), figsize=size, sharey=True, layout="constrained")
+    axes = np.atleast_1d(np.asarray(axes, dtype=object))
+    if len(axes) != len(against):
+        raise ValueError(f"{len(axes)} axes for {len(against)} columns ({', '.join(against)}); give one for each.")
+    curves = {name: _columns(name, history, against) for name, history in histories.items()}
+    for position, (ax, column) in enumerate(zip(axes, against, strict=True)):
+        for name, (gap, where) in curves.items():
+            marker = "o" if len(gap) <= MARKED else None
+            ax.plot(where[column], gap, marker=marker, markersize=2.5, linewidth=1.4, label=name)
+        if tol is not None:
+            ax.axhline(tol, color="0.5", linestyle="--", linewidth=0.9, label=f"tol {tol:g}")
+        ax.set_yscale("log")
+        ax.set_xlabel(LABELS[column])
+        ax.grid(True, which="major", alpha=0.25)
+        ax.spines[["top", "right"]].set_visible(False)
+        if position == 0:
+            ax.set_ylabel("relative gap")
+    axes[-1].legend(frameon=False, fontsize="small")
+    return axes
+
+
+def require_matplotlib() -> Any:
+    """The module ``matplotlib.pyplot``, or an ImportError that says how to get it."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            'pictures need matplotlib, which is not installed; get it with the extra viz: pip install "maxmargin[viz]"'
+        ) from error
+    return pyplot
+
+
+def _columns(name: str, history: Any, against: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Gap and horizontal positions of one history, rows with a finite gap only."""
+    rows = history.to_dict("records") if hasattr(history, "to_dict") else list(history)
+    try:
+        gap = np.array([row["relative_gap"] for row in rows], dtype=np.float64)
+        where = {column: np.array([row[column] for row in rows], dtype=np.float64) for column in against}
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"the history of {name!r} lacks relative_gap or {', '.join(against)}; pass history_ of a fitted estimator."
+        ) from error
+    shown = np.isfinite(gap)
+    return np.maximum(gap[shown], FLOOR), {column: place[shown] for column, place in where.items()}

@@ -1,0 +1,116 @@
+"""Tiny problems that exist twice: as a library problem, and as a list of all planes for the references."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from maxmargin import Chain, MarginRescaling, Multiclass
+from maxmargin.solvers.driver import run
+from maxmargin.solvers.engine import DualEngine
+from reference.problems import chain_planes, multiclass_planes, random_chains, random_cost_matrix, random_multiclass
+from reference.qp import Solution, solve_dual, solve_primal
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """What distinguishes one tiny problem from another; hashable, so that references are solved once.
+
+    The weights of a plane list and of the model agree: up to 5 labels no row is padded.
+    """
+
+    kind: str = "chain"  # "chain" or "multiclass"
+    loss: str = "hinge"
+    signed: bool = False
+    cost: str = "hamming"  # "hamming" or "matrix"
+    weighted: bool = False  # sample weights, one of them zero
+    C: float = 1.0
+    seed: int = 0
+    n: int = 5
+    K: int = 3
+    F: int = 2
+    ends: bool = False
+
+    def __str__(self) -> str:
+        flags = [name for name in ("signed", "weighted", "ends") if getattr(self, name)]
+        return "-".join([self.kind, self.loss, *flags, self.cost, f"C{self.C:g}", f"seed{self.seed}"])
+
+    @property
+    def squared(self) -> bool:
+        return self.loss == "squared_hinge"
+
+    @property
+    def data(self):
+        if self.kind == "chain":
+            return random_chains(self.n, self.K, self.F, lengths=(1, 3), seed=self.seed)
+        return random_multiclass(self.n, self.K, self.F, seed=self.seed)
+
+    @property
+    def cost_argument(self):
+        return random_cost_matrix(self.K, seed=self.seed) if self.cost == "matrix" else "hamming"
+
+    @property
+    def planes(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """All planes of each example, the true output included."""
+        X, y = self.data
+        if self.kind == "chain":
+            return chain_planes(X, y, self.K, cost=self.cost_argument, ends=self.ends).planes
+        return multiclass_planes(X, y, self.K, cost=self.cost_argument).planes
+
+    @property
+    def sample_weight(self) -> np.ndarray | None:
+        if not self.weighted:
+            return None
+        weights = np.random.default_rng(1000 + self.seed).uniform(0.3, 3.0, self.n)
+        weights[1] = 0.0
+        return weights
+
+    @property
+    def example_weight(self) -> np.ndarray:
+        """C_i of the references: squared slacks are written with 1/2 there."""
+        weights = np.ones(self.n) if self.sample_weight is None else self.sample_weight
+        return (2.0 if self.squared else 1.0) * self.C * weights
+
+    @property
+    def positive(self) -> np.ndarray | None:
+        if not self.signed:
+            return None
+        return np.random.default_rng(2000 + self.seed).random(self.planes[0][0].shape[1]) < 0.5
+
+    @property
+    def bound(self):
+        X, y = self.data
+        options = {"cost": self.cost_argument, "classes": list(range(self.K))}
+        model = Chain(ends=self.ends, **options) if self.kind == "chain" else Multiclass(**options)
+        return model.bind(X, [labels.tolist() for labels in y] if self.kind == "chain" else y.tolist())
+
+    def problem(self):
+        return MarginRescaling(loss=self.loss).problem(
+            self.bound, C=self.C, sample_weight=self.sample_weight, positive=self.positive
+        )
+
+
+@cache
+def best(tiny: Tiny) -> Solution:
+    """The optimum by a conic solver, whose two routes must agree. Examples of weight 0 leave no interior: left out."""
+    used = np.flatnonzero(tiny.example_weight)
+    planes, C = [tiny.planes[i] for i in used], tiny.example_weight[used]
+    primal = solve_primal(planes, C, squared=tiny.squared, positive=tiny.positive)
+    dual = solve_dual(planes, C, squared=tiny.squared, positive=tiny.positive)
+    assert abs(primal.objective - dual.objective) <= 1e-7 * primal.objective, "the references disagree"
+    return primal
+
+
+def engine_of(preset, problem, seed=0) -> DualEngine:
+    """The engine with the dials of a preset, the oracle set up as estimators do."""
+    dials = preset.dials(problem.n_examples, problem.n_columns)
+    problem.oracle.parts = dials.parts
+    return DualEngine(dials, seed)
+
+
+def solve(tiny: Tiny, preset, *, tol=1e-8, max_passes=20_000, seed=0, **options):
+    """A full run of a preset on a tiny problem."""
+    problem = tiny.problem()
+    return run(engine_of(preset, problem, seed), problem, tol=tol, max_passes=max_passes, **options)
