@@ -57,7 +57,7 @@ def largest_step(certificate: Certificate, linear: float, tol: float, most: floa
 
     def holds(rho: float) -> bool:
         dual, gap = scaled_bound(certificate, linear, rho)
-        return dual > 0 and gap <= tol * dual or gap == 0.0
+        return (dual > 0 and gap <= tol * dual) or gap == 0.0
 
     if holds(most):
         return most

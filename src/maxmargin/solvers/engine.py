@@ -31,10 +31,10 @@ from maxmargin.solvers.masters.joint import solve_jointly
 
 __all__ = ["DualEngine", "DualState"]
 
-UNLIMITED = 1 << 40
 FOREVER = 1 << 30
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
+PLAIN_BATCH = 64  # what they become for models in plain Python, whose argmax is worth spreading over workers
 FIRST_TAU = 1e-3
 TAU_SHARE = 0.03  # tau follows the relative gap at this distance
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly
@@ -160,7 +160,7 @@ class DualEngine:
         certificate = Certificate(
             problem.primal(state.w, losses),
             problem.dual(state.working_set.linear, state.u),
-            bool(np.isfinite(losses).all()),
+            bool(np.isfinite(losses[problem.weight > 0]).all()),
         )
         if np.isfinite(certificate.gap):
             state.tau = float(np.clip(TAU_SHARE * certificate.relative_gap, 1e-14, FIRST_TAU))
@@ -187,6 +187,14 @@ class DualEngine:
     def step(self, state: DualState) -> None:
         """Visit some blocks with new planes, then solve with the planes at hand. Keeps the dual from falling."""
         begin, oracle_before = time.perf_counter(), state.oracle.seconds
+        try:
+            self._step(state)
+        except KeyboardInterrupt:
+            self._rebuild(state)  # it may have come between the multipliers and the weights
+            raise
+        state.solver_seconds += time.perf_counter() - begin - (state.oracle.seconds - oracle_before)
+
+    def _step(self, state: DualState) -> None:
         n_blocks = state.working_set.n_blocks
         if state.pending is not None:
             planes, state.pending = state.pending, None
@@ -201,7 +209,6 @@ class DualEngine:
             if not (first and self.dials.selection == "gap"):
                 state.since += len(visited) / n_blocks
         self._inner(state, visited, gain)
-        state.solver_seconds += time.perf_counter() - begin - (state.oracle.seconds - oracle_before)
 
     def weights(self, state: DualState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
@@ -274,7 +281,7 @@ class DualEngine:
         from maxmargin.solvers import working_set_kernel as wk
 
         dials, ws = self.dials, state.working_set
-        limit = UNLIMITED if ws.limit is None else ws.limit
+        limit = wk.NO_LIMIT if ws.limit is None else ws.limit
         # a limit that only memory asks for always merges
         rule = wk.ITERATE if dials.rule == "iterate" and dials.limit is not None else wk.MERGE
         tau = state.tau if dials.tau is None else dials.tau
@@ -311,16 +318,15 @@ class DualEngine:
                 state.u, state.w, signs, *self._settings(state), ws.g, ws.change, gain,
             )  # fmt: skip
             if row < len(planes):
-                self._grow(
-                    state, int(blocks[row]), int(np.searchsorted(blocks[row:] != blocks[row], True)), planes, row
-                )
+                self._grow(state, planes, row)
         return float(gain[0])
 
-    def _grow(self, state: DualState, block: int, rows: int, planes: Planes, row: int) -> None:
-        ws = state.working_set
-        rows = max(1, min(rows, self.dials.parts))
+    def _grow(self, state: DualState, planes: Planes, row: int) -> None:
+        """Room for the planes from ``row`` on that belong to the same block."""
+        ws, block = state.working_set, int(planes.example[row])
+        rows = int((planes.example[row : row + self.dials.parts] == block).sum())
         own = int(ws.store.length[ws.store.slots[block, : ws.store.held[block]]].sum())
-        new = int(planes.indptr[min(row + rows, len(planes))] - planes.indptr[row])
+        new = int(planes.indptr[row + rows] - planes.indptr[row])
         ws.grow(block, rows, (rows + 1) * (own + new))
 
     def _visit(self, state: DualState, visited: np.ndarray) -> float:
@@ -335,6 +341,8 @@ class DualEngine:
         direct = _direct_oracle(state.problem.oracle)
         if batch < COMPILED_BELOW and batch < len(visited) and direct is not None:
             return self._sequential(state, visited, batch, direct)
+        if 1 < batch < COMPILED_BELOW:
+            batch = PLAIN_BATCH
         gain = 0.0
         for begin in range(0, len(visited), batch):
             planes = state.oracle.planes(state.w, visited[begin : begin + batch])

@@ -10,6 +10,7 @@ from maxmargin.planes_kernel import sparse_add, sparse_dot
 from maxmargin.solvers.masters.smo_kernel import smo, smo_signed
 from maxmargin.solvers.working_set_kernel import (
     FREE,
+    NO_LIMIT,
     POOL_END,
     POOL_LIVE,
     STORE,
@@ -110,11 +111,13 @@ def absorb(
         while end < m and blocks[end] == block:
             end += 1
         need = indptr[end] - indptr[row]
-        if limit < m + store.slots.shape[1]:  # room for merged planes too
+        width = store.held[block] + end - row
+        if limit < NO_LIMIT:  # room for merged planes too, and never more than the limit, the iterate and a newcomer
+            width = min(width, max(store.held[block], limit + 1))
             for p in range(store.held[block]):
                 need += (end - row) * store.length[store.slots[block, p]]
             need += (end - row) * (indptr[end] - indptr[row])
-        if store.size[FREE] < end - row + 1 or store.held[block] + end - row + 1 > store.slots.shape[1]:
+        if store.size[FREE] < end - row + 1 or width + 1 > store.slots.shape[1]:
             return row
         if store.size[POOL_END] + need > len(store.columns):
             if store.size[POOL_LIVE] + need > 0.75 * len(store.columns):

@@ -45,6 +45,7 @@ class Store(NamedTuple):
 FREE, POOL_END, POOL_LIVE, WORSE, STEPS, DUPLICATES, MERGES = range(7)
 SIZES = 8
 ITERATE, MERGE = 0, 1  # what happens when a block is full
+NO_LIMIT = 1 << 40
 HASHED = 1 << 15  # planes longer than this are compared through a dense vector instead of a hash table
 
 _i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], types.float64[::1]
@@ -135,7 +136,9 @@ def insert(store, block, index, value, b, table, bits, dense):
         other = store.slots[block, q]
         if store.length[other] == nnz and store.b[other] == b:
             begin, same = store.start[other], 0
-            while same < nnz and store.columns[begin + same] == index[same] and store.entries[begin + same] == value[same]:
+            while (
+                same < nnz and store.columns[begin + same] == index[same] and store.entries[begin + same] == value[same]
+            ):
                 same += 1
             if same == nnz:
                 store.size[DUPLICATES] += 1

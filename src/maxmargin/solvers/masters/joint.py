@@ -36,16 +36,13 @@ def solve_jointly(ws: Any, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, reg
     result = projected_newton(objective, block, store.total[blocks], q0, tol=share * max(abs(ws.linear), 1e-300))
     q = np.asarray(result.q)
     change = q[:m] - alpha
+    ids = np.concatenate([store.slots[i, : store.held[i]] for i in blocks])
+    store.alpha[ids] = q[:m]
+    store.origin[origins] = q[m:]
+    store.linear[0] += change @ b
     u += A.T @ change
     if w is not u:
         w[:] = regulariser.weights(u)
-    store.linear[0] += change @ b
-    at = 0
-    for i in blocks:
-        ids = store.slots[i, : store.held[i]]
-        store.alpha[ids] = q[at : at + len(ids)]
-        at += len(ids)
-    store.origin[origins] = q[m:]
     for i in blocks:
         forget(store, i, patience)
 

@@ -1,0 +1,32 @@
+"""The README's Python runs as it stands, and prints what its comments say."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import warnings
+from pathlib import Path
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def test_readme_blocks_run_and_print_what_they_promise() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    assert len(blocks) >= 4
+    code = "\n".join(blocks)
+    promised = re.findall(r"print\(.*?\)\s+# (\[.*\]|True|False)$", code, flags=re.MULTILINE)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(code, str(README), "exec"), {})
+    printed = out.getvalue().splitlines()
+    assert len(promised) >= 3
+    for line in promised:
+        assert line in printed
+
+
+def test_readme_names_only_commands_that_exist() -> None:
+    makefile = (README.parent / "Makefile").read_text()
+    for target in re.findall(r"`make ([a-z-]+)`", README.read_text()):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
