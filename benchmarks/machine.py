@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -31,6 +32,36 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+class Others:
+    """Cores that other processes keep busy while a block runs: ``with Others() as others: ...; others.cores``.
+
+    A ratio of times means nothing when others take a core in the middle of it. ``cores`` is NaN where the system does
+    not tell (it needs ``/proc/stat``); it is exact to about 0.01 / seconds, so measure over half a second or more.
+    """
+
+    def __enter__(self) -> Others:
+        self.cores = float("nan")
+        self._begin = (time.perf_counter(), time.process_time(), _busy_seconds())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        wall, own, busy = (
+            end - begin
+            for end, begin in zip((time.perf_counter(), time.process_time(), _busy_seconds()), self._begin, strict=True)
+        )
+        self.cores = max(0.0, (busy - own) / wall) if busy == busy else busy
+
+
+def _busy_seconds() -> float:
+    """Processor seconds of all processes since the start of the system; NaN when unknown."""
+    try:
+        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    except OSError:
+        return float("nan")
+    user, nice, system, _, _, interrupts, soft_interrupts, stolen = map(int, fields[:8])
+    return (user + nice + system + interrupts + soft_interrupts + stolen) / os.sysconf("SC_CLK_TCK")
 
 
 def machine_line(threads: int | str = 1) -> str:

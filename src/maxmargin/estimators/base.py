@@ -13,8 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
+from maxmargin.callbacks.base import Callback
 from maxmargin.formulations.margin_rescaling import MarginRescaling
 from maxmargin.models.base import BoundModel, CompiledModel
+from maxmargin.planes import aligned_zeros
 from maxmargin.solvers.presets import as_solver
 
 __all__ = ["Structured"]
@@ -84,7 +86,8 @@ class Structured(BaseEstimator, ABC):
             )
         finally:
             executor.close()
-        self.weights_ = np.array(result.weights)
+        self.weights_ = aligned_zeros(bound.n_weights)
+        self.weights_[:] = result.weights
         self.certificate_ = result.certificate
         self.history_ = result.history.to_frame()
         self.status_ = result.status
@@ -99,7 +102,10 @@ class Structured(BaseEstimator, ABC):
         return MarginRescaling(loss=self.loss)
 
     def _callbacks(self) -> list:
-        callbacks = list(self.callbacks or ())
+        callbacks = [] if self.callbacks is None else self.callbacks
+        if not isinstance(callbacks, (list, tuple)) or not all(isinstance(c, Callback) for c in callbacks):
+            raise TypeError(f"callbacks must be a list of maxmargin.callbacks.Callback objects, got {callbacks!r}.")
+        callbacks = list(callbacks)
         if self.verbose:
             from maxmargin.callbacks.progress import Progress
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 __all__ = ["Processes", "Serial", "Threads", "make_executor", "worker_count"]
 
 
@@ -84,9 +86,11 @@ def worker_count(n_jobs: int | None) -> int:
     """Number of workers: None is 1, -1 all cores, -2 all but one, as in scikit-learn."""
     if n_jobs is None:
         return 1
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0; use None or 1 for one worker, -1 for all cores.")
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+    if not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs must be a whole number, not 0; got {n_jobs!r}. Use None or 1 for one worker, -1 for all cores."
+        )
+    return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
 
 
 def make_executor(n_jobs: int | None, oracle: Any, *, compiled: bool) -> Serial | Threads | Processes:

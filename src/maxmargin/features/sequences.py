@@ -35,6 +35,30 @@ class Sequences:
     dense: np.ndarray | None = None
     edge: sp.csr_array | None = None
 
+    def __post_init__(self) -> None:
+        """The kernels trust these arrays, so a slip here must not get through."""
+        offsets = np.asarray(self.offsets)
+        if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or len(offsets) == 0 or offsets[0] != 0:
+            raise ValueError("offsets must be whole numbers that begin with 0 and end with the number of tokens.")
+        if (np.diff(offsets) < 0).any():
+            i = int(np.flatnonzero(np.diff(offsets) < 0)[0])
+            raise ValueError(f"offsets must not fall, but sequence {i} goes from {offsets[i]} to {offsets[i + 1]}.")
+        object.__setattr__(self, "offsets", offsets.astype(np.int64, copy=False))
+        for kind in _KINDS:
+            block = getattr(self, kind)
+            if block is None:
+                continue
+            if not (isinstance(block, np.ndarray) if kind == "dense" else sp.issparse(block) and block.format == "csr"):
+                raise TypeError(
+                    f"{kind} features must be a {'numpy array' if kind == 'dense' else 'csr_array'}; "
+                    "Sequences.of(list of sequences) makes it."
+                )
+            if block.ndim != 2 or block.shape[0] != offsets[-1] or block.dtype.kind not in "fiub":
+                raise ValueError(
+                    f"{kind} features must be numbers, one row for each of the {offsets[-1]} tokens; got shape "
+                    f"{block.shape} and dtype {block.dtype}."
+                )
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -64,6 +88,7 @@ class Sequences:
     def of(X: Any) -> Sequences:
         """Sequences from a list of sequences (or unchanged), checked: shapes, widths, finite numbers."""
         if isinstance(X, Sequences):
+            X.check_finite()
             return X
         if isinstance(X, str) or not isinstance(X, (Sequence, np.ndarray)):
             raise TypeError(
@@ -135,15 +160,17 @@ class Sequences:
 
 
 def _matrix(x: Any, kind: str, i: int) -> Any:
+    try:
+        x = np.asarray(x.toarray() if sp.issparse(x) else x) if kind == "dense" else sp.csr_array(x)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"sequence {i}: {kind} features must be a (length, n_features) matrix of numbers, each row as long as the "
+            "others."
+        ) from None
+    if x.dtype.kind not in "fiub":
+        raise ValueError(f"sequence {i}: features must be numbers, got dtype {x.dtype}; encode them before.")
     if kind == "dense":
-        x = np.asarray(x.toarray() if sp.issparse(x) else x)
-        if x.dtype.kind not in "fiub":
-            raise ValueError(f"sequence {i}: features must be numbers, got dtype {x.dtype}.")
         x = x.astype(np.float64, copy=False)
-    else:
-        x = sp.csr_array(x)
-        if x.dtype.kind not in "fiub":
-            raise ValueError(f"sequence {i}: features must be numbers, got dtype {x.dtype}.")
     if x.ndim != 2:
         raise ValueError(f"sequence {i}: features must be a (length, n_features) matrix, got shape {x.shape}.")
     return x

@@ -107,8 +107,8 @@ class MarginRescaling(Parameters):
         """
         if self.loss not in LOSSES:
             raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {self.loss!r}.")
-        if not (np.isfinite(C) and C >= 0):
-            raise ValueError(f"C must be a finite number >= 0, got {C}.")
+        if not (isinstance(C, (int, float, np.number)) and np.isfinite(C) and C >= 0):
+            raise ValueError(f"C must be a finite number >= 0, got {C!r}.")
         n = model.n_examples
         weight = C * check_sample_weight(sample_weight, n)
         squared = self.loss == "squared_hinge"
@@ -135,7 +135,10 @@ def check_sample_weight(sample_weight: np.ndarray | None, n: int) -> np.ndarray:
     """Sample weights as an array, checked: one an example, finite, not negative."""
     if sample_weight is None:
         return np.ones(n)
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight must be numbers, one an example.") from None
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must have one entry an example, ({n},); got shape {weights.shape}.")
     bad = ~np.isfinite(weights) | (weights < 0)

@@ -176,8 +176,8 @@ class Chain(Parameters):
         """
         sequences = Sequences.of(X)
         if Y is not None:
-            Y = [plain(y) for y in Y]
-            _check_lengths(sequences, Y, "label")
+            Y = _label_lists(Y)
+            _check_lengths(sequences, Y, "Y", "label")
         if layout is None:
             if Y is None:
                 raise ValueError("labels are needed to learn the layout of a chain; pass Y.")
@@ -204,6 +204,9 @@ class Chain(Parameters):
         labels = Labels(plain(self.classes)) if self.classes is not None else Labels.of(t for y in Y for t in y)
         if len(labels) == 0:
             raise ValueError("every sequence is empty; at least one token with a label is needed.")
+        if any(label != label for label in labels.classes):
+            i = next(i for i, y in enumerate(Y) if any(label != label for label in y))
+            raise ValueError(f"example {i} has the label nan; give the token a label, or leave the example out.")
         K = len(labels)
         stride = padded(K)
         n_sparse = 0 if sequences.sparse is None else sequences.sparse.shape[1]
@@ -226,7 +229,7 @@ class Chain(Parameters):
             n_sparse=n_sparse,
             n_dense=0 if sequences.dense is None else sequences.dense.shape[1],
             n_edge=0 if sequences.edge is None else sequences.edge.shape[1],
-            ends=self.ends,
+            ends=bool(self.ends),
             pair_rows=pair_rows,
             pair_labels=pair_labels,
             cost_table=table,
@@ -253,9 +256,21 @@ def _same_kind(sequences: Sequences, layout: ChainLayout) -> Sequences:
     return sequences
 
 
-def _check_lengths(sequences: Sequences, Y: list, what: str) -> None:
+def _label_lists(Y: Any) -> list[list]:
+    lists = []
+    for i, y in enumerate(Y):
+        try:
+            lists.append(plain(y))
+        except TypeError:
+            raise TypeError(
+                f"example {i}: {y!r} is not a sequence of labels; give a list with one label for each token."
+            ) from None
+    return lists
+
+
+def _check_lengths(sequences: Sequences, Y: list, name: str, what: str) -> None:
     if len(Y) != len(sequences):
-        raise ValueError(f"X has {len(sequences)} sequences and Y has {len(Y)}; they must agree.")
+        raise ValueError(f"X has {len(sequences)} sequences and {name} has {len(Y)}; they must agree.")
     lengths = np.diff(sequences.offsets)
     for i, y in enumerate(Y):
         if len(y) != lengths[i]:
@@ -272,7 +287,9 @@ def _codes(labels: Labels, Y: list | None) -> np.ndarray | None:
 def _fixed_codes(labels: Labels, fixed: Any, sequences: Sequences) -> np.ndarray | None:
     if fixed is None:
         return None
-    _check_lengths(sequences, fixed, "fixed label")
+    lengths = np.diff(sequences.offsets)
+    fixed = [[None] * lengths[i] if y is None and i < len(lengths) else y for i, y in enumerate(fixed)]
+    _check_lengths(sequences, fixed, "fixed", "fixed label")
     return np.concatenate(
         [np.array([-1 if t is None else labels.encode([t], i)[0] for t in y], np.int32) for i, y in enumerate(fixed)]
         or [np.empty(0, np.int32)]

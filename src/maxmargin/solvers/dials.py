@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 __all__ = ["Dials"]
+
+_WHOLE = {"batch": 1, "limit": 1, "parts": 1, "memory": 1, "patience": 0, "cached_passes": 0}  # and their least values
 
 
 @dataclass(frozen=True)
@@ -64,3 +68,15 @@ class Dials:
     certificate_every: float = 1.0
     parts: int = 1
     memory: int = 4 << 30
+
+    def __post_init__(self) -> None:
+        for name, least in _WHOLE.items():
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, (int, np.integer)) and value >= least):
+                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
+        for name in ("visits", "tau", "certificate_every"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, (int, float, np.number)) and value >= 0):
+                raise ValueError(f"{name} must be a number >= 0, got {value!r}.")
+        if self.master not in ("smo", "newton", "auto"):
+            raise ValueError(f'master must be "smo", "newton" or "auto", got {self.master!r}.')

@@ -23,7 +23,7 @@ from maxmargin.formulations.margin_rescaling import Problem
 from maxmargin.models.base import CompiledModel
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.oracles.margin import MarginOracle
-from maxmargin.planes import Planes
+from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers.block_selection import select
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.dials import Dials
@@ -36,7 +36,7 @@ REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the 
 COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
 PLAIN_BATCH = 64  # what they become for models in plain Python, whose argmax is worth spreading over workers
 FIRST_TAU = 1e-3
-TAU_SHARE = 0.03  # tau follows the relative gap at this distance
+TAU_SHARE = 0.3  # share of the gap that blocks solved to within tau may leave, all together
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly
 
 
@@ -122,8 +122,8 @@ class DualEngine:
                 total = np.where(empty, 0.0, total)
             longest = problem.n_columns if members is not None else problem.oracle.longest
             working_set = WorkingSet(total, problem.n_columns, longest, self.dials.limit, self.dials.memory)
-        u = np.zeros(problem.n_columns)
-        w = u if problem.positive is None else np.zeros(problem.n_columns)
+        u = aligned_zeros(problem.n_columns)
+        w = u if problem.positive is None else aligned_zeros(problem.n_columns)
         state = DualState(
             problem,
             CountingOracle(problem.oracle),
@@ -163,7 +163,8 @@ class DualEngine:
             bool(np.isfinite(losses[problem.weight > 0]).all()),
         )
         if np.isfinite(certificate.gap):
-            state.tau = float(np.clip(TAU_SHARE * certificate.relative_gap, 1e-14, FIRST_TAU))
+            reach = max(state.working_set.reach, 1e-300)  # tau * reach bounds what all blocks together leave
+            state.tau = float(np.clip(TAU_SHARE * certificate.gap / reach, 1e-14, FIRST_TAU))
         state.pending = planes
         state.since = 0.0
         state.certificates += 1
@@ -284,7 +285,7 @@ class DualEngine:
         limit = wk.NO_LIMIT if ws.limit is None else ws.limit
         # a limit that only memory asks for always merges
         rule = wk.ITERATE if dials.rule == "iterate" and dials.limit is not None else wk.MERGE
-        tau = state.tau if dials.tau is None else dials.tau
+        tau = state.tau if dials.tau is None else min(state.tau, dials.tau)
         max_steps, patience = dials.max_steps, dials.patience
         if self._jointly(state):  # the master problem comes after: nothing is solved or dropped before it
             max_steps, patience = 0, FOREVER
@@ -338,6 +339,8 @@ class DualEngine:
                 gain += self._absorb(state, planes)
             return gain
         batch = len(visited) if self.dials.batch is None else self.dials.batch
+        if batch > 1:  # at the same weights a block drawn twice has nothing new to say
+            visited = visited[np.sort(np.unique(visited, return_index=True)[1])]
         direct = _direct_oracle(state.problem.oracle)
         if batch < COMPILED_BELOW and batch < len(visited) and direct is not None:
             return self._sequential(state, visited, batch, direct)

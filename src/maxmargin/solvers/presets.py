@@ -300,7 +300,6 @@ def as_solver(solver: Any) -> DualSolver:
             raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, or a solver object; got {solver!r}.")
         return SOLVERS[solver]()
     if not isinstance(solver, DualSolver):
-        raise TypeError(
-            f"solver must be a name ({', '.join(SOLVERS)}) or a solver object; got {type(solver).__name__}."
-        )
+        got = f"the class {solver.__name__}: write {solver.__name__}()" if isinstance(solver, type) else f"{solver!r}"
+        raise TypeError(f"solver must be a name ({', '.join(SOLVERS)}) or a solver object; got {got}.")
     return solver

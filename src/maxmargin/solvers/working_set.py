@@ -91,6 +91,15 @@ class WorkingSet:
         return float(self.store.linear[0])
 
     @property
+    def reach(self) -> float:
+        """Sum over the blocks of their total (an orthant: the multipliers at hand) times their largest ``|b|``."""
+        store = self.store
+        inside = np.arange(store.slots.shape[1]) < store.held[:, None]
+        largest = np.where(inside, np.abs(store.b[store.slots]), 0.0).max(axis=1, initial=0.0)
+        used = np.where(inside, store.alpha[store.slots], 0.0).sum(axis=1)
+        return float(np.where(np.isfinite(store.total), store.total, used) @ largest)
+
+    @property
     def bytes(self) -> int:
         """Memory of the arrays."""
         return sum(array.nbytes for array in self.store)

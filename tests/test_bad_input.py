@@ -1,0 +1,626 @@
+"""What a user may hand over by mistake, and what is told to them; and odd input that is fine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference.problems import chain_planes
+from reference.qp import solve_primal
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+import maxmargin as mm
+from maxmargin.callbacks import Callback
+from maxmargin.features.sequences import Sequences
+
+SOLVERS = ("auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane")
+PHASE = pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+
+
+def examples(n=6, F=3, seed=0):
+    """n sequences of 2 to 4 tokens with labels a, b, c."""
+    rng = np.random.default_rng(seed)
+    X = [rng.normal(size=(rng.integers(2, 5), F)) for _ in range(n)]
+    return X, [["abc"[k] for k in rng.integers(0, 3, len(x))] for x in X]
+
+
+X, Y = examples()
+
+
+def put(items, i, item):
+    """The list with one item replaced."""
+    return [*items[:i], item, *items[i + 1 :]]
+
+
+def with_value(i, token, value):
+    x = X[i].copy()
+    x[token, 0] = value
+    return put(X, i, x)
+
+
+def tagger(**params):
+    return mm.SequenceTagger(**params)
+
+
+# --- refused, with a message that says what to do -------------------------------------------------------------------
+
+DATA = {
+    "empty": (ValueError, [], [], r"X is empty; at least one sequence is needed"),
+    "all empty": (ValueError, [np.zeros((0, 3))], [[]], r"at least one token with a label is needed"),
+    "lengths": (ValueError, X, Y[:-1], r"X has 6 sequences and Y has 5; they must agree"),
+    "tokens": (ValueError, X, put(Y, 4, Y[4][:-1]), r"example 4 has \d tokens and \d labels; they must agree"),
+    "NaN": (ValueError, with_value(3, 1, np.nan), Y, r"sequence 3 .*dense features \(position 1\); replace or remove"),
+    "inf": (ValueError, with_value(2, 0, np.inf), Y, r"sequence 2 .*dense features \(position 0\); replace or remove"),
+    "NaN, sparse": (
+        ValueError,
+        [sp.csr_array(x) for x in with_value(5, 1, np.nan)],
+        Y,
+        r"sequence 5 .*sparse features \(position 1\); replace or remove",
+    ),
+    "NaN, edge": (
+        ValueError,
+        [{"dense": np.ones_like(x), "edge": x[1:]} for x in with_value(1, 1, np.nan)],
+        Y,
+        r"sequence 1 .*edge features \(position 1\); replace or remove",
+    ),
+    "NaN, Sequences": (
+        ValueError,
+        Sequences(np.array([0, 2, 3]), dense=np.array([[1.0], [2.0], [np.nan]])),
+        [["a", "b"], ["a"]],
+        r"sequence 1 .*dense features \(position 0\)",
+    ),
+    "text features": (ValueError, put(X, 1, X[1].astype(str)), Y, r"sequence 1: features must be numbers.*encode"),
+    "object features": (ValueError, put(X, 1, X[1].astype(object)), Y, r"sequence 1: .*got dtype object; encode"),
+    "complex": (ValueError, put(X, 1, X[1] + 1j), Y, r"sequence 1: features must be numbers, got dtype complex"),
+    "rows of different lengths": (ValueError, put(X, 1, [[1, 2, 3], [1, 2]]), Y, r"sequence 1: .*row as long as"),
+    "1-D sequence": (ValueError, put(X, 1, X[1][:, 0]), Y, r"sequence 1: .*\(length, n_features\) matrix"),
+    "1-D": (ValueError, np.zeros(6), Y, r"sequence 0: features must be a \(length, n_features\) matrix"),
+    "2-D": (ValueError, np.zeros((6, 3)), Y, r"a list of sequences is needed. For a single sequence pass \[X\]"),
+    "text": (TypeError, "abc", Y, r"X must be a list of sequences.*got str"),
+    "None": (TypeError, None, Y, r"X must be a list of sequences.*got NoneType"),
+    "one matrix": (TypeError, sp.eye_array(3, format="csr"), Y, r"X must be a list of sequences.*got csr_array"),
+    "ragged widths": (
+        ValueError,
+        put(X, 2, np.zeros((len(Y[2]), 5))),
+        Y,
+        r"sequence 2 has 5 dense features, sequence 0 has 3",
+    ),
+    "sparse among dense": (ValueError, put(X, 2, sp.csr_array(X[2])), Y, r"features are missing in sequence 0; give"),
+    "edge rows": (
+        ValueError,
+        [{"dense": X[0], "edge": np.ones((7, 1))}],
+        Y[:1],
+        rf"sequence 0 has {len(X[0])} tokens and 7 rows of edge features; {len(X[0]) - 1} are needed",
+    ),
+    "unknown part": (ValueError, [{"features": X[0]}], Y[:1], r"sequence 0 has the keys.*use 'sparse' and/or 'dense'"),
+    "no labels": (ValueError, X, None, r"labels are needed.*pass Y"),
+    "flat labels": (TypeError, X, [1] * 6, r"example 0: 1 is not a sequence of labels; give a list"),
+    "unhashable label": (TypeError, X, put(Y, 2, [["u"]] * len(X[2])), r"labels must be hashable \(text, numbers, tu"),
+    "NaN label": (ValueError, X, put(Y, 2, [np.nan] * len(X[2])), r"example 2 has the label nan; give the token a l"),
+}
+
+
+@pytest.mark.parametrize("case", DATA)
+def test_refused_examples(case):
+    kind, features, labels, message = DATA[case]
+    with pytest.raises(kind, match=message):
+        tagger().fit(features, labels)
+
+
+SD, CP = mm.SimplicialDecomposition, mm.CuttingPlane
+PARAMETERS = [
+    ({"C": -1}, ValueError, r"C must be a finite number >= 0, got -1"),
+    ({"C": np.nan}, ValueError, r"C must be a finite number >= 0, got nan"),
+    ({"C": np.inf}, ValueError, r"C must be a finite number >= 0, got inf"),
+    ({"C": "1"}, ValueError, r"C must be a finite number >= 0, got '1'"),
+    ({"C": None}, ValueError, r"C must be a finite number >= 0, got None"),
+    ({"loss": "hinged"}, ValueError, r"loss must be one of hinge, squared_hinge; got 'hinged'"),
+    ({"cost": "hinge"}, ValueError, r"cost 'hinge' is not known; use 'hamming', a matrix, a mapping, a function"),
+    ({"cost": np.eye(3) - 1}, ValueError, r"cost -1.0 on label 'b' where 'a' is true;.*not negative: correct that"),
+    ({"cost": np.ones((3, 3))}, ValueError, r"the cost of the true label must be 0: correct that entry"),
+    ({"cost": np.ones((2, 2))}, ValueError, r"has 2 rows where there are 3 classes; give one row for each class"),
+    ({"cost": np.ones((2, 3))}, ValueError, r"shape \(2, 3\); give one row and one column for each label"),
+    ({"cost": np.full((3, 3), np.nan)}, ValueError, r"correct that entry"),
+    ({"cost": lambda true, label: "x"}, ValueError, r"cost function returned 'x'.*must return a number"),
+    ({"cost": mm.HammingCost}, TypeError, r"cost is the class HammingCost; give an object of it: HammingCost\("),
+    ({"class_weight": "even"}, ValueError, r'class_weight must be a mapping of labels to weights or "balanced"'),
+    ({"class_weight": {"a": -1}}, ValueError, r"class_weight of 'a' is -1; weights must be finite and not negative"),
+    ({"weights": "some"}, ValueError, r'weights must be "all" or "observed", got \'some\''),
+    ({"weights": "observed"}, ValueError, r'needs sparse features; these are dense. Use weights="all"'),
+    ({"constraints": "boi"}, ValueError, r"constraint 'boi' is not known; use 'bio', 'iobes', forbidden pairs"),
+    ({"constraints": "bio"}, ValueError, r"label 'a' does not fit the tag scheme 'bio'.*rename the label"),
+    ({"constraints": [("a", "z")]}, ValueError, r"names 'z', which is not a class; the classes are 'a', 'b', 'c'"),
+    ({"constraints": np.ones((2, 2), bool)}, ValueError, r"give booleans of shape \(3, 3\)"),
+    ({"classes": ["a", "b"]}, ValueError, r"example 0 has the label 'c', which is not among.*Pass classes="),
+    ({"classes": ["a", "a", "b", "c"]}, ValueError, r"classes has the same label twice"),
+    ({"positive": "emissions"}, ValueError, r"positive names 'emissions'; use emission, transition, start, end"),
+    ({"positive": np.ones(3, bool)}, ValueError, r"boolean mask of shape \(18,\) or names of weights"),
+    ({"solver": "sdm"}, ValueError, r"solver must be one of auto, simplicial.*or a solver object; got 'sdm'"),
+    ({"solver": 3}, TypeError, r"solver must be a name \(auto, .*\) or a solver object; got 3"),
+    ({"solver": mm.BCFW}, TypeError, r"got the class BCFW: write BCFW\(\)"),
+    ({"tol": -1e-3}, ValueError, r"tol must be a relative duality gap >= 0, got -0.001"),
+    ({"tol": np.nan}, ValueError, r"tol must be a relative duality gap >= 0, got nan"),
+    ({"tol": "small"}, ValueError, r"tol must be a relative duality gap >= 0, got 'small'"),
+    ({"max_passes": 0}, ValueError, r"max_passes must be a positive number or None, got 0"),
+    ({"max_passes": np.nan}, ValueError, r"max_passes must be a positive number or None, got nan"),
+    ({"max_oracle_calls": -1}, ValueError, r"max_oracle_calls must be a positive number or None, got -1"),
+    ({"max_seconds": "1s"}, ValueError, r"max_seconds must be a positive number or None, got '1s'"),
+    ({"n_jobs": 0}, ValueError, r"n_jobs must be a whole number, not 0; got 0. Use None or 1 for one worker"),
+    ({"n_jobs": 1.5}, ValueError, r"n_jobs must be a whole number, not 0; got 1.5"),
+    ({"n_jobs": "all"}, ValueError, r"n_jobs must be a whole number.*got 'all'. .*-1 for all cores"),
+    ({"callbacks": 3}, TypeError, r"callbacks must be a list of maxmargin.callbacks.Callback objects, got 3"),
+    ({"callbacks": [print]}, TypeError, r"callbacks must be a list of maxmargin.callbacks.Callback objects"),
+    ({"solver": SD(blocks="two")}, ValueError, r'blocks must be "one" or "product", got \'two\''),
+    ({"solver": SD(limit=0)}, ValueError, r'limit must be at least 1, None or "auto"; got 0'),
+    ({"solver": SD(limit="many")}, ValueError, r'limit must be at least 1, None or "auto"; got \'many\''),
+    ({"solver": SD(limit=1.5)}, ValueError, r"limit must be a whole number >= 1, got 1.5"),
+    ({"solver": SD(working_set=0)}, ValueError, r"working_set must be at least 1 example, got 0"),
+    ({"solver": SD(working_set=2, selection="x")}, ValueError, r"selection must be one of cyclic, whole.*got 'x'"),
+    ({"solver": SD(master="admm")}, ValueError, r'master must be "smo", "newton" or "auto", got \'admm\''),
+    ({"solver": SD(memory=-1)}, ValueError, r"memory must be a whole number >= 1, got -1"),
+    ({"solver": SD(memory=1000)}, MemoryError, r"more than the budget.*Raise the solver's memory, or use fewer exam"),
+    ({"solver": CP("two")}, ValueError, r'slack must be "one" or "n", got \'two\''),
+    ({"solver": CP(patience=-1)}, ValueError, r"patience must be a whole number >= 0, got -1"),
+    ({"solver": mm.BCFW(sampling="x")}, ValueError, r"selection must be one of cyclic, .*got 'x'"),
+    ({"solver": mm.BCFW(certificate_every=-1)}, ValueError, r"certificate_every must be a number >= 0, got -1"),
+    ({"solver": mm.SequentialDual(tau=-1)}, ValueError, r"tau must be a number >= 0, got -1"),
+    ({"solver": mm.Auto(batch=0)}, ValueError, r"batch must be a whole number >= 1, got 0"),
+    ({"solver": mm.Auto(parts=0)}, ValueError, r"parts must be a whole number >= 1, got 0"),
+    ({"solver": mm.Auto(visits=-1)}, ValueError, r"visits must be a number >= 0, got -1"),
+]
+
+
+@pytest.mark.parametrize(("params", "kind", "message"), PARAMETERS, ids=lambda p: str(p)[:40] if p else None)
+def test_refused_parameters(params, kind, message):
+    with pytest.raises(kind, match=message):
+        tagger(**params).fit(X, Y)
+
+
+WEIGHTS = [
+    ([1, 1, 1, -1, 1, 1], r"sample_weight of example 3 is -1.0; weights must be finite and not negative"),
+    ([1, np.nan, 1, 1, 1, 1], r"sample_weight of example 1 is nan"),
+    ([1, 1, np.inf, 1, 1, 1], r"sample_weight of example 2 is inf"),
+    ([1, 1], r"one entry an example, \(6,\); got shape \(2,\)"),
+    (["heavy"] * 6, r"sample_weight must be numbers, one an example"),
+]
+
+
+@pytest.mark.parametrize(("weights", "message"), WEIGHTS, ids=str)
+def test_refused_sample_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        tagger().fit(X, Y, sample_weight=weights)
+
+
+def test_given_labels_that_break_the_constraints_are_named():
+    with pytest.raises(ValueError, match=r"example 1, position 2: the given label 'b' breaks.*Correct the labels, or"):
+        tagger(constraints=[("a", "b")]).fit([np.eye(3)] * 2, [["b", "a", "c"], ["c", "a", "b"]])
+    with pytest.raises(ValueError, match=r"example 0, position 0: the given label 'I-X' breaks"):
+        tagger(constraints="bio", classes=["O", "B-X", "I-X"]).fit([np.eye(2)], [["I-X", "O"]])
+
+
+def test_refused_at_prediction():
+    fitted = tagger(constraints=[("a", "b")], classes=["a", "b", "c"]).fit([np.eye(3)], [["b", "a", "c"]])
+    with pytest.raises(ValueError, match=r"X has 4 dense features a token; the model was fitted with 3"):
+        fitted.predict([np.ones((2, 4))])
+    with pytest.raises(ValueError, match=r"sequence 1 has NaN"):
+        fitted.predict([np.eye(3), np.full((2, 3), np.nan)])
+    with pytest.raises(ValueError, match=r"For a single sequence pass \[X\]"):
+        fitted.predict(np.eye(3))
+    with pytest.raises(ValueError, match=r"example 1: the constraints and fixed labels together allow no output; loo"):
+        fitted.predict([np.eye(3)] * 2, fixed=[[None] * 3, ["a", "b", None]])
+    with pytest.raises(ValueError, match=r"example 0 has the label 'z', which is not among the classes"):
+        fitted.predict([np.eye(3)], fixed=[["z", None, None]])
+    with pytest.raises(ValueError, match=r"X has 1 sequences and fixed has 2; they must agree"):
+        fitted.predict([np.eye(3)], fixed=[None, None])
+    with pytest.raises(ValueError, match=r"example 0 has 3 tokens and 1 fixed labels"):
+        fitted.predict([np.eye(3)], fixed=[["a"]])
+    with pytest.raises(ValueError, match=r"k must be a whole number >= 1, got 0"):
+        fitted.predict_kbest([np.eye(3)], 0)
+    with pytest.raises(ValueError, match=r"2 sequences and y_pred has 1"):
+        fitted.score([np.eye(3)], [["a"] * 3] * 2)
+
+
+@pytest.mark.parametrize("verb", ["predict", "predict_margin", "predict_marginals", "score", "coef_"])
+def test_not_fitted(verb):
+    estimators = [tagger(), mm.StructuredSVM(mm.Chain()), mm.MulticlassClassifier()]
+    for estimator in estimators:
+        if verb == "coef_":
+            assert not hasattr(estimator, "coef_")
+        elif hasattr(estimator, verb):
+            with pytest.raises(NotFittedError, match=r"not fitted yet; call fit"):
+                getattr(estimator, verb)(*([X, Y] if verb == "score" else [X]))
+
+
+def test_offsets_that_the_kernels_could_not_trust():
+    rows = np.ones((4, 2))
+    for offsets, message in [
+        ([0, 2, 5], r"one row for each of the 5 tokens; got shape \(4, 2\)"),
+        ([1, 4], r"begin with 0"),
+        ([0, 3, 2, 4], r"offsets must not fall, but sequence 1 goes from 3 to 2"),
+        ([0.0, 4.0], r"offsets must be whole numbers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            Sequences(np.array(offsets), dense=rows)
+    with pytest.raises(TypeError, match=r"sparse features must be a csr_array; Sequences.of"):
+        Sequences(np.array([0, 4]), sparse=sp.csc_array(rows))
+
+
+# --- multiclass -----------------------------------------------------------------------------------------------------
+
+MX, MY = np.random.default_rng(0).normal(size=(9, 3)), np.arange(9) % 3
+MULTICLASS = {
+    "lengths": (MX, MY[:-1], r"inconsistent numbers of samples: \[9, 8\]"),
+    "NaN": (np.where(np.arange(27).reshape(9, 3) == 13, np.nan, MX), MY, r"contains NaN"),
+    "NaN, sparse": (sp.csr_array(np.where(np.arange(27).reshape(9, 3) == 13, np.nan, MX)), MY, r"contains NaN"),
+    "1-D": (MX[:, 0], MY, r"Expected 2D array, got 1D array"),
+    "empty": (MX[:0], MY[:0], r"0 sample"),
+    "real labels": (MX, np.linspace(0, 1, 9), r"Unknown label type"),
+    "text features": (MX.astype(str).astype(object) + "x", MY, r"could not convert string to float"),
+}
+
+
+@pytest.mark.parametrize("case", MULTICLASS)
+def test_refused_multiclass_examples(case):
+    features, labels, message = MULTICLASS[case]
+    with pytest.raises(ValueError, match=message):
+        mm.MulticlassClassifier().fit(features, labels)
+
+
+def test_refused_by_the_multiclass_model_itself():
+    """The model is used through StructuredSVM too, where scikit-learn does not check for it."""
+    bad = MX.copy()
+    bad[4, 1] = np.inf
+    for features in (bad, sp.csr_array(bad)):
+        with pytest.raises(ValueError, match=r"example 4 has NaN or infinite features; replace or remove"):
+            mm.StructuredSVM(mm.Multiclass()).fit(features, MY)
+    with pytest.raises(ValueError, match=r"X has 9 examples and Y has 8; they must agree"):
+        mm.StructuredSVM(mm.Multiclass()).fit(MX, MY[:-1])
+    with pytest.raises(ValueError, match=r"For a single example pass X\[None\]"):
+        mm.StructuredSVM(mm.Multiclass()).fit(MX[0], MY[:1])
+
+
+# --- odd, and fine --------------------------------------------------------------------------------------------------
+
+
+@PHASE
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_one_label_only(loss, solver):
+    fitted = tagger(loss=loss, solver=solver).fit(X, [["a"] * len(x) for x in X])
+    assert not fitted.weights_.any()
+    assert fitted.certificate_.primal == fitted.certificate_.dual == 0
+    assert fitted.status_.converged
+    assert fitted.predict(X) == [["a"] * len(x) for x in X]
+    assert np.isinf(fitted.predict_margin(X)).all()
+    assert all((p == 1).all() for p in fitted.predict_marginals(X))
+
+
+def test_one_class_only():
+    fitted = mm.StructuredSVM(mm.Multiclass()).fit(MX, ["only"] * 9)
+    assert not fitted.weights_.any() and fitted.certificate_.gap == 0
+    assert fitted.predict(MX) == ["only"] * 9
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_one_sequence(solver):
+    fitted = tagger(solver=solver, tol=1e-2).fit(X[:1], Y[:1])
+    assert fitted.status_.converged and fitted.predict(X[:1]) == Y[:1]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_an_empty_sequence_changes_nothing(solver):
+    plain = tagger(solver=solver).fit(X, Y)
+    padded = tagger(solver=solver).fit([*X, np.zeros((0, 3))], [*Y, []])
+    assert padded.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-3)
+    assert padded.predict([np.zeros((0, 3)), X[0]]) == [[], padded.predict(X[:1])[0]]
+    assert padded.predict_kbest([np.zeros((0, 3))], 2) == [[([], 0.0)]]
+    assert padded.predict_margin([np.zeros((0, 3))]).tolist() == [np.inf]
+    assert padded.predict([]) == []
+
+
+def test_length_one_is_multiclass():
+    """Without neighbours the transition weights stay 0 and the chain is Crammer-Singer."""
+    first = [y[0] for y in Y]
+    chain = tagger(tol=1e-8).fit([x[:1] for x in X], [[y] for y in first])
+    classes = mm.MulticlassClassifier(fit_intercept=False, tol=1e-8).fit(np.vstack([x[:1] for x in X]), first)
+    assert not chain.transition_.any()
+    assert chain.certificate_.primal == pytest.approx(classes.certificate_.primal, rel=1e-7)
+    np.testing.assert_allclose(chain.coef_, classes.coef_.T, atol=1e-4)
+
+
+@PHASE
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_weights_of_zero_and_C_of_zero(loss, solver):
+    for fitted in (
+        tagger(loss=loss, solver=solver).fit(X, Y, sample_weight=np.zeros(6)),
+        tagger(loss=loss, solver=solver, C=0).fit(X, Y),
+    ):
+        assert not fitted.weights_.any()
+        assert fitted.certificate_.gap == 0 and fitted.status_.converged
+
+
+@PHASE
+def test_tiny_C(loss):
+    """Weights of order C: the objective is C times the losses at w = 0, to first order."""
+    power = 1 if loss == "hinge" else 2
+    at_zero = 1e-12 * sum(len(y) ** power for y in Y)
+    fitted = tagger(loss=loss, C=1e-12).fit(X, Y)
+    assert fitted.status_.converged
+    assert fitted.certificate_.primal == pytest.approx(at_zero, rel=1e-9)
+    assert 0 < np.abs(fitted.weights_).max() < 1e-9
+
+
+@PHASE
+def test_huge_C_on_separable_examples(loss):
+    """The hard margin solution, by the reference solver at a C that is large enough."""
+    rng = np.random.default_rng(3)
+    K, y = 2, [[0, 1], [1, 0, 0], [1]]
+    x = [np.eye(K)[labels] + 0.1 * rng.normal(size=(len(labels), K)) for labels in y]
+    hard = solve_primal(chain_planes(x, y, K).planes, 1e6)
+    fitted = tagger(loss=loss, C=1e12, tol=1e-6).fit(x, y)
+    assert fitted.certificate_.primal == pytest.approx(hard.objective, rel=1e-5)
+    assert fitted.predict(x) == y
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@PHASE
+def test_huge_C_on_noise_keeps_a_valid_certificate(loss):
+    fitted = tagger(loss=loss, C=1e12, max_passes=100).fit(X, Y)
+    assert fitted.certificate_.gap >= 0 and fitted.certificate_.certified
+    assert (np.diff(fitted.history_["dual"]) >= -1e-9 * fitted.history_["dual"].abs().max()).all()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_costs_of_zero(solver):
+    fitted = tagger(cost=np.zeros((3, 3)), solver=solver).fit(X, Y)
+    assert not fitted.weights_.any() and fitted.certificate_.gap == 0
+
+
+@PHASE
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_features_of_zero(loss, solver):
+    """All outputs of equal length look the same but for transitions; the reference solver knows the optimum."""
+    codes = [["abc".index(label) for label in y] for y in Y]
+    C = 0.3
+    planes = chain_planes([0 * x for x in X], codes, 3).planes
+    squared = loss == "squared_hinge"
+    best = solve_primal(planes, 2 * C if squared else C, squared=squared).objective
+    tol = 1e-2 if solver in ("bcfw", "frank_wolfe") else 1e-4
+    fitted = tagger(loss=loss, solver=solver, C=C, tol=tol).fit([0 * x for x in X], Y)
+    assert fitted.certificate_.dual <= best * (1 + 1e-9)
+    assert fitted.certificate_.primal == pytest.approx(best, rel=tol)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_no_features_at_all(solver):
+    fitted = tagger(solver=solver, tol=1e-2).fit([x[:, :0] for x in X], Y)
+    zero = tagger(tol=1e-6).fit([0 * x for x in X], Y)
+    assert fitted.certificate_.primal == pytest.approx(zero.certificate_.primal, rel=1e-2)
+    assert fitted.transition_.shape == (3, 3)
+
+
+@PHASE
+def test_ties_everywhere(loss):
+    rng = np.random.default_rng(1)
+    x = [rng.integers(-1, 2, (T, 2)) for T in (1, 2, 3, 3, 2, 3)]
+    y = [rng.integers(0, 3, len(row)).tolist() for row in x]
+    squared = loss == "squared_hinge"
+    best = solve_primal(chain_planes(x, y, 3).planes, 2.0 if squared else 1.0, squared=squared).objective
+    assert tagger(loss=loss, tol=1e-7).fit(x, y).certificate_.primal == pytest.approx(best, rel=1e-6)
+
+
+def test_kinds_of_numbers_and_orders_of_memory():
+    x = [np.round(4 * row) for row in X]
+    expected = tagger().fit(x, Y).weights_
+    for convert in (
+        lambda a: a.astype(np.float32),
+        lambda a: a.astype(np.int16),
+        lambda a: a.astype(np.float16),
+        np.asfortranarray,
+        lambda a: np.repeat(a, 2, axis=0)[::2],
+        lambda a: a.astype(">f8"),
+        lambda a: a.tolist(),
+    ):
+        np.testing.assert_array_equal(tagger().fit([convert(row) for row in x], Y).weights_, expected)
+    np.testing.assert_array_equal(tagger().fit(Sequences.of(x), Y).weights_, expected)
+    labels = [np.array(y) for y in Y]
+    np.testing.assert_array_equal(tagger().fit(x, labels).weights_, expected)
+
+
+def test_kinds_of_sparse_matrices():
+    x = [np.where(np.abs(row) > 0.7, row, 0.0) for row in X]
+    expected = tagger().fit([sp.csr_array(row) for row in x], Y).weights_
+    for kind in (sp.csc_array, sp.coo_array, sp.csr_matrix, sp.lil_array):
+        np.testing.assert_array_equal(tagger().fit([kind(row) for row in x], Y).weights_, expected)
+    boolean = [sp.csr_array(row != 0) for row in x]
+    ones = [sp.csr_array((row != 0).astype(float)) for row in x]
+    np.testing.assert_array_equal(tagger().fit(boolean, Y).weights_, tagger().fit(ones, Y).weights_)
+
+
+def test_entries_given_twice_are_added():
+    once = [sp.csr_array(np.array([[2.0, 0.0], [0.0, 1.0]]))] * 2
+    twice = [sp.csr_array((np.array([1.0, 1.0, 1.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))] * 2
+    y = [["a", "b"], ["b", "b"]]
+    a, b = tagger(tol=1e-8).fit(once, y), tagger(tol=1e-8).fit(twice, y)
+    assert a.certificate_.primal == pytest.approx(b.certificate_.primal, rel=1e-8)
+    np.testing.assert_allclose(a.weights_, b.weights_, atol=1e-6)
+
+
+def test_rows_of_equal_length_in_one_array():
+    block = np.random.default_rng(0).normal(size=(4, 3, 2))
+    y = [["a", "b", "a"]] * 4
+    np.testing.assert_array_equal(tagger().fit(block, y).weights_, tagger().fit(list(block), y).weights_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_huge_features_end_with_a_valid_certificate(solver):
+    """Emissions of 1e8 beside transitions of 1: what can be reached is a matter of rounding, the bounds must hold."""
+    fitted = tagger(solver=solver, max_passes=8).fit([1e8 * x for x in X], Y)
+    assert fitted.certificate_.gap >= 0 and np.isfinite(fitted.weights_).all()
+    assert fitted.certificate_.primal == fitted.history_["primal"].iloc[-1]
+    assert len(fitted.predict(X)) == len(X)
+
+
+def test_huge_features_alone_are_a_matter_of_scale():
+    """x -> s x with C -> C / s^2 gives w -> w / s and the objective divided by s^2."""
+    s = 1e8
+    small = mm.MulticlassClassifier(fit_intercept=False, tol=1e-6).fit(MX, MY)
+    large = mm.MulticlassClassifier(fit_intercept=False, tol=1e-6, C=s**-2).fit(s * MX, MY)
+    assert large.certificate_.primal * s**2 == pytest.approx(small.certificate_.primal, rel=1e-6)
+    np.testing.assert_allclose(large.coef_ * s, small.coef_, atol=1e-4)
+
+
+def test_labels_of_mixed_kinds():
+    names = {"a": 0, "b": "b", "c": ("c", 1)}
+    fitted = tagger().fit(X, [[names[label] for label in y] for y in Y])
+    plain = tagger().fit(X, Y)
+    assert set(fitted.classes_) == set(names.values())
+    assert fitted.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-3)
+    assert all(label in names.values() for y in fitted.predict(X) for label in y)
+
+
+def test_more_than_255_labels():
+    K = 300
+    X300 = [np.eye(K)[i : i + 3] for i in range(0, K, 3)]
+    y300 = [list(range(i, i + 3)) for i in range(0, K, 3)]
+    fitted = tagger(C=10.0, tol=0.1).fit(X300, y300)
+    assert fitted.predict(X300) == y300
+    assert fitted.coef_.shape == (K, K)
+
+
+def test_a_sequence_of_ten_thousand():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 10_000)
+    x = np.eye(3)[y] + 0.3 * rng.normal(size=(10_000, 3))
+    fitted = tagger(C=0.01, tol=0.05).fit([x, x[:7]], [y, y[:7]])
+    assert fitted.score([x], [y]) > 0.95
+    marginals = fitted.predict_marginals([x])[0]
+    np.testing.assert_allclose(marginals.sum(axis=1), 1.0, atol=1e-9)
+    assert len(fitted.predict_kbest([x], 2)[0]) == 2
+
+
+def test_labels_that_only_the_test_data_has():
+    fitted = tagger().fit(X, Y)
+    unseen = [["z", *y[1:]] for y in Y]
+    tokens = sum(len(y) for y in Y)
+    right = sum(
+        a == b for y, found in zip(unseen, fitted.predict(X), strict=True) for a, b in zip(y, found, strict=True)
+    )
+    assert fitted.score(X, unseen) == pytest.approx(right / tokens)
+    svm = mm.StructuredSVM(mm.Chain()).fit(X, Y)
+    assert svm.score(X, unseen) == pytest.approx(-(tokens - right) / len(X))
+
+
+def test_sparse_and_dense_may_take_each_others_place_at_prediction():
+    fitted = tagger().fit(X, Y)
+    assert fitted.predict([sp.csr_array(x) for x in X]) == fitted.predict(X)
+    fitted = tagger().fit([sp.csr_array(x) for x in X], Y)
+    assert fitted.predict(X) == fitted.predict([sp.csr_array(x) for x in X])
+
+
+# --- a user's own model ---------------------------------------------------------------------------------------------
+
+
+class Binary:
+    """Two outputs, -1 and 1, with a switch for each kind of mistake."""
+
+    def __init__(self, mistake=None, after=0):
+        self.mistake, self.after, self.calls = mistake, after, 0
+
+    def n_weights(self, X, Y):
+        return 2
+
+    def joint_features(self, x, y):
+        phi = y * np.asarray(x) / 2
+        return {"short": phi[:1], "nan": phi * np.nan}.get(self.mistake, phi)
+
+    def cost(self, y_true, y):
+        wrong = float(y_true != y)
+        return {"negative": -wrong, "self": 1.0, "nan cost": np.nan}.get(self.mistake, wrong)
+
+    def is_valid(self, x, y):
+        return y in (-1, 1)
+
+    def argmax(self, x, w, y_true=None, cost_weight=0.0):
+        self.calls += 1
+        if self.mistake == "interrupt" and self.calls > self.after:
+            self.mistake = None
+            raise KeyboardInterrupt
+        if self.mistake == "illegal" and self.calls > 3:
+            return 7
+        if self.mistake == "none":
+            return None
+        sign = min if self.mistake == "worse" and self.calls > 3 else max
+        return sign((-1, 1), key=lambda y: y * (w @ np.asarray(x)) / 2 + cost_weight * (y != y_true))
+
+
+PX = [[1.0, 0.2], [-0.8, 0.1], [0.3, -1.0], [0.1, 0.9], [-0.2, -0.4]]
+PY = [1, -1, 1, -1, 1]
+MISTAKES = {
+    "short": r"example 0: joint features have length 1 and n_weights is 2; they must agree",
+    "nan": r"example 0: joint features have NaN or infinite values; they must be finite",
+    "negative": r"example \d: cost returned -1.0; costs must be finite and not negative",
+    "self": r"example 0: cost\(y_true, y_true\) is 1.0; the true output must cost 0: correct cost",
+    "nan cost": r"example 0: cost returned nan; costs must be finite and not negative",
+    "illegal": r"example \d: argmax returned an illegal output, 7 \(is_valid says False\); search among valid",
+    "none": r"example 0: argmax returned None; it must return an output",
+    "worse": r"example \d: argmax returned an output that scores below the true one.*check_model",
+}
+
+
+@pytest.mark.parametrize("solver", ["auto", "bcfw", "frank_wolfe"])
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_model_with_a_mistake(mistake, solver):
+    with pytest.raises(ValueError, match=MISTAKES[mistake]):
+        mm.StructuredSVM(Binary(mistake), solver=solver).fit(PX, PY)
+
+
+def test_a_model_that_is_not_one():
+    with pytest.raises(TypeError, match=r"without n_weights, joint_features, cost, argmax; a model is an object with"):
+        mm.StructuredSVM(object()).fit(PX, PY)
+    with pytest.raises(TypeError, match=r"the class Binary instead of an object of it"):
+        mm.StructuredSVM(Binary).fit(PX, PY)
+    with pytest.raises(ValueError, match=r"X has 5 examples and Y has 4; they must agree"):
+        mm.StructuredSVM(Binary()).fit(PX, PY[:4])
+    with pytest.raises(ValueError, match=r"X is empty; at least one example is needed"):
+        mm.StructuredSVM(Binary()).fit([], [])
+
+
+# --- Ctrl-C ---------------------------------------------------------------------------------------------------------
+
+
+class InterruptAt(Callback):
+    def __init__(self, certificate):
+        self.certificate = certificate
+
+    def on_certificate(self, run):
+        if len(run.history) == self.certificate:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_interrupted_by_hand_between_steps(solver):
+    estimator = tagger(solver=solver, tol=1e-12, callbacks=[InterruptAt(2)])
+    with pytest.warns(ConvergenceWarning, match=r"Interrupted.*the weights are consistent"):
+        estimator.fit(X, Y)
+    assert estimator.status_.code == "interrupted"
+    assert len(estimator.history_) >= 2
+    assert len(estimator.predict(X)) == len(X)
+    codes = [["abc".index(label) for label in y] for y in Y]
+    planes = chain_planes(X, codes, 3).planes
+    best = solve_primal(planes, 1.0).objective
+    assert estimator.certificate_.dual <= best * (1 + 1e-9) <= estimator.certificate_.primal * (1 + 2e-9)
+
+
+@pytest.mark.parametrize("solver", ["auto", "simplicial", "bcfw", "sequential_dual", "frank_wolfe", "cutting_plane"])
+@pytest.mark.parametrize("after", [0, 3, 7, 12, 24])
+def test_interrupted_by_hand_inside_a_step(solver, after):
+    estimator = mm.StructuredSVM(Binary("interrupt", after), solver=solver, tol=1e-12, max_passes=50)
+    with pytest.warns(ConvergenceWarning):
+        estimator.fit(PX, PY)
+    assert estimator.status_.code == "interrupted"
+    assert estimator.predict(PX) == [Binary().argmax(x, estimator.weights_) for x in PX]
+    w = estimator.weights_
+    primal = 0.5 * w @ w + sum(max(0.0, 1 - y * (w @ np.asarray(x))) for x, y in zip(PX, PY, strict=True))
+    assert estimator.certificate_.certified and estimator.certificate_.gap >= -1e-12
+    assert estimator.certificate_.primal == pytest.approx(primal, rel=1e-9)
