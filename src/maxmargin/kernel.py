@@ -25,7 +25,7 @@ from typing import Any
 from numba import njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
-__all__ = ["compile_seconds", "kernel"]
+__all__ = ["clock", "compile_seconds", "kernel"]
 
 _PACKAGE = Path(__file__).parent
 _MARK = b"@kernel"
@@ -35,6 +35,11 @@ _spent = 0.0
 def compile_seconds() -> float:
     """Seconds this process has spent on compiling kernels or loading them from disk."""
     return _spent
+
+
+def clock() -> float:
+    """Seconds on a clock that stands still while kernels compile or load: differences count work only."""
+    return time.perf_counter() - _spent
 
 
 @lru_cache(maxsize=1)

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from maxmargin.callbacks.base import Callback
 from maxmargin.formulations.margin_rescaling import MarginRescaling
+from maxmargin.kernel import compile_seconds
 from maxmargin.models.base import BoundModel, CompiledModel
 from maxmargin.planes import aligned_zeros
 from maxmargin.solvers.presets import as_solver
@@ -56,8 +57,12 @@ class Structured(BaseEstimator, ABC):
         sample_weight: Any = None,
         positive: np.ndarray | None = None,
         resume: Any = None,
+        compiled_before: float = 0.0,
     ) -> None:
-        """Fit the weights of a bound model and set the fitted attributes."""
+        """Fit the weights of a bound model and set the fitted attributes.
+
+        ``compiled_before`` is :func:`compile_seconds` when the fit began, so that kernels of the model count too.
+        """
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
         from maxmargin.solvers.driver import run
@@ -66,6 +71,10 @@ class Structured(BaseEstimator, ABC):
         _check_stopping(self)
         compiled = isinstance(bound, CompiledModel)
         problem = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight, positive=positive)
+        if self.C > 0 and not problem.weight.any():
+            raise ValueError(
+                "the weights of all examples are zero; give at least one a positive sample (or class) weight."
+            )
         dials = as_solver(self.solver).dials(problem.n_examples, problem.n_columns)
         problem.oracle.parts = dials.parts
         executor = make_executor(self.n_jobs, problem.oracle, compiled=compiled)
@@ -93,7 +102,7 @@ class Structured(BaseEstimator, ABC):
         self.status_ = result.status
         self.n_iter_ = result.state.oracle_calls / max(1, bound.n_examples)
         self.oracle_calls_ = result.state.oracle_calls
-        self.seconds_ = result.seconds
+        self.seconds_ = result.seconds | {"compile": compile_seconds() - compiled_before}
         self.state_ = result.state
         if not result.status.converged:
             warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=3)
@@ -113,7 +122,7 @@ class Structured(BaseEstimator, ABC):
         return callbacks
 
     def _evaluate(self, weights: np.ndarray, X: Any, y: Any) -> float:
-        return self._score_predictions(y, self._predict_codes(np.ascontiguousarray(weights), X))
+        return self._score_predictions(y, self._predict_codes(weights, X))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "weights_"):
@@ -133,7 +142,7 @@ def decode(bound: CompiledModel, weights: np.ndarray, cost_weight: float = 0.0) 
     outputs = np.empty(at[-1], np.int32)
     cost, value = np.empty(n), np.empty(n)
     stuck = decode_batch(
-        bound.kernel, bound.meta, bound.ints, bound.floats, np.ascontiguousarray(weights), np.arange(n), cost_weight,
+        bound.kernel, bound.meta, bound.ints, bound.floats, writable(weights), np.arange(n), cost_weight,
         *bound.workspace(), at, outputs, cost, value,
     )  # fmt: skip
     if stuck >= 0:
@@ -141,6 +150,11 @@ def decode(bound: CompiledModel, weights: np.ndarray, cost_weight: float = 0.0) 
             f"example {stuck}: the constraints and fixed labels together allow no output; loosen one of them."
         )
     return [outputs[at[i] : at[i + 1]] for i in range(n)]
+
+
+def writable(weights: np.ndarray) -> np.ndarray:
+    """The weights as kernels take them; a copy when they were loaded as a read-only memory map."""
+    return np.require(weights, np.float64, ["C", "W"])
 
 
 def _seed(random_state: Any) -> Any:

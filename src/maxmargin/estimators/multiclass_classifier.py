@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from maxmargin.estimators.base import Structured, decode
 from maxmargin.formulations.margin_rescaling import check_sample_weight
+from maxmargin.kernel import compile_seconds
 from maxmargin.models.multiclass import Multiclass, MulticlassBound
 
 __all__ = ["MulticlassClassifier"]
@@ -52,8 +53,8 @@ class MulticlassClassifier(ClassifierMixin, Structured):
     >>> from sklearn.datasets import load_iris
     >>> from maxmargin import MulticlassClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> float(round(MulticlassClassifier(C=1.0).fit(X, y).score(X, y), 2))
-    0.97
+    >>> MulticlassClassifier(C=1.0).fit(X, y).score(X, y) > 0.95
+    True
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class MulticlassClassifier(ClassifierMixin, Structured):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, resume: Any = None) -> MulticlassClassifier:
         """Learn from examples X (n, n_features), dense or sparse, and labels y (n,)."""
+        before = compile_seconds()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, X.shape[0])
@@ -116,7 +118,7 @@ class MulticlassClassifier(ClassifierMixin, Structured):
             positive = bound.layout.real()
             if self.fit_intercept:
                 positive[-bound.layout.stride :] = False
-        self._train(bound, sample_weight=weights, positive=positive, resume=resume)
+        self._train(bound, sample_weight=weights, positive=positive, resume=resume, compiled_before=before)
         groups = self.layout_.groups(self.weights_)
         self.coef_ = np.ascontiguousarray(groups["coef"].T)
         self.intercept_ = np.asarray(groups["intercept"])

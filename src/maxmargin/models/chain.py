@@ -413,6 +413,6 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: Any, fixed: Any) -> 
         floats=np.concatenate(floats),
         room=room,
         iwork_size=(1 << bits) + longest,
-        fwork_size=longest * S + K * S + S,
+        fwork_size=longest * S + K * S + 2 * S,
         output_at=sequences.offsets.astype(np.int64),
     )

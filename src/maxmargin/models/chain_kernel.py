@@ -23,6 +23,7 @@ AT_TOKENS, AT_ROWS, AT_COLUMNS, AT_LABELS, AT_FIXED, AT_EDGE_ROWS, AT_EDGE_COLUM
 AT_VALUES, AT_DENSE, AT_COST, AT_TOKEN_WEIGHT, AT_MASK, AT_START_MASK, AT_END_MASK, AT_EDGE_VALUES = range(18, 26)
 W_DENSE, W_TRANSITION, W_START, W_END, W_EDGE = range(26, 31)
 TABLE_BITS, CONSTRAINED = 31, 32
+PRUNE_FROM = 32  # labels
 META_SIZE = 33
 
 
@@ -119,6 +120,16 @@ def pair_table(meta, ints, floats, w, t, pair):
                 pair[j * S + k] += floats[meta[AT_MASK] + j * K + k]
 
 
+@kernel("void(float64[::1], int64, int64, float64[::1])")
+def row_maxima(pair, K, S, reach):
+    """The best arc out of each label."""
+    for j in range(K):
+        most = -np.inf
+        for k in range(K):
+            most = max(most, pair[j * S + k])
+        reach[j] = most
+
+
 @kernel("float64(int64[::1], int32[::1], float64[::1], int64, int32[::1])")
 def chain_cost(meta, ints, floats, example, output):
     """Cost of an output: sum over tokens of weight * table[true, found]."""
@@ -189,7 +200,7 @@ def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
 
     Back-pointers are not stored: the columns of partial scores are, and the pointers of the winning path alone are
     found again from them. That leaves a pure max in the inner loop, which the compiler vectorises over labels.
-    O(T (nnz S + K S)); scratch T S + K S + S.
+    O(T (nnz S + r S) + K S) where r is the number of left labels that can matter, at worst K; scratch T S + K S + 2 S.
     """
     K, S = meta[N_LABELS], meta[STRIDE]
     first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
@@ -198,10 +209,13 @@ def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
     if T == 0:
         return min(emit, 1)
     table = fwork[: T * S]
-    pair = fwork[T * S : T * S + K * S]
     score_table(meta, ints, floats, w, example, cost_weight, table)
-    pair_table(meta, ints, floats, w, first, pair)
     has_labels, has_edges = meta[HAS_LABELS], meta[N_EDGE] > 0
+    if has_edges or meta[CONSTRAINED]:
+        pair = fwork[T * S : T * S + K * S]
+        pair_table(meta, ints, floats, w, first, pair)
+    else:
+        pair = w[meta[W_TRANSITION] : meta[W_TRANSITION] + K * S]
     labels = meta[AT_LABELS] + first
 
     truth = 0.0
@@ -213,19 +227,42 @@ def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
                     pair_table(meta, ints, floats, w, first + t, pair)
                 truth += pair[ints[labels + t - 1] * S + ints[labels + t]]
 
+    # The best left label reaches every label with some score; a label whose best arc can not lift it above the lowest of
+    # these scores can not be the best left label of anything, and its row is passed over. Exact, and what makes large
+    # label sets affordable.
     best = fwork[T * S + K * S : T * S + K * S + S]
+    reach = fwork[T * S + K * S + S : T * S + K * S + 2 * S]
+    prune = K >= PRUNE_FROM
+    if not prune:
+        reach[:] = 0.0
+    elif T > 1 and not has_edges:
+        row_maxima(pair, K, S, reach)
     for t in range(1, T):
         if has_edges:
             pair_table(meta, ints, floats, w, first + t, pair)
+            if prune:
+                row_maxima(pair, K, S, reach)
         before = table[(t - 1) * S : t * S]
+        leader, lowest = 0, -np.inf
+        if prune:
+            for j in range(1, K):
+                if before[j] > before[leader]:
+                    leader = j
+        arc = pair[leader * S : leader * S + S]
+        score = before[leader]
         for k in range(S):
-            best[k] = before[0] + pair[k]
-        for j in range(1, K):
-            arc = pair[j * S : j * S + S]
-            score = before[j]
-            for k in range(S):
-                v = score + arc[k]
-                best[k] = v if v > best[k] else best[k]
+            best[k] = score + arc[k]
+        if prune:
+            lowest = np.inf
+            for k in range(K):
+                lowest = min(lowest, best[k])
+        for j in range(K):
+            if j != leader and before[j] + reach[j] > lowest:
+                arc = pair[j * S : j * S + S]
+                score = before[j]
+                for k in range(S):
+                    v = score + arc[k]
+                    best[k] = v if v > best[k] else best[k]
         now = table[t * S : t * S + S]
         for k in range(S):
             now[k] += best[k]

@@ -11,7 +11,6 @@ Frank-Wolfe, the sequential dual method and restricted simplicial decomposition 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.formulations.margin_rescaling import Problem
+from maxmargin.kernel import clock
 from maxmargin.models.base import CompiledModel
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.oracles.margin import MarginOracle
@@ -37,7 +37,8 @@ COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
 PLAIN_BATCH = 64  # what they become for models in plain Python, whose argmax is worth spreading over workers
 FIRST_TAU = 1e-3
 TAU_SHARE = 0.3  # share of the gap that blocks solved to within tau may leave, all together
-NEWTON_BELOW = 400  # planes that master="auto" solves jointly
+NEWTON_BELOW = 400  # planes that master="auto" solves jointly,
+NEWTON_LATE = 1e-2  # once the relative gap is below this
 
 
 @dataclass
@@ -58,6 +59,9 @@ class DualState:
     solver_seconds: float = 0.0
     drift: float = 0.0  # largest correction that a rebuild of the weights has made
     tau: float = FIRST_TAU
+    reached: float = -np.inf  # dual of the last certificate
+    relative_gap: float = np.inf  # of the last certificate
+    joint: bool = False  # whether the step at hand ends with a joint master problem
 
     @property
     def oracle_calls(self) -> int:
@@ -79,7 +83,17 @@ class DualState:
             "rng": np.array(json.dumps(self.rng.bit_generator.state)),
             "cursor": self.cursor,
             "counts": np.array([self.oracle.oracle_calls, self.oracle.argmax_calls, self.certificates]),
-            "numbers": np.array([self.since, self.solver_seconds, self.oracle.seconds, self.drift, self.tau]),
+            "numbers": np.array(
+                [
+                    self.since,
+                    self.solver_seconds,
+                    self.oracle.seconds,
+                    self.drift,
+                    self.tau,
+                    self.reached,
+                    self.relative_gap,
+                ]
+            ),
             "weight": self.problem.weight,
         }
         if self.pending is not None:
@@ -148,7 +162,7 @@ class DualEngine:
 
     def certificate(self, state: DualState) -> Certificate:
         """Primal and dual at the present weights. One oracle pass, whose planes the next step uses."""
-        begin, oracle_before = time.perf_counter(), state.oracle.seconds
+        begin, oracle_before = clock(), state.oracle.seconds
         problem = state.problem
         if state.certificates % REFRESH_EVERY == REFRESH_EVERY - 1:
             self._rebuild(state)
@@ -163,12 +177,12 @@ class DualEngine:
             bool(np.isfinite(losses[problem.weight > 0]).all()),
         )
         if np.isfinite(certificate.gap):
-            reach = max(state.working_set.reach, 1e-300)  # tau * reach bounds what all blocks together leave
-            state.tau = float(np.clip(TAU_SHARE * certificate.gap / reach, 1e-14, FIRST_TAU))
+            state.tau = self._tau(state, certificate)
+            state.reached, state.relative_gap = certificate.dual, certificate.relative_gap
         state.pending = planes
         state.since = 0.0
         state.certificates += 1
-        state.solver_seconds += time.perf_counter() - begin - (state.oracle.seconds - oracle_before)
+        state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
         return certificate
 
     def step_calls(self, state: DualState) -> int:
@@ -187,15 +201,16 @@ class DualEngine:
 
     def step(self, state: DualState) -> None:
         """Visit some blocks with new planes, then solve with the planes at hand. Keeps the dual from falling."""
-        begin, oracle_before = time.perf_counter(), state.oracle.seconds
+        begin, oracle_before = clock(), state.oracle.seconds
         try:
             self._step(state)
         except KeyboardInterrupt:
             self._rebuild(state)  # it may have come between the multipliers and the weights
             raise
-        state.solver_seconds += time.perf_counter() - begin - (state.oracle.seconds - oracle_before)
+        state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
 
     def _step(self, state: DualState) -> None:
+        state.joint = self._jointly(state)
         n_blocks = state.working_set.n_blocks
         if state.pending is not None:
             planes, state.pending = state.pending, None
@@ -230,7 +245,8 @@ class DualEngine:
         state.cursor[:] = arrays["cursor"]
         state.oracle.oracle_calls, state.oracle.argmax_calls, state.certificates = map(int, arrays["counts"])
         numbers = map(float, arrays["numbers"])
-        state.since, state.solver_seconds, state.oracle.seconds, state.drift, state.tau = numbers
+        state.since, state.solver_seconds, state.oracle.seconds, state.drift, state.tau = list(numbers)[:5]
+        state.reached, state.relative_gap = map(float, arrays["numbers"][5:])
         if "pending/b" in arrays:
             fields = {name: np.array(arrays[f"pending/{name}"]) for name in _PLANE_FIELDS}
             state.pending = Planes(**fields, n_weights=problem.n_columns)
@@ -277,6 +293,21 @@ class DualEngine:
         if state.w is not state.u:
             state.w[:] = state.problem.regulariser.weights(state.u)
 
+    def _tau(self, state: DualState, certificate: Certificate) -> float:
+        """How exactly blocks are solved: what all of them leave together is at most a share of the gap.
+
+        Gradients within ``tau |b|`` leave ``total tau |b|`` in a block, and ``C_i (tau |b|)^2 / 2`` more when its
+        slack is squared. When the dual has hardly moved since the last certificate, tau was too large all the same.
+        """
+        totals, largest = state.working_set.scales()
+        left = TAU_SHARE * max(certificate.gap, 0.0)
+        tau = left / max(float(totals @ largest), 1e-300)
+        if state.problem.squared and state.members is None:
+            tau = min(tau, np.sqrt(2.0 * left / max(float(state.problem.weight @ largest**2), 1e-300)))
+        if certificate.dual - state.reached <= 1e-3 * certificate.gap:
+            tau = min(tau, 0.01 * state.tau)
+        return float(np.clip(tau, 1e-14, FIRST_TAU))
+
     def _settings(self, state: DualState) -> tuple:
         """The arguments that all visiting kernels share: constraints and limits, tolerances, scratch."""
         from maxmargin.solvers import working_set_kernel as wk
@@ -287,13 +318,16 @@ class DualEngine:
         rule = wk.ITERATE if dials.rule == "iterate" and dials.limit is not None else wk.MERGE
         tau = state.tau if dials.tau is None else min(state.tau, dials.tau)
         max_steps, patience = dials.max_steps, dials.patience
-        if self._jointly(state):  # the master problem comes after: nothing is solved or dropped before it
+        if state.joint:  # the master problem comes after: nothing is solved or dropped before it
             max_steps, patience = 0, FOREVER
         return limit, rule, int(dials.keep_origin), tau, max_steps, patience, ws.table, ws.bits, ws.dense
 
     def _jointly(self, state: DualState) -> bool:
-        master = self.dials.master
-        return master == "newton" or (master == "auto" and state.working_set.n_planes <= NEWTON_BELOW)
+        """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
+        if self.dials.master != "auto":
+            return self.dials.master == "newton"
+        late = state.relative_gap <= NEWTON_LATE and state.pending is not None
+        return late and state.working_set.n_planes <= NEWTON_BELOW
 
     def _signs(self, state: DualState) -> np.ndarray:
         mask = state.problem.positive
@@ -367,7 +401,7 @@ class DualEngine:
         )  # fmt: skip
         gain, done = np.zeros(1), 0
         weight, signs = self._weight(state), self._signs(state)
-        begin = time.perf_counter()
+        begin = clock()
         while done < len(visited):
             done = sequential_pass(
                 model.kernel, model.meta, model.ints, model.floats, visited, done, batch, parts, oracle.lift,
@@ -381,7 +415,7 @@ class DualEngine:
         state.oracle.oracle_calls += len(visited)
         state.oracle.argmax_calls += len(visited)
         # decoding and solving are fused here: split the time by the cost of a call in the last certificate
-        spent, calls = time.perf_counter() - begin, state.oracle.timed_calls
+        spent, calls = clock() - begin, state.oracle.timed_calls
         if calls:
             state.oracle.seconds += min(spent, len(visited) * state.oracle.timed_seconds / calls)
         return float(gain[0])
@@ -401,10 +435,10 @@ class DualEngine:
                 first = np.flatnonzero(np.diff(planes.example, prepend=-1))
                 loss = planes.bound[first]
                 lift = _base_oracle(problem.oracle).lift[examples]
-                ascending = loss > state.w[problem.n_weights + examples] * lift
+                present = state.w[problem.n_weights + examples] * lift  # zeta_i / C_i, which violations subtract
+                found = planes.violations(state.w)[first] + present
                 scale = np.zeros(len(planes))
-                scale[first] = np.where(ascending, problem.weight[examples] * planes.violations(state.w)[first], 0.0)
-                scale = np.maximum(scale, 0.0)
+                scale[first] = np.where(loss > present, problem.weight[examples] * np.maximum(found, 0.0), 0.0)
                 a, offset = planes.to_csr().T @ scale, float(scale @ planes.b)
                 length = max(float(np.linalg.norm(a)), 1e-300)  # a cone has no scale: keep the master well conditioned
                 a, offset = a / length, offset / length
@@ -422,7 +456,7 @@ class DualEngine:
 
         dials, ws = self.dials, state.working_set
         blocks = np.unique(visited) if dials.cached_blocks == "visited" else np.arange(ws.n_blocks)
-        if self._jointly(state):
+        if state.joint:
             solve_jointly(ws, blocks, state.u, state.w, state.problem.regulariser, dials.patience)
             return
         tau, max_steps, patience = self._settings(state)[3:6]

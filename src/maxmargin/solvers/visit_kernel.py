@@ -138,8 +138,10 @@ def absorb(
             store.gap[block] = max(0.5 * weight[block] * loss * loss - 0.5 * extra * extra - inner, 0.0)
         else:
             store.gap[block] = max(weight[block] * loss - inner, 0.0)
-        scale = 1e-12 * (1.0 + abs(best))
-        if violation > best + scale or best == -np.inf:
+        scale = abs(b[row])  # planes of one block for all examples carry C, which may be tiny
+        for p in range(store.held[block]):
+            scale = max(scale, abs(store.b[store.slots[block, p]]))
+        if violation > best + 1e-12 * scale or best == -np.inf:
             moved = False
             for new in range(row, end):
                 held = store.held[block]
@@ -151,7 +153,7 @@ def absorb(
                     g[at] = b[new] - sparse_dot(w, index[first:last], value[first:last])
             if moved:
                 gradients(store, block, w, g)
-        elif violation < best - 1e-9 * (1.0 + abs(best)):
+        elif violation < best - 1e-9 * scale:
             store.size[WORSE] += 1
         if store.held[block] > 0:
             gain[0] += solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense)

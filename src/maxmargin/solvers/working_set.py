@@ -90,14 +90,13 @@ class WorkingSet:
         """``sum alpha b``."""
         return float(self.store.linear[0])
 
-    @property
-    def reach(self) -> float:
-        """Sum over the blocks of their total (an orthant: the multipliers at hand) times their largest ``|b|``."""
+    def scales(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each block its total (an orthant: the sum of its multipliers) and the largest ``|b|`` of its planes."""
         store = self.store
         inside = np.arange(store.slots.shape[1]) < store.held[:, None]
-        largest = np.where(inside, np.abs(store.b[store.slots]), 0.0).max(axis=1, initial=0.0)
         used = np.where(inside, store.alpha[store.slots], 0.0).sum(axis=1)
-        return float(np.where(np.isfinite(store.total), store.total, used) @ largest)
+        largest = np.where(inside, np.abs(store.b[store.slots]), 0.0).max(axis=1, initial=0.0)
+        return np.where(np.isfinite(store.total), store.total, used), largest
 
     @property
     def bytes(self) -> int:
@@ -145,7 +144,7 @@ class WorkingSet:
     def _restrict(self, needed: int) -> bool:
         """Lower the limit and merge down to it, because memory is short."""
         most = int(self.store.held.max(initial=0))
-        limit = max(2, (self.limit or most) // 2)
+        limit = max(2, min(self.limit or most, most) // 2)
         if self.limit is not None and self.limit <= 2:
             raise MemoryError(
                 f"the working set would need {needed / 2**20:.0f} MB with two planes a block, more than the budget of "
@@ -154,9 +153,21 @@ class WorkingSet:
         self.limit = limit
         for block in np.flatnonzero(self.store.held > limit):
             for _ in range(int(self.store.held[block])):
+                self._spare(
+                    min(self.n_columns, int(self.store.length[self.store.slots[block, : self.store.held[block]]].sum()))
+                )
                 wk.make_room(self.store, block, limit, wk.MERGE, 1, self.change, self.dense)
         wk.compact(self.store)
         return True
+
+    def _spare(self, entries: int) -> None:
+        """Room for one merged plane behind the end of the pool, even when that exceeds the budget for a moment."""
+        if self.store.size[wk.POOL_END] + entries > len(self.store.columns):
+            wk.compact(self.store)
+        if self.store.size[wk.POOL_END] + entries > len(self.store.columns):
+            more = np.zeros(entries)
+            columns = np.concatenate([self.store.columns, more.astype(np.int32)])
+            self.store = self.store._replace(columns=columns, entries=np.concatenate([self.store.entries, more]))
 
     def planes(self) -> tuple[sp.csr_array, np.ndarray, np.ndarray, np.ndarray]:
         """All planes: matrix A (m, n_columns), b (m,), alpha (m,), block (m,)."""

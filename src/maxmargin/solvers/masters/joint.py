@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import ThreadpoolController
 
 __all__ = ["solve_jointly"]
 
@@ -33,7 +35,8 @@ def solve_jointly(ws: Any, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, reg
     objective = _Master(A, np.concatenate([b, np.zeros(len(origins))]), q0, u, regulariser)
     # on orthants the master measures its distance by a decrement, which is of second order in the gradients
     share = 1e-12 if len(bounded) == len(blocks) else 1e-20
-    result = projected_newton(objective, block, store.total[blocks], q0, tol=share * max(abs(ws.linear), 1e-300))
+    with _blas().limit(limits=1, user_api="blas"):  # small matrices; and the result must not depend on the cores
+        result = projected_newton(objective, block, store.total[blocks], q0, tol=share * max(abs(ws.linear), 1e-300))
     q = np.asarray(result.q)
     change = q[:m] - alpha
     ids = np.concatenate([store.slots[i, : store.held[i]] for i in blocks])
@@ -45,6 +48,11 @@ def solve_jointly(ws: Any, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, reg
         w[:] = regulariser.weights(u)
     for i in blocks:
         forget(store, i, patience)
+
+
+@lru_cache(maxsize=1)
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 class _Master:

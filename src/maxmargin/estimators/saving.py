@@ -1,0 +1,223 @@
+"""Fitted estimators in model files, and back."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maxmargin.costs import HammingCost, MatrixCost, WeightedHammingCost, as_cost
+from maxmargin.models.chain import Chain
+from maxmargin.models.chain_file import pack_chain, unpack_chain
+from maxmargin.persistence.model_file import read_model, write_model
+from maxmargin.persistence.values import pack_value, unpack_value
+from maxmargin.solvers.certificate import Certificate
+from maxmargin.solvers.presets import SOLVERS
+from maxmargin.solvers.status import Status
+
+__all__ = ["load", "load_tagger", "save_tagger"]
+
+TAGGER = "SequenceTagger"
+
+# Feature extractors that may stand in a model file: a file names one of these and can name nothing else.
+EXTRACTORS = {
+    "TextFeatures": "maxmargin.features.extractor",
+    "DictFeatures": "maxmargin.features.dicts",
+}
+
+_COMPONENTS: dict[str, type] = {
+    kind.__name__: kind for kind in (HammingCost, MatrixCost, WeightedHammingCost, *SOLVERS.values())
+}
+
+
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
+    """The fitted estimator in a model file, of whichever kind it is.
+
+    Parameters
+    ----------
+    path : path-like
+    verify : bool
+        Check the data against its checksum; False saves reading a huge file twice.
+
+    Raises
+    ------
+    OSError
+        When there is no such file, or it may not be read.
+    ValueError
+        When the file is truncated, damaged, of another kind, or of a newer version.
+    """
+    return load_tagger(path, verify=verify)  # the only kind so far; another kind is refused by its name
+
+
+def save_tagger(tagger: Any, path: str | os.PathLike[str], *, precision: str = "float64") -> Path:
+    """Write a fitted tagger: parameters, labels, weights, certificate and, where it has one, its feature extractor.
+
+    Not stored: callbacks, the history and the state for a warm start. A cost that is a function is stored as its table.
+
+    Parameters
+    ----------
+    tagger : SequenceTagger
+        Its extractor, if any, is ``features_``, with ``to_state()`` and the class method ``from_state(state)``.
+    path : path-like
+        Replaced when it exists, and only once the new file is complete.
+    precision : {"float64", "float32"}
+        Of the weights. float64: the loaded tagger predicts exactly the same.
+    """
+    tagger._check_fitted()
+    facts, tensors = pack_chain(tagger.layout_, tagger.weights_, precision=precision)
+    tensors = {f"chain.{name}": array for name, array in tensors.items()}
+    labels = facts.pop("labels")
+    header = {
+        "kind": TAGGER,
+        "library_version": _library_version(),
+        "parameters": pack_value(_storable_parameters(tagger), tensors, "parameters", _COMPONENTS),
+        "labels": _pack_labels(labels, tensors),
+        "layout": pack_value(facts, tensors, "layout"),
+        "training": pack_value(_training(tagger), tensors, "training"),
+    }
+    features = getattr(tagger, "features_", None)
+    if features is not None:
+        header["features"] = _pack_features(features, tensors)
+    return write_model(path, header, tensors)
+
+
+def load_tagger(
+    path: str | os.PathLike[str], cls: type | None = None, *, verify: bool = True, mmap: bool = True
+) -> Any:
+    """The tagger of :func:`save_tagger`, ready to predict.
+
+    Parameters
+    ----------
+    path : path-like
+    cls : type, optional
+        SequenceTagger or a subclass.
+    verify, mmap : bool
+        See :func:`maxmargin.persistence.model_file.read_model`.
+    """
+    if cls is None:
+        from maxmargin.estimators.sequence_tagger import SequenceTagger as cls
+    header, tensors = read_model(path, mmap=mmap, verify=verify)
+    if header.get("kind") != TAGGER:
+        raise ValueError(
+            f"{path} holds a {header.get('kind', 'model of no kind')[:80]}, this version loads a {TAGGER}. Check the "
+            "path, or upgrade maxmargin."
+        )
+    try:
+        return _restore(cls, header, tensors)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        reason = f"{header['library_version']}" if "library_version" in header else "unknown"
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else str(error)
+        raise ValueError(
+            f"{path} can not be loaded: {what}. It was written by version {reason[:40]} of the library; save the model "
+            "again, or load it with that version."
+        ) from error
+
+
+def _restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -> Any:
+    parameters = unpack_value(header["parameters"], tensors, _COMPONENTS)
+    unknown = set(parameters) - set(cls._get_param_names())
+    if unknown:
+        raise ValueError(f"{cls.__name__} has no parameter {min(unknown)[:80]!r}; a newer version may have it")
+    tagger = cls(**parameters)
+    facts = unpack_value(header["layout"], tensors)
+    labels = unpack_value(header["labels"], tensors)
+    chain = {name.removeprefix("chain."): array for name, array in tensors.items() if name.startswith("chain.")}
+    tagger.layout_, tagger.weights_ = unpack_chain({**facts, "labels": labels}, chain)
+    tagger.classes_ = tagger.layout_.labels.classes
+    tagger.model_ = Chain(
+        weights=tagger.weights,
+        ends=tagger.ends,
+        cost=tagger.cost,
+        constraints=tagger.constraints,
+        classes=tagger.classes,
+    )
+    training = unpack_value(header["training"], tensors)
+    certificate, status = training["certificate"], training["status"]
+    if certificate is not None:
+        primal, dual = float(certificate["primal"]), float(certificate["dual"])
+        tagger.certificate_ = Certificate(primal, dual, bool(certificate["certified"]))
+    if status is not None:
+        tagger.status_ = Status(status["code"], str(status["sentence"]))
+    for name in ("n_iter", "oracle_calls", "seconds"):
+        if training[name] is not None:
+            setattr(tagger, f"{name}_", training[name])
+    if "features" in header:
+        tagger.features_ = _unpack_features(header["features"], tensors)
+    return tagger
+
+
+def _storable_parameters(tagger: Any) -> dict[str, Any]:
+    """Constructor arguments that a file can hold; a warning names those that it can not."""
+    storable = {}
+    for name, value in tagger.get_params(deep=False).items():
+        if name == "callbacks":
+            continue
+        try:
+            pack_value(value, {}, name, _COMPONENTS)
+        except ValueError:
+            if name != "cost":
+                warnings.warn(
+                    f"the parameter {name}={value!r} can not be stored in a model file; the loaded {TAGGER} will have "
+                    "its default.",
+                    stacklevel=4,
+                )
+                continue
+            cost, classes = as_cost(value), list(tagger.classes_)
+            value = MatrixCost(cost.table(classes), labels=classes, normalize=bool(cost.normalize))
+        storable[name] = value
+    return storable
+
+
+def _pack_labels(labels: list, tensors: dict[str, np.ndarray]) -> str:
+    try:
+        return pack_value(labels, tensors, "labels")
+    except ValueError as error:
+        raise ValueError(f"the labels can not be stored: {error}.") from None
+
+
+def _training(tagger: Any) -> dict[str, Any]:
+    certificate, status = getattr(tagger, "certificate_", None), getattr(tagger, "status_", None)
+    seconds = getattr(tagger, "seconds_", None)
+    passes, calls = getattr(tagger, "n_iter_", None), getattr(tagger, "oracle_calls_", None)
+    return {
+        "certificate": None
+        if certificate is None
+        else {
+            "primal": float(certificate.primal),
+            "dual": float(certificate.dual),
+            "certified": bool(certificate.certified),
+        },
+        "status": None if status is None else {"code": status.code, "sentence": status.sentence},
+        "n_iter": None if passes is None else float(passes),
+        "oracle_calls": None if calls is None else int(calls),
+        "seconds": None if seconds is None else {name: float(value) for name, value in seconds.items()},
+    }
+
+
+def _pack_features(features: Any, tensors: dict[str, np.ndarray]) -> str:
+    kind = type(features).__name__
+    if kind not in EXTRACTORS or type(features).__module__ != EXTRACTORS[kind]:
+        raise ValueError(
+            f"the feature extractor {kind} can not be stored in a model file, only {', '.join(EXTRACTORS)} can. Take "
+            "it off (features_ = None), and extract the features before predict."
+        )
+    return pack_value({"kind": kind, "state": features.to_state()}, tensors, "features")
+
+
+def _unpack_features(text: str, tensors: dict[str, np.ndarray]) -> Any:
+    stored = unpack_value(text, tensors)
+    if stored["kind"] not in EXTRACTORS:
+        raise ValueError(f"its feature extractor {str(stored['kind'])[:80]!r} is unknown; upgrade maxmargin")
+    kind = getattr(import_module(EXTRACTORS[stored["kind"]]), stored["kind"])
+    state = stored["state"]
+    return kind.from_state(*state) if isinstance(state, tuple) else kind.from_state(state)
+
+
+def _library_version() -> str:
+    """Version of the package this module is part of, which is imported before any of its modules."""
+    return str(getattr(sys.modules[__name__.partition(".")[0]], "__version__", "unknown"))

@@ -1,0 +1,141 @@
+"""Compiled kernels of the text features: a table of pairs of integers, rows of features, phrases in sentences.
+
+A pair (left, right) of non-negative int32 is one int64, ``left << 32 | right``: exact, so two pairs never meet in one
+entry. The table is open-addressed: ``keys`` (-1: free) and the id of each key in ``ids``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.kernel import kernel
+
+
+@kernel("int64(int64, int64)")
+def slot_of(key, mask):
+    """First slot to look at: the key, mixed so that all its bits reach the low ones."""
+    h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    h ^= h >> np.uint64(32)
+    h *= np.uint64(0xD6E8FEB86659FD93)
+    h ^= h >> np.uint64(32)
+    return np.int64(h & np.uint64(mask))
+
+
+@kernel("int64(int64[::1], int64, int64)")
+def probe(keys, key, mask):
+    """The slot that holds ``key``, or the free slot where it belongs."""
+    slot = slot_of(key, mask)
+    while keys[slot] != key and keys[slot] != -1:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel("int64(int32[::1], int32[::1], int64[::1], int32[::1], int64[::1], int64[::1], int64, int32[::1], int64)")
+def add_pairs(left, right, keys, ids, entries, counts, n_entries, out, start):
+    """Number the pairs from row ``start`` on, new ones as ``n_entries``, ``n_entries + 1``, ...; -1 on either side: -1.
+
+    Returns the first row that found the table half full (call again with a larger one), or ``len(left)``. The number
+    of entries is then the number of ``entries >= 0``.
+    """
+    mask = len(keys) - 1
+    limit = len(entries)
+    for t in range(start, len(left)):
+        if left[t] < 0 or right[t] < 0:
+            out[t] = -1
+            continue
+        key = (np.int64(left[t]) << 32) | np.int64(right[t])
+        slot = probe(keys, key, mask)
+        if keys[slot] == -1:
+            if n_entries == limit:
+                return t
+            keys[slot] = key
+            ids[slot] = n_entries
+            entries[n_entries] = key
+            n_entries += 1
+        counts[ids[slot]] += 1
+        out[t] = ids[slot]
+    return len(left)
+
+
+@kernel("void(int32[::1], int32[::1], int64[::1], int32[::1], int32[::1])")
+def find_pairs(left, right, keys, ids, out):
+    """Ids of the pairs; -1 for those that are not in the table."""
+    mask = len(keys) - 1
+    for t in range(len(left)):
+        out[t] = -1
+        if left[t] >= 0 and right[t] >= 0:
+            key = (np.int64(left[t]) << 32) | np.int64(right[t])
+            slot = probe(keys, key, mask)
+            if keys[slot] == key:
+                out[t] = ids[slot]
+
+
+@kernel("int64(int64[::1], int64, int64[::1], int32[::1])")
+def index_entries(entries, n_entries, keys, ids):
+    """Fill an empty table with the entries; returns the first entry that is there already, or ``n_entries``."""
+    mask = len(keys) - 1
+    for i in range(n_entries):
+        slot = probe(keys, entries[i], mask)
+        if keys[slot] != -1:
+            return i
+        keys[slot] = entries[i]
+        ids[slot] = i
+    return n_entries
+
+
+@kernel("void(int32[:, ::1], int32[::1], int64[::1])")
+def count_rows(table, rank, lengths):
+    """Add to ``lengths`` how many of the ids ``table[:, t]`` are kept: have a rank >= 0."""
+    for d in range(table.shape[0]):
+        for t in range(table.shape[1]):
+            if table[d, t] >= 0 and rank[table[d, t]] >= 0:
+                lengths[t] += 1
+
+
+@kernel("void(int32[:, ::1], int32[::1], int64[::1], int32[::1])")
+def fill_rows(table, rank, at, indices):
+    """Write the kept ranks of ``table[:, t]`` to ``indices`` from ``at[t]`` on, and advance ``at[t]``."""
+    for t in range(table.shape[1]):
+        place = at[t]
+        for d in range(table.shape[0]):
+            if table[d, t] >= 0 and rank[table[d, t]] >= 0:
+                indices[place] = rank[table[d, t]]
+                place += 1
+        at[t] = place
+
+
+@kernel("void(int32[::1], int64[::1], int32[::1], int64[::1], int32[::1])")
+def fill_lists(owner, pointers, ranks, at, indices):
+    """The same for lists: token t has the ranks of list ``owner[t]`` (-1: none)."""
+    for t in range(len(owner)):
+        if owner[t] >= 0:
+            for p in range(pointers[owner[t]], pointers[owner[t] + 1]):
+                indices[at[t]] = ranks[p]
+                at[t] += 1
+
+
+@kernel("void(int32[::1], int64[::1], int64[::1], int32[::1], boolean[::1], int32[::1])")
+def mark_phrases(words, offsets, keys, ids, ends, marks):
+    """Mark the longest phrases from left to right, without overlap: 0 on a first word, 1 inside, -1 elsewhere.
+
+    ``(node + 1, word)`` -> id is the tree of phrases, node -1 its root; ``ends[id]`` tells where a phrase is complete.
+    """
+    mask = len(keys) - 1
+    for i in range(len(offsets) - 1):
+        t = offsets[i]
+        while t < offsets[i + 1]:
+            node, here, last = np.int64(0), t, t
+            while here < offsets[i + 1] and words[here] >= 0:
+                key = (node << 32) | np.int64(words[here])
+                slot = probe(keys, key, mask)
+                if keys[slot] != key:
+                    break
+                here += 1
+                if ends[ids[slot]]:
+                    last = here
+                node = np.int64(ids[slot]) + 1
+            marks[t] = -1
+            if last > t:
+                marks[t] = 0
+                marks[t + 1 : last] = 1
+            t = max(last, t + 1)

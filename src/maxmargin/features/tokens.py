@@ -1,0 +1,219 @@
+"""Sentences as columns: every distinct string once, and one integer a token."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Column", "Tokens"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of text: token t holds ``strings[codes[t]]``.
+
+    Attributes
+    ----------
+    strings : list of str
+        The distinct strings, in order of first appearance.
+    codes : int32 array (tokens,)
+    """
+
+    strings: list[str]
+    codes: np.ndarray
+
+    @staticmethod
+    def of(values: Iterable[str]) -> Column:
+        """Number the strings of a column; the loop over tokens runs inside the interpreter, without bytecode."""
+        seen: defaultdict = defaultdict()
+        seen.default_factory = seen.__len__
+        codes = np.fromiter(map(seen.__getitem__, values), dtype=np.int32)
+        return Column(list(seen), codes)
+
+    def take(self, rows: np.ndarray) -> Column:
+        """The column of some tokens, numbered anew by first appearance."""
+        codes = self.codes[rows]
+        old, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty(len(order), dtype=np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        return Column([self.strings[k] for k in old[order].tolist()], rank[inverse.ravel()])
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The text of n sentences.
+
+    Attributes
+    ----------
+    columns : list of Column
+        At least one; all have a code for every token.
+    offsets : int64 array (n + 1,)
+        Sentence i owns tokens ``offsets[i]:offsets[i+1]``.
+
+    Examples
+    --------
+    >>> tokens = Tokens.from_sentences([[("the", "DT"), ("dog", "NN")], [("the", "DT")]])
+    >>> len(tokens), tokens[0], tokens.columns[0].codes.tolist()
+    (2, [('the', 'DT'), ('dog', 'NN')], [0, 1, 0])
+    """
+
+    columns: list[Column]
+    offsets: np.ndarray
+
+    @property
+    def n_tokens(self) -> int:
+        return int(self.offsets[-1])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, key: Any) -> Any:
+        """One sentence as a list of tuples of strings, or the Tokens of a slice, mask or list of sentences."""
+        if isinstance(key, (int, np.integer)):
+            n = len(self)
+            if not -n <= key < n:
+                raise IndexError(f"sentence {key} of {n}")
+            rows = slice(self.offsets[key % n], self.offsets[key % n + 1])
+            texts = ([column.strings[k] for k in column.codes[rows].tolist()] for column in self.columns)
+            return list(zip(*texts, strict=True))
+        chosen = np.arange(len(self))[key]
+        lengths = np.diff(self.offsets)[chosen]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][chosen] - offsets[:-1], lengths)
+        return Tokens([column.take(rows) for column in self.columns], offsets)
+
+    @staticmethod
+    def of(X: Any) -> Tokens:
+        """Tokens from a list of sentences or a frame (see :meth:`from_frame`), or unchanged."""
+        if isinstance(X, Tokens):
+            return X
+        if hasattr(X, "columns") and hasattr(X, "__getitem__"):
+            return Tokens.from_frame(X)
+        return Tokens.from_sentences(X)
+
+    @staticmethod
+    def from_sentences(sentences: Iterable[Sequence]) -> Tokens:
+        """Tokens from sentences, each a list of tokens; a token is a string, or a tuple with one string a column."""
+        if isinstance(sentences, str) or not isinstance(sentences, Iterable):
+            raise TypeError(f"need a list of sentences, each a list of tokens; got {type(sentences).__name__}.")
+        sentences = [s if isinstance(s, (list, tuple)) else _listed(s, i) for i, s in enumerate(sentences)]
+        offsets = np.zeros(len(sentences) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences)), out=offsets[1:])
+        flat = list(chain.from_iterable(sentences))
+        if not flat:
+            raise ValueError("there is no token in these sentences; at least one is needed.")
+        first = flat[0]
+        if isinstance(first, str):
+            return Tokens.from_columns([flat], offsets)
+        kinds = set(map(type, flat))
+        if not all(issubclass(kind, (tuple, list)) for kind in kinds) or len(set(map(len, flat))) != 1 or not first:
+            _refuse_mixed(flat, offsets)
+        return Tokens.from_columns(list(zip(*flat, strict=True)), offsets)
+
+    @staticmethod
+    def from_columns(columns: Sequence[Sequence[str]], offsets: Any) -> Tokens:
+        """Tokens from whole columns of strings and the offsets of the sentences."""
+        offsets = np.asarray(offsets, dtype=np.int64)
+        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+            raise ValueError("offsets must begin with 0 and never fall: sentence i owns tokens offsets[i]:offsets[i+1].")
+        if not len(columns):
+            raise ValueError("need at least one column of text.")
+        numbered = []
+        for j, values in enumerate(columns):
+            if len(values) != offsets[-1]:
+                raise ValueError(f"column {j} has {len(values)} tokens, but the offsets end with {offsets[-1]}.")
+            try:
+                column = Column.of(values)
+            except TypeError:  # something that cannot be hashed, so not a string
+                column = Column([], np.empty(0, np.int32))
+            if set(map(type, column.strings)) - {str} or len(column.codes) != len(values):
+                column = _plain_strings(column, values, offsets, j)
+            numbered.append(column)
+        return Tokens(numbered, offsets)
+
+    @staticmethod
+    def from_frame(frame: Any, sentence: str = "sentence", columns: Sequence[str] | None = None) -> Tokens:
+        """Tokens from a pandas or polars frame with one row a token.
+
+        Parameters
+        ----------
+        frame : DataFrame
+        sentence : str
+            The column that tells sentences apart; the rows of a sentence stand together.
+        columns : list of str, optional
+            The columns of text, in the order in which templates count them; all others when missing.
+        """
+        names = list(frame.columns)
+        if columns is None:
+            columns = [name for name in names if name != sentence]
+        for name in (sentence, *columns):
+            if name not in names:
+                raise ValueError(
+                    f"the frame has no column {name!r}; it has {', '.join(map(str, names))}. "
+                    "Name yours: Tokens.from_frame(frame, sentence=..., columns=[...])."
+                )
+        owner = Column.of(frame[sentence].to_list())
+        for k, value in enumerate(owner.strings):
+            if value is None or value != value:
+                row = int(np.flatnonzero(owner.codes == k)[0])
+                raise ValueError(f"row {row} has no {sentence!r}; fill it, for example with forward fill.")
+        starts = np.flatnonzero(np.diff(owner.codes, prepend=-1))
+        # codes count first appearances, so sentences that stand together make them rise by one at each start
+        again = np.flatnonzero(owner.codes[starts] != np.arange(len(starts)))
+        if len(again):
+            row = int(starts[again[0]])
+            raise ValueError(
+                f"row {row} goes back to sentence {owner.strings[owner.codes[row]]!r} after others; sort the frame by "
+                f"{sentence!r} (stable) first."
+            )
+        offsets = np.append(starts, len(owner.codes))
+        if len(owner.codes) == 0:
+            raise ValueError("the frame has no rows; at least one token is needed.")
+        return Tokens.from_columns([frame[name].to_list() for name in columns], offsets)
+
+
+def _listed(sentence: Any, i: int) -> list:
+    if isinstance(sentence, (str, bytes)):
+        raise TypeError(
+            f"sentence {i} is one string, {sentence[:40]!r}; split it into tokens first, for example with .split()."
+        )
+    try:
+        return list(sentence)
+    except TypeError:
+        raise TypeError(f"sentence {i} is a {type(sentence).__name__}; it must be a list of tokens.") from None
+
+
+def _place(token: int, offsets: np.ndarray) -> str:
+    i = int(np.searchsorted(offsets, token, side="right")) - 1
+    return f"sentence {i}, token {token - offsets[i]}"
+
+
+def _refuse_mixed(flat: list, offsets: np.ndarray) -> None:
+    width = len(flat[0]) if isinstance(flat[0], (tuple, list)) else 0
+    for t, token in enumerate(flat):
+        if not isinstance(token, (tuple, list)) or not token:
+            raise TypeError(
+                f"{_place(t, offsets)} is {token!r}; a token must be a string, or a tuple with one string a column, "
+                "alike for all tokens."
+            )
+        if len(token) != width:
+            raise ValueError(
+                f"{_place(t, offsets)} has {len(token)} columns, {_place(0, offsets)} has {width}; all need the same."
+            )
+
+
+def _plain_strings(column: Column, values: Sequence, offsets: np.ndarray, j: int) -> Column:
+    """Subclasses of str become str; anything else is refused by name."""
+    for t, value in enumerate(values):
+        if not isinstance(value, str):
+            raise TypeError(
+                f"{_place(t, offsets)}, column {j} is {value!r} ({type(value).__name__}), not a string; "
+                "convert the column with str() or fill what is missing."
+            )
+    return Column([str(text) for text in column.strings], column.codes)

@@ -1,0 +1,294 @@
+"""Model files: one file in the safetensors layout, written whole or not at all, checked before it is believed.
+
+==============  ====================================================================================================
+8 bytes         length of the header, little-endian
+header          JSON: ``__metadata__`` (text by name) and for each tensor its dtype, shape and place in the data
+data            the tensors, widest numbers first, without gaps
+==============  ====================================================================================================
+
+Any reader of safetensors opens these files. Two checksums stand in the metadata: ``data_sha256`` of the data, and
+``header_sha256`` of the length and the header (with zeros in its own place), so that no damaged byte goes unnoticed.
+Equal contents give equal bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import mmap as memory_map
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maxmargin.persistence.json_text import parse_json
+
+__all__ = ["FORMAT", "HEADER_LIMIT", "VERSION", "read_model", "write_model"]
+
+FORMAT = "maxmargin-model"
+VERSION = 1
+HEADER_LIMIT = 100_000_000
+
+_DTYPES = {
+    "F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
+    "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1",
+}  # fmt: skip
+_NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
+_OWN = ("header_sha256", "data_sha256", "format", "format_version")
+_BEFORE_DIGEST = b'{"__metadata__":{"header_sha256":"'
+_NO_DIGEST = "0" * 64
+_DIMENSIONS = 8
+_AGAIN = "Copy the file again from its source, or save the model again"
+
+
+def write_model(path: str | os.PathLike[str], header: Mapping[str, str], tensors: Mapping[str, Any]) -> Path:
+    """Write texts and arrays to one model file.
+
+    The file appears under its name only when it is complete (written beside, flushed to disk, then renamed), so a
+    crash or a full disk leaves the previous file untouched.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; its folder must exist. No suffix is added.
+    header : mapping of str to str
+        Texts of any content; the names format, format_version, header_sha256 and data_sha256 are reserved.
+    tensors : mapping of str to array
+        Floating-point numbers of 32 or 64 bits, whole numbers or booleans, of any shape.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} of the model file does not exist; create it first")
+    for name, text in header.items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise TypeError(f"header entry {name!r} must be text by name, got {type(text).__name__}; use json.dumps")
+        if name in _OWN:
+            raise ValueError(f"the header name {name!r} is reserved; rename this entry")
+    arrays = _storable(tensors)
+    places: dict[str, Any] = {}
+    digest, at = hashlib.sha256(), 0
+    for name, array in arrays.items():
+        places[name] = {
+            "dtype": _NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [at, at + array.nbytes],
+        }
+        digest.update(_bytes(array))
+        at += array.nbytes
+    metadata = {
+        "header_sha256": _NO_DIGEST,
+        "format": FORMAT,
+        "format_version": str(VERSION),
+        **header,
+        "data_sha256": digest.hexdigest(),
+    }
+    text = json.dumps({"__metadata__": metadata, **places}, separators=(",", ":")).encode("ascii")
+    text += b" " * (-len(text) % 8)  # the data begins aligned
+    if len(text) > HEADER_LIMIT:
+        raise ValueError(f"the header takes {len(text)} bytes, more than {HEADER_LIMIT}; store large parts as tensors")
+    length = len(text).to_bytes(8, "little")
+    begin = len(_BEFORE_DIGEST)
+    text = text[:begin] + _header_digest(length, text).encode("ascii") + text[begin + len(_NO_DIGEST) :]
+
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}.part")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(length)
+            file.write(text)
+            for array in arrays.values():
+                file.write(_bytes(array))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def read_model(
+    path: str | os.PathLike[str], *, mmap: bool = True, verify: bool = True
+) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Read a file of :func:`write_model`: its texts and its arrays, which are read-only.
+
+    Every size is checked against the size of the file before anything of that size is made.
+
+    Parameters
+    ----------
+    path : path-like
+    mmap : bool
+        Map the file into memory instead of reading it; it must then not be cut short by others while it is in use
+        (replacing it by a new file is fine).
+    verify : bool
+        Check the data against its checksum, which reads all of it. The header is always checked.
+
+    Raises
+    ------
+    OSError
+        When there is no such file, or it may not be read.
+    ValueError
+        When the file is truncated, damaged, of another kind, or of a newer version.
+    """
+    path = Path(path)
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError(f"{path} is not a file (a folder or a device); give the path of a model file.")
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        prefix = file.read(8)
+        length = int.from_bytes(prefix, "little")
+        if len(prefix) < 8 or length < 2:
+            raise ValueError(f"{path} is no model file: it is empty or does not begin with a header. Check the path.")
+        if length > HEADER_LIMIT:
+            raise ValueError(
+                f"{path} is no model file: its header would take {length} bytes, more than {HEADER_LIMIT}. "
+                "Check the path."
+            )
+        if length > size - 8:
+            raise ValueError(
+                f"{path} is truncated or no model file: its header should take {length} bytes and only {size - 8} "
+                f"follow. {_AGAIN}."
+            )
+        raw = file.read(length)
+        header, places = _parse(path, prefix, raw)
+        begin = 8 + length
+        _check_places(path, places, begin, size - begin)
+        buffer: Any
+        if mmap:
+            buffer = memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_READ)
+        else:
+            file.seek(0)
+            buffer = file.read(size)
+        if len(buffer) != size:
+            raise ValueError(f"{path} changed while it was read; load it again when it is complete.")
+    if verify:
+        with memoryview(buffer) as view, view[begin:] as data:
+            digest = hashlib.sha256(data).hexdigest()
+        if digest != header["data_sha256"]:
+            raise ValueError(f"{path} is damaged: the data does not match its checksum. {_AGAIN}.")
+    tensors = {}
+    for name, place in places.items():
+        dtype, shape = np.dtype(_DTYPES[place["dtype"]]), place["shape"]
+        count = math.prod(shape)
+        array = np.frombuffer(buffer, dtype, count, begin + place["data_offsets"][0]) if count else np.empty(0, dtype)
+        if dtype.kind == "b" and count and array.view(np.uint8).max() > 1:
+            raise ValueError(f"{path} is damaged: tensor {name!r} has booleans that are neither 0 nor 1. {_AGAIN}.")
+        array = array.reshape(shape)
+        array.flags.writeable = False
+        tensors[name] = array
+    return {name: text for name, text in header.items() if name != "header_sha256"}, tensors
+
+
+def _storable(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Arrays as they lie in the file: little-endian, contiguous, widest numbers first, so that all are aligned."""
+    arrays = {}
+    for name, value in tensors.items():
+        array = np.asarray(value, order="C")
+        array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        if not isinstance(name, str) or not name or name == "__metadata__":
+            raise ValueError(f"{name!r} can not be the name of a tensor; use a text other than '__metadata__'")
+        if array.dtype not in _NAMES or array.ndim > _DIMENSIONS:
+            raise ValueError(
+                f"tensor {name!r} has dtype {array.dtype} and {array.ndim} dimensions; a model file stores numbers of "
+                f"the kinds {', '.join(_DTYPES)} in at most {_DIMENSIONS} dimensions"
+            )
+        arrays[name] = array
+    return dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))
+
+
+def _bytes(array: np.ndarray) -> Any:
+    return array.reshape(-1).view(np.uint8)
+
+
+def _header_digest(length: bytes, text: bytes) -> str:
+    begin = len(_BEFORE_DIGEST)
+    digest = hashlib.sha256(length + text[:begin] + _NO_DIGEST.encode("ascii"))
+    digest.update(memoryview(text)[begin + len(_NO_DIGEST) :])
+    return digest.hexdigest()
+
+
+def _parse(path: Path, prefix: bytes, raw: bytes) -> tuple[dict[str, str], dict[str, Any]]:
+    """Metadata and tensor places of a header that is of this format and version, and undamaged."""
+    try:
+        if raw[:1] != b"{":
+            raise ValueError("it does not begin with '{'")
+        places = parse_json(raw.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{path} is damaged or no model file: its header is not the JSON it should be ({error}). "
+            f"Check the path; {_AGAIN[0].lower()}{_AGAIN[1:]}."
+        ) from None
+    header = places.pop("__metadata__", None)
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} is a safetensors file but not a model of this library (its format is not {FORMAT!r}). "
+            "Check the path."
+        )
+    version = header.get("format_version")
+    if not isinstance(version, str) or not version.isdecimal() or not version.isascii() or len(version) > 9:
+        raise ValueError(f"{path} is damaged: its format version is {str(version)[:40]!r}. {_AGAIN}.")
+    if int(version) > VERSION:
+        raise ValueError(
+            f"{path} has format version {int(version)}, this library reads up to {VERSION}. Upgrade maxmargin to "
+            "load it."
+        )
+    begin = len(_BEFORE_DIGEST)
+    claimed = raw[begin : begin + len(_NO_DIGEST)]
+    intact = raw.startswith(_BEFORE_DIGEST) and _header_digest(prefix, raw).encode("ascii") == claimed
+    if not intact or int(version) < 1:
+        raise ValueError(f"{path} is damaged: the header does not match its checksum. {_AGAIN}.")
+    if not all(isinstance(text, str) for text in header.values()) or "data_sha256" not in header:
+        raise ValueError(f"{path} is damaged: its metadata is not text with a checksum of the data. {_AGAIN}.")
+    return header, places
+
+
+def _check_places(path: Path, places: dict[str, Any], begin: int, size: int) -> None:
+    """Tensors of known kinds that fill the data exactly: inside the file, no overlap, no gap, aligned."""
+    for name, place in places.items():
+        if (
+            not isinstance(place, dict)
+            or place.keys() != {"dtype", "shape", "data_offsets"}
+            or not _whole_numbers(place["shape"])
+            or not _whole_numbers(place["data_offsets"])
+            or len(place["data_offsets"]) != 2
+        ):
+            raise ValueError(f"{path} is damaged: the entry of tensor {name[:80]!r} is incomplete. {_AGAIN}.")
+        dtype, shape, offsets = place["dtype"], place["shape"], place["data_offsets"]
+        if not isinstance(dtype, str) or dtype not in _DTYPES:
+            raise ValueError(
+                f"{path} is damaged: tensor {name[:80]!r} has the dtype {str(dtype)[:40]!r}; known are "
+                f"{', '.join(_DTYPES)}. {_AGAIN}."
+            )
+        width = np.dtype(_DTYPES[dtype]).itemsize
+        extent = math.prod(n for n in shape if n)  # an empty tensor must not carry absurd lengths either
+        if len(shape) > _DIMENSIONS or math.prod(shape) * width != offsets[1] - offsets[0] or extent >= 2**48:
+            raise ValueError(
+                f"{path} is damaged: tensor {name[:80]!r} of shape {str(shape)[:80]} and dtype {dtype} does not take "
+                f"the bytes {str(offsets)[:80]}. {_AGAIN}."
+            )
+        if (begin + offsets[0]) % width:
+            raise ValueError(f"{path} is damaged: tensor {name[:80]!r} is not aligned. {_AGAIN}.")
+    at = 0
+    for name, place in sorted(places.items(), key=lambda item: item[1]["data_offsets"]):
+        low, high = place["data_offsets"]
+        if high > size:
+            raise ValueError(
+                f"{path} is truncated: tensor {name[:80]!r} ends at byte {str(high)[:40]} of the data, which has "
+                f"{size}. {_AGAIN}."
+            )
+        if low != at:
+            raise ValueError(
+                f"{path} is damaged: tensor {name[:80]!r} begins at byte {low} of the data where {at} is expected; "
+                f"tensors must neither overlap nor leave gaps. {_AGAIN}."
+            )
+        at = high
+    if at != size:
+        raise ValueError(f"{path} is damaged: {size - at} bytes follow the last tensor. {_AGAIN}.")
+
+
+def _whole_numbers(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) is int and 0 <= value < 2**63 for value in values)

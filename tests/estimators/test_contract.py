@@ -1,0 +1,177 @@
+"""The scikit-learn contract: parameters, clones, pickles, searches, pipelines."""
+
+from __future__ import annotations
+
+import copy
+import doctest
+import importlib
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import maxmargin as mm
+
+RNG = np.random.default_rng(0)
+X = [RNG.normal(size=(RNG.integers(2, 6), 3)) for _ in range(24)]
+Y = [["abc"[k] for k in (x @ np.eye(3)).argmax(axis=1)] for x in X]
+SOLVERS = ("auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane")
+
+
+@parametrize_with_checks([mm.MulticlassClassifier(), mm.MulticlassClassifier(loss="squared_hinge")])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("module", ["sequence_tagger", "structured_svm", "multiclass_classifier", "path", "base"])
+def test_examples_of_the_docstrings(module):
+    result = doctest.testmod(importlib.import_module(f"maxmargin.estimators.{module}"))
+    assert result.failed == 0
+    assert result.attempted > 0 or module in ("path", "base")
+
+
+@pytest.mark.parametrize("estimator", [mm.SequenceTagger(), mm.MulticlassClassifier(), mm.StructuredSVM(mm.Chain())])
+def test_constructors_store_what_they_are_given(estimator):
+    params = estimator.get_params(deep=False)
+    marks = {name: object() for name in params}
+    marked = type(estimator)(**marks)
+    assert all(getattr(marked, name) is mark for name, mark in marks.items())
+
+
+def test_clone_copies_components_and_forgets_the_fit():
+    estimator = mm.SequenceTagger(C=2.0, solver=mm.Auto(parts=2), cost=mm.HammingCost(normalize=True)).fit(X, Y)
+    copied = clone(estimator)
+    assert not hasattr(copied, "weights_")
+    assert copied.C == 2.0
+    assert copied.solver is not estimator.solver and copied.solver.parts == 2
+    assert copied.cost.normalize is True
+    np.testing.assert_array_equal(copied.fit(X, Y).weights_, estimator.weights_)
+
+
+def test_parameters_of_components():
+    estimator = mm.StructuredSVM(mm.Chain(cost=mm.HammingCost()), solver=mm.SimplicialDecomposition())
+    estimator.set_params(solver__limit=7, model__ends=True, model__cost__normalize=True, C=3.0)
+    params = estimator.get_params()
+    assert params["solver__limit"] == estimator.solver.limit == 7
+    assert params["model__ends"] is estimator.model.ends is True
+    assert params["model__cost__normalize"] is True and params["C"] == 3.0
+    with pytest.raises(ValueError, match=r"SimplicialDecomposition has no parameter 'limits'; it has blocks, working"):
+        estimator.set_params(solver__limits=3)
+    with pytest.raises(ValueError, match=r"Invalid parameter 'gamma'"):
+        estimator.set_params(gamma=3)
+
+
+def test_repr_shows_what_differs_from_the_defaults():
+    assert repr(mm.SequenceTagger()) == "SequenceTagger()"
+    shown = repr(mm.SequenceTagger(C=2, solver=mm.SimplicialDecomposition(limit=3)))
+    assert shown == "SequenceTagger(C=2, solver=SimplicialDecomposition(limit=3))"
+    assert "limit" in mm.SequenceTagger(solver=mm.SimplicialDecomposition(limit=3))._repr_html_()
+    assert repr(mm.MatrixCost(np.zeros((3, 3)))) == "MatrixCost(matrix=<array of shape (3, 3)>)"
+
+
+FITTED = {
+    "tagger": lambda: mm.SequenceTagger(ends=True).fit(X, Y),
+    "observed": lambda: mm.SequenceTagger(weights="observed").fit([sp.csr_array(x > 0) for x in X], Y),
+    "svm": lambda: mm.StructuredSVM(mm.Chain()).fit(X, Y),
+    "interrupted": lambda: mm.SequenceTagger(callbacks=[mm.EarlyStopping((X, Y), patience=1)]).fit(X, Y),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("kind", FITTED)
+def test_pickles_predict_the_same(kind):
+    fitted = FITTED[kind]()
+    inputs = [sp.csr_array(x > 0) for x in X] if kind == "observed" else X
+    for again in (pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
+        assert again.predict(inputs) == fitted.predict(inputs)
+        assert again.certificate_ == fitted.certificate_ and again.status_ == fitted.status_
+        np.testing.assert_array_equal(again.weights_, fitted.weights_)
+
+
+def test_a_pickle_does_not_carry_the_examples():
+    small = len(pickle.dumps(mm.SequenceTagger().fit(X[:4], Y[:4])))
+    large = len(pickle.dumps(mm.SequenceTagger().fit(X * 20, Y * 20)))
+    assert large < 1.5 * small
+
+
+def test_weights_in_a_read_only_memory_map(tmp_path):
+    fitted = mm.SequenceTagger().fit(X, Y)
+    joblib.dump(fitted, tmp_path / "model")
+    mapped = joblib.load(tmp_path / "model", mmap_mode="r")
+    assert not mapped.weights_.flags.writeable
+    assert mapped.predict(X) == fitted.predict(X)
+    assert mapped.predict_kbest(X, 2) == fitted.predict_kbest(X, 2)
+    np.testing.assert_array_equal(mapped.predict_marginals(X)[0], fitted.predict_marginals(X)[0])
+
+
+def test_read_only_examples():
+    frozen = [x.copy() for x in X]
+    for x in frozen:
+        x.flags.writeable = False
+    weight = np.ones(len(X))
+    weight.flags.writeable = False
+    expected = mm.SequenceTagger().fit(X, Y).weights_
+    np.testing.assert_array_equal(mm.SequenceTagger().fit(frozen, Y, weight).weights_, expected)
+    stacked = mm.Sequences.of(X)
+    stacked.dense.flags.writeable = stacked.offsets.flags.writeable = False
+    np.testing.assert_array_equal(mm.SequenceTagger().fit(stacked, Y).weights_, expected)
+
+
+@pytest.mark.parametrize("form", ["list", "Sequences", "sparse", "mappings"])
+def test_searches_and_cross_validation_over_sequences(form):
+    inputs = {
+        "list": X,
+        "Sequences": mm.Sequences.of(X),
+        "sparse": [sp.csr_array(x) for x in X],
+        "mappings": [{"dense": x[:, :1], "sparse": sp.csr_array(x[:, 1:])} for x in X],
+    }[form]
+    scores = cross_validate(mm.SequenceTagger(), inputs, Y, cv=3, error_score="raise")["test_score"]
+    by_hand = []
+    for k in range(3):  # KFold without shuffling: consecutive thirds
+        test = range(8 * k, 8 * k + 8)
+        train = [i for i in range(24) if i not in test]
+        fitted = mm.SequenceTagger().fit([X[i] for i in train], [Y[i] for i in train])
+        by_hand.append(fitted.score([X[i] for i in test], [Y[i] for i in test]))
+    np.testing.assert_allclose(scores, by_hand, atol=0.05)
+    search = GridSearchCV(
+        mm.SequenceTagger(solver=mm.SimplicialDecomposition()),
+        {"C": [1e-6, 1.0], "solver__limit": [4, None]},
+        cv=3,
+        error_score="raise",
+    ).fit(inputs, Y)
+    assert search.best_params_["C"] == 1.0
+    assert search.predict(inputs) == search.best_estimator_.predict(inputs)
+
+
+def test_search_over_solvers_by_name_and_with_sample_weights():
+    search = GridSearchCV(mm.SequenceTagger(tol=0.05), {"solver": list(SOLVERS)}, cv=3, error_score="raise")
+    search.fit(X, Y, sample_weight=np.linspace(0.5, 1.5, len(X)))
+    scores = search.cv_results_["mean_test_score"]
+    assert scores.min() > 0.8 and scores.max() - scores.min() < 0.1
+
+
+def test_search_in_processes():
+    scores = [cross_val_score(mm.SequenceTagger(), X, Y, cv=2, n_jobs=n, error_score="raise") for n in (1, 2)]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_pipeline():
+    iris = load_iris()
+    pipeline = make_pipeline(StandardScaler(), mm.MulticlassClassifier(solver=mm.Auto()))
+    assert cross_val_score(pipeline, iris.data, iris.target, cv=3, error_score="raise").min() > 0.9
+    search = GridSearchCV(
+        pipeline,
+        {"multiclassclassifier__C": [1e-6, 1.0], "multiclassclassifier__solver__parts": [1, 8]},
+        error_score="raise",
+    )
+    assert search.fit(iris.data, iris.target).best_params_["multiclassclassifier__C"] == 1.0
+    assert is_classifier(pipeline)
