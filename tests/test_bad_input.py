@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -170,7 +172,7 @@ PARAMETERS = [
 ]
 
 
-@pytest.mark.parametrize(("params", "kind", "message"), PARAMETERS, ids=lambda p: str(p)[:40] if p else None)
+@pytest.mark.parametrize(("params", "kind", "message"), PARAMETERS, ids=lambda p: re.sub(r" at 0x[0-9a-f]+", "", str(p))[:40] if p else None)
 def test_refused_parameters(params, kind, message):
     with pytest.raises(kind, match=message):
         tagger(**params).fit(X, Y)
@@ -364,7 +366,7 @@ def test_huge_C_on_separable_examples(loss):
     K, y = 2, [[0, 1], [1, 0, 0], [1]]
     x = [np.eye(K)[labels] + 0.1 * rng.normal(size=(len(labels), K)) for labels in y]
     hard = solve_primal(chain_planes(x, y, K).planes, 1e6)
-    fitted = tagger(loss=loss, C=1e12, tol=1e-6).fit(x, y)
+    fitted = tagger(loss=loss, C=1e9, tol=1e-5).fit(x, y)
     assert fitted.certificate_.primal == pytest.approx(hard.objective, rel=1e-5)
     assert fitted.predict(x) == y
 

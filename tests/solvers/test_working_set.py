@@ -7,10 +7,18 @@ from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.working_set import WorkingSet
 
 
+def close_holes(ws, entries):
+    """What visits do before they write: planes removed earlier leave holes, which growing does not close."""
+    if ws.store.size[wk.POOL_END] + entries > len(ws.store.columns):
+        wk.compact(ws.store)
+    assert ws.store.size[wk.POOL_END] + entries <= len(ws.store.columns)
+
+
 def add(ws, block, row, b):
     """Insert a dense row as a sparse plane; returns its position, -1 for a plane already there."""
     index = np.flatnonzero(row).astype(np.int32)
     ws.grow(block, 1, 4 * ws.n_columns + len(index))
+    close_holes(ws, 5 * ws.n_columns)
     return wk.insert(ws.store, block, index, row[index].astype(float), float(b), ws.table, ws.bits, ws.dense)
 
 
@@ -115,6 +123,7 @@ def test_making_room_keeps_the_current_point(seed, limit, rule):
     for block in range(3):
         for _ in range(8):
             ws.grow(block, 1, 10 * 12)
+            close_holes(ws, 10 * 12)
             wk.make_room(ws.store, block, limit, rule, 1, ws.change, ws.dense)
     after = np.zeros(12)
     wk.rebuild(ws.store, after)
@@ -190,6 +199,7 @@ def test_short_memory_merges_and_keeps_the_point(seed):
             if not now:
                 break
             own = int(ws.store.length[ws.store.slots[block, : ws.store.held[block]]].sum())
+        close_holes(ws, 2 * (own + d))
         if ws.limit is not None:
             wk.make_room(ws.store, block, ws.limit, wk.MERGE, 1, ws.change, ws.dense)
         row = rng.normal(size=d)

@@ -109,22 +109,22 @@ def load_tagger(
         )
     try:
         return _restore(cls, header, tensors)
-    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
-        reason = f"{header['library_version']}" if "library_version" in header else "unknown"
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        writer = header.get("library_version", "unknown")[:40]
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else str(error)
         raise ValueError(
-            f"{path} can not be loaded: {what}. It was written by version {reason[:40]} of the library; save the model "
-            "again, or load it with that version."
+            f"{path} can not be loaded: {what[:500]}. It was written by version {writer} of the library; save the "
+            "model again, or load it with that version."
         ) from error
 
 
 def _restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -> Any:
-    parameters = unpack_value(header["parameters"], tensors, _COMPONENTS)
+    parameters = _mapping(unpack_value(header["parameters"], tensors, _COMPONENTS), "parameters")
     unknown = set(parameters) - set(cls._get_param_names())
     if unknown:
         raise ValueError(f"{cls.__name__} has no parameter {min(unknown)[:80]!r}; a newer version may have it")
     tagger = cls(**parameters)
-    facts = unpack_value(header["layout"], tensors)
+    facts = _mapping(unpack_value(header["layout"], tensors), "layout")
     labels = unpack_value(header["labels"], tensors)
     chain = {name.removeprefix("chain."): array for name, array in tensors.items() if name.startswith("chain.")}
     tagger.layout_, tagger.weights_ = unpack_chain({**facts, "labels": labels}, chain)
@@ -136,19 +136,35 @@ def _restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -
         constraints=tagger.constraints,
         classes=tagger.classes,
     )
-    training = unpack_value(header["training"], tensors)
-    certificate, status = training["certificate"], training["status"]
-    if certificate is not None:
-        primal, dual = float(certificate["primal"]), float(certificate["dual"])
-        tagger.certificate_ = Certificate(primal, dual, bool(certificate["certified"]))
-    if status is not None:
-        tagger.status_ = Status(status["code"], str(status["sentence"]))
-    for name in ("n_iter", "oracle_calls", "seconds"):
-        if training[name] is not None:
-            setattr(tagger, f"{name}_", training[name])
+    _restore_training(tagger, _mapping(unpack_value(header["training"], tensors), "training"))
     if "features" in header:
         tagger.features_ = _unpack_features(header["features"], tensors)
     return tagger
+
+
+def _restore_training(tagger: Any, training: dict[str, Any]) -> None:
+    """Set the fitted attributes that tell how training went; None stands for one that was not there."""
+    if training["certificate"] is not None:
+        stored = _mapping(training["certificate"], "certificate")
+        if not all(type(stored[name]) is float for name in ("primal", "dual")):
+            raise ValueError("the primal and the dual of its certificate are not both numbers")
+        tagger.certificate_ = Certificate(stored["primal"], stored["dual"], stored["certified"] is True)
+    if training["status"] is not None:
+        stored = _mapping(training["status"], "status")
+        if not all(type(stored[name]) is str for name in ("code", "sentence")):
+            raise ValueError("the code and the sentence of its status are not both text")
+        tagger.status_ = Status(stored["code"], stored["sentence"])
+    for name, kind in (("n_iter", float), ("oracle_calls", int), ("seconds", dict)):
+        if training[name] is not None:
+            if type(training[name]) is not kind:
+                raise ValueError(f"its {name} is a {type(training[name]).__name__}")
+            setattr(tagger, f"{name}_", training[name])
+
+
+def _mapping(value: Any, name: str) -> dict[str, Any]:
+    if type(value) is not dict or not all(type(key) is str for key in value):
+        raise ValueError(f"its {name} is not a mapping with text keys")
+    return value
 
 
 def _storable_parameters(tagger: Any) -> dict[str, Any]:
@@ -210,8 +226,8 @@ def _pack_features(features: Any, tensors: dict[str, np.ndarray]) -> str:
 
 
 def _unpack_features(text: str, tensors: dict[str, np.ndarray]) -> Any:
-    stored = unpack_value(text, tensors)
-    if stored["kind"] not in EXTRACTORS:
+    stored = _mapping(unpack_value(text, tensors), "feature extractor")
+    if type(stored["kind"]) is not str or stored["kind"] not in EXTRACTORS:
         raise ValueError(f"its feature extractor {str(stored['kind'])[:80]!r} is unknown; upgrade maxmargin")
     kind = getattr(import_module(EXTRACTORS[stored["kind"]]), stored["kind"])
     state = stored["state"]

@@ -30,15 +30,15 @@ def probe(keys, key, mask):
     return slot
 
 
-@kernel("int64(int32[::1], int32[::1], int64[::1], int32[::1], int64[::1], int64[::1], int64, int32[::1], int64)")
-def add_pairs(left, right, keys, ids, entries, counts, n_entries, out, start):
-    """Number the pairs from row ``start`` on, new ones as ``n_entries``, ``n_entries + 1``, ...; -1 on either side: -1.
+@kernel(
+    "int64(int32[::1], int32[::1], int64[::1], int32[::1], int64[::1], int64[::1], int64[::1], int32[::1], int64)"
+)
+def add_pairs(left, right, keys, ids, entries, counts, size, out, start):
+    """Number the pairs from row ``start`` on and count them; a new one gets the id ``size[0]``. -1 on a side gives -1.
 
-    Returns the first row that found the table half full (call again with a larger one), or ``len(left)``. The number
-    of entries is then the number of ``entries >= 0``.
+    Returns the first row that found no room for a new entry (call again with larger arrays), or ``len(left)``.
     """
     mask = len(keys) - 1
-    limit = len(entries)
     for t in range(start, len(left)):
         if left[t] < 0 or right[t] < 0:
             out[t] = -1
@@ -46,12 +46,12 @@ def add_pairs(left, right, keys, ids, entries, counts, n_entries, out, start):
         key = (np.int64(left[t]) << 32) | np.int64(right[t])
         slot = probe(keys, key, mask)
         if keys[slot] == -1:
-            if n_entries == limit:
+            if size[0] == len(entries):
                 return t
             keys[slot] = key
-            ids[slot] = n_entries
-            entries[n_entries] = key
-            n_entries += 1
+            ids[slot] = size[0]
+            entries[size[0]] = key
+            size[0] += 1
         counts[ids[slot]] += 1
         out[t] = ids[slot]
     return len(left)

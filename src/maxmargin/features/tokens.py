@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,8 @@ class Tokens:
         kinds = set(map(type, flat))
         if not all(issubclass(kind, (tuple, list)) for kind in kinds) or len(set(map(len, flat))) != 1 or not first:
             _refuse_mixed(flat, offsets)
-        return Tokens.from_columns(list(zip(*flat, strict=True)), offsets)
+        # one pass a column: zip(*flat) would make a call with as many arguments as there are tokens
+        return Tokens.from_columns([list(map(itemgetter(j), flat)) for j in range(len(first))], offsets)
 
     @staticmethod
     def from_columns(columns: Sequence[Sequence[str]], offsets: Any) -> Tokens:

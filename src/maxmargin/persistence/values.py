@@ -164,7 +164,8 @@ def _decode(value: Any, tensors: dict[str, np.ndarray], components: dict[str, ty
         number = inner(number)
         if type(number) not in (bool, int, float):
             raise ValueError(f"a stored number is a {type(number).__name__}")
-        return np.dtype(dtype).type(number)
+        with np.errstate(over="ignore"):
+            return np.dtype(dtype).type(number)
     if mark == "$bytes":
         return bytes.fromhex(content)
     if mark == "$array":

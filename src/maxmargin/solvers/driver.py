@@ -210,16 +210,14 @@ def _loop(present: Run, callbacks: Sequence[Any], limits: Mapping[str, float | N
             repeats = repeats + 1 if present.certificate == before else 0
             if repeats >= _STALLED_AFTER:
                 return "stalled"
-        calls = state.oracle_calls
-        if present.steps:
-            calls += solver.step_calls(state) + present.problem.n_examples
+        calls = state.oracle_calls + (solver.step_calls(state) if present.steps else 0)
         spent = {
             "max_passes": calls / max(1, present.problem.n_examples),
             "max_oracle_calls": calls,
             "max_seconds": present.total_seconds,
         }
         for code, limit in limits.items():
-            if limit is not None and (spent[code] > limit or (code == "max_seconds" and spent[code] >= limit)):
+            if limit is not None and (spent[code] > limit or limit == 0):
                 return code
         present.steps += 1
         present.fresh = False  # before the step: an interrupted one has changed the weights too

@@ -177,7 +177,7 @@ class DualEngine:
             bool(np.isfinite(losses[problem.weight > 0]).all()),
         )
         if np.isfinite(certificate.gap):
-            state.tau = self._tau(state, certificate)
+            state.tau = self._tau(state, certificate, planes)
             state.reached, state.relative_gap = certificate.dual, certificate.relative_gap
         state.pending = planes
         state.since = 0.0
@@ -186,13 +186,13 @@ class DualEngine:
         return certificate
 
     def step_calls(self, state: DualState) -> int:
-        """Oracle calls that the next step will make."""
+        """Oracle calls that the next step and the certificate behind it will make."""
+        n, store = state.problem.n_examples, state.working_set.store
         if state.pending is not None:
-            return 0
-        store = state.working_set.store
+            return n
         if self.dials.selection == "gap" and np.isinf(store.gap).any():
-            return int(np.isinf(store.gap).sum())
-        return round(self._visits(state) * state.problem.n_examples / max(1, state.working_set.n_blocks))
+            return n + int(np.isinf(store.gap).sum())
+        return n + round(self._visits(state) * n / max(1, state.working_set.n_blocks))
 
     def _visits(self, state: DualState) -> int:
         """Blocks visited in a step."""
@@ -293,7 +293,7 @@ class DualEngine:
         if state.w is not state.u:
             state.w[:] = state.problem.regulariser.weights(state.u)
 
-    def _tau(self, state: DualState, certificate: Certificate) -> float:
+    def _tau(self, state: DualState, certificate: Certificate, planes: Planes) -> float:
         """How exactly blocks are solved: what all of them leave together is at most a share of the gap.
 
         Gradients within ``tau |b|`` leave ``total tau |b|`` in a block, and ``C_i (tau |b|)^2 / 2`` more when its
@@ -304,6 +304,10 @@ class DualEngine:
         tau = left / max(float(totals @ largest), 1e-300)
         if state.problem.squared and state.members is None:
             tau = min(tau, np.sqrt(2.0 * left / max(float(state.problem.weight @ largest**2), 1e-300)))
+        elif state.problem.squared:  # a ray for many examples has no scale of its own: its gradient is what there is
+            scale = np.maximum(np.abs(planes.b), largest[planes.example])
+            violation = np.maximum(planes.violations(state.w), 0.0)
+            tau = min(tau, TAU_SHARE * float((violation / np.maximum(scale, 1e-300)).max(initial=0.0)))
         if certificate.dual - state.reached <= 1e-3 * certificate.gap:
             tau = min(tau, 0.01 * state.tau)
         return float(np.clip(tau, 1e-14, FIRST_TAU))

@@ -1,0 +1,201 @@
+"""Text in, sparse features out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from maxmargin.features.interning import Definition, Hashed, Vocabulary, feature_rows
+from maxmargin.features.sequences import Sequences
+from maxmargin.features.template import Template
+from maxmargin.features.tokens import Tokens
+from maxmargin.features.window import describe, restore
+from maxmargin.parameters import Parameters
+
+__all__ = ["TextFeatures"]
+
+
+class TextFeatures(Parameters):
+    """Features of tokens by templates or windows.
+
+    Sentences are lists of tokens (a string, or a tuple with one string a column),
+    :class:`~maxmargin.features.tokens.Tokens`, or a pandas or polars frame with a column ``sentence``.
+
+    Parameters
+    ----------
+    template : str, Path, Template, Window, Join, Ends, or a list of these
+        A string is the path of a template file, or the text of a template if it has a newline or ``%``.
+    min_count : int
+        Features seen on fewer tokens in training are left out.
+    hashing : int, optional
+        Number of features; ids are then hashes of the text, without vocabulary and names.
+
+    Attributes
+    ----------
+    n_features_, n_edge_features_ : int
+        Features of tokens, and of pairs of neighbours (``B`` lines, ``edge=True``).
+
+    Examples
+    --------
+    >>> features = TextFeatures("U00:%x[0,0]\\nU01:%x[-1,0]/%x[0,0]\\n")
+    >>> X = features.fit_transform([["the", "dog"], ["the", "cat"]])
+    >>> features.names(X.sparse[[1]].indices)
+    ['U00:dog', 'U01:the/dog']
+    >>> features.transform([["the", "bird"]]).sparse.nnz
+    2
+
+    References
+    ----------
+    Kudo. CRF++: yet another CRF toolkit (the language of templates).
+    """
+
+    def __init__(self, template: Any, min_count: int = 1, hashing: int | None = None) -> None:
+        self.template = template
+        self.min_count = min_count
+        self.hashing = hashing
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn which features there are."""
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Sequences:
+        """Learn which features there are, most frequent first, and number those of ``X``."""
+        self._prepare()
+        tokens = self._tokens(X)
+        if self.hashing is not None:
+            return self._hashed(tokens)
+        vocabulary = Vocabulary(self.definitions_)
+        rows = feature_rows(tokens, self.definitions_, vocabulary, learn=True)
+        ranks = vocabulary.freeze(self.min_count)
+        self._adopt(vocabulary)
+        return self._sequences(tokens, rows, ranks)
+
+    def transform(self, X: Any) -> Sequences:
+        """Number the features of ``X``; those unknown are left out."""
+        self._check_fitted()
+        tokens = self._tokens(X)
+        if self.hashing is not None:
+            return self._hashed(tokens)
+        rows = feature_rows(tokens, self.definitions_, self.vocabulary_)
+        sizes = {edge: len(table) for edge, table in self.vocabulary_.tables.items()}
+        return self._sequences(tokens, rows, {edge: np.arange(n, dtype=np.int32) for edge, n in sizes.items()})
+
+    def names(self, ids: Iterable[int] | None = None, edge: bool = False) -> list[str]:
+        """The text of features, such as ``U05:the/dog``; of all when ``ids`` is missing.
+
+        Parameters
+        ----------
+        ids : iterable of int, optional
+        edge : bool
+            Whether these are ids of edge features.
+        """
+        self._check_fitted()
+        if self.hashing is not None:
+            raise ValueError("hashed features have no names; leave hashing out to have them.")
+        n = self.n_edge_features_ if edge else self.n_features_
+        ids = range(n) if ids is None else [int(i) for i in ids]
+        for i in ids:
+            if not 0 <= i < n:
+                raise IndexError(f"there is no {'edge ' if edge else ''}feature {i}; there are {n}.")
+        return self.vocabulary_.names(ids, edge)
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays, and facts that JSON can hold: all that :meth:`from_state` needs."""
+        self._check_fitted()
+        facts = {
+            "version": 1,
+            "features": [
+                {"kind": "Template", "lines": part.lines, "name": part.name}
+                if isinstance(part, Template)
+                else describe(part)
+                for part in _parts(self.template)
+            ],
+            "min_count": int(self.min_count),
+            "hashing": None if self.hashing is None else int(self.hashing),
+        }
+        return ({} if self.hashing is not None else self.vocabulary_.to_arrays()), facts
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> TextFeatures:
+        """The fitted object behind :meth:`to_state`."""
+        try:
+            if facts["version"] != 1:
+                raise ValueError(f"stored text features have version {facts['version']!r}; upgrade maxmargin.")
+            parts = [
+                Template(part["lines"], part["name"]) if part["kind"] == "Template" else restore(part)
+                for part in facts["features"]
+            ]
+            made = cls(parts, facts["min_count"], facts["hashing"])
+            made._prepare()
+            if made.hashing is None:
+                made._adopt(Vocabulary.from_arrays(made.definitions_, arrays))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"stored text features are damaged ({error!r}); write them again.") from None
+        return made
+
+    def _prepare(self) -> None:
+        """Check the parameters, and spell the template out."""
+        if not _whole(self.min_count) or self.min_count < 1:
+            raise ValueError(f"min_count must be a whole number >= 1, got {self.min_count!r}.")
+        if self.hashing is not None and not (_whole(self.hashing) and 1 <= self.hashing < 2**31):
+            raise ValueError(f"hashing must be None or a number of features from 1 to 2^31 - 1, got {self.hashing!r}.")
+        if self.hashing is not None and self.min_count > 1:
+            raise ValueError("min_count needs a vocabulary to count with; leave it at 1 with hashing.")
+        definitions: list[Definition] = [d for part in _parts(self.template) for d in part.definitions]
+        if all(d.edge for d in definitions):
+            raise ValueError("the template has no feature of a token; add a line such as U00:%x[0,0].")
+        self.definitions_ = tuple(definitions)
+        if self.hashing is not None:
+            self.n_features_ = int(self.hashing)
+            self.n_edge_features_ = int(self.hashing) if any(d.edge for d in definitions) else 0
+
+    def _adopt(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary_ = vocabulary
+        self.n_features_, self.n_edge_features_ = (len(vocabulary.tables[edge]) for edge in (False, True))
+
+    def _check_fitted(self) -> None:
+        if "n_features_" not in self.__dict__:
+            raise AttributeError("these features are not fitted; call fit or fit_transform with training sentences.")
+
+    def _tokens(self, X: Any) -> Tokens:
+        tokens = Tokens.of(X)
+        for definition in self.definitions_:
+            for source, _ in definition.slots:
+                if source.column >= len(tokens.columns):
+                    raise ValueError(
+                        f"{definition.where} reads column {source.column}, but the tokens have "
+                        f"{len(tokens.columns)} (they count from 0)."
+                    )
+        return tokens
+
+    def _hashed(self, tokens: Tokens) -> Sequences:
+        rows = feature_rows(tokens, self.definitions_, Hashed(self.n_features_))
+        same = np.arange(self.n_features_, dtype=np.int32)
+        return self._sequences(tokens, rows, {False: same, True: same})
+
+    def _sequences(self, tokens: Tokens, rows: dict, ranks: dict) -> Sequences:
+        return Sequences(
+            tokens.offsets,
+            sparse=rows[False].to_csr(ranks[False], self.n_features_),
+            edge=rows[True].to_csr(ranks[True], self.n_edge_features_) if self.n_edge_features_ else None,
+        )
+
+
+def _whole(number: Any) -> bool:
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+
+
+def _parts(template: Any) -> list[Any]:
+    """The templates and windows of a parameter, as a list."""
+    if isinstance(template, (str, Path)):
+        return [Template.parse(template)]
+    parts = list(template) if isinstance(template, Sequence) else [template]
+    parts = [Template.parse(part) if isinstance(part, (str, Path)) else part for part in parts]
+    for part in parts:
+        if not hasattr(part, "definitions"):
+            raise TypeError(f"a template must be text, a path, a Template, or windows; got {part!r}.")
+    return parts

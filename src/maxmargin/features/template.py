@@ -1,0 +1,224 @@
+r"""Feature templates in the language of CRF++, with the tests of Wapiti.
+
+A line is a feature. Its first letter tells what it describes: ``U`` a token, ``B`` a token and its predecessor, ``*``
+both. Each macro is replaced by a value, the rest is kept:
+
+====================  ================================================================================================
+``%x[row,col]``       the text of column ``col``, ``row`` tokens to the right; ``_B-1``, ``_B+1``, ... outside
+``%t[row,col,"re"]``  ``true`` or ``false``: whether the expression matches somewhere in that text
+``%m[row,col,"re"]``  what the expression matches first, or nothing
+====================  ================================================================================================
+
+In capitals (``%X``, ``%T``, ``%M``) the value is turned to lower case. Expressions know ``.``, the classes ``\d`` digit,
+``\a`` letter, ``\w`` letter or digit, ``\l`` lower case, ``\u`` upper case, ``\p`` punctuation, ``\s`` space (capital:
+all others), ``^`` and ``$`` at the ends, ``?``, and ``*``, which takes as little as it can; all else is itself.
+
+A ``B`` line without macro asks for weights of pairs of labels, which a chain has anyhow. Lines that begin with ``#`` are
+comments. Lines that differ only in rows and columns share their features, which makes bags of words.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from maxmargin.features.interning import Definition, Source, Transform
+
+__all__ = ["Template"]
+
+_MACRO = re.compile(r"%(?P<command>.?)(?:\[(?P<row>[+-]?\d+),(?P<column>\d+)(?:,\"(?P<test>(?:\\.|[^\"\\])*)\")?\])?")
+_LAST = 0x20000  # letters with case live below
+_MAX_ROW = 1000
+
+
+class Template:
+    """The features of a template.
+
+    Parameters
+    ----------
+    lines : iterable of str
+    name : str
+        What messages call it, such as the path of a file.
+
+    Attributes
+    ----------
+    definitions : tuple of Definition
+    transitions : bool
+        Whether a ``B`` line without macro asks for weights of pairs of labels.
+
+    Examples
+    --------
+    >>> template = Template.parse("U00:%x[0,0]\nU01:%x[-1,0]/%x[0,0]\nB\n")
+    >>> len(template.definitions), template.transitions
+    (2, True)
+    """
+
+    def __init__(self, lines: Iterable[str], name: str = "template") -> None:
+        if isinstance(lines, str):
+            raise TypeError("Template takes a list of lines; Template.parse takes text or a path.")
+        self.lines = [line.rstrip("\r\n") for line in lines]
+        self.name = name
+        self.transitions = False
+        definitions: list[Definition] = []
+        for number, line in enumerate(self.lines, start=1):
+            text = line.strip().removeprefix("\ufeff")
+            if text and not text.startswith("#"):
+                made = _definitions(text, f"{name}, line {number}")
+                self.transitions |= text[0] in "Bb*" and not made[-1].slots
+                definitions += [d for d in made if d.slots or not d.edge]
+        self.definitions = tuple(definitions)
+
+    @staticmethod
+    def parse(source: str | Path) -> Template:
+        """A template from its text, or from the path of a file. A string with a newline or ``%`` is text."""
+        if isinstance(source, str) and ("\n" in source or "%" in source):
+            return Template(source.splitlines())
+        path = Path(source)
+        try:
+            return Template(path.read_text(encoding="utf-8").splitlines(), name=str(source))
+        except FileNotFoundError:
+            raise FileNotFoundError(f"there is no template file {str(source)!r}.") from None
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{source} is not UTF-8 text ({error}); convert it.") from None
+
+    def __str__(self) -> str:
+        return "".join(f"{line}\n" for line in self.lines)
+
+    def __repr__(self) -> str:
+        return f"<Template {self.name}: {len(self.definitions)} features>"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Template) and self.lines == other.lines
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.lines))
+
+
+def _definitions(line: str, where: str) -> list[Definition]:
+    kind = line[0].upper()
+    if kind not in "UB*":
+        raise ValueError(f"{where}: a feature begins with U, B or *, a comment with #; got {line!r}.")
+    literals, slots, at = [], [], 0
+    for macro in _MACRO.finditer(line):
+        literals.append(line[at : macro.start()])
+        slots.append(_slot(macro, where))
+        at = macro.end()
+    literals.append(line[at:])
+    edges = {"U": (False,), "B": (True,), "*": (False, True)}[kind]
+    return [Definition(tuple(literals), tuple(slots), edge, where) for edge in edges]
+
+
+def _slot(macro: re.Match, where: str) -> tuple[Source, int]:
+    command, test = macro["command"], macro["test"]
+    if command.lower() not in ("x", "t", "m"):
+        raise ValueError(f"{where}: unknown macro '%{command}'; use %x, %t or %m, as in %x[-1,0].")
+    if macro["row"] is None:
+        raise ValueError(
+            f"{where}: %{command} needs a row and a column, as in "
+            + ("%x[-1,0]." if command in "xX" else f'%{command}[-1,0,"^\\d"].')
+        )
+    if (test is None) != (command in "xX"):
+        raise ValueError(
+            f'{where}: %{command} takes {"no expression" if test is not None else "an expression in quotes"}, as in '
+            + ("%x[-1,0]." if command in "xX" else f'%{command}[-1,0,"^\\d"].')
+        )
+    row, column = int(macro["row"]), int(macro["column"])
+    if abs(row) > _MAX_ROW:
+        raise ValueError(f"{where}: row {row} is more than {_MAX_ROW} tokens away.")
+    if command == "x":
+        return Source(column), row
+    if test is not None:
+        try:
+            expression(test)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from None
+    return Source(column, Macro(command, test), "apply"), row
+
+
+@dataclass(frozen=True)
+class Macro(Transform):
+    """The value of a macro other than ``%x``."""
+
+    command: str
+    test: str | None = None
+    _match: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_match", None if self.test is None else expression(self.test))
+
+    def __call__(self, text: str) -> str:
+        if self._match is not None:
+            found = self._match.search(text)
+            if self.command in "tT":
+                return "true" if found else "false"
+            text = found[0] if found else ""
+        return text.lower() if self.command.isupper() else text
+
+
+def expression(text: str) -> re.Pattern:
+    """The compiled form of a template's expression.
+
+    Raises
+    ------
+    ValueError
+        When a repetition has nothing to repeat.
+    """
+    parts, at = [], 0
+    if text.startswith("^"):
+        parts.append(r"\A")
+        at = 1
+    while at < len(text):
+        if text[at:] == "$":
+            parts.append(r"\Z")
+            break
+        if text[at] in "*?":
+            raise ValueError(f"'{text[at]}' repeats nothing in the expression \"{text}\"; write \\{text[at]} for itself.")
+        one = text[at : at + 2] if text[at] == "\\" else text[at]
+        at += len(one)
+        parts.append(_one(one))
+        if text[at : at + 1] in ("*", "?"):
+            parts.append("*?" if text[at] == "*" else "?")
+            at += 1
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _one(text: str) -> str:
+    """One character of an expression: any, a class, or itself."""
+    if text == ".":
+        return "."
+    if text[0] != "\\" or len(text) == 1:
+        return re.escape(text)
+    name = text[1]
+    if name.lower() not in _CLASSES:
+        return re.escape(name)
+    return f"[{'^' if name.isupper() else ''}{_ranges(name.lower())}]"
+
+
+_CLASSES: dict[str, Callable[[str], bool]] = {
+    "a": str.isalpha,
+    "d": str.isdecimal,
+    "l": str.islower,
+    "p": lambda c: unicodedata.category(c)[0] == "P" or (c.isascii() and unicodedata.category(c)[0] == "S"),
+    "s": str.isspace,
+    "u": str.isupper,
+    "w": str.isalnum,
+}
+
+
+@lru_cache(maxsize=None)
+def _ranges(name: str) -> str:
+    """The characters of a class as ranges for ``re``, which has no classes for case."""
+    test, ranges, begin = _CLASSES[name], [], -1
+    for code in range(_LAST + 1):
+        inside = code < _LAST and test(chr(code))
+        if inside and begin < 0:
+            begin = code
+        elif not inside and begin >= 0:
+            ranges.append(f"\\U{begin:08x}-\\U{code - 1:08x}")
+            begin = -1
+    return "".join(ranges)

@@ -1,0 +1,319 @@
+"""Windows of features as Python objects, and values derived from the strings of a column.
+
+>>> features = [
+...     Window(0, name="w"),
+...     Window(0, offsets=(0,), of=Suffix(3)),
+...     Window(1, bigrams=(-1, 0), name="pos"),
+...     Ends(),
+... ]
+
+Derived values are computed once for each distinct string, whatever the number of tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from maxmargin.features.interning import Definition, PairTable, Source, Transform
+from maxmargin.features.tokens import Column
+
+__all__ = ["CharNGrams", "Ends", "Gazetteer", "Join", "Lower", "Prefix", "Shape", "Suffix", "Window"]
+
+
+@dataclass(frozen=True)
+class Prefix(Transform):
+    """The first ``n`` characters; strings that are shorter have no such feature."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _positive("Prefix", self.n)
+
+    def __call__(self, text: str) -> str | None:
+        return text[: self.n] if len(text) >= self.n else None
+
+
+@dataclass(frozen=True)
+class Suffix(Transform):
+    """The last ``n`` characters; strings that are shorter have no such feature."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _positive("Suffix", self.n)
+
+    def __call__(self, text: str) -> str | None:
+        return text[-self.n :] if len(text) >= self.n else None
+
+
+@dataclass(frozen=True)
+class Lower(Transform):
+    """The string in lower case."""
+
+    def __call__(self, text: str) -> str:
+        return text.lower()
+
+
+@dataclass(frozen=True)
+class Shape(Transform):
+    """``X`` for upper case, ``x`` for lower case, ``d`` for a digit, others as they are: ``McX-12`` gives ``XxX-dd``.
+
+    Parameters
+    ----------
+    short : bool
+        Write a run of one kind once: ``XxX-d``.
+    """
+
+    short: bool = False
+
+    def __call__(self, text: str) -> str:
+        shape = ["d" if c.isdigit() else "X" if c.isupper() else "x" if c.islower() else c for c in text]
+        if self.short:
+            shape = [c for i, c in enumerate(shape) if i == 0 or c != shape[i - 1]]
+        return "".join(shape)
+
+
+@dataclass(frozen=True)
+class CharNGrams(Transform):
+    """All distinct runs of ``n`` characters of ``^string$``: several features a token."""
+
+    n: int
+    many = True
+
+    def __post_init__(self) -> None:
+        _positive("CharNGrams", self.n)
+
+    def __call__(self, text: str) -> list[str]:
+        text = f"^{text}$"
+        return list(dict.fromkeys(text[i : i + self.n] for i in range(len(text) - self.n + 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Gazetteer(Transform):
+    """Phrases of a list: ``B-name`` on the first token of a phrase, ``I-name`` on the others.
+
+    Phrases are matched from left to right, the longest first, without overlap, inside a sentence.
+
+    Parameters
+    ----------
+    name : str
+    phrases : iterable of str, or of sequences of tokens
+        Strings are split at spaces.
+    lower : bool
+        Ignore case.
+    """
+
+    name: str
+    phrases: Any
+    lower: bool = False
+    _words: dict[str, int] = field(init=False, repr=False)
+    _tree: PairTable = field(init=False, repr=False)
+    _ends: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.phrases, str):
+            raise TypeError(f"Gazetteer {self.name!r} needs a list of phrases, got one string.")
+        phrases = tuple(tuple(p.split()) if isinstance(p, str) else tuple(p) for p in self.phrases)
+        words: dict[str, int] = {}
+        tree: dict[tuple[int, int], int] = {}
+        ends: dict[int, bool] = {}
+        for i, phrase in enumerate(phrases):
+            if not phrase or not all(isinstance(word, str) for word in phrase):
+                raise ValueError(f"Gazetteer {self.name!r}: phrase {i} is {phrase!r}; it must have words, all strings.")
+            node = -1
+            for word in phrase:
+                word = words.setdefault(word.lower() if self.lower else word, len(words))
+                node = tree.setdefault((node + 1, word), len(tree))
+            ends[node] = True
+        entries = np.array([left << 32 | right for left, right in tree], np.int64)
+        made = {
+            "phrases": phrases,
+            "_words": words,
+            "_tree": PairTable(entries),
+            "_ends": np.array([ends.get(node, False) for node in range(len(tree))], bool),
+        }
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
+
+    def derive(self, column: Column, offsets: np.ndarray) -> tuple[list, np.ndarray]:
+        from maxmargin.features.interning_kernel import mark_phrases
+
+        get = self._words.get
+        known = [get(text.lower() if self.lower else text, -1) for text in column.strings]
+        marks = np.empty(len(column.codes), np.int32)
+        words = np.array(known, np.int32)[column.codes]
+        mark_phrases(words, offsets, self._tree._keys, self._tree._ids, self._ends, marks)
+        return [f"B-{self.name}", f"I-{self.name}"], marks
+
+
+@dataclass(frozen=True)
+class _First(Transform):
+    """An empty value on the first token of a sentence (or the last), none elsewhere."""
+
+    last: bool = False
+
+    def derive(self, column: Column, offsets: np.ndarray) -> tuple[list, np.ndarray]:
+        marks = np.full(len(column.codes), -1, np.int32)
+        filled = np.diff(offsets) > 0
+        marks[(offsets[1:] - 1 if self.last else offsets[:-1])[filled]] = 0
+        return [""], marks
+
+
+@dataclass(frozen=True)
+class Window:
+    """Values of a column round each token: ``w[-1]=the``, ``w[-1]|w[0]=the|dog``.
+
+    Parameters
+    ----------
+    column : int
+    offsets : sequence of int
+        Which neighbours make a feature of their own.
+    bigrams, trigrams : sequence of int
+        Where runs of two and three tokens begin.
+    of : Prefix, Suffix, Lower, Shape, CharNGrams or Gazetteer, optional
+        What to make of the strings first.
+    name : str, optional
+        What the features are called; the number of the column with the kind of ``of`` when missing.
+    outside : {"mark", "drop"}
+        Beyond the ends of a sentence: ``_B-1``, ``_B+1``, ... as values, or no feature.
+    edge : bool
+        Features of the pair of a token and its predecessor.
+    """
+
+    column: int = 0
+    offsets: tuple[int, ...] = (-2, -1, 0, 1, 2)
+    bigrams: tuple[int, ...] = ()
+    trigrams: tuple[int, ...] = ()
+    of: Transform | None = None
+    name: str | None = None
+    outside: str = "mark"
+    edge: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("offsets", "bigrams", "trigrams"):
+            given = getattr(self, name)
+            try:
+                object.__setattr__(self, name, tuple(int(offset) for offset in given))
+            except (TypeError, ValueError):
+                raise TypeError(f"{name} of a Window must be whole numbers, got {given!r}.") from None
+        _check_slot("Window", self.column, self.of, self.outside)
+        if self.of is not None and self.of.many and (self.bigrams or self.trigrams):
+            raise ValueError(f"{self.of!r} gives several values a token; it has offsets, but no bigrams or trigrams.")
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        source = Source(self.column, self.of, self.outside)
+        name = self.name if self.name is not None else _default_name(self.column, self.of)
+        runs = [(o,) for o in self.offsets]
+        runs += [(o, o + 1) for o in self.bigrams]
+        runs += [(o, o + 1, o + 2) for o in self.trigrams]
+        return tuple(_named([name] * len(run), [(source, o) for o in run], self.edge, repr(self)) for run in runs)
+
+
+@dataclass(frozen=True, init=False)
+class Join:
+    """One feature of several values: ``Join((0, -1), (1, 0))`` is the text before with the second column here.
+
+    Parameters
+    ----------
+    *slots : (column, offset) or (column, offset, transform)
+    name, outside, edge
+        As in :class:`Window`.
+    """
+
+    slots: tuple
+    name: str | None
+    outside: str
+    edge: bool
+
+    def __init__(self, *slots: tuple, name: str | None = None, outside: str = "mark", edge: bool = False) -> None:
+        if not slots or not all(isinstance(slot, (tuple, list)) and len(slot) in (2, 3) for slot in slots):
+            raise ValueError(f"Join takes (column, offset) or (column, offset, transform), one or more; got {slots!r}.")
+        full = tuple((slot[0], int(slot[1]), slot[2] if len(slot) == 3 else None) for slot in slots)
+        for column, _, of in full:
+            _check_slot("Join", column, of, outside)
+            if of is not None and of.many and len(full) > 1:
+                raise ValueError(f"{of!r} gives several values a token; it can not be joined with others.")
+        for key, value in (("slots", full), ("name", name), ("outside", outside), ("edge", edge)):
+            object.__setattr__(self, key, value)
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        slots = [(Source(column, of, self.outside), offset) for column, offset, of in self.slots]
+        if self.name is not None:
+            literals = (f"{self.name}=", *["|"] * (len(slots) - 1), "")
+            return (Definition(literals, tuple(slots), self.edge, repr(self)),)
+        return (_named([_default_name(c, of) for c, _, of in self.slots], slots, self.edge, repr(self)),)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """A feature on the first token of a sentence and one on the last."""
+
+    first: str = "__BOS__"
+    last: str = "__EOS__"
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        return tuple(
+            Definition((name, ""), ((Source(0, _First(last), "drop"), 0),), False, repr(self))
+            for name, last in ((self.first, False), (self.last, True))
+        )
+
+
+_KINDS: dict[str, type] = {
+    kind.__name__: kind for kind in (CharNGrams, Ends, Gazetteer, Join, Lower, Prefix, Shape, Suffix, Window)
+}
+
+
+def describe(thing: Any) -> Any:
+    """A window or transform as plain dicts and lists, for JSON."""
+    if isinstance(thing, (tuple, list)):
+        return [describe(part) for part in thing]
+    if type(thing) in _KINDS.values():
+        given = {f.name: describe(getattr(thing, f.name)) for f in fields(thing) if not f.name.startswith("_")}
+        return {"kind": type(thing).__name__} | given
+    if thing is None or isinstance(thing, (str, int)):
+        return thing
+    raise ValueError(f"{thing!r} can not be stored; only the windows and transforms of maxmargin can.")
+
+
+def restore(facts: Any) -> Any:
+    """The inverse of :func:`describe`."""
+    if isinstance(facts, list):
+        return tuple(restore(part) for part in facts)
+    if not isinstance(facts, dict):
+        return facts
+    if facts.get("kind") not in _KINDS:
+        raise ValueError(f"stored features have the unknown kind {str(facts.get('kind'))[:40]!r}; upgrade maxmargin.")
+    given = {name: restore(value) for name, value in facts.items() if name != "kind"}
+    return Join(*given.pop("slots", ()), **given) if facts["kind"] == "Join" else _KINDS[facts["kind"]](**given)
+
+
+def _default_name(column: int, of: Transform | None) -> str:
+    if of is None:
+        return str(column)
+    detail = getattr(of, "name", getattr(of, "n", ""))
+    return f"{column}.{type(of).__name__.lower()}{detail}"
+
+
+def _named(names: list[str], slots: list[tuple[Source, int]], edge: bool, where: str) -> Definition:
+    prefix = "|".join(f"{name}[{offset}]" for name, (_, offset) in zip(names, slots, strict=True))
+    return Definition((f"{prefix}=", *["|"] * (len(slots) - 1), ""), tuple(slots), edge, where)
+
+
+def _positive(name: str, n: Any) -> None:
+    if not isinstance(n, (int, np.integer)) or n < 1:
+        raise ValueError(f"{name} needs a whole number of characters >= 1, got {n!r}.")
+
+
+def _check_slot(name: str, column: Any, of: Any, outside: Any) -> None:
+    if not isinstance(column, (int, np.integer)) or column < 0:
+        raise ValueError(f"column of a {name} must be a whole number >= 0, got {column!r}.")
+    if of is not None and not isinstance(of, Transform):
+        raise TypeError(f"a {name} takes Prefix(n), Suffix(n), Lower(), ... as transform; got {of!r}.")
+    if outside not in ("mark", "drop"):
+        raise ValueError(f"outside of a {name} must be 'mark' or 'drop', got {outside!r}.")

@@ -1,0 +1,176 @@
+"""Workers: the order of answers, and weights that are the same bit for bit whatever their number."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import maxmargin as mm
+from maxmargin.execution.executors import Processes, Serial, Threads, make_executor, worker_count
+from maxmargin.execution.sharded import ShardedOracle
+from maxmargin.models.chain import Chain
+from maxmargin.models.user import PythonModel
+from maxmargin.oracles.margin import MarginOracle
+from reference.problems import random_chains
+
+
+class Nearest:
+    """One of K directions for each input: enough of a model, small enough to travel to another process."""
+
+    K = 4
+
+    def n_weights(self, X, Y):
+        return len(X[0]) * self.K
+
+    def joint_features(self, x, y):
+        return np.arange(y * len(x), (y + 1) * len(x)), np.asarray(x)
+
+    def cost(self, y_true, y):
+        return float(y_true != y)
+
+    def argmax(self, x, w, y_true=None, cost_weight=0.0):
+        scores = w.reshape(self.K, len(x)) @ np.asarray(x)
+        if y_true is not None:
+            scores = scores + cost_weight * (np.arange(self.K) != y_true)
+        return int(scores.argmax())
+
+
+class Failing(Nearest):
+    def argmax(self, x, w, y_true=None, cost_weight=0.0):
+        return None
+
+
+X, Y = random_chains(60, 4, 3, lengths=(1, 7), seed=0)
+RNG = np.random.default_rng(1)
+VECTORS, KINDS = list(RNG.normal(size=(50, 3))), RNG.integers(0, 4, 50).tolist()
+
+SOLVERS = {
+    "auto": mm.Auto(),
+    "auto, large batches": mm.Auto(batch=32),
+    "auto, whole sweeps": mm.Auto(batch=64, visits=1.0),
+    "cutting_plane": mm.CuttingPlane(),
+    "cutting_plane, n": mm.CuttingPlane("n"),
+    "frank_wolfe": mm.FrankWolfe(),
+    "bcfw": mm.BCFW(),
+    "sequential_dual": mm.SequentialDual(),
+    "simplicial": mm.SimplicialDecomposition(),
+    "simplicial, groups": mm.SimplicialDecomposition(blocks="one", working_set=20),
+    "simplicial, working set": mm.SimplicialDecomposition(working_set=17, selection="random"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_weights_do_not_depend_on_the_number_of_threads(solver, loss):
+    one, *others = [
+        mm.SequenceTagger(C=0.1, loss=loss, solver=SOLVERS[solver], tol=1e-3, max_passes=12, n_jobs=n).fit(X, Y)
+        for n in (1, 2, 3, None)
+    ]
+    assert one.weights_.any()
+    for other in others:
+        np.testing.assert_array_equal(one.weights_, other.weights_)
+        assert one.certificate_ == other.certificate_
+        assert one.oracle_calls_ == other.oracle_calls_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["auto", "cutting_plane", "frank_wolfe"])
+def test_the_weights_do_not_depend_on_the_number_of_processes(solver):
+    one, *others = [
+        mm.StructuredSVM(Nearest(), C=0.5, solver=SOLVERS[solver], max_passes=8, n_jobs=n).fit(VECTORS, KINDS)
+        for n in (1, 2, 3)
+    ]
+    assert one.weights_.any()
+    for other in others:
+        np.testing.assert_array_equal(one.weights_, other.weights_)
+        assert one.certificate_ == other.certificate_
+
+
+def test_an_error_in_another_process_arrives_with_its_message():
+    with pytest.raises(ValueError, match=r"example \d+: argmax returned None"):
+        mm.StructuredSVM(Failing(), n_jobs=2, solver="cutting_plane").fit(VECTORS, KINDS)
+
+
+def test_a_model_that_cannot_travel_says_so():
+    class Local(Nearest):
+        pass
+
+    with pytest.raises((AttributeError, TypeError, RuntimeError), match=r"(?i)pickle|Local"):
+        mm.StructuredSVM(Local(), n_jobs=2, solver="cutting_plane").fit(VECTORS, KINDS)
+
+
+def late_then_early(delay, value):
+    time.sleep(delay)
+    return value, threading.get_ident()
+
+
+@pytest.mark.parametrize("executor", [Serial(), Threads(2), Threads(3)])
+def test_answers_come_in_the_order_of_the_tasks(executor):
+    answers = executor.map(late_then_early, [(0.05, 0), (0.0, 1), (0.02, 2), (0.0, 3)])
+    assert [value for value, _ in answers] == [0, 1, 2, 3]
+    assert len({thread for _, thread in answers}) <= executor.n_workers
+    executor.close()
+    assert [value for value, _ in executor.map(late_then_early, [(0.0, 7)])] == [7]  # starts again
+    executor.close()
+    executor.close()
+
+
+def test_processes_hold_the_oracle():
+    bound = PythonModel(Nearest()).bind(VECTORS, KINDS)
+    oracle = MarginOracle(bound)
+    executor = Processes(2, oracle)
+    w = RNG.normal(size=bound.n_weights)
+    try:
+        answers = executor.map(oracle.planes, [(w, np.array([i]), None) for i in range(5)])
+    finally:
+        executor.close()
+    for i, planes in enumerate(answers):
+        np.testing.assert_array_equal(
+            planes.to_csr().toarray(), oracle.planes(w, np.array([i])).to_csr().toarray(), strict=True
+        )
+
+
+@pytest.mark.parametrize("n", [1, 3, 7, 8, 15, 16, 31, 32, 60])
+def test_sharded_planes_and_sums_are_those_of_one_worker(n):
+    bound = Chain().bind(X, Y)
+    oracle = MarginOracle(bound, parts=3)
+    rng = np.random.default_rng(n)
+    w, examples, scale = rng.normal(size=bound.n_weights), rng.permutation(60)[:n], rng.random(n)
+    results = []
+    for executor in (Serial(), Threads(2), Threads(3), Threads(5)):
+        sharded = ShardedOracle(oracle, executor)
+        results.append((sharded.planes(w, examples), sharded.sum(w, examples, scale)))
+        executor.close()
+        assert (sharded.n_examples, sharded.n_columns, sharded.longest) == (60, bound.n_weights, oracle.longest)
+    planes, (a, b, losses) = results[0]
+    direct = oracle.planes(w, examples)
+    for name in ("indptr", "indices", "data", "b", "example", "bound"):
+        np.testing.assert_array_equal(getattr(planes, name), getattr(direct, name))
+        for other, _ in results[1:]:
+            np.testing.assert_array_equal(getattr(planes, name), getattr(other, name), strict=True)
+    for _, (a_, b_, losses_) in results[1:]:
+        np.testing.assert_array_equal(a, a_)
+        np.testing.assert_array_equal(losses, losses_)
+        assert b == b_
+    whole = oracle.sum(w, examples, scale)
+    np.testing.assert_allclose(a, whole[0], atol=1e-10)
+    np.testing.assert_array_equal(losses, whole[2])
+
+
+def test_worker_counts():
+    assert worker_count(None) == worker_count(1) == 1
+    assert worker_count(np.int64(3)) == 3
+    assert worker_count(-1) >= 1 and worker_count(-1000) == 1
+    assert isinstance(make_executor(None, None, compiled=True), Serial)
+    assert isinstance(make_executor(2, None, compiled=True), Threads)
+    assert isinstance(make_executor(2, None, compiled=False), Processes)
+
+
+def test_no_worker_is_left_behind():
+    before = threading.active_count()
+    mm.SequenceTagger(C=0.1, n_jobs=3, solver=mm.CuttingPlane("n"), tol=0.1).fit(X, Y)
+    assert threading.active_count() == before

@@ -1,0 +1,248 @@
+"""Thousands of damaged and forged model files: each is refused with a ValueError, or gives a model that predicts.
+
+A damaged file has bytes changed, lost or added. A forged one has contents changed by someone who knows the format and
+makes the checksums agree again, so that the checks behind them are reached.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import tracemalloc
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin import BCFW, MatrixCost, SequenceTagger
+from maxmargin.estimators.saving import load
+
+MARK = b'{"__metadata__":{"header_sha256":"'
+HOSTILE = [
+    None, True, False, -1, 0, 1, 7, 2**31, 2**40, 2**62, 2**63, 2**64, 10**400, 0.5, -0.0, 1e308, "", "a", "F32", "U8",
+    "BOOL", "$tuple", "chain.cost", "\ud800", [], [[]], {}, [0], [0, 0], [2**40, 2**40], {"$array": "chain.cost"},
+    [{"$array": "parameters.0"}] * 50, {"$tuple": [[1]]}, {"$mapping": [[1, 2]]}, {"$object": ["Auto", {}]},
+    {"$texts": "labels.0"}, {"$float": "nan"}, {"$float": "-inf"}, {"$number": ["float32", 1e300]}, ["a"] * 300,
+]  # fmt: skip
+
+
+def sign(header: dict, data: bytes) -> bytes:
+    """The bytes of a file with this header and data and with the right checksums."""
+    metadata = header.get("__metadata__")
+    if isinstance(metadata, dict):
+        metadata = {"header_sha256": "0" * 64, **{k: v for k, v in metadata.items() if k != "header_sha256"}}
+        if "data_sha256" in metadata:
+            metadata["data_sha256"] = hashlib.sha256(data).hexdigest()
+        header = {"__metadata__": metadata, **{k: v for k, v in header.items() if k != "__metadata__"}}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    length = len(text).to_bytes(8, "little")
+    if text.startswith(MARK):
+        text = MARK + hashlib.sha256(length + text).hexdigest().encode() + text[len(MARK) + 64 :]
+    return length + text + data
+
+
+def split(whole: bytes) -> tuple[dict, bytes]:
+    length = int.from_bytes(whole[:8], "little")
+    return json.loads(whole[8 : 8 + length]), whole[8 + length :]
+
+
+def flip(whole: bytes, rng: np.random.Generator) -> bytes:
+    changed = bytearray(whole)
+    for at in rng.integers(len(whole), size=rng.integers(1, 5)):
+        changed[at] ^= 1 << int(rng.integers(8))
+    return bytes(changed)
+
+
+def truncate(whole: bytes, rng: np.random.Generator) -> bytes:
+    return whole[: rng.integers(len(whole))]
+
+
+def insert(whole: bytes, rng: np.random.Generator) -> bytes:
+    at = int(rng.integers(len(whole) + 1))
+    return whole[:at] + rng.bytes(int(rng.integers(1, 20))) + whole[at:]
+
+
+def remove(whole: bytes, rng: np.random.Generator) -> bytes:
+    at = int(rng.integers(len(whole)))
+    return whole[:at] + whole[at + int(rng.integers(1, 20)) :]
+
+
+def repeat(whole: bytes, rng: np.random.Generator) -> bytes:
+    low, high = sorted(rng.integers(len(whole), size=2))
+    at = int(rng.integers(len(whole)))
+    return whole[:at] + whole[low:high] + whole[at + high - low :]
+
+
+def edit_header_text(whole: bytes, rng: np.random.Generator) -> bytes:
+    """Damage inside the header only, where a blind flip seldom lands in large files."""
+    length = int.from_bytes(whole[:8], "little")
+    changed = bytearray(whole)
+    at = int(rng.integers(8, 8 + length))
+    changed[at] = int(rng.choice(list(b'0123456789{}[]",:\\ a-\xff')))
+    return bytes(changed)
+
+
+def forge_data(whole: bytes, rng: np.random.Generator) -> bytes:
+    header, data = split(whole)
+    return sign(header, flip(data, rng))
+
+
+def forge_tensor(whole: bytes, rng: np.random.Generator) -> bytes:
+    header, data = split(whole)
+    names = sorted(set(header) - {"__metadata__"})
+    low, high = header[names[rng.integers(len(names))]]["data_offsets"]
+    filling = [rng.bytes(high - low), bytes(high - low), b"\xff" * (high - low)][rng.integers(3)]
+    return sign(header, data[:low] + filling + data[high:])
+
+
+def forge_header(whole: bytes, rng: np.random.Generator) -> bytes:
+    """Values anywhere in the header replaced, removed, moved; also inside the JSON texts of the metadata."""
+    header, data = split(whole)
+    for _ in range(rng.integers(1, 3)):
+        if rng.random() < 0.6:
+            metadata = header["__metadata__"] if isinstance(header.get("__metadata__"), dict) else {}
+            names = sorted(name for name, text in metadata.items() if isinstance(text, str) and text[:1] in ("{", "["))
+            if names:
+                name = names[rng.integers(len(names))]
+                metadata[name] = json.dumps(change(json.loads(metadata[name]), rng))
+                continue
+        header = change(header, rng)
+    return sign(header, data)
+
+
+def change(tree: dict | list, rng: np.random.Generator) -> dict | list:
+    places: list[tuple[dict | list, object]] = []
+
+    def visit(node: object) -> None:
+        for key in list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
+            places.append((node, key))
+            visit(node[key])
+
+    visit(tree)
+    if not places:
+        return tree
+    node, key = places[rng.integers(len(places))]
+    action = rng.integers(5)
+    if action == 0:
+        del node[key]
+    elif action == 1:  # what stands elsewhere
+        other, name = places[rng.integers(len(places))]
+        node[key] = json.loads(json.dumps(other[name]))
+    elif action == 2 and type(node[key]) is int:
+        node[key] += int(rng.choice([-8, -1, 1, 8]))
+    elif action == 3 and isinstance(node, dict):
+        node[f"{key}x"] = node.pop(key)
+    else:
+        node[key] = json.loads(json.dumps(HOSTILE[rng.integers(len(HOSTILE))]))
+    return tree
+
+
+DAMAGE: list[Callable] = [flip, truncate, insert, remove, repeat, edit_header_text]
+FORGERY: list[Callable] = [forge_data, forge_tensor, forge_header, forge_header]
+
+
+def originals(folder: Path) -> list[tuple[bytes, list]]:
+    """Model files of different chains, with examples for each."""
+    rng = np.random.default_rng(0)
+    labels = [f"label {k}" for k in range(70)]
+    made = []
+    for kind, names, options in (
+        ("dense", [1, 2.5, None], {"ends": True, "cost": MatrixCost(1.0 - np.eye(3)), "classes": [1, 2.5, None]}),
+        ("sparse", ["a", ("b", 1)], {"constraints": [("a", "a")], "classes": ["a", ("b", 1)], "solver": BCFW()}),
+        ("edge", ["x", "y", "z"], {"weights": "observed", "ends": True, "positive": ["transition"]}),
+        ("wide", labels, {"weights": "observed", "classes": labels}),
+    ):
+        X, Y = [], []
+        for length in (3, 1, 2, 4, 2):
+            codes = rng.integers(len(names), size=length)
+            if kind == "sparse":
+                codes = np.arange(length) % 2
+            shape = (length, 30_000 if kind == "wide" else 12)
+            features = sp.csr_array((np.ones(length), (np.arange(length), codes % 12)), shape=shape)
+            x: object = features.toarray() if kind == "dense" else features
+            if kind == "edge":
+                x = {
+                    "sparse": features,
+                    "dense": rng.normal(size=(length, 2)),
+                    "edge": sp.csr_array(np.ones((length - 1, 2))),
+                }
+            X.append(x)
+            Y.append([names[k] for k in codes])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            tagger = SequenceTagger(max_passes=5, **options).fit(X, Y)
+        made.append((tagger.save(folder / kind).read_bytes(), X))
+    return made
+
+
+def fuzz(folder: Path, n_files: int, seed: int) -> Counter:
+    rng = np.random.default_rng(seed)
+    sources = originals(folder)
+    path = folder / "fuzzed"
+    seen: Counter = Counter()
+    for whole, X in sources:  # everything that loads once and stays is loaded now
+        path.write_bytes(whole)
+        load(path).predict(X)
+    tracemalloc.start()
+    try:
+        for number in range(n_files):
+            whole, X = sources[rng.integers(len(sources))]
+            forged = rng.random() < 0.5
+            kinds = FORGERY if forged else DAMAGE
+            mutate = kinds[rng.integers(len(kinds))]
+            content = mutate(whole, rng)
+            path.write_bytes(content)
+            tracemalloc.reset_peak()
+            before, begin = tracemalloc.get_traced_memory()[0], time.perf_counter()
+            try:
+                loaded = load(path)
+            except ValueError as error:
+                assert "fuzzed" in str(error) and len(str(error)) < 2_000, f"file {number}: {error}"
+                loaded = None
+            taken = tracemalloc.get_traced_memory()[1] - before
+            assert taken < 10 * len(content) + 500_000, f"file {number}, {mutate.__name__}: {taken} bytes"
+            assert time.perf_counter() - begin < 20, f"file {number}, {mutate.__name__}"
+            if loaded is None:
+                seen[mutate.__name__, "refused"] += 1
+            elif not forged:
+                assert content == whole, f"file {number}: {mutate.__name__} went unnoticed"
+                seen[mutate.__name__, "unchanged"] += 1
+            else:
+                seen[mutate.__name__, check_predicts(loaded, X)] += 1
+    finally:
+        tracemalloc.stop()
+    return seen
+
+
+def check_predicts(loaded: SequenceTagger, X: list) -> str:
+    """Labels of the model for every token; or a ValueError, as when all labels were forbidden by the forger."""
+    assert np.isfinite(loaded.weights_).all() and len(loaded.weights_) == loaded.layout_.n_weights
+    try:
+        found = loaded.predict(X)
+    except ValueError:
+        return "predicts nothing"
+    assert [len(labels) for labels in found] == [3, 1, 2, 4, 2]
+    assert {label for labels in found for label in labels} <= set(loaded.classes_)
+    return "predicts"
+
+
+@pytest.mark.parametrize(("n_files", "seed"), [(500, 0), pytest.param(10_000, 1, marks=pytest.mark.slow)])
+def test_fuzz(tmp_path, n_files, seed):
+    seen = fuzz(tmp_path, n_files, seed)
+    assert sum(seen.values()) == n_files
+    for mutate in {*DAMAGE, *FORGERY}:  # each kind has been tried, and the deep checks have been reached
+        assert sum(count for (name, _), count in seen.items() if name == mutate.__name__) >= n_files / 40
+    assert seen["forge_data", "predicts"] > n_files / 100 and seen["forge_header", "refused"] > n_files / 20
+    print(dict(sorted(seen.items())))
+
+
+def test_signing_an_unchanged_file_gives_the_same_file(tmp_path):
+    for whole, _ in originals(tmp_path):
+        assert sign(*split(whole)) == whole
