@@ -4,10 +4,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from agreement.saved import read
-from agreement.tiny import Tiny, best, engine_of, solve
 
 import maxmargin as mm
+from agreement.saved import read
+from agreement.tiny import Tiny, best, engine_of, solve
 from maxmargin import SimplicialDecomposition as Simplicial
 from reference.certificate import recompute
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from agreement.tiny import Tiny, best, engine_of, solve
 
 import maxmargin as mm
+from agreement.tiny import Tiny, best, engine_of, solve
 from maxmargin import SimplicialDecomposition as Simplicial
 from maxmargin.solvers import working_set_kernel as wk
 

@@ -4,9 +4,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from agreement.tiny import Tiny, best, solve
 
 import maxmargin as mm
+from agreement.tiny import Tiny, best, solve
 from maxmargin import SimplicialDecomposition as Simplicial
 from reference.certificate import recompute
 

@@ -95,14 +95,6 @@ def test_an_error_in_another_process_arrives_with_its_message():
         mm.StructuredSVM(Failing(), n_jobs=2, solver="cutting_plane").fit(VECTORS, KINDS)
 
 
-def test_a_model_that_cannot_travel_says_so():
-    class Local(Nearest):
-        pass
-
-    with pytest.raises((AttributeError, TypeError, RuntimeError), match=r"(?i)pickle|Local"):
-        mm.StructuredSVM(Local(), n_jobs=2, solver="cutting_plane").fit(VECTORS, KINDS)
-
-
 def late_then_early(delay, value):
     time.sleep(delay)
     return value, threading.get_ident()

@@ -42,7 +42,7 @@ def random_block(seed, kind):
         A *= rng.random((m, d)) < 0.4
     if kind == "integer":
         A = rng.integers(-2, 3, (m, d)).astype(float)
-        A, kept = np.unique(A, axis=0, return_index=True)
+        A = np.unique(A, axis=0)
         m = len(A)
     return A, np.round(3 * rng.random(m), 1 if kind == "integer" else 12) + 0.1, 10.0 ** rng.uniform(-2, 1.5)
 

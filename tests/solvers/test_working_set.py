@@ -238,9 +238,9 @@ def test_round_trip_through_arrays(seed):
 
 
 def test_rescaling_follows_the_totals():
-    ws, u = random_set(9, n=3, total=np.array([1.0, 2.0, 0.5]))
+    ws, _ = random_set(9, n=3, total=np.array([1.0, 2.0, 0.5]))
     ws.rescale(np.array([3.0, 1.0, 0.0]), None, 12)
-    A, _, alpha, block = ws.planes()
+    _, _, alpha, block = ws.planes()
     sums = np.bincount(block, weights=alpha, minlength=3)
     assert sums + ws.store.origin == pytest.approx([3.0, 1.0, 0.0])
     assert (alpha >= 0).all()

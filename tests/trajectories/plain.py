@@ -1,7 +1,7 @@
 """The classical methods, written down once more from their papers: a few lines of numpy over enumerated planes.
 
-planes[i] = (A, b) has a row for every output of example i; C (n,) are the weights of the examples. Each generator yields
-the weights after every step.
+planes[i] = (A, b) has a row for every output of example i; C (n,) are the weights of the examples. Each generator
+yields the weights after every step.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def most_violating(planes, i, w):
 
 
 def best_share(w, l, z, m, positive=None):
-    """argmax over 0 <= g <= 1 of  l + g (m - l) - 1/2 |P(w + g (z - w))|^2; P cuts negative parts off on ``positive``."""
+    """argmax over 0 <= g <= 1 of  l + g (m - l) - 1/2 |P(w + g (z - w))|^2; P cuts negative parts off."""
     direction, slope = z - w, m - l
     if positive is None:
         square = direction @ direction
@@ -46,8 +46,9 @@ def frank_wolfe(planes, C, positive=None):
     while True:
         w = projected(u, positive)
         corners = [most_violating(planes, i, w) for i in range(len(planes))]
-        z, m = sum(c * a for c, (a, _) in zip(C, corners, strict=True)), sum(
-            c * b for c, (_, b) in zip(C, corners, strict=True)
+        z, m = (
+            sum(c * a for c, (a, _) in zip(C, corners, strict=True)),
+            sum(c * b for c, (_, b) in zip(C, corners, strict=True)),
         )
         g = best_share(u, l, z, m, positive)
         u, l = u + g * (z - u), l + g * (m - l)
@@ -93,7 +94,7 @@ def block_frank_wolfe(planes, C, order, positive=None):
 
 
 def sequential_dual(planes, C, order):
-    """Balamurugan et al. 2011: the plane joins the set of its example, whose multipliers are then optimised by pairs."""
+    """Balamurugan et al. 2011: the plane joins the set of its example, whose multipliers are optimised by pairs."""
     d = planes[0][0].shape[1]
     sets = [[(np.zeros(d), 0.0, c)] for c in C]  # (a, b, alpha), the true output first
     w = np.zeros(d)

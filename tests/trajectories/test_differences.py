@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from agreement.tiny import Tiny, engine_of
 
 import maxmargin as mm
+from agreement.tiny import Tiny, engine_of
 from maxmargin import SimplicialDecomposition as Simplicial
 
 PROBLEMS = [Tiny("chain", cost="matrix", C=1.0, seed=seed, n=5) for seed in range(8)]

@@ -4,11 +4,11 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from agreement.tiny import Tiny, engine_of
-from trajectories.plain import block_frank_wolfe, cone_frank_wolfe, frank_wolfe, sequential_dual
 
 import maxmargin as mm
+from agreement.tiny import Tiny, engine_of
 from maxmargin import SimplicialDecomposition as Simplicial
+from trajectories.plain import block_frank_wolfe, cone_frank_wolfe, frank_wolfe, sequential_dual
 
 # the cost matrix is random, so that no two outputs tie at w = 0
 PROBLEMS = [

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from maxmargin.estimators.base import Structured, decode, writable
+from maxmargin.features.choose import extractor_for
+from maxmargin.features.sequences import Sequences
 from maxmargin.kernel import compile_seconds
 from maxmargin.metrics import token_accuracy
 from maxmargin.models.base import CompiledModel
@@ -27,6 +30,9 @@ class SequenceTagger(Structured):
 
     Parameters
     ----------
+    features : TextFeatures, DictFeatures or None
+        How features are made of text; None takes arrays as they are, dicts of features as
+        :class:`~maxmargin.features.dicts.DictFeatures` does, and words with a window of words, affixes and shapes.
     C : float
         Weight of the losses; larger fits the training data more closely.
     loss : {"hinge", "squared_hinge"}
@@ -85,6 +91,7 @@ class SequenceTagger(Structured):
     def __init__(
         self,
         *,
+        features: Any = None,
         C: float = 1.0,
         loss: str = "hinge",
         cost: Any = "hamming",
@@ -105,6 +112,7 @@ class SequenceTagger(Structured):
         callbacks: list | None = None,
         warm_start: bool = False,
     ) -> None:
+        self.features = features
         self.C = C
         self.loss = loss
         self.cost = cost
@@ -132,7 +140,7 @@ class SequenceTagger(Structured):
         ----------
         X : list of n sequences, or :class:`~maxmargin.features.sequences.Sequences`
             Each a (length, n_features) array or sparse matrix, or a mapping with ``"sparse"``, ``"dense"`` and
-            ``"edge"`` parts.
+            ``"edge"`` parts; or text: lists of words, of tuples of columns, or of dicts of features.
         y : list of n label sequences
         sample_weight : array (n,), optional
         resume : path or mapping, optional
@@ -142,6 +150,9 @@ class SequenceTagger(Structured):
         self.model_ = Chain(
             weights=self.weights, ends=self.ends, cost=self.cost, constraints=self.constraints, classes=self.classes
         )
+        self.features_ = copy(self.features if self.features is not None else extractor_for(X))
+        if self.features_ is not None:
+            X = self.features_.fit_transform(X)
         bound = self.model_.bind(X, y, class_weight=_class_weight(self.class_weight, y))
         self.layout_ = bound.layout
         self.classes_ = bound.layout.labels.classes
@@ -187,6 +198,7 @@ class SequenceTagger(Structured):
 
         if not (isinstance(k, (int, np.integer)) and k >= 1):
             raise ValueError(f"k must be a whole number >= 1, got {k!r}.")
+        self._check_fitted()
         bound = self._bound(X)
         answers = []
         for i in range(bound.n_examples):
@@ -203,6 +215,7 @@ class SequenceTagger(Structured):
         """Marginals (length, n_classes) of the distribution proportional to exp(score). Not calibrated."""
         from maxmargin.inference.forward_backward import marginals
 
+        self._check_fitted()
         bound = self._bound(X)
         w = writable(self.weights_)
         return [marginals(*chain_tables(bound, w, i), pairwise=False)[1] for i in range(bound.n_examples)]
@@ -232,11 +245,12 @@ class SequenceTagger(Structured):
         return load_tagger(path, cls, verify=verify)
 
     def _bound(self, X: Any, fixed: Any = None) -> CompiledModel:
-        self._check_fitted()
+        if getattr(self, "features_", None) is not None and not isinstance(X, Sequences):
+            X = self.features_.transform(X)
         return self.model_.bind(X, None, layout=self.layout_, fixed=fixed)
 
     def _predict_codes(self, weights: np.ndarray, X: Any, fixed: Any = None) -> list:
-        bound = self.model_.bind(X, None, layout=self.layout_, fixed=fixed)
+        bound = self._bound(X, fixed)
         return [self.layout_.output(codes) for codes in decode(bound, weights)]
 
     def _score_predictions(self, y: Any, predicted: list) -> float:

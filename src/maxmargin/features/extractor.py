@@ -8,7 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from maxmargin.features.interning import Definition, Hashed, Vocabulary, feature_rows
+from maxmargin.features.definition import Definition
+from maxmargin.features.interning import Hashed, Vocabulary
+from maxmargin.features.rows import feature_rows
 from maxmargin.features.sequences import Sequences
 from maxmargin.features.template import Template
 from maxmargin.features.tokens import Tokens

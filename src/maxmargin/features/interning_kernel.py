@@ -30,9 +30,7 @@ def probe(keys, key, mask):
     return slot
 
 
-@kernel(
-    "int64(int32[::1], int32[::1], int64[::1], int32[::1], int64[::1], int64[::1], int64[::1], int32[::1], int64)"
-)
+@kernel("int64(int32[::1], int32[::1], int64[::1], int32[::1], int64[::1], int64[::1], int64[::1], int32[::1], int64)")
 def add_pairs(left, right, keys, ids, entries, counts, size, out, start):
     """Number the pairs from row ``start`` on and count them; a new one gets the id ``size[0]``. -1 on a side gives -1.
 

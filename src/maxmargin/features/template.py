@@ -9,12 +9,13 @@ both. Each macro is replaced by a value, the rest is kept:
 ``%m[row,col,"re"]``  what the expression matches first, or nothing
 ====================  ================================================================================================
 
-In capitals (``%X``, ``%T``, ``%M``) the value is turned to lower case. Expressions know ``.``, the classes ``\d`` digit,
-``\a`` letter, ``\w`` letter or digit, ``\l`` lower case, ``\u`` upper case, ``\p`` punctuation, ``\s`` space (capital:
-all others), ``^`` and ``$`` at the ends, ``?``, and ``*``, which takes as little as it can; all else is itself.
+In capitals (``%X``, ``%T``, ``%M``) the value is turned to lower case. Expressions know ``.`` for any character, the
+classes ``\d`` digit, ``\a`` letter, ``\w`` letter or digit, ``\l`` lower case, ``\u`` upper case, ``\p`` punctuation,
+``\s`` space (capital: all others), ``^`` and ``$`` at the ends, ``?``, and ``*``, which takes as little as it can; all
+else is itself.
 
-A ``B`` line without macro asks for weights of pairs of labels, which a chain has anyhow. Lines that begin with ``#`` are
-comments. Lines that differ only in rows and columns share their features, which makes bags of words.
+A ``B`` line without macro asks for weights of pairs of labels, which a chain has anyhow. Lines that begin with ``#``
+are comments. Lines that differ only in rows and columns share their features, which makes bags of words.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from maxmargin.features.interning import Definition, Source, Transform
+from maxmargin.features.definition import Definition, Source, Transform
 
 __all__ = ["Template"]
 
@@ -124,7 +125,7 @@ def _slot(macro: re.Match, where: str) -> tuple[Source, int]:
         )
     if (test is None) != (command in "xX"):
         raise ValueError(
-            f'{where}: %{command} takes {"no expression" if test is not None else "an expression in quotes"}, as in '
+            f"{where}: %{command} takes {'no expression' if test is not None else 'an expression in quotes'}, as in "
             + ("%x[-1,0]." if command in "xX" else f'%{command}[-1,0,"^\\d"].')
         )
     row, column = int(macro["row"]), int(macro["column"])
@@ -177,7 +178,9 @@ def expression(text: str) -> re.Pattern:
             parts.append(r"\Z")
             break
         if text[at] in "*?":
-            raise ValueError(f"'{text[at]}' repeats nothing in the expression \"{text}\"; write \\{text[at]} for itself.")
+            raise ValueError(
+                f"'{text[at]}' repeats nothing in the expression \"{text}\"; write \\{text[at]} for itself."
+            )
         one = text[at : at + 2] if text[at] == "\\" else text[at]
         at += len(one)
         parts.append(_one(one))
@@ -210,7 +213,7 @@ _CLASSES: dict[str, Callable[[str], bool]] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def _ranges(name: str) -> str:
     """The characters of a class as ranges for ``re``, which has no classes for case."""
     test, ranges, begin = _CLASSES[name], [], -1

@@ -123,7 +123,9 @@ class Tokens:
         """Tokens from whole columns of strings and the offsets of the sentences."""
         offsets = np.asarray(offsets, dtype=np.int64)
         if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
-            raise ValueError("offsets must begin with 0 and never fall: sentence i owns tokens offsets[i]:offsets[i+1].")
+            raise ValueError(
+                "offsets must begin with 0 and never fall: sentence i owns tokens offsets[i]:offsets[i+1]."
+            )
         if not len(columns):
             raise ValueError("need at least one column of text.")
         numbered = []

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.features.interning import Definition, PairTable, Source, Transform
+from maxmargin.features.definition import Definition, Source, Transform
+from maxmargin.features.interning import PairTable
 from maxmargin.features.tokens import Column
 
 __all__ = ["CharNGrams", "Ends", "Gazetteer", "Join", "Lower", "Prefix", "Shape", "Suffix", "Window"]
@@ -145,7 +146,7 @@ class Gazetteer(Transform):
         known = [get(text.lower() if self.lower else text, -1) for text in column.strings]
         marks = np.empty(len(column.codes), np.int32)
         words = np.array(known, np.int32)[column.codes]
-        mark_phrases(words, offsets, self._tree._keys, self._tree._ids, self._ends, marks)
+        mark_phrases(words, offsets, *self._tree.index, self._ends, marks)
         return [f"B-{self.name}", f"I-{self.name}"], marks
 
 
@@ -207,7 +208,7 @@ class Window:
     def definitions(self) -> tuple[Definition, ...]:
         source = Source(self.column, self.of, self.outside)
         name = self.name if self.name is not None else _default_name(self.column, self.of)
-        runs = [(o,) for o in self.offsets]
+        runs: list[tuple[int, ...]] = [(o,) for o in self.offsets]
         runs += [(o, o + 1) for o in self.bigrams]
         runs += [(o, o + 1, o + 2) for o in self.trigrams]
         return tuple(_named([name] * len(run), [(source, o) for o in run], self.edge, repr(self)) for run in runs)

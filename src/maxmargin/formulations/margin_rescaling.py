@@ -11,6 +11,7 @@ is then part of ``R*`` over the longer vector. Tsochantaridis et al. 2005; Yu & 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,8 @@ class Problem:
         Length of the weights of the model; further columns belong to squared slacks.
     regulariser : Quadratic or SignedQuadratic, over all columns
     squared : bool
+    fingerprint : () -> str
+        Digest of the data behind the oracle, made when it is asked for: a warm start or a checkpoint must fit to it.
     """
 
     oracle: Any
@@ -49,6 +52,7 @@ class Problem:
     n_weights: int
     regulariser: Any
     squared: bool
+    fingerprint: Callable[[], str] = str
 
     @property
     def n_examples(self) -> int:
@@ -128,7 +132,9 @@ class MarginRescaling(Parameters):
             mask = np.zeros(oracle.n_columns, bool)
             mask[: model.n_weights] = positive
             regulariser = SignedQuadratic(mask)
-        return Problem(oracle, weight, total, model.n_weights, regulariser, squared)
+        return Problem(
+            oracle, weight, total, model.n_weights, regulariser, squared, fingerprint=lambda: model.fingerprint
+        )
 
 
 def check_sample_weight(sample_weight: np.ndarray | None, n: int) -> np.ndarray:

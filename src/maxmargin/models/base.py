@@ -7,12 +7,14 @@ signature in :mod:`maxmargin.models.signature`; plain-Python models through a me
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-__all__ = ["BoundModel", "CompiledModel"]
+__all__ = ["BoundModel", "CompiledModel", "digest"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,11 @@ class BoundModel:
     n_weights: int
     layout: Any
     capabilities: frozenset[str] = frozenset({"exact"})
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the data and the cost: multipliers of one problem prove nothing about another."""
+        raise NotImplementedError(f"{type(self).__name__} has no fingerprint.")
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,21 @@ class CompiledModel(BoundModel):
     fwork_size: int = 0
     output_at: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of the packed data, which holds features, labels, costs and constraints."""
+        return digest(self.meta, self.ints, self.floats)
+
     def workspace(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Fresh scratch (iwork, fwork, output) for one thread."""
         longest = int(np.diff(self.output_at).max(initial=1))
         return np.zeros(self.iwork_size, np.int32), np.empty(self.fwork_size), np.empty(longest, np.int32)
+
+
+def digest(*arrays: np.ndarray) -> str:
+    """Hexadecimal digest of the contents of arrays."""
+    state = hashlib.sha256()
+    for array in arrays:
+        state.update(f"{array.dtype.str}{array.shape}".encode())
+        state.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+    return state.hexdigest()

@@ -80,6 +80,7 @@ def unpack_chain(facts: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) ->
 
     Features keep their numbers. A chain with all weights gets all of them back, so that scores are equal to the last
     bit; of observed pairs only those with a weight other than zero come back, which leaves all scores equal too.
+    Memory: that of the weights, at most 2^31 of them, and a few times that of the tensors.
 
     Raises
     ------

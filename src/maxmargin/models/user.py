@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.features.sequences import Sequences
-from maxmargin.models.base import BoundModel
+from maxmargin.models.base import BoundModel, digest
 from maxmargin.parameters import Parameters
 
 __all__ = ["PythonBound", "PythonLayout", "PythonModel", "UserModel", "sparse_vector"]
@@ -117,6 +118,26 @@ class PythonBound(BoundModel):
     # phi(x_i, y_i) of the examples asked so far: half of all joint features otherwise
     true_features: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False, compare=False)
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of the joint features of the true outputs; what ``cost`` does is not seen."""
+        features = [self._true(i) for i in range(self.n_examples)]
+        lengths = np.array([len(index) for index, _ in features] + [self.n_weights])
+        return digest(lengths, *(part for pair in features for part in pair))
+
+    def _true(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Joint features of the true output of example ``i``, computed once."""
+        found = self.true_features.get(i)
+        if found is None:
+            model, x, y_true = self.layout.model, self.X[i], self.Y[i]
+            self_cost = number(model.cost(y_true, y_true), "cost", i)
+            if self_cost != 0.0:
+                raise ValueError(
+                    f"example {i}: cost(y_true, y_true) is {self_cost}; the true output must cost 0: correct cost."
+                )
+            found = self.true_features[i] = sparse_vector(model.joint_features(x, y_true), self.n_weights, i)
+        return found
+
     def plane(self, w: np.ndarray, i: int, cost_weight: float) -> tuple[np.ndarray, np.ndarray, float, float, float]:
         """The most violating output of example ``i``, as a plane.
 
@@ -141,14 +162,7 @@ class PythonBound(BoundModel):
         if self.Y is None:
             raise ValueError("this model is bound without outputs, so it has no planes; pass Y to bind.")
         model, x, y_true, w = self.layout.model, self.X[i], self.Y[i], w[: self.n_weights]
-        true = self.true_features.get(i)
-        if true is None:
-            self_cost = number(model.cost(y_true, y_true), "cost", i)
-            if self_cost != 0.0:
-                raise ValueError(
-                    f"example {i}: cost(y_true, y_true) is {self_cost}; the true output must cost 0: correct cost."
-                )
-            true = self.true_features[i] = sparse_vector(model.joint_features(x, y_true), self.n_weights, i)
+        true = self._true(i)
         y = self._checked(model.argmax(x, w, y_true=y_true, cost_weight=cost_weight), i)
         cost = number(model.cost(y_true, y), "cost", i)
         found = sparse_vector(model.joint_features(x, y), self.n_weights, i)

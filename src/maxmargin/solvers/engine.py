@@ -95,6 +95,7 @@ class DualState:
                 ]
             ),
             "weight": self.problem.weight,
+            "data": np.array(self.problem.fingerprint()),
         }
         if self.pending is not None:
             p = self.pending
@@ -234,9 +235,13 @@ class DualEngine:
         """Resume where :meth:`DualState.to_arrays` left off."""
         from maxmargin.solvers.working_set import WorkingSet
 
-        if len(arrays["u"]) != problem.n_columns or not np.array_equal(arrays["weight"], problem.weight):
-            raise ValueError("the saved state belongs to another problem: its weights or examples differ.")
         state = self.init(problem)
+        same = len(arrays["u"]) == problem.n_columns and np.array_equal(arrays["weight"], problem.weight)
+        same = same and np.array_equal(arrays["set/total"], state.working_set.store.total)
+        if not (same and str(arrays["data"]) == problem.fingerprint()):
+            raise ValueError(
+                "the saved state belongs to another problem: resume with the examples, cost, C, loss and blocks of its run."
+            )
         state.working_set = WorkingSet.from_arrays(arrays)
         state.u[:] = arrays["u"]
         if state.w is not state.u:
@@ -264,10 +269,9 @@ class DualEngine:
     def _warm_set(self, problem: Problem, warm: DualState, members: Any) -> Any:
         from maxmargin.solvers.working_set import WorkingSet
 
-        if warm.problem.n_columns != problem.n_columns or warm.problem.n_examples != problem.n_examples:
-            raise ValueError(
-                "warm start needs the same examples and weights as the earlier fit; set warm_start=False to start anew."
-            )
+        same = warm.problem.n_columns == problem.n_columns and warm.problem.n_examples == problem.n_examples
+        if not (same and warm.problem.fingerprint() == problem.fingerprint()):
+            raise ValueError("warm start needs the examples and costs of the earlier fit; or set warm_start=False.")
         if warm.problem.squared != problem.squared or (warm.members is None) != (members is None):
             raise ValueError("warm start needs the same loss and the same blocks as the earlier fit.")
         working_set = WorkingSet.from_arrays(warm.working_set.to_arrays())

@@ -1,0 +1,48 @@
+"""Which extractor fits the input at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.features.sequences import Sequences
+
+__all__ = ["default_words", "extractor_for"]
+
+
+def default_words() -> Any:
+    """Features for plain words: the words round a token, their pairs, affixes and shape."""
+    from maxmargin.features.extractor import TextFeatures
+    from maxmargin.features.window import Lower, Prefix, Shape, Suffix, Window
+
+    windows = [Window(0, bigrams=(-1, 0)), Window(0, (0,), of=Lower()), Window(0, (-1, 0, 1), of=Shape())]
+    for n in (1, 2, 3):
+        windows += [Window(0, (0,), of=Prefix(n)), Window(0, (-1, 0, 1), of=Suffix(n))]
+    return TextFeatures(windows)
+
+
+def extractor_for(X: Any) -> Any:
+    """An unfitted extractor for text or dict features; None when ``X`` holds numbers already.
+
+    A token that is a mapping, or a list of names, has features of its own; a token that is a string, or a tuple of
+    strings (columns), is text.
+    """
+    from maxmargin.features.dicts import DictFeatures
+    from maxmargin.features.tokens import Tokens
+
+    if isinstance(X, Tokens):
+        return default_words()
+    if isinstance(X, (Sequences, np.ndarray)) or sp.issparse(X):
+        return None
+    try:
+        token = next((sentence[0] for sentence in X if not isinstance(sentence, Mapping) and len(sentence)), None)
+    except (TypeError, KeyError, IndexError):
+        return None
+    if isinstance(token, (str, tuple)) and (isinstance(token, str) or all(isinstance(t, str) for t in token)):
+        return default_words()
+    if isinstance(token, Mapping) or (isinstance(token, list) and token and isinstance(token[0], str)):
+        return DictFeatures()
+    return None

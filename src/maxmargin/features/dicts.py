@@ -1,0 +1,236 @@
+"""Features that are already there: a dict or a list of strings for each token."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.features.sequences import Sequences
+from maxmargin.parameters import Parameters
+
+__all__ = ["DictFeatures"]
+
+
+class DictFeatures(Parameters):
+    """Numbers the features of tokens given as dicts, or as lists of strings.
+
+    A token is a list of strings (each a feature of value 1) or a dict:
+
+    ==================================  ==============================================
+    ``{"word": "dog"}``                 ``word=dog``, value 1
+    ``{"upper": True, "length": 3.5}``  ``upper`` and ``length`` with their values
+    ``{"next": {"word": "ran"}}``       ``next:word=ran``
+    ``{"suffix": ["og", "g"]}``         ``suffix=og`` and ``suffix=g`` (sets and tuples too)
+    ==================================  ==============================================
+
+    False, 0 and None add nothing. Names and values are those of scikit-learn's DictVectorizer, nested dicts apart.
+
+    Parameters
+    ----------
+    min_count : int
+        Features that occur less often in training are left out.
+
+    Attributes
+    ----------
+    n_features_ : int
+
+    Examples
+    --------
+    >>> features = DictFeatures()
+    >>> X = features.fit_transform([[{"word": "the"}, {"word": "dog", "length": 3}], [["word=the"]]])
+    >>> features.names()
+    ['word=the', 'word=dog', 'length']
+    >>> X.sparse.toarray().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 3.0], [1.0, 0.0, 0.0]]
+    """
+
+    def __init__(self, min_count: int = 1) -> None:
+        self.min_count = min_count
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn which features there are."""
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Sequences:
+        """Learn which features there are, most frequent first, and number those of ``X``."""
+        if not isinstance(self.min_count, (int, np.integer)) or isinstance(self.min_count, bool) or self.min_count < 1:
+            raise ValueError(f"min_count must be a whole number >= 1, got {self.min_count!r}.")
+        reader = _Reader({}, learn=True).read(X)
+        seen = list(reader.known)
+        counts = np.bincount(reader.ids, minlength=len(seen))
+        kept = np.argsort(-counts, kind="stable")[: int((counts >= self.min_count).sum())]
+        rank = np.full(len(seen), -1, np.int32)
+        rank[kept] = np.arange(len(kept), dtype=np.int32)
+        self._adopt([seen[k] for k in kept.tolist()])
+        return reader.sequences(rank[reader.ids], self.n_features_)
+
+    def transform(self, X: Any) -> Sequences:
+        """Number the features of ``X``; those unknown are left out."""
+        self._check_fitted()
+        reader = _Reader(self._known, learn=False).read(X)
+        return reader.sequences(reader.ids, self.n_features_)
+
+    def names(self, ids: Iterable[int] | None = None) -> list[str]:
+        """The text of features, such as ``word=dog``; of all when ``ids`` is missing."""
+        self._check_fitted()
+        if ids is None:
+            return list(self._names_)
+        ids = [int(i) for i in ids]
+        for i in ids:
+            if not 0 <= i < self.n_features_:
+                raise IndexError(f"there is no feature {i}; there are {self.n_features_}.")
+        return [self._names_[i] for i in ids]
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays, and facts that JSON can hold: all that :meth:`from_state` needs."""
+        self._check_fitted()
+        parts = [name.encode("utf-8", "surrogatepass") for name in self._names_]
+        arrays: dict[str, np.ndarray] = {
+            "text": np.frombuffer(b"".join(parts), np.uint8),
+            "text_ends": np.cumsum(np.array([len(part) for part in parts], np.int64), dtype=np.int64),
+        }
+        return arrays, {"version": 1, "min_count": int(self.min_count)}
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> DictFeatures:
+        """The fitted object behind :meth:`to_state`."""
+        try:
+            if facts["version"] != 1:
+                raise ValueError(f"stored dict features have version {facts['version']!r}; upgrade maxmargin.")
+            made = cls(facts["min_count"])
+            data, ends = arrays["text"].tobytes(), np.asarray(arrays["text_ends"], np.int64)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"stored dict features are damaged ({error!r}); write them again.") from None
+        if ends.ndim != 1 or (np.diff(ends, prepend=0) < 0).any() or (ends[-1] if len(ends) else 0) != len(data):
+            raise ValueError("the ends of the names of stored dict features do not rise to the length of their text.")
+        begins = [0, *ends.tolist()]
+        made._adopt([data[a:b].decode("utf-8", "surrogatepass") for a, b in zip(begins, ends.tolist(), strict=False)])
+        if len(made._known) != made.n_features_:
+            raise ValueError("stored dict features have the same name twice.")
+        return made
+
+    def _adopt(self, names: list[str]) -> None:
+        self._names_ = names
+        self._known = {name: i for i, name in enumerate(names)}
+        self.n_features_ = len(names)
+
+    def _check_fitted(self) -> None:
+        if "n_features_" not in self.__dict__:
+            raise AttributeError("these features are not fitted; call fit or fit_transform with training sentences.")
+
+
+class _Reader:
+    """One walk over sentences: ids of all features in order, and the values that are not 1.
+
+    Strings are looked up as ``pairs[key][value]``, so that ``key=value`` is spelled out only once for each pair.
+    """
+
+    def __init__(self, known: dict[str, int], learn: bool) -> None:
+        self.known = known
+        self.learn = learn
+        self.pairs: dict[str, dict[str, int]] = {}
+        self.found: list[int] = []
+        self.places: list[int] = []  # positions in `found` of the values
+        self.values: list[float] = []
+
+    def read(self, X: Any) -> Self:
+        if isinstance(X, (str, Mapping)) or not isinstance(X, Iterable):
+            raise TypeError(f"need a list of sentences, each a list of dicts; got {type(X).__name__}.")
+        found, pairs, lengths, ends = self.found, self.pairs, [], []
+        append = found.append
+        for i, sentence in enumerate(X):
+            if isinstance(sentence, (str, Mapping)) or not isinstance(sentence, Iterable):
+                raise TypeError(f"sentence {i} is a {type(sentence).__name__}; it must be a list, one dict a token.")
+            n = 0
+            for t, token in enumerate(sentence):
+                n += 1
+                try:
+                    if type(token) is dict:
+                        for key, value in token.items():
+                            if type(value) is str:
+                                try:
+                                    append(pairs[key][value])
+                                except KeyError:
+                                    self._pair(key, value)
+                            else:
+                                self._other(key, value)
+                    else:
+                        self._token(token)
+                except (TypeError, ValueError) as error:
+                    raise type(error)(f"sentence {i}, token {t}: {error}") from None
+                ends.append(len(found))
+            lengths.append(n)
+        self.indptr = np.array([0, *ends], np.int64)
+        self.offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        self.ids = np.array(found, np.int32)
+        return self
+
+    def sequences(self, ids: np.ndarray, n_features: int) -> Sequences:
+        """Rows of the features that have an id >= 0."""
+        kept = ids >= 0
+        data = np.ones(len(ids), np.int8 if not self.places else np.float64)
+        data[self.places] = self.values
+        indptr = np.concatenate([[0], np.cumsum(kept)])[self.indptr]
+        shape = (len(indptr) - 1, n_features)
+        return Sequences(self.offsets, sparse=sp.csr_array((data[kept], ids[kept], indptr), shape=shape))
+
+    def _id(self, name: str) -> int:
+        return self.known.setdefault(name, len(self.known)) if self.learn else self.known.get(name, -1)
+
+    def _pair(self, key: str, value: str) -> None:
+        """First sight of a pair; unknown ones are not kept, or a long stream would fill the memory."""
+        if not isinstance(key, str):
+            raise TypeError(f"the key {key!r} is not a string; use names as keys.")
+        i = self._id(f"{key}={value}")
+        if i >= 0:
+            self.pairs.setdefault(key, {})[value] = i
+        self.found.append(i)
+
+    def _other(self, key: Any, value: Any) -> None:
+        """A value that is not a plain string."""
+        if not isinstance(key, str):
+            raise TypeError(f"the key {key!r} is not a string; use names as keys.")
+        if isinstance(value, str):
+            self._pair(key, str(value))
+        elif isinstance(value, (Real, np.bool_)):
+            number = float(value)
+            if not math.isfinite(number):
+                raise ValueError(f"feature {key!r} is {number}; leave it out, or give a finite number.")
+            if number != 0.0:
+                if number != 1.0:
+                    self.places.append(len(self.found))
+                    self.values.append(number)
+                self.found.append(self._id(key))
+        elif isinstance(value, Mapping):
+            for inner, part in value.items():
+                if not isinstance(inner, str):
+                    raise TypeError(f"the key {inner!r} inside {key!r} is not a string; use names as keys.")
+                self._other(f"{key}:{inner}", part)
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            for part in sorted(value) if isinstance(value, (set, frozenset)) else value:
+                if not isinstance(part, str):
+                    raise TypeError(f"feature {key!r} has {part!r} in its list; lists and sets hold strings only.")
+                self._pair(key, part)
+        elif value is not None:
+            raise TypeError(
+                f"feature {key!r} is a {type(value).__name__}; use text, a number, a dict, or a list of texts."
+            )
+
+    def _token(self, token: Any) -> None:
+        """A token that is not a plain dict: another mapping, or names of features."""
+        if isinstance(token, Mapping):
+            for key, value in token.items():
+                self._other(key, value)
+            return
+        if isinstance(token, str) or not isinstance(token, (list, tuple, set, frozenset)):
+            raise TypeError(f"a token must be a dict or a list of strings, got {token!r}.")
+        for name in sorted(token) if isinstance(token, (set, frozenset)) else token:
+            if not isinstance(name, str):
+                raise TypeError(f"a list of features holds strings only, got {name!r}.")
+            self.found.append(self._id(name))
