@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-ocr bench-threads clean
+.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-predict bench-brown bench-ocr bench-threads clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,12 @@ imports: setup  ## check that imports point in one direction
 
 bench-chunking: setup  ## CoNLL-2000 chunking, ours and peers (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/chunking.py
+
+bench-predict: setup  ## prediction, training from files, model files: ours and python-crfsuite (needs MAXMARGIN_DATA)
+	$(RUN) benchmarks/predict.py
+
+bench-brown: setup  ## Brown parts of speech, 472 labels: ours and python-crfsuite (needs MAXMARGIN_DATA)
+	$(RUN) benchmarks/brown.py
 
 bench-ocr: setup  ## handwritten words (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/ocr.py

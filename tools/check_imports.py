@@ -29,6 +29,7 @@ LINE: list[set[str]] = [
     {"execution"},
     {"solvers"},
     {"estimators"},
+    {"compat"},
     {"reports"},
     {"cli"},
 ]

@@ -99,7 +99,7 @@ def best(tiny: Tiny) -> Solution:
     planes, C = [tiny.planes[i] for i in used], tiny.example_weight[used]
     primal = solve_primal(planes, C, squared=tiny.squared, positive=tiny.positive)
     dual = solve_dual(planes, C, squared=tiny.squared, positive=tiny.positive)
-    assert abs(primal.objective - dual.objective) <= 1e-7 * primal.objective, "the references disagree"
+    assert abs(primal.objective - dual.objective) <= 5e-7 * primal.objective, "the references disagree"
     return primal
 
 

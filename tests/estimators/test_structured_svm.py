@@ -61,7 +61,7 @@ def test_early_stopping_and_warm_start_of_a_plain_model():
     assert stopping.scores_[-1] == pytest.approx(svm.score(X, LISTS))
     passes = svm.n_iter_
     assert svm.fit(X, LISTS).n_iter_ < passes
-    with pytest.raises(ValueError, match=r"warm start needs the examples"):
+    with pytest.raises(ValueError, match=r"warm start needs the same examples"):
         svm.fit(X, [[(k + 1) % 3 for k in y] for y in LISTS])
 
 

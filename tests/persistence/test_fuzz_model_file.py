@@ -12,7 +12,8 @@ import time
 import tracemalloc
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import BCFW, MatrixCost, SequenceTagger
 from maxmargin.estimators.saving import load
+from maxmargin.features.extractor import TextFeatures
+from maxmargin.features.template import Template
 
 MARK = b'{"__metadata__":{"header_sha256":"'
 HOSTILE = [
@@ -148,7 +151,24 @@ DAMAGE: list[Callable] = [flip, truncate, insert, remove, repeat, edit_header_te
 FORGERY: list[Callable] = [forge_data, forge_tensor, forge_header, forge_header]
 
 
-def originals(folder: Path) -> list[tuple[bytes, list]]:
+@contextmanager
+def little_memory(room: int = 3 << 30) -> Iterator[None]:
+    """A MemoryError for whoever asks for gigabytes, instead of a machine without memory."""
+    try:
+        import resource
+
+        size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):
+        pytest.skip("the memory of a process can not be limited here")
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (size + room, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def chains(folder: Path) -> list[tuple[bytes, list]]:
     """Model files of different chains, with examples for each."""
     rng = np.random.default_rng(0)
     labels = [f"label {k}" for k in range(70)]
@@ -175,16 +195,30 @@ def originals(folder: Path) -> list[tuple[bytes, list]]:
                 }
             X.append(x)
             Y.append([names[k] for k in codes])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            tagger = SequenceTagger(max_passes=5, **options).fit(X, Y)
-        made.append((tagger.save(folder / kind).read_bytes(), X))
+        made.append((trained(X, Y, options).save(folder / kind).read_bytes(), X))
     return made
 
 
-def fuzz(folder: Path, n_files: int, seed: int) -> Counter:
+def texts(folder: Path) -> list[tuple[bytes, list]]:
+    """Model files with feature extractors, with sentences for each."""
+    made = []
+    words = [["The", "dog", "barks"], ["Dogs"], ["a", "dog"], ["The", "caf\u00e9", "is", "open"], ["it", "is"]]
+    tags = [[word[0] for word in sentence] for sentence in words]
+    named = [[{"word": word, "length": len(word)} for word in sentence] for sentence in words]
+    template = TextFeatures(Template(["U00:%x[0,0]", "U01:%x[-1,0]/%x[0,0]", "B"]))
+    for kind, X, options in (("words", words, {}), ("template", words, {"features": template}), ("named", named, {})):
+        made.append((trained(X, tags, options).save(folder / kind).read_bytes(), X))
+    return made
+
+
+def trained(X: list, Y: list, options: dict) -> SequenceTagger:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return SequenceTagger(max_passes=5, **options).fit(X, Y)
+
+
+def fuzz(folder: Path, sources: list[tuple[bytes, list]], n_files: int, seed: int) -> Counter:
     rng = np.random.default_rng(seed)
-    sources = originals(folder)
     path = folder / "fuzzed"
     seen: Counter = Counter()
     for whole, X in sources:  # everything that loads once and stays is loaded now
@@ -236,16 +270,43 @@ def check_predicts(loaded: SequenceTagger, X: list) -> str:
     return "predicts"
 
 
-@pytest.mark.parametrize(("n_files", "seed"), [(500, 0), pytest.param(10_000, 1, marks=pytest.mark.slow)])
-def test_fuzz(tmp_path, n_files, seed):
-    seen = fuzz(tmp_path, n_files, seed)
+reaches_far = pytest.mark.xfail(raises=MemoryError, strict=False, reason="a Window may reach any number of tokens")
+
+
+@pytest.mark.parametrize(
+    ("sources", "n_files", "seed"),
+    [
+        (chains, 500, 0),
+        (texts, 250, 0),
+        pytest.param(chains, 10_000, 1, marks=pytest.mark.slow),
+        pytest.param(texts, 5_000, 1, marks=[pytest.mark.slow, reaches_far]),
+    ],
+)
+def test_fuzz(tmp_path, sources, n_files, seed):
+    made = sources(tmp_path)
+    with little_memory():
+        seen = fuzz(tmp_path, made, n_files, seed)
+    print(dict(sorted(seen.items())))
     assert sum(seen.values()) == n_files
     for mutate in {*DAMAGE, *FORGERY}:  # each kind has been tried, and the deep checks have been reached
         assert sum(count for (name, _), count in seen.items() if name == mutate.__name__) >= n_files / 40
     assert seen["forge_data", "predicts"] > n_files / 100 and seen["forge_header", "refused"] > n_files / 20
-    print(dict(sorted(seen.items())))
+
+
+@reaches_far
+def test_a_window_that_reaches_far_is_refused(tmp_path):
+    whole, X = texts(tmp_path)[0]
+    header, data = split(whole)
+    state = json.loads(header["__metadata__"]["features"])
+    window = next(part for part in state["state"]["$tuple"][1]["features"] if part["kind"] == "Window")
+    window["offsets"][-1] = 2**31  # as many windows as before, so that nothing else is amiss
+    header["__metadata__"]["features"] = json.dumps(state)
+    path = tmp_path / "forged"
+    path.write_bytes(sign(header, data))
+    with little_memory(), pytest.raises(ValueError):
+        load(path).predict(X)
 
 
 def test_signing_an_unchanged_file_gives_the_same_file(tmp_path):
-    for whole, _ in originals(tmp_path):
+    for whole, _ in chains(tmp_path) + texts(tmp_path):
         assert sign(*split(whole)) == whole

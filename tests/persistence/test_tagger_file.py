@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import types
 import warnings
 from itertools import pairwise
@@ -19,6 +20,9 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from maxmargin import BCFW, HammingCost, SequenceTagger, WeightedHammingCost
 from maxmargin.estimators import saving
+from maxmargin.features.dicts import DictFeatures
+from maxmargin.features.extractor import TextFeatures
+from maxmargin.features.window import Window
 from maxmargin.models.chain_file import pack_chain, unpack_chain
 from maxmargin.persistence.model_file import read_model, write_model
 
@@ -196,7 +200,9 @@ def test_file_size_and_float32(tmp_path):
     sizes = {p: tagger.save(tmp_path / p, precision=p).stat().st_size for p in ("float64", "float32")}
     # a byte for each feature; a byte and a number for each weight; little else
     assert sizes["float64"] < 200_000 + 5_000 * 9 + 4_000 and sizes["float32"] < 200_000 + 5_000 * 5 + 4_000
+    begin = time.perf_counter()
     exact, rounded = (SequenceTagger.load(tmp_path / p).weights_ for p in ("float64", "float32"))
+    assert time.perf_counter() - begin < 2  # a few milliseconds; nothing of it may run feature by feature
     assert np.array_equal(exact, tagger.weights_)
     assert np.allclose(rounded, exact, rtol=6e-8, atol=0) and rounded.dtype == np.float64
     assert np.array_equal(rounded, exact.astype(np.float32))
@@ -309,6 +315,32 @@ def test_the_feature_extractor_goes_along(tmp_path, monkeypatch):
     monkeypatch.delitem(saving.EXTRACTORS, "WordFeatures")
     with pytest.raises(ValueError, match=r"WordFeatures.*unknown"):
         SequenceTagger.load(tmp_path / "t")
+
+
+SENTENCES = [["The", "dog", "barks"], ["A", "caf\u00e9", "dog"], ["Dogs", "bark"]] * 3
+TAGS = [["D", "N", "V"], ["D", "N", "N"], ["N", "V"]] * 3
+ROWS = [[{"word": word, "upper": word[0].isupper(), "length": len(word)} for word in words] for words in SENTENCES]
+
+
+@pytest.mark.parametrize(
+    ("X", "features"),
+    [
+        (SENTENCES, None),
+        (SENTENCES, TextFeatures([Window(0, (-1, 0))], hashing=256)),
+        (ROWS, None),
+        (ROWS, DictFeatures(2)),
+    ],
+)
+def test_text_in_labels_out(tmp_path, X, features):
+    tagger = fitted(X, TAGS, features=features)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded = SequenceTagger.load(tagger.save(tmp_path / "t"))
+    further = [X[1][::-1], X[0][:1], [*X[2], *X[0]]]
+    check_same(tagger, loaded, [*X, *further])
+    assert type(loaded.features_) is type(tagger.features_) and (loaded.features is None) == (features is None)
+    again = fitted(X, TAGS, **clone(loaded).get_params(deep=False))
+    assert np.allclose(again.weights_, tagger.weights_)
 
 
 def test_other_kinds_and_newer_parameters(tmp_path):

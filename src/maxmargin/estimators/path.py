@@ -113,7 +113,7 @@ def regularisation_path(
         raise ValueError(f"need 0 < C_min <= C_max, got {C_min} and {C_max}.")
     if not 0 < tol < 1:
         raise ValueError(f"tol must be between 0 and 1, got {tol}.")
-    if estimator.loss != "hinge":
+    if estimator._formulation().loss != "hinge":
         raise ValueError('the path needs loss="hinge"; for other losses fit with warm_start=True at each C.')
     work = clone(estimator)
     work.set_params(warm_start=True, tol=FIT_SHARE * tol)

@@ -62,7 +62,7 @@ def save_tagger(tagger: Any, path: str | os.PathLike[str], *, precision: str = "
     Parameters
     ----------
     tagger : SequenceTagger
-        Its extractor, if any, is ``features_``, with ``to_state()`` and the class method ``from_state(state)``.
+        Its extractor, if any, is ``features_``, with ``to_state()`` and the class method ``from_state(*state)``.
     path : path-like
         Replaced when it exists, and only once the new file is complete.
     precision : {"float64", "float32"}
@@ -82,7 +82,7 @@ def save_tagger(tagger: Any, path: str | os.PathLike[str], *, precision: str = "
     }
     features = getattr(tagger, "features_", None)
     if features is not None:
-        header["features"] = _pack_features(features, tensors)
+        header["features"] = _pack_features(features, tagger.features is not None, tensors)
     return write_model(path, header, tensors)
 
 
@@ -137,8 +137,10 @@ def _restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -
         classes=tagger.classes,
     )
     _restore_training(tagger, _mapping(unpack_value(header["training"], tensors), "training"))
+    tagger.features_ = None
     if "features" in header:
-        tagger.features_ = _unpack_features(header["features"], tensors)
+        tagger.features_, given = _unpack_features(header["features"], tensors)
+        tagger.features = tagger.features_ if given else None  # fit works on a copy
     return tagger
 
 
@@ -171,7 +173,7 @@ def _storable_parameters(tagger: Any) -> dict[str, Any]:
     """Constructor arguments that a file can hold; a warning names those that it can not."""
     storable = {}
     for name, value in tagger.get_params(deep=False).items():
-        if name == "callbacks":
+        if name in ("callbacks", "features"):  # the extractor is stored as it is after fit
             continue
         try:
             pack_value(value, {}, name, _COMPONENTS)
@@ -215,23 +217,23 @@ def _training(tagger: Any) -> dict[str, Any]:
     }
 
 
-def _pack_features(features: Any, tensors: dict[str, np.ndarray]) -> str:
+def _pack_features(features: Any, given: bool, tensors: dict[str, np.ndarray]) -> str:
     kind = type(features).__name__
     if kind not in EXTRACTORS or type(features).__module__ != EXTRACTORS[kind]:
         raise ValueError(
             f"the feature extractor {kind} can not be stored in a model file, only {', '.join(EXTRACTORS)} can. Take "
             "it off (features_ = None), and extract the features before predict."
         )
-    return pack_value({"kind": kind, "state": features.to_state()}, tensors, "features")
+    return pack_value({"kind": kind, "given": given, "state": features.to_state()}, tensors, "features")
 
 
-def _unpack_features(text: str, tensors: dict[str, np.ndarray]) -> Any:
+def _unpack_features(text: str, tensors: dict[str, np.ndarray]) -> tuple[Any, bool]:
+    """The fitted extractor, and whether it was given as a parameter rather than chosen by the tagger."""
     stored = _mapping(unpack_value(text, tensors), "feature extractor")
     if type(stored["kind"]) is not str or stored["kind"] not in EXTRACTORS:
         raise ValueError(f"its feature extractor {str(stored['kind'])[:80]!r} is unknown; upgrade maxmargin")
     kind = getattr(import_module(EXTRACTORS[stored["kind"]]), stored["kind"])
-    state = stored["state"]
-    return kind.from_state(*state) if isinstance(state, tuple) else kind.from_state(state)
+    return kind.from_state(*stored["state"]), stored["given"] is True
 
 
 def _library_version() -> str:

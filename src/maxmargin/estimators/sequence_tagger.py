@@ -244,6 +244,18 @@ class SequenceTagger(Structured):
 
         return load_tagger(path, cls, verify=verify)
 
+    def coef_table(self, top: int | None = None, label: Any = None) -> list[dict[str, Any]]:
+        """Weights by name, strongest first; see :func:`~maxmargin.estimators.explaining.coef_table`."""
+        from maxmargin.estimators.explaining import coef_table
+
+        return coef_table(self, top, label)
+
+    def explain(self, x: Any, y: Any = None, other: Any = None) -> list[dict[str, Any]]:
+        """Why one labelling scores higher than another; see :func:`~maxmargin.estimators.explaining.explain`."""
+        from maxmargin.estimators.explaining import explain
+
+        return explain(self, x, y, other)
+
     def _bound(self, X: Any, fixed: Any = None) -> CompiledModel:
         if getattr(self, "features_", None) is not None and not isinstance(X, Sequences):
             X = self.features_.transform(X)

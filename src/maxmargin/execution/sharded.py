@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.oracles.wrapper import OracleWrapper
 from maxmargin.planes import Planes
 
 __all__ = ["ShardedOracle"]
@@ -14,7 +15,7 @@ SUM_SHARDS = 4  # never depends on the number of workers: sums of floats depend 
 SMALLEST_SHARD = 8
 
 
-class ShardedOracle:
+class ShardedOracle(OracleWrapper):
     """Splits the examples of a call over the workers of an executor and joins the answers in order.
 
     Parameters
@@ -24,20 +25,8 @@ class ShardedOracle:
     """
 
     def __init__(self, oracle: Any, executor: Any) -> None:
-        self.oracle = oracle
+        super().__init__(oracle)
         self.executor = executor
-
-    @property
-    def n_examples(self) -> int:
-        return self.oracle.n_examples
-
-    @property
-    def n_columns(self) -> int:
-        return self.oracle.n_columns
-
-    @property
-    def longest(self) -> int:
-        return self.oracle.longest
 
     def planes(self, w: np.ndarray, examples: np.ndarray, known: np.ndarray | None = None) -> Planes:
         """As the oracle's own: planes are computed example by example, so any split gives the same ones."""

@@ -61,10 +61,14 @@ class DictFeatures(Parameters):
         """Learn which features there are, most frequent first, and number those of ``X``."""
         if not isinstance(self.min_count, (int, np.integer)) or isinstance(self.min_count, bool) or self.min_count < 1:
             raise ValueError(f"min_count must be a whole number >= 1, got {self.min_count!r}.")
-        reader = _Reader({}, learn=True).read(X)
+        reader = _Reader(_Known(), learn=True).read(X)
         seen = list(reader.known)
         counts = np.bincount(reader.ids, minlength=len(seen))
         kept = np.argsort(-counts, kind="stable")[: int((counts >= self.min_count).sum())]
+        if len(kept) == 0:
+            raise ValueError(
+                f"no feature is left of these sentences; lower min_count ({self.min_count}) or add features."
+            )
         rank = np.full(len(seen), -1, np.int32)
         rank[kept] = np.arange(len(kept), dtype=np.int32)
         self._adopt([seen[k] for k in kept.tolist()])
@@ -117,12 +121,26 @@ class DictFeatures(Parameters):
 
     def _adopt(self, names: list[str]) -> None:
         self._names_ = names
-        self._known = {name: i for i, name in enumerate(names)}
+        self._known = _Known({name: i for i, name in enumerate(names)})
         self.n_features_ = len(names)
 
     def _check_fitted(self) -> None:
         if "n_features_" not in self.__dict__:
             raise AttributeError("these features are not fitted; call fit or fit_transform with training sentences.")
+
+
+class _Known(dict):
+    """Ids by name; a name that is missing gets the next one, or -1 for good when it is too late to learn."""
+
+    learn = False
+
+    def __missing__(self, name: Any) -> int:
+        if not isinstance(name, str):
+            raise TypeError(f"a list of features holds strings only, got {name!r}.")
+        if not self.learn:
+            return -1
+        self[name] = len(self)
+        return len(self) - 1
 
 
 class _Reader:
@@ -131,9 +149,9 @@ class _Reader:
     Strings are looked up as ``pairs[key][value]``, so that ``key=value`` is spelled out only once for each pair.
     """
 
-    def __init__(self, known: dict[str, int], learn: bool) -> None:
+    def __init__(self, known: _Known, learn: bool) -> None:
         self.known = known
-        self.learn = learn
+        self.known.learn = learn
         self.pairs: dict[str, dict[str, int]] = {}
         self.found: list[int] = []
         self.places: list[int] = []  # positions in `found` of the values
@@ -180,14 +198,11 @@ class _Reader:
         shape = (len(indptr) - 1, n_features)
         return Sequences(self.offsets, sparse=sp.csr_array((data[kept], ids[kept], indptr), shape=shape))
 
-    def _id(self, name: str) -> int:
-        return self.known.setdefault(name, len(self.known)) if self.learn else self.known.get(name, -1)
-
     def _pair(self, key: str, value: str) -> None:
         """First sight of a pair; unknown ones are not kept, or a long stream would fill the memory."""
         if not isinstance(key, str):
             raise TypeError(f"the key {key!r} is not a string; use names as keys.")
-        i = self._id(f"{key}={value}")
+        i = self.known[f"{key}={value}"]
         if i >= 0:
             self.pairs.setdefault(key, {})[value] = i
         self.found.append(i)
@@ -206,7 +221,7 @@ class _Reader:
                 if number != 1.0:
                     self.places.append(len(self.found))
                     self.values.append(number)
-                self.found.append(self._id(key))
+                self.found.append(self.known[key])
         elif isinstance(value, Mapping):
             for inner, part in value.items():
                 if not isinstance(inner, str):
@@ -230,7 +245,5 @@ class _Reader:
             return
         if isinstance(token, str) or not isinstance(token, (list, tuple, set, frozenset)):
             raise TypeError(f"a token must be a dict or a list of strings, got {token!r}.")
-        for name in sorted(token) if isinstance(token, (set, frozenset)) else token:
-            if not isinstance(name, str):
-                raise TypeError(f"a list of features holds strings only, got {name!r}.")
-            self.found.append(self._id(name))
+        names = sorted(token) if isinstance(token, (set, frozenset)) else token  # sets have no order to rely on
+        self.found.extend(map(self.known.__getitem__, names))

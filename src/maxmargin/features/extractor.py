@@ -10,10 +10,10 @@ import numpy as np
 
 from maxmargin.features.definition import Definition
 from maxmargin.features.interning import Hashed, Vocabulary
-from maxmargin.features.rows import feature_rows
+from maxmargin.features.rows import Rows, feature_rows
 from maxmargin.features.sequences import Sequences
 from maxmargin.features.template import Template
-from maxmargin.features.tokens import Tokens
+from maxmargin.features.tokens import Column, Tokens
 from maxmargin.features.window import describe, restore
 from maxmargin.parameters import Parameters
 
@@ -71,8 +71,14 @@ class TextFeatures(Parameters):
         if self.hashing is not None:
             return self._hashed(tokens)
         vocabulary = Vocabulary(self.definitions_)
+        if tokens.n_tokens == 0:
+            raise ValueError("there is no token in these sentences; at least one is needed to learn from.")
         rows = feature_rows(tokens, self.definitions_, vocabulary, learn=True)
         ranks = vocabulary.freeze(self.min_count)
+        if len(vocabulary.tables[False]) == 0:
+            raise ValueError(
+                f"no feature is left of these sentences; lower min_count ({self.min_count}) or add features."
+            )
         self._adopt(vocabulary)
         return self._sequences(tokens, rows, ranks)
 
@@ -82,9 +88,7 @@ class TextFeatures(Parameters):
         tokens = self._tokens(X)
         if self.hashing is not None:
             return self._hashed(tokens)
-        rows = feature_rows(tokens, self.definitions_, self.vocabulary_)
-        sizes = {edge: len(table) for edge, table in self.vocabulary_.tables.items()}
-        return self._sequences(tokens, rows, {edge: np.arange(n, dtype=np.int32) for edge, n in sizes.items()})
+        return self._sequences(tokens, feature_rows(tokens, self.definitions_, self.vocabulary_))
 
     def names(self, ids: Iterable[int] | None = None, edge: bool = False) -> list[str]:
         """The text of features, such as ``U05:the/dog``; of all when ``ids`` is missing.
@@ -165,6 +169,9 @@ class TextFeatures(Parameters):
 
     def _tokens(self, X: Any) -> Tokens:
         tokens = Tokens.of(X)
+        if tokens.n_tokens == 0:  # nothing to read, whatever the number of columns
+            columns = 1 + max((source.column for d in self.definitions_ for source, _ in d.slots), default=0)
+            return Tokens([Column([], np.empty(0, np.int32))] * columns, tokens.offsets)
         for definition in self.definitions_:
             for source, _ in definition.slots:
                 if source.column >= len(tokens.columns):
@@ -175,16 +182,12 @@ class TextFeatures(Parameters):
         return tokens
 
     def _hashed(self, tokens: Tokens) -> Sequences:
-        rows = feature_rows(tokens, self.definitions_, Hashed(self.n_features_))
-        same = np.arange(self.n_features_, dtype=np.int32)
-        return self._sequences(tokens, rows, {False: same, True: same})
+        return self._sequences(tokens, feature_rows(tokens, self.definitions_, Hashed(self.n_features_)))
 
-    def _sequences(self, tokens: Tokens, rows: dict, ranks: dict) -> Sequences:
-        return Sequences(
-            tokens.offsets,
-            sparse=rows[False].to_csr(ranks[False], self.n_features_),
-            edge=rows[True].to_csr(ranks[True], self.n_edge_features_) if self.n_edge_features_ else None,
-        )
+    def _sequences(self, tokens: Tokens, rows: dict[bool, Rows], ranks: dict | None = None) -> Sequences:
+        ranks = ranks or {}
+        edge = rows[True].to_csr(self.n_edge_features_, ranks.get(True)) if self.n_edge_features_ else None
+        return Sequences(tokens.offsets, sparse=rows[False].to_csr(self.n_features_, ranks.get(False)), edge=edge)
 
 
 def _whole(number: Any) -> bool:

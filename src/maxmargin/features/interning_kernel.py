@@ -81,12 +81,18 @@ def index_entries(entries, n_entries, keys, ids):
     return n_entries
 
 
+@kernel("int32(int32[::1], int32)")
+def rank_of(rank, i):
+    """Rank of an id; without ranks the id itself, and -1 of -1."""
+    return i if i < 0 or len(rank) == 0 else rank[i]
+
+
 @kernel("void(int32[:, ::1], int32[::1], int64[::1])")
 def count_rows(table, rank, lengths):
     """Add to ``lengths`` how many of the ids ``table[:, t]`` are kept: have a rank >= 0."""
     for d in range(table.shape[0]):
         for t in range(table.shape[1]):
-            if table[d, t] >= 0 and rank[table[d, t]] >= 0:
+            if rank_of(rank, table[d, t]) >= 0:
                 lengths[t] += 1
 
 
@@ -96,8 +102,9 @@ def fill_rows(table, rank, at, indices):
     for t in range(table.shape[1]):
         place = at[t]
         for d in range(table.shape[0]):
-            if table[d, t] >= 0 and rank[table[d, t]] >= 0:
-                indices[place] = rank[table[d, t]]
+            kept = rank_of(rank, table[d, t])
+            if kept >= 0:
+                indices[place] = kept
                 place += 1
         at[t] = place
 

@@ -34,16 +34,17 @@ class Rows:
     table: np.ndarray
     lists: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
-    def to_csr(self, rank: np.ndarray, n_features: int) -> sp.csr_array:
-        """One row a token, all values 1, with ``rank`` of each id (-1: left out)."""
+    def to_csr(self, n_features: int, rank: np.ndarray | None = None) -> sp.csr_array:
+        """One row a token, all values 1, with the ``rank`` of each id (-1: left out), or the id itself."""
         from maxmargin.features.interning_kernel import count_rows, fill_lists, fill_rows
 
         n = self.table.shape[1]
+        rank = np.empty(0, np.int32) if rank is None else rank
         lengths = np.zeros(n, np.int64)
         count_rows(self.table, rank, lengths)
         ranked = []
         for owner, pointers, ids in self.lists:
-            there = np.where(ids >= 0, rank[ids] if len(rank) else -1, -1).astype(np.int32)
+            there = np.where(ids >= 0, rank[ids], np.int32(-1)) if len(rank) else ids
             kept = np.concatenate([[0], np.cumsum(there >= 0)])[pointers]
             ranked.append((owner, kept, there[there >= 0]))
             lengths += np.diff(kept)[owner] * (owner >= 0) if len(kept) > 1 else 0

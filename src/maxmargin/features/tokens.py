@@ -53,7 +53,7 @@ class Tokens:
     Attributes
     ----------
     columns : list of Column
-        At least one; all have a code for every token.
+        All have a code for every token. There is none when sentences without tokens leave their number open.
     offsets : int64 array (n + 1,)
         Sentence i owns tokens ``offsets[i]:offsets[i+1]``.
 
@@ -108,7 +108,7 @@ class Tokens:
         np.cumsum(np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences)), out=offsets[1:])
         flat = list(chain.from_iterable(sentences))
         if not flat:
-            raise ValueError("there is no token in these sentences; at least one is needed.")
+            return Tokens([], offsets)
         first = flat[0]
         if isinstance(first, str):
             return Tokens.from_columns([flat], offsets)

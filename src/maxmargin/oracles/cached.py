@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.oracles.wrapper import OracleWrapper
 from maxmargin.planes import Planes
 
 __all__ = ["CachedOracle"]
 
 
-class CachedOracle:
+class CachedOracle(OracleWrapper):
     """Answers with a plane seen before when it is violated enough, and asks the oracle otherwise.
 
     A remembered plane serves when its violation reaches ``share`` times the last loss of its example, after Osokin et
@@ -27,24 +28,12 @@ class CachedOracle:
     """
 
     def __init__(self, oracle: Any, *, size: int = 10, share: float = 0.25) -> None:
-        self.oracle = oracle
+        super().__init__(oracle)
         self.size = size
         self.share = share
         self.hits = 0
         self._seen: dict[int, deque] = {}
         self._last: dict[int, float] = {}
-
-    @property
-    def n_examples(self) -> int:
-        return self.oracle.n_examples
-
-    @property
-    def n_columns(self) -> int:
-        return self.oracle.n_columns
-
-    @property
-    def longest(self) -> int:
-        return self.oracle.longest
 
     def planes(
         self, w: np.ndarray, examples: np.ndarray, known: np.ndarray | None = None, *, exact: bool = False

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from maxmargin.kernel import clock
+from maxmargin.oracles.wrapper import OracleWrapper
 from maxmargin.planes import Planes
 
 __all__ = ["CountingOracle"]
 
 
-class CountingOracle:
+class CountingOracle(OracleWrapper):
     """Counts ``oracle_calls`` (one an example asked), ``argmax_calls`` and the ``seconds`` they took.
 
     Parameters
@@ -21,24 +22,12 @@ class CountingOracle:
     """
 
     def __init__(self, oracle: Any) -> None:
-        self.oracle = oracle
+        super().__init__(oracle)
         self.oracle_calls = 0
         self.argmax_calls = 0
         self.seconds = 0.0
         self.timed_calls = 0  # calls and seconds of what went through this object, for those who bypass it
         self.timed_seconds = 0.0
-
-    @property
-    def n_examples(self) -> int:
-        return self.oracle.n_examples
-
-    @property
-    def n_columns(self) -> int:
-        return self.oracle.n_columns
-
-    @property
-    def longest(self) -> int:
-        return self.oracle.longest
 
     def planes(self, w: np.ndarray, examples: np.ndarray, known: np.ndarray | None = None) -> Planes:
         """As the oracle's own."""

@@ -240,7 +240,7 @@ class DualEngine:
         same = same and np.array_equal(arrays["set/total"], state.working_set.store.total)
         if not (same and str(arrays["data"]) == problem.fingerprint()):
             raise ValueError(
-                "the saved state belongs to another problem: resume with the examples, cost, C, loss and blocks of its run."
+                "the saved state belongs to another problem: resume with the same examples, cost, C, loss and blocks."
             )
         state.working_set = WorkingSet.from_arrays(arrays)
         state.u[:] = arrays["u"]
@@ -271,7 +271,7 @@ class DualEngine:
 
         same = warm.problem.n_columns == problem.n_columns and warm.problem.n_examples == problem.n_examples
         if not (same and warm.problem.fingerprint() == problem.fingerprint()):
-            raise ValueError("warm start needs the examples and costs of the earlier fit; or set warm_start=False.")
+            raise ValueError("warm start needs the same examples and costs as before; else set warm_start=False.")
         if warm.problem.squared != problem.squared or (warm.members is None) != (members is None):
             raise ValueError("warm start needs the same loss and the same blocks as the earlier fit.")
         working_set = WorkingSet.from_arrays(warm.working_set.to_arrays())

@@ -1,0 +1,259 @@
+"""Brown parts of speech, up to 472 labels: ours and python-crfsuite's averaged perceptron on the same features.
+
+    MAXMARGIN_DATA=... make bench-brown               # the whole corpus
+    python benchmarks/brown.py --share 0.1            # every tenth document, for a quick look
+
+Every tenth of the chosen documents is for testing. Each side runs in a process of its own, so that the peak of its
+memory is its own. Ours reads the corpus and makes the features; CRFsuite is fed from a file of ready attributes (the
+names of our features, token by token), so that neither Python lists nor our arrays count as its memory. Seconds are
+those of training alone, one thread: ours with packing, CRFsuite's without appending.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import maxmargin as mm
+from machine import Others, machine_line
+from maxmargin.datasets.columns import read_columns
+from maxmargin.datasets.folder import require
+from maxmargin.metrics import token_accuracy
+
+Sentence = list[tuple[str, ...]]
+
+C = 0.1
+FAST = {"parts": 1, "cached_passes": 2, "visits": 0.5, "certificate_every": 100.0}
+FAST_PASSES = 7
+PERCEPTRON_PASSES = 10
+HELD_OUT = 10  # every tenth document is for testing
+
+
+def documents() -> Iterator[list[Sentence]]:
+    """The documents of the corpus, each a list of sentences of (word, tag)."""
+    path = require(
+        "brown/brown.tsv.xz",
+        "the corpus 'brown' of nltk_data, as xz text with a line 'word<TAB>tag' for each token, a blank line between "
+        "sentences and a line '#doc <id> <category>' before each document",
+    )
+    lines: list[str] = []
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("#doc "):
+                if lines:
+                    yield read_columns(lines, separator="\t")
+                lines = []
+            else:
+                lines.append(line)
+    yield read_columns(lines, separator="\t")
+
+
+def split(share: float) -> tuple[list[Sentence], list[Sentence]]:
+    """Train and test sentences of a share of the documents, spread over the corpus."""
+    step = max(1, round(1 / share))
+    train: list[Sentence] = []
+    test: list[Sentence] = []
+    for number, document in enumerate(list(documents())[::step]):
+        (test if number % HELD_OUT == HELD_OUT - 1 else train).extend(document)
+    return train, test
+
+
+def words(sentences: list[Sentence]) -> list[list[str]]:
+    return [[token[0] for token in sentence] for sentence in sentences]
+
+
+def tags(sentences: list[Sentence]) -> list[list[str]]:
+    return [[token[1] for token in sentence] for sentence in sentences]
+
+
+def features() -> mm.TextFeatures:
+    """Words at -2..2 and two pairs, affixes of up to four letters, shapes of the neighbours."""
+    from maxmargin.features.window import Ends, Lower, Prefix, Shape, Suffix, Window
+
+    windows: list[Any] = [Window(0, bigrams=(-1, 0), name="w"), Window(0, (0,), of=Lower(), name="lower"), Ends()]
+    windows += [Window(0, (0,), of=Prefix(n), name=f"prefix{n}") for n in (1, 2, 3, 4)]
+    windows += [Window(0, (0,), of=Suffix(n), name=f"suffix{n}") for n in (1, 2, 3, 4)]
+    windows += [Window(0, (-1, 1), of=Suffix(3), name="suffix3"), Window(0, (-1, 0, 1), of=Shape(True), name="shape")]
+    return mm.TextFeatures(windows)
+
+
+def write_attributes(folder: Path, share: float) -> dict[str, Any]:
+    """The features of both halves as lines ``label<TAB>attribute<TAB>...``, a blank line after each sentence."""
+    train, test = split(share)
+    extractor = features()
+    halves = {"train": (extractor.fit_transform(words(train)), tags(train))}
+    halves["test"] = (extractor.transform(words(test)), tags(test))
+    names = extractor.names()
+    for half, (X, labels) in halves.items():
+        rows, indices, begin = X.sparse.indptr.tolist(), X.sparse.indices, 0
+        with open(folder / half, "w", encoding="utf-8", newline="\n") as file:
+            for sentence in labels:
+                for t, label in enumerate(sentence, start=begin):
+                    attributes = (names[k] for k in indices[rows[t] : rows[t + 1]].tolist())
+                    file.write("\t".join((label, *attributes)) + "\n")
+                file.write("\n")
+                begin += len(sentence)
+    return {
+        "sentences": [len(train), len(test)],
+        "tokens": [X.n_tokens for X, _ in halves.values()],
+        "labels": len({label for sentence in tags(train) for label in sentence}),
+        "features": extractor.n_features_,
+    }
+
+
+def read_attributes(path: Path) -> Iterator[tuple[list[list[str]], list[str]]]:
+    """The sentences of :func:`write_attributes`, one by one."""
+    attributes: list[list[str]] = []
+    labels: list[str] = []
+    with open(path, encoding="utf-8", newline="\n") as file:
+        for line in file:
+            if line == "\n":
+                yield attributes, labels
+                attributes, labels = [], []
+            else:
+                label, *rest = line.removesuffix("\n").split("\t")
+                labels.append(label)
+                attributes.append(rest)
+
+
+def run_ours(folder: Path, share: float) -> dict[str, Any]:
+    from sklearn.exceptions import ConvergenceWarning
+
+    def tagger() -> mm.SequenceTagger:
+        return mm.SequenceTagger(
+            C=C, weights="observed", solver=mm.Auto(**FAST), max_passes=FAST_PASSES, tol=0.0, features=features()
+        )
+
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    train, test = split(share)
+    tagger().fit(words(train[:20]), tags(train[:20])).predict(words(test[:5]))  # kernels
+    before = peak()
+    extractor = features()
+    begin = time.perf_counter()
+    X = extractor.fit_transform(words(train))
+    made = time.perf_counter()
+    fitted = tagger().set_params(features=None).fit(X, tags(train))
+    seconds = time.perf_counter() - made
+    X_test = extractor.transform(words(test))
+    begin, made = made - begin, time.perf_counter()
+    found = fitted.predict(X_test)
+    return {
+        "seconds": seconds,
+        "passes": fitted.n_iter_,
+        "feature_seconds": begin,
+        "predict_seconds": time.perf_counter() - made,
+        "accuracy": token_accuracy(tags(test), found),
+        "before": before,
+        "peak": peak(),
+        "weights": fitted.layout_.n_weights,
+    }
+
+
+def run_crfsuite(folder: Path, share: float) -> dict[str, Any]:
+    import pycrfsuite
+
+    before = peak()
+    options = {"max_iterations": PERCEPTRON_PASSES}
+    trainer = pycrfsuite.Trainer(algorithm="averaged-perceptron", params=options, verbose=False)
+    begin = time.perf_counter()
+    for attributes, labels in read_attributes(folder / "train"):
+        trainer.append(pycrfsuite.ItemSequence(attributes), labels)
+    appended = time.perf_counter() - begin
+    begin = time.perf_counter()
+    trainer.train(str(folder / "model"))
+    seconds = time.perf_counter() - begin
+    highest = peak()  # before the test sentences come in
+    tagger = pycrfsuite.Tagger()
+    tagger.open(str(folder / "model"))
+    right = total = 0
+    predicting = 0.0
+    for attributes, labels in read_attributes(folder / "test"):
+        items = pycrfsuite.ItemSequence(attributes)
+        begin = time.perf_counter()
+        found = tagger.tag(items)
+        predicting += time.perf_counter() - begin
+        right += sum(a == b for a, b in zip(found, labels, strict=True))
+        total += len(labels)
+    return {
+        "seconds": seconds,
+        "passes": len(trainer.logparser.iterations),
+        "feature_seconds": appended,
+        "predict_seconds": predicting,
+        "accuracy": right / total,
+        "before": before,
+        "peak": highest,
+        "weights": tagger.info().header["num_features"],
+    }
+
+
+def peak() -> float:
+    """Most memory this process has had, in MB."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+RUNS = {"attributes": write_attributes, "ours": run_ours, "crfsuite": run_crfsuite}
+
+
+def apart(run: str, folder: Path, share: float) -> dict[str, Any]:
+    """One of :data:`RUNS` in a process of its own."""
+    command = [sys.executable, __file__, "--run", run, "--folder", str(folder), "--share", str(share)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"the process for {run!r} ended with {done.returncode}; its message is above.")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--share", type=float, default=1.0, help="share of the documents, 1 for all")
+    parser.add_argument("--run", choices=RUNS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if not 0 < options.share <= 1:
+        parser.error("--share must be above 0 and at most 1")
+    if options.run:
+        print(json.dumps(RUNS[options.run](options.folder, options.share)))
+        return
+    print(machine_line())
+    with tempfile.TemporaryDirectory() as name, Others() as others:
+        folder = Path(name)
+        sizes = apart("attributes", folder, options.share)
+        print(
+            f"{sizes['sentences'][0]} + {sizes['sentences'][1]} sentences, {sizes['tokens'][0]} + {sizes['tokens'][1]} "
+            f"tokens, {sizes['labels']} labels, {sizes['features']} features",
+            flush=True,
+        )
+        print(f"{'':22}{'train':>9}{'passes':>8}{'a pass':>9}{'memory':>10}{'of it before':>14}{'accuracy':>10}")
+        results = {}
+        for key, title in (("ours", "maxmargin observed"), ("crfsuite", "crfsuite perceptron")):
+            results[key] = r = apart(key, folder, options.share)
+            print(
+                f"{title:22}{r['seconds']:7.1f} s{r['passes']:8.1f}{r['seconds'] / r['passes']:7.2f} s"
+                f"{r['peak']:7.0f} MB{r['before']:11.0f} MB{100 * r['accuracy']:8.2f} %   "
+                f"(features {r['feature_seconds']:.1f} s, prediction {r['predict_seconds']:.1f} s, "
+                f"{int(r['weights'])} weights)",
+                flush=True,
+            )
+    ours, theirs = results["ours"], results["crfsuite"]
+    better = 100 * (ours["accuracy"] - theirs["accuracy"])
+    print(f"other processes kept {others.cores:.2f} cores busy (a peer's own process counts among them)")
+    print(
+        f"training {theirs['seconds'] / ours['seconds']:.2f} times as fast, a pass "
+        f"{theirs['seconds'] / theirs['passes'] / (ours['seconds'] / ours['passes']):.2f} times, memory "
+        f"{ours['peak'] / theirs['peak']:.2f} of CRFsuite's, accuracy {better:+.2f} points"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""One line for people, a traceback for those who ask."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import typer
+
+__all__ = ["BAD_INPUT", "fail", "guarded", "located"]
+
+BAD_INPUT = 1
+READER_LEFT = 141  # what other tools end with when the reader of their output leaves: 128 + SIGPIPE
+
+_PLACE = re.compile(r"\b(?:example|sentence|sequence) (\d+)(?:, (?:position|token) (\d+))?")
+
+
+def fail(message: str) -> NoReturn:
+    """End with one line on standard error."""
+    typer.echo(f"maxmargin: {' '.join(message.split())}", err=True)
+    raise typer.Exit(BAD_INPUT)
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose errors of input end in one line; its option ``debug`` shows the traceback instead."""
+
+    @functools.wraps(command)
+    def wrapper(*args: Any, debug: bool = False, **kwargs: Any) -> None:
+        try:
+            command(*args, debug=debug, **kwargs)
+        except BrokenPipeError:
+            # the interpreter flushes standard output once more at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(READER_LEFT) from None
+        except KeyboardInterrupt:
+            fail("interrupted.")
+        except (ValueError, OSError, ImportError, MemoryError) as error:
+            if debug:
+                raise
+            fail(_sentence(error))
+
+    return wrapper
+
+
+@contextmanager
+def located(name: str, line: Callable[[int, int], int | None]) -> Iterator[None]:
+    """Errors get the file in front and, when they name a sentence, the line.
+
+    Parameters
+    ----------
+    name : str
+        Of the file.
+    line : callable (sentence, token) -> int or None
+    """
+    try:
+        yield
+    except ValueError as error:
+        message = str(error)
+        if message.startswith(name):
+            raise
+        place = _PLACE.search(message)
+        number = line(int(place[1]), int(place[2] or 0)) if place else None
+        raise ValueError(f"{name}{f', line {number}' if number else ''}: {message}") from error
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    if isinstance(error, MemoryError):
+        return f"not enough memory ({error}); use fewer features (--min-count), --weights observed or --hashing."
+    return str(error) or type(error).__name__

@@ -1,0 +1,217 @@
+"""Column files of the command line: whole ones, streams of blocks, and what is written."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from maxmargin.features.tokens import Tokens
+
+__all__ = ["Block", "Source", "Table", "column_place", "opened_output"]
+
+
+@dataclass
+class Block:
+    """One sentence of a file with all its lines, so that they can be written as they were.
+
+    Attributes
+    ----------
+    lines : list of str
+        Without line ends: tokens, comments, document markers, and the blank lines behind.
+    rows : list of tuple of str
+        Columns of the tokens.
+    places : list of int
+        Where the tokens are among ``lines``.
+    first : int
+        Number of the first of the lines in the file.
+    """
+
+    first: int
+    lines: list[str] = field(default_factory=list)
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Table:
+    """A whole file: its columns, and sentence i in tokens ``offsets[i]:offsets[i+1]``."""
+
+    columns: list[list[str]]
+    offsets: Any
+    source: Source
+    rows: Any = None  # which sentences of the source these are; None for all
+
+    @property
+    def n_tokens(self) -> int:
+        return int(self.offsets[-1])
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def tokens(self) -> Tokens:
+        from maxmargin.features.tokens import Tokens
+
+        return Tokens.from_columns(self.columns, self.offsets)
+
+    def take(self, sentences: Any) -> Table:
+        """Some of the sentences."""
+        import numpy as np
+
+        parts = [np.arange(self.offsets[i], self.offsets[i + 1]) for i in sentences]
+        offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+        flat = np.concatenate(parts).tolist()
+        return Table([[column[t] for t in flat] for column in self.columns], offsets, self.source, sentences)
+
+    def line(self, sentence: int, token: int) -> int | None:
+        """Number of the line of a token in the source; None when it can not be told."""
+        return self.source.line(sentence if self.rows is None else int(self.rows[sentence]), token)
+
+    def labels(self, column: int) -> list[list[str]]:
+        """A column, sentence by sentence."""
+        flat = self.columns[column_place(column, len(self.columns), self.source.name)]
+        bounds = self.offsets.tolist()
+        return [flat[a:b] for a, b in pairwise(bounds)]
+
+
+@dataclass
+class Source:
+    """An input: a path (``.gz`` and ``.xz`` are unpacked) or ``-``.
+
+    Parameters
+    ----------
+    path : str
+    separator : str, optional
+        Between columns; runs of spaces and tabs when missing. ``\\t`` in letters is a tab.
+    comment : str, optional
+        Lines that begin with it are no tokens.
+    """
+
+    path: str
+    separator: str | None = None
+    comment: str | None = None
+    _kept: bytes | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.separator is not None:
+            self.separator = self.separator.replace("\\t", "\t")
+
+    @property
+    def name(self) -> str:
+        return "<standard input>" if self.path == "-" else self.path
+
+    @property
+    def _comments(self) -> tuple[str, ...]:
+        from maxmargin.datasets.columns import COMMENTS, _prefixes
+
+        return _prefixes(COMMENTS if self.comment is None else (*COMMENTS, self.comment), self.separator)
+
+    def table(self) -> Table:
+        """All of the file; without tokens it is refused."""
+        from maxmargin.datasets.columns import read_column_table
+
+        source: Any = self.path
+        if self.path == "-":
+            # standard input can be read once, and the line of an error may be asked for later
+            self._kept = sys.stdin.buffer.read()
+            source = _Named(self._kept, self.name)
+        columns, offsets = read_column_table(source, self.separator, self._comments)
+        if not columns:
+            raise ValueError(
+                f"{self.name} has no tokens; it needs one token a line, and a blank line after each sentence."
+            )
+        return Table(columns, offsets, self)
+
+    def blocks(self) -> Iterator[Block]:
+        """The file sentence by sentence, in little memory. Lines behind the last sentence come as a block without rows.
+
+        Raises
+        ------
+        ValueError
+            With file and line when lines differ in their number of columns.
+        """
+        from maxmargin.datasets.columns import DOCUMENT_MARKERS, _decoded, _opened, _ragged, _split
+
+        comments = self._comments
+        source: Any = self.path
+        if self._kept is not None:
+            source = _Named(self._kept, self.name)
+        width, width_line, done, closed = 0, 0, 0, False
+        block = Block(1)
+        with _opened(source) as (lines, name):
+            for number, line in _decoded(lines, name):
+                text = line.rstrip("\r\n")
+                row = [] if comments and text.startswith(comments) else _split(text, self.separator)
+                is_token = bool(row) and row[0] not in DOCUMENT_MARKERS
+                if is_token and closed:
+                    yield block
+                    done += 1
+                    block, closed = Block(number), False
+                if is_token:
+                    if width and len(row) != width:
+                        raise ValueError(_ragged(name, number, done, len(row), width, width_line, line))
+                    if not width:
+                        width, width_line = len(row), number
+                    block.places.append(len(block.lines))
+                    block.rows.append(tuple(row))
+                elif block.rows and not (comments and text.startswith(comments)):
+                    closed = True
+                block.lines.append(text)
+        if block.lines:
+            yield block
+
+    def line(self, sentence: int, token: int) -> int | None:
+        """Number of the line of a token; None when it can not be told."""
+        if self.path == "-" and self._kept is None:
+            return None
+        try:
+            for i, block in enumerate(self.blocks()):
+                if i == sentence:
+                    return block.first + block.places[token]
+        except (ValueError, OSError, IndexError):
+            pass
+        return None
+
+
+class _Named(io.BytesIO):
+    """Bytes with the name that messages use."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        super().__init__(data)
+        self.name = name
+
+
+def column_place(column: int, width: int, name: str) -> int:
+    """A column counted from 0, or from the end when negative, as a place from 0."""
+    if not -width <= column < width:
+        raise ValueError(
+            f"{name}, line 1: there is no column {column}; the lines have {width}, which count from 0 (-1 is the last)."
+        )
+    return column % width
+
+
+@contextmanager
+def opened_output(path: str, source: str | None = None) -> Iterator[TextIO]:
+    """Where results go: UTF-8 to a path, packed by its suffix, or to standard output for ``-``."""
+    if path == "-":
+        wrapped = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="\n", write_through=True)
+        try:
+            yield wrapped
+            wrapped.flush()
+        finally:
+            wrapped.detach()  # standard output stays open
+        return
+    if source not in (None, "-") and os.path.exists(path) and os.path.samefile(path, str(source)):
+        raise ValueError(f"{path} is the input; writing there would destroy it before it is read. Name another file.")
+    import gzip
+    import lzma
+
+    opener: Any = {".gz": gzip.open, ".xz": lzma.open}.get(os.path.splitext(path)[1], open)
+    with opener(path, "wt", encoding="utf-8", newline="\n") as file:
+        yield file

@@ -1,0 +1,138 @@
+"""``maxmargin inspect``."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli import options as o
+from maxmargin.cli.errors import guarded, located
+from maxmargin.cli.files import Source
+from maxmargin.cli.model import constrain, load_text_tagger
+from maxmargin.cli.tables import number, show_table
+
+__all__ = ["inspect"]
+
+
+@guarded
+def inspect(
+    model: Annotated[str, typer.Argument(help="Model file.")],
+    top: Annotated[int, typer.Option(min=1, help="How many weights a label, or contributions.")] = 10,
+    label: Annotated[str | None, typer.Option(help="Only the weights of this label.")] = None,
+    explain: Annotated[
+        str | None, typer.Option(help="Explain the decision on a sentence of this file (or -).", metavar="FILE")
+    ] = None,
+    sentence: Annotated[int, typer.Option(min=0, help="Which sentence to explain, from 0.")] = 0,
+    other: Annotated[
+        str | None,
+        typer.Option(help="Labels to compare with, separated by spaces or commas; the runner-up by default."),
+    ] = None,
+    constraints: o.ConstraintsOption = None,
+    separator: o.Separator = None,
+    comment: o.Comment = None,
+    debug: o.Debug = False,
+) -> None:
+    """Look into a model: certificate, labels, sizes and strongest weights; or explain one of its decisions.
+
+    An explanation splits the score of the prediction minus that of another labelling by features.
+
+    Examples:
+
+      maxmargin inspect chunker.mm --top 5
+
+      maxmargin inspect chunker.mm --explain test.txt --sentence 3 --other "B-NP I-NP O"
+    """
+    tagger = constrain(load_text_tagger(model), constraints)
+    if explain is not None:
+        _explain(tagger, Source(explain, separator, comment), sentence, other, top)
+        return
+    _facts(tagger, model)
+    for name in tagger.classes_ if label is None else [label]:
+        rows = [(row["feature"], number(row["weight"])) for row in tagger.coef_table(top, name)]
+        show_table(f"label {name}", ["feature", "weight"], rows)
+    if label is None:
+        _transitions(tagger)
+
+
+def _facts(tagger: Any, path: str) -> None:
+    from maxmargin.reports.time_split import time_split
+
+    layout, features = tagger.layout_, tagger.features_
+    hashed = " (hashed)" if features.hashing is not None else ""
+    rows = [
+        ("file", f"{path}, {os.path.getsize(path)} bytes"),
+        ("status", getattr(tagger, "status_", "unknown")),
+        ("certificate", getattr(tagger, "certificate_", "none")),
+        ("labels", f"{len(tagger.classes_)}: {' '.join(map(str, tagger.classes_))}"),
+        ("features", f"{features.n_features_} of tokens, {features.n_edge_features_} of pairs{hashed}"),
+        ("weights", f"{layout.n_weights} stored, {int((tagger.weights_ != 0).sum())} not zero"),
+        ("training", f"C {tagger.C:g}, {tagger.loss}, solver {tagger.solver}, constraints {tagger.constraints}"),
+    ]
+    if getattr(tagger, "seconds_", None):
+        rows.append(("time", time_split(tagger.seconds_)))
+    show_table("", ["", ""], rows)
+
+
+def _transitions(tagger: Any) -> None:
+    pair = tagger.transition_
+    names = [str(name) for name in tagger.classes_]
+    if len(names) <= 12:
+        rows: list = [[name, *(number(w) for w in row)] for name, row in zip(names, pair.tolist(), strict=True)]
+        show_table("transitions, from row to column", ["", *names], rows)
+        return
+    import numpy as np
+
+    order = np.argsort(-np.abs(pair), axis=None, kind="stable")[:20]
+    rows = [(names[k // len(names)], names[k % len(names)], number(pair.flat[k])) for k in order.tolist()]
+    show_table("strongest transitions", ["from", "to", "weight"], rows)
+
+
+def _explain(tagger: Any, source: Source, sentence: int, other: str | None, top: int) -> None:
+    count = 0
+    chosen = None
+    for block in source.blocks():
+        if block.rows and count == sentence:
+            chosen = block
+            break
+        count += bool(block.rows)
+    if chosen is None:
+        raise ValueError(f"{source.name} has {count} sentences; sentence {sentence} is beyond (they count from 0).")
+    first, places, rows_of_text = chosen.first, chosen.places, chosen.rows
+    with located(source.name, lambda i, t: first + places[t]):
+        x = tagger.features_.transform([rows_of_text])
+        best = tagger.predict_kbest(x, 2)[0]
+        labels = best[0][0]
+        if other is not None:
+            compared = other.split() if len(other.split()) > 1 else other.strip().split(",")
+            if len(compared) != len(labels):
+                raise ValueError(
+                    f"--other has {len(compared)} labels, sentence {sentence} has {len(labels)} tokens: give one each."
+                )
+        elif len(best) > 1:
+            compared = best[1][0]
+        else:
+            raise ValueError(f"the model allows one labelling of sentence {sentence} only; nothing to compare.")
+        rows = tagger.explain(x, labels, compared)
+    total = sum(row["contribution"] for row in rows)
+    words = [row[0] for row in rows_of_text]
+    show_table(
+        f"sentence {sentence}",
+        ["token", "predicted", "other", ""],
+        [(w, a, b, "" if a == b else "<") for w, a, b in zip(words, labels, compared, strict=True)],
+    )
+    typer.echo(f"the prediction scores {number(total)} more than the other; the strongest contributions to that:\n")
+    shown = [
+        (row["position"], words[row["position"]], row["feature"], _text(row["label"]), _text(row["other"]),
+         number(row["contribution"]))
+        for row in rows[:top]
+    ]  # fmt: skip
+    rest = sum(row["contribution"] for row in rows[top:])
+    if len(rows) > top:
+        shown.append(("", "", f"{len(rows) - top} others", "", "", number(rest)))
+    show_table("contributions", ["at", "token", "feature", "predicted", "other", "contribution"], shown)
+
+
+def _text(label: Any) -> str:
+    return " -> ".join(map(str, label)) if isinstance(label, tuple) else str(label)

@@ -1,0 +1,57 @@
+"""``maxmargin``: train, run, judge, look into and tune taggers of column files.
+
+Only typer is imported here; a command imports what it needs when it runs, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from maxmargin.cli.evaluate import evaluate
+from maxmargin.cli.inspect import inspect
+from maxmargin.cli.predict import predict
+from maxmargin.cli.train import train
+from maxmargin.cli.tune import tune
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="maxmargin",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"maxmargin {sys.modules['maxmargin'].__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """Large-margin taggers of column files: one token a line, a blank line after each sentence.
+
+    Files ending in .gz or .xz are packed and unpacked; - is standard input or output.
+
+    Exit codes: 0 fine, 1 bad input (a line on standard error says what and where), 2 wrong usage.
+    """
+
+
+for command in (train, predict, evaluate, inspect, tune):
+    app.command(no_args_is_help=True)(command)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app()

@@ -1,0 +1,139 @@
+"""Options that several commands share, and configuration files."""
+
+from __future__ import annotations
+
+import tomllib
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli.errors import fail
+
+__all__ = ["Constraints", "Loss", "Precision", "Solver", "Weights"]
+
+
+class Weights(StrEnum):
+    all = "all"
+    observed = "observed"
+
+
+class Constraints(StrEnum):
+    bio = "bio"
+    iobes = "iobes"
+
+
+class Loss(StrEnum):
+    hinge = "hinge"
+    squared_hinge = "squared_hinge"
+
+
+class Precision(StrEnum):
+    float64 = "float64"
+    float32 = "float32"
+
+
+class Solver(StrEnum):
+    auto = "auto"
+    simplicial = "simplicial"
+    sequential_dual = "sequential_dual"
+    bcfw = "bcfw"
+    frank_wolfe = "frank_wolfe"
+    cutting_plane = "cutting_plane"
+
+
+def read_config(ctx: typer.Context, path: str | None) -> str | None:
+    """Make the keys of a TOML file the defaults of the command's options; what the command line says wins."""
+    if path is None or ctx.resilient_parsing:
+        return path
+    known = {}
+    for parameter in ctx.command.params:
+        for name in getattr(parameter, "opts", []):
+            if name.startswith("-") and parameter.name not in ("config", "help"):
+                known[name.lstrip("-").replace("-", "_")] = parameter.name
+    try:
+        with open(path, "rb") as file:
+            given = tomllib.load(file)
+    except OSError as error:
+        fail(f"{path}: {error.strerror}.")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        fail(f"{path}: not TOML: {error}.")
+    defaults: dict[str, Any] = {}
+    for key, value in given.items():
+        name = known.get(key.replace("-", "_"))
+        if name is None:
+            fail(f"{path}: {ctx.info_name} has no option {key!r}; see maxmargin {ctx.info_name} --help.")
+        if not isinstance(value, (str, bool, int, float)):
+            fail(f"{path}: {key} must be text, a number or a truth value, got {value!r}.")
+        # as text, so that the command line's own rules judge it
+        defaults[name] = value if isinstance(value, bool) else str(value)
+    ctx.default_map = {**(ctx.default_map or {}), **defaults}
+    return path
+
+
+FEATURES, TRAINING, FORMAT, STOPPING = "Features", "Model", "Files", "When to stop"
+
+Config = Annotated[
+    str | None,
+    typer.Option(
+        help="TOML file whose keys are the names of options; the command line wins.",
+        is_eager=True,
+        callback=read_config,
+        metavar="FILE",
+        rich_help_panel=FORMAT,
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(help="Between columns; runs of spaces and tabs by default.", rich_help_panel=FORMAT, metavar="TEXT"),
+]
+Comment = Annotated[
+    str | None, typer.Option(help="Skip lines that begin with this.", rich_help_panel=FORMAT, metavar="PREFIX")
+]
+LabelColumn = Annotated[
+    int, typer.Option(help="Column of the true labels, from 0; -1 is the last.", rich_help_panel=FORMAT)
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+Template = Annotated[
+    str | None,
+    typer.Option(
+        "--template",
+        "-t",
+        help="CRF++ template file. Without it: words, affixes and shapes of column 0.",
+        rich_help_panel=FEATURES,
+        metavar="FILE",
+    ),
+]
+MinCount = Annotated[
+    int, typer.Option(min=1, help="Leave out features seen on fewer tokens.", rich_help_panel=FEATURES)
+]
+Hashing = Annotated[
+    int | None,
+    typer.Option(min=1, help="Hash features to this many numbers; no vocabulary, no names.", rich_help_panel=FEATURES),
+]
+CostWeight = Annotated[
+    float, typer.Option("-C", min=0.0, help="Weight of the losses: larger fits closer.", rich_help_panel=TRAINING)
+]
+WeightsOption = Annotated[
+    Weights,
+    typer.Option(
+        "--weights",
+        help="A weight for all pairs of feature and label, or for those observed in training.",
+        rich_help_panel=TRAINING,
+    ),
+]
+ConstraintsOption = Annotated[
+    Constraints | None,
+    typer.Option("--constraints", help="Scheme that labels must follow.", rich_help_panel=TRAINING),
+]
+Ends = Annotated[
+    bool, typer.Option("--ends/--no-ends", help="Weights of the first and the last label.", rich_help_panel=TRAINING)
+]
+LossOption = Annotated[Loss, typer.Option("--loss", rich_help_panel=TRAINING)]
+SolverOption = Annotated[Solver, typer.Option("--solver", rich_help_panel=TRAINING)]
+Tol = Annotated[float, typer.Option(min=0.0, help="Relative duality gap to reach.", rich_help_panel=STOPPING)]
+MaxPasses = Annotated[float | None, typer.Option(help="Passes over the sentences at most.", rich_help_panel=STOPPING)]
+MaxSeconds = Annotated[float | None, typer.Option(help="Seconds at most.", rich_help_panel=STOPPING)]
+Jobs = Annotated[int | None, typer.Option("--n-jobs", "-j", help="Threads; -1 for all.", rich_help_panel=TRAINING)]
+Seed = Annotated[int, typer.Option(help="Of everything random.", rich_help_panel=TRAINING)]

@@ -1,0 +1,121 @@
+"""``maxmargin predict``."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from maxmargin.cli import options as o
+from maxmargin.cli.errors import guarded, located
+from maxmargin.cli.files import Block, Source, column_place, opened_output
+from maxmargin.cli.model import constrain, load_text_tagger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["predict"]
+
+MOST_TOKENS = 50_000  # in a batch, whatever the number of sentences
+
+
+@guarded
+def predict(
+    model: Annotated[str, typer.Argument(help="Model file.")],
+    file: Annotated[str, typer.Argument(help="Column file, or - for standard input.")] = "-",
+    output: Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")] = "-",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put the prediction in the place of the label column.")
+    ] = False,
+    label_column: o.LabelColumn = -1,
+    kbest: Annotated[
+        int, typer.Option(min=1, help="Write the k best labellings, a column each; _ where there are fewer.")
+    ] = 1,
+    margin: Annotated[
+        bool, typer.Option("--margin", help="Add a column: score of the sentence's best labelling over the next best.")
+    ] = False,
+    constraints: o.ConstraintsOption = None,
+    batch: Annotated[int, typer.Option(min=1, help="Sentences at a time; 1 answers each one at once.")] = 500,
+    separator: o.Separator = None,
+    comment: o.Comment = None,
+    debug: o.Debug = False,
+) -> None:
+    """Label the tokens of a column file; reads and writes as it goes.
+
+    Every line is written as it was, with the predicted label behind it. Blank lines and comments stay.
+
+    Columns must be where they were in training; a label column at the end may be there or not.
+
+    Examples:
+
+      maxmargin predict chunker.mm < in.txt > out.txt
+
+      maxmargin predict chunker.mm test.txt.gz --constraints bio --margin -o out.txt.gz
+
+      maxmargin predict chunker.mm test.txt --replace --label-column 2 | less
+    """
+    tagger = constrain(load_text_tagger(model), constraints)
+    source = Source(file, separator, comment)
+    with opened_output(output, file) as out:
+        joint = None
+        for blocks in _batches(source, batch):
+            full = [block for block in blocks if block.rows]
+            rows = [block.rows for block in full]
+            if rows and joint is None:
+                joint = source.separator or ("\t" if "\t" in full[0].lines[full[0].places[0]] else " ")
+                if replace:
+                    label_column = column_place(label_column, len(rows[0][0]), source.name)
+            with located(source.name, partial(_line, full)):
+                columns = iter(_labels(tagger, rows, kbest, margin) if rows else [])
+            for block in blocks:
+                if block.rows:
+                    _add(block, next(columns), joint or " ", label_column if replace else None)
+                out.write("".join(f"{line}\n" for line in block.lines))
+            out.flush()
+
+
+def _line(blocks: list[Block], sentence: int, token: int) -> int:
+    return blocks[sentence].first + blocks[sentence].places[token]
+
+
+def _batches(source: Source, size: int) -> Iterator[list[Block]]:
+    held: list[Block] = []
+    tokens = 0
+    for block in source.blocks():
+        held.append(block)
+        tokens += len(block.rows)
+        if len(held) >= size or tokens >= MOST_TOKENS:
+            yield held
+            held, tokens = [], 0
+    if held:
+        yield held
+
+
+def _labels(tagger: Any, rows: list, kbest: int, margin: bool) -> list[list[tuple[str, ...]]]:
+    """The new columns of each token of each sentence."""
+    X = tagger.features_.transform(rows)
+    if kbest == 1 and not margin:
+        return [[(str(label),) for label in labels] for labels in tagger.predict(X)]
+    answers = tagger.predict_kbest(X, max(kbest, 2 if margin else 1))
+    made = []
+    for sentence, best in zip(rows, answers, strict=True):
+        columns = [list(map(str, labels)) for labels, _ in best[:kbest]]
+        columns += [["_"] * len(sentence)] * (kbest - len(columns))
+        if margin:
+            gap = best[0][1] - best[1][1] if len(best) > 1 else math.inf
+            columns.append([f"{gap:.6g}"] * len(sentence))
+        made.append(list(zip(*columns, strict=True)))
+    return made
+
+
+def _add(block: Block, columns: list[tuple[str, ...]], joint: str, replaced: int | None) -> None:
+    """Write the new columns behind the tokens of a block, the first of them over an old one if asked."""
+    for place, row, new in zip(block.places, block.rows, columns, strict=True):
+        if replaced is None:
+            block.lines[place] = joint.join((block.lines[place].rstrip(" \t"), *new))
+        else:
+            kept = list(row)
+            kept[replaced] = new[0]
+            block.lines[place] = joint.join((*kept, *new[1:]))

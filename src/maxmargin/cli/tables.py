@@ -1,0 +1,50 @@
+"""Tables: drawn on a terminal, plain columns elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import IO, Any
+
+__all__ = ["number", "show_table"]
+
+
+def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], file: IO[str] | None = None) -> None:
+    """Write a table: text to the left, numbers (formatted ones too) to the right."""
+    out = sys.stdout if file is None else file
+    cells = [[str(cell) for cell in row] for row in rows]
+    right = [all(_numeric(row[j]) for row in cells) and bool(cells) for j in range(len(header))]
+    if out.isatty():
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+        for name, numeric in zip(header, right, strict=True):
+            table.add_column(Text(name), justify="right" if numeric else "left")
+        for row in cells:
+            table.add_row(*map(Text, row))  # Text: brackets in names are no markup
+        Console(file=out).print(table)
+        return
+    widths = [max(len(row[j]) for row in [list(header), *cells]) for j in range(len(header))]
+    lines = [title] if title else []
+    for row in [list(header), *cells]:
+        pieces = [
+            cell.rjust(w) if numeric else cell.ljust(w) for cell, w, numeric in zip(row, widths, right, strict=True)
+        ]
+        lines.append("  ".join(pieces).rstrip())
+    out.write("\n".join(lines) + "\n\n")
+
+
+def number(value: float) -> str:
+    """A weight or a score, short and aligned."""
+    return f"{value:+.4f}"
+
+
+def _numeric(cell: str) -> bool:
+    try:
+        float(cell.split(" ")[0].rstrip("%") or "0")
+    except ValueError:
+        return False
+    return True

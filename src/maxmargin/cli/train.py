@@ -1,0 +1,126 @@
+"""``maxmargin train``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from maxmargin.cli import options as o
+from maxmargin.cli.errors import guarded
+from maxmargin.cli.files import Source
+from maxmargin.cli.model import FeatureOptions, Stopwatch, TrainingOptions, check_writable, fit, fit_features, usable
+from maxmargin.cli.tables import show_table
+
+__all__ = ["train"]
+
+
+@guarded
+def train(
+    file: Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")],
+    template: o.Template = None,
+    label_column: o.LabelColumn = -1,
+    C: o.CostWeight = 1.0,
+    weights: o.WeightsOption = o.Weights.all,
+    constraints: o.ConstraintsOption = None,
+    ends: o.Ends = False,
+    loss: o.LossOption = o.Loss.hinge,
+    solver: o.SolverOption = o.Solver.auto,
+    tol: o.Tol = 1e-3,
+    max_passes: o.MaxPasses = 1000,
+    max_seconds: o.MaxSeconds = None,
+    n_jobs: o.Jobs = None,
+    min_count: o.MinCount = 1,
+    hashing: o.Hashing = None,
+    seed: o.Seed = 0,
+    held_out: Annotated[
+        str | None,
+        typer.Option(
+            help="Column file on which training is watched; it ends when the accuracy there no longer rises.",
+            rich_help_panel=o.STOPPING,
+            metavar="FILE",
+        ),
+    ] = None,
+    patience: Annotated[
+        int, typer.Option(min=1, help="Looks at --held-out without a better score.", rich_help_panel=o.STOPPING)
+    ] = 5,
+    precision: Annotated[
+        o.Precision, typer.Option(help="Of stored weights; float32 takes half the space.", rich_help_panel=o.FORMAT)
+    ] = o.Precision.float64,
+    separator: o.Separator = None,
+    comment: o.Comment = None,
+    config: o.Config = None,
+    debug: o.Debug = False,
+) -> None:
+    """Learn a tagger from a column file and write it to a model file.
+
+    Progress is shown on a terminal; elsewhere one line at the end goes to standard error.
+
+    It says why training ended, how far from optimal the weights can be (certificate), and where the time went.
+
+    Examples:
+
+      maxmargin train chunks.train --template t.txt --label-column 2 -C 0.1 -o chunker.mm
+
+      zcat words.gz | maxmargin train - --constraints bio --max-passes 20 -o ner.mm
+
+      maxmargin train pos.train.xz --config pos.toml --held-out pos.dev -o pos.mm
+    """
+    check_writable(output)
+    live = sys.stderr.isatty()
+    watch = Stopwatch()
+    with watch("read"):
+        table = Source(file, separator, comment).table()
+        labels = table.labels(label_column)
+        held = None if held_out is None else Source(held_out, separator, comment).table()
+        held_labels = None if held is None else held.labels(label_column)
+    with watch("features"):
+        features, X = fit_features(FeatureOptions(template, min_count, hashing), table, label_column)
+    tagger = TrainingOptions(
+        C, weights, constraints, ends, loss, solver, tol, max_passes, max_seconds, n_jobs, seed
+    ).tagger(verbose=int(live))
+    stopping = None
+    if held is not None:
+        from maxmargin.callbacks.early_stopping import EarlyStopping
+
+        tagger.features_ = features
+        held_X = usable(tagger, held)
+        stopping = EarlyStopping((held_X, held_labels), patience=patience)
+        tagger.callbacks = [stopping]
+    with watch("train"):
+        fit(tagger, X, labels, table)
+    tagger.features_ = features
+    with watch("write"):
+        tagger.save(output, precision=str(precision))
+    facts = {
+        "examples": f"{len(table)} sentences, {table.n_tokens} tokens, {len(tagger.classes_)} labels, "
+        f"{features.n_features_} features, {tagger.layout_.n_weights} weights",
+        "status": tagger.status_.sentence,
+        "certificate": str(tagger.certificate_),
+        "time": _time(watch, tagger.seconds_),
+    }
+    if stopping is not None:
+        facts["held out"] = (
+            f"token accuracy {100 * stopping.scores_[-1]:.2f}% at the end, best {100 * stopping.best_score_:.2f}% at "
+            f"pass {stopping.best_pass_:.3g}"
+        )
+    facts["model"] = f"{output}, {_size(os.path.getsize(output))}"
+    if live:
+        show_table("", ["", ""], list(facts.items()), file=sys.stderr)
+    else:
+        texts = [f"{name}: {text.rstrip('.')}" for name, text in facts.items()]
+        typer.echo(f"maxmargin: {'; '.join(texts)}.", err=True)
+
+
+def _time(watch: dict[str, float], seconds: dict[str, float]) -> str:
+    from maxmargin.reports.time_split import time_split
+
+    around = ", ".join(f"{stage} {watch[stage]:.2f} s" for stage in ("read", "features", "write"))
+    return f"{sum(watch.values()):.2f} s: {around}, training {time_split(seconds)}"
+
+
+def _size(n: int) -> str:
+    return f"{n / 1e6:.1f} MB" if n >= 1e5 else f"{n / 1e3:.1f} kB"

@@ -1,0 +1,1 @@
+"""The faces of other libraries, so that scripts written for them run after a change of the import."""

@@ -1,0 +1,274 @@
+"""The estimator of sklearn-crfsuite, with a large-margin tagger behind it."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import warnings
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from maxmargin.compat.sklearn_crfsuite.metrics import flat_accuracy_score
+from maxmargin.estimators.sequence_tagger import SequenceTagger
+from maxmargin.features.dicts import DictFeatures
+
+__all__ = ["CRF"]
+
+# name -> the iterations of CRFsuite when max_iterations is missing; "unlimited" is the default of SequenceTagger
+_ALGORITHMS = {
+    "lbfgs": 1000, "l2sgd": 1000, "ap": 100, "averaged-perceptron": 100, "pa": 100, "passive-aggressive": 100,
+    "arow": 100,
+}  # fmt: skip
+
+# options that steer how CRFsuite optimises; the defaults may be named without a warning
+_WITHOUT_COUNTERPART: dict[str, Any] = {
+    "c1": 0, "num_memories": 6, "epsilon": 1e-5, "period": 10, "delta": 1e-5, "linesearch": "MoreThuente",
+    "max_linesearch": 20, "calibration_eta": 0.1, "calibration_rate": 2.0, "calibration_samples": 1000,
+    "calibration_candidates": 10, "calibration_max_trials": 20, "error_sensitive": True, "averaging": True,
+    "variance": 1, "gamma": 1, "trainer_cls": None,
+}  # fmt: skip
+
+_SMALLEST_C2 = 1e-4  # what c2 = 0, no regularisation, is read as: with C = 5000 most training data is fitted exactly
+
+
+class CRF(BaseEstimator):
+    """A sequence tagger with the options, methods and attributes of ``sklearn_crfsuite.CRF``.
+
+    CRFsuite minimises ``c2 |w|^2 + sum_i nll_i(w)``, this class ``1/2 |w|^2 + C sum_i hinge_i(w)`` with
+    ``C = 1 / (2 c2)``: the same balance of regulariser and data, another loss. Options:
+
+    ============================  =====================================================================================
+    algorithm                     a certified large-margin fit whichever is named; "pa" takes C from ``c``
+    c2                            ``C = 1 / (2 c2)``; 1 when missing; less than 1e-4 counts as 1e-4
+    c, pa_type ("pa" only)        type 1: ``C = c``; 2: the same with the squared hinge; 0: a hard margin (C = 5000)
+    max_iterations                passes over the training data, at most; training ends earlier at a gap of 0.1 %
+    all_possible_states           True: a weight for every pair of feature and label; else for pairs seen in training
+    all_possible_transitions      always True: every pair of labels has a weight
+    min_freq                      least count of a feature (CRFsuite counts pairs of feature and label)
+    verbose                       progress of training
+    model_filename                where :meth:`fit` writes a maxmargin model file, or one to read
+    c1 and the others             no counterpart: left aside, with a warning unless at CRFsuite's default
+    ============================  =====================================================================================
+
+    Tokens are dicts or lists of strings, see :class:`~maxmargin.DictFeatures`; a feature ``{"word": "dog"}`` is called
+    ``word=dog`` here and ``word:dog`` there.
+
+    Attributes
+    ----------
+    tagger_ : SequenceTagger or None
+        What was fitted, with its certificate, its status and the rest of its methods.
+    classes_, attributes_, num_attributes_, state_features_, transition_features_, size_
+        As in sklearn-crfsuite; None before fit.
+
+    Examples
+    --------
+    >>> X = [[{"word": "the"}, {"word": "dog"}], [{"word": "a"}, {"word": "dog"}]]
+    >>> CRF(c2=0.1).fit(X, [["D", "N"], ["D", "N"]]).predict_single([{"word": "a"}, {"word": "cat"}])
+    ['D', 'N']
+    """
+
+    def __init__(
+        self,
+        algorithm: str | None = None,
+        min_freq: float | None = None,
+        all_possible_states: bool | None = None,
+        all_possible_transitions: bool | None = None,
+        c1: float | None = None,
+        c2: float | None = None,
+        max_iterations: int | None = None,
+        num_memories: int | None = None,
+        epsilon: float | None = None,
+        period: int | None = None,
+        delta: float | None = None,
+        linesearch: str | None = None,
+        max_linesearch: int | None = None,
+        calibration_eta: float | None = None,
+        calibration_rate: float | None = None,
+        calibration_samples: int | None = None,
+        calibration_candidates: int | None = None,
+        calibration_max_trials: int | None = None,
+        pa_type: int | None = None,
+        c: float | None = None,
+        error_sensitive: bool | None = None,
+        averaging: bool | None = None,
+        variance: float | None = None,
+        gamma: float | None = None,
+        verbose: bool = False,
+        model_filename: str | None = None,
+        keep_tempfiles: bool = False,
+        trainer_cls: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.c1 = c1
+        self.c2 = c2
+        self.max_iterations = max_iterations
+        self.num_memories = num_memories
+        self.epsilon = epsilon
+        self.period = period
+        self.delta = delta
+        self.linesearch = linesearch
+        self.max_linesearch = max_linesearch
+        self.calibration_eta = calibration_eta
+        self.calibration_rate = calibration_rate
+        self.calibration_samples = calibration_samples
+        self.calibration_candidates = calibration_candidates
+        self.calibration_max_trials = calibration_max_trials
+        self.pa_type = pa_type
+        self.c = c
+        self.error_sensitive = error_sensitive
+        self.averaging = averaging
+        self.variance = variance
+        self.gamma = gamma
+        self.verbose = verbose
+        self.model_filename = model_filename
+        self.keep_tempfiles = keep_tempfiles
+        self.trainer_cls = trainer_cls
+
+    def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None) -> CRF:
+        """Learn from sequences of dicts (or lists of strings) and their labels.
+
+        With ``X_dev`` and ``y_dev`` and ``verbose``, the accuracy on them is printed at the end.
+        """
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("X_dev and y_dev go together: pass both or neither.")
+        tagger = self.to_tagger()
+        self._warn_of_options()
+        budget_is_meant = self.max_iterations is not None
+        with warnings.catch_warnings() if budget_is_meant else nullcontext():
+            if budget_is_meant:  # who asks for so many iterations knows that training ends there
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            self._tagger = tagger.fit(X, y)
+        if self.verbose and X_dev is not None:
+            print(f"held-out accuracy: {tagger.score(X_dev, y_dev):.4f}")
+        if self.model_filename is not None:
+            tagger.save(self.model_filename)
+        return self
+
+    def to_tagger(self) -> SequenceTagger:
+        """The unfitted tagger with the same settings: the first step towards using it directly."""
+        C, loss = self._strength()
+        count = 0.0 if self.min_freq is None else float(self.min_freq)
+        if not math.isfinite(count) or count < 0:
+            raise ValueError(f"min_freq must be a number >= 0, got {self.min_freq!r}.")
+        return SequenceTagger(
+            features=DictFeatures(min_count=max(1, math.ceil(count))),
+            C=C,
+            loss=loss,
+            weights="all" if self.all_possible_states else "observed",
+            max_passes=_ALGORITHMS[self._algorithm()] if self.max_iterations is None else self.max_iterations,
+            verbose=int(bool(self.verbose)),
+        )
+
+    def predict(self, X: Any) -> list[list]:
+        """The best labels of each sequence."""
+        return self._fitted().predict(X)
+
+    def predict_single(self, xseq: Any) -> list:
+        """The best labels of one sequence. Many sequences are faster together, by :meth:`predict`."""
+        return self.predict([xseq])[0]
+
+    def predict_marginals(self, X: Any) -> list[list[dict]]:
+        """For each token a dict of label -> share under exp(score); no calibrated probabilities."""
+        tagger = self._fitted()
+        classes = tagger.classes_
+        tables = tagger.predict_marginals(X)
+        return [[dict(zip(classes, row, strict=True)) for row in table.tolist()] for table in tables]
+
+    def predict_marginals_single(self, xseq: Any) -> list[dict]:
+        """:meth:`predict_marginals` of one sequence."""
+        return self.predict_marginals([xseq])[0]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Share of tokens labelled correctly."""
+        return float(flat_accuracy_score(y, self.predict(X)))
+
+    @property
+    def tagger_(self) -> SequenceTagger | None:
+        if getattr(self, "_tagger", None) is None and self.model_filename is not None:
+            if Path(self.model_filename).exists():
+                self._tagger = SequenceTagger.load(self.model_filename)
+        return getattr(self, "_tagger", None)
+
+    @property
+    def classes_(self) -> list | None:
+        return None if self.tagger_ is None else list(self.tagger_.classes_)
+
+    @property
+    def attributes_(self) -> list[str] | None:
+        return None if self.tagger_ is None else self.tagger_.features_.names()
+
+    @property
+    def num_attributes_(self) -> int | None:
+        return None if self.tagger_ is None else self.tagger_.features_.n_features_
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Any], float] | None:
+        """Weights other than zero: (feature, label) -> weight."""
+        if self.tagger_ is None:
+            return None
+        names, classes = self.tagger_.features_.names(), self.tagger_.classes_
+        table = sp.coo_array(self.tagger_.coef_)
+        cells = zip(*(part.tolist() for part in (*table.coords, table.data)), strict=True)
+        return {(names[i], classes[k]): weight for i, k, weight in cells if weight}
+
+    @property
+    def transition_features_(self) -> dict[tuple[Any, Any], float] | None:
+        """(left label, right label) -> weight."""
+        if self.tagger_ is None:
+            return None
+        classes, rows = self.tagger_.classes_, self.tagger_.transition_.tolist()
+        return {(classes[i], classes[j]): weight for i, row in enumerate(rows) for j, weight in enumerate(row)}
+
+    @property
+    def size_(self) -> int | None:
+        """Bytes of the model file, which is written to a temporary folder to learn them."""
+        if self.tagger_ is None:
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            return self.tagger_.save(Path(folder) / "model").stat().st_size
+
+    def _fitted(self) -> SequenceTagger:
+        if self.tagger_ is None:
+            raise NotFittedError("this CRF is not fitted yet; call fit first, or name an existing model_filename.")
+        return self.tagger_
+
+    def _algorithm(self) -> str:
+        name = "lbfgs" if self.algorithm is None else self.algorithm
+        if name not in _ALGORITHMS:
+            raise ValueError(f"algorithm must be one of {', '.join(_ALGORITHMS)}; got {name!r}.")
+        return name
+
+    def _strength(self) -> tuple[float, str]:
+        """C and the loss."""
+        kind = 1 if self.pa_type is None else self.pa_type
+        values = {"c2": 1.0 if self.c2 is None else self.c2, "c": 1.0 if self.c is None else self.c}
+        for name, value in values.items():
+            if not value >= 0 or math.isinf(value):
+                raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
+        if self._algorithm() in ("pa", "passive-aggressive"):
+            if kind not in (0, 1, 2):
+                raise ValueError(f"pa_type must be 0, 1 or 2; got {kind!r}.")
+            C = 0.5 / _SMALLEST_C2 if kind == 0 else values["c"]
+            return float(C), "squared_hinge" if kind == 2 else "hinge"
+        return 0.5 / max(float(values["c2"]), _SMALLEST_C2), "hinge"
+
+    def _warn_of_options(self) -> None:
+        aside = [
+            name
+            for name, default in _WITHOUT_COUNTERPART.items()
+            if getattr(self, name) is not None and getattr(self, name) != default
+        ]
+        if aside:
+            warnings.warn(
+                f"left aside, since a large-margin fit has no counterpart of it: {', '.join(aside)}. "
+                "The strength of the regulariser is c2.",
+                stacklevel=3,
+            )

@@ -1,0 +1,281 @@
+"""Compiled kernels: never stale, not compiled twice, no cache no problem, one signature only."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from maxmargin import kernel as kernel_module
+from maxmargin.kernel import compile_seconds, kernel
+
+SOURCE = Path(__file__).parents[1] / "src"
+
+HELPER = """
+    from tiny.kernel import kernel
+
+    FACTOR = {factor}
+
+    @kernel("float64(float64)")
+    def helper(x):
+        return FACTOR * x + {shift}
+"""
+CALLER = """
+    from tiny.helper import helper
+    from tiny.kernel import kernel
+
+    @kernel("float64(float64)")
+    def caller(x):
+        return helper(x) + 1.0
+"""
+USE = """
+    import json, sys
+    from tiny.caller import caller
+    from tiny.kernel import compile_seconds
+
+    caller.disable_compile()
+    hits, misses = (sum(table.values()) for table in (caller.stats.cache_hits, caller.stats.cache_misses))
+    print(json.dumps({"value": caller(2.0), "hits": hits, "misses": misses, "seconds": compile_seconds()}))
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A package of two kernel files with its own copy of the decorator."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    shutil.copy(SOURCE / "maxmargin" / "kernel.py", folder / "kernel.py")
+    write(folder / "helper.py", HELPER.format(factor=3.0, shift=0.0))
+    write(folder / "caller.py", CALLER)
+    write(tmp_path / "use.py", USE)
+    return folder
+
+
+def write(path, text):
+    path.write_text(textwrap.dedent(text))
+
+
+def run(script, *arguments, **environment):
+    """The last line that a script prints in a process of its own, as JSON."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "MAXMARGIN_", "XDG_"))}
+    done = subprocess.run(
+        [sys.executable, str(script), *map(str, arguments)],
+        env=clean | {"PYTHONDONTWRITEBYTECODE": "1"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_changed_helper_in_another_file_is_never_stale(package, tmp_path):
+    use, cache = tmp_path / "use.py", str(tmp_path / "cache")
+    first = run(use, MAXMARGIN_KERNEL_CACHE=cache)
+    assert (first["value"], first["hits"], first["misses"]) == (7.0, 0, 1)
+    again = run(use, MAXMARGIN_KERNEL_CACHE=cache)
+    assert (again["value"], again["hits"], again["misses"]) == (7.0, 1, 0)
+    for factor, shift, value in ((5.0, 0.0, 11.0), (5.0, 0.25, 11.25), (3.0, 0.0, 7.0)):
+        write(package / "helper.py", HELPER.format(factor=factor, shift=shift))  # a constant, the code, and back
+        changed = run(use, MAXMARGIN_KERNEL_CACHE=cache)
+        assert (changed["value"], changed["misses"]) == (value, 1)
+    assert run(use, MAXMARGIN_KERNEL_CACHE=cache)["misses"] == 0
+
+
+def test_a_change_that_keeps_size_and_time_of_the_file_is_seen(package, tmp_path):
+    """File systems with coarse clocks and tools that restore times would fool a stamp of both."""
+    use, cache, helper = tmp_path / "use.py", str(tmp_path / "cache"), package / "helper.py"
+    assert run(use, MAXMARGIN_KERNEL_CACHE=cache)["value"] == 7.0
+    stat = helper.stat()
+    write(helper, HELPER.format(factor=4.0, shift=0.0))
+    os.utime(helper, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert helper.stat().st_size == stat.st_size
+    assert run(use, MAXMARGIN_KERNEL_CACHE=cache)["value"] == 9.0
+
+
+def test_files_without_kernels_do_not_matter(package, tmp_path):
+    use, cache = tmp_path / "use.py", str(tmp_path / "cache")
+    run(use, MAXMARGIN_KERNEL_CACHE=cache)
+    (package / "other.py").write_text("ANSWER = 42\n")
+    assert run(use, MAXMARGIN_KERNEL_CACHE=cache)["misses"] == 0
+
+
+def test_kernels_outside_the_package_follow_their_own_file_too(package, tmp_path):
+    use, cache = tmp_path / "outside.py", str(tmp_path / "cache")
+    source = """
+        import json
+        from tiny.helper import helper
+        from tiny.kernel import kernel
+
+        @kernel("float64(float64)")
+        def mine(x):
+            return helper(x) + {more}
+
+        print(json.dumps({{"value": mine(1.0), "hits": sum(mine.stats.cache_hits.values())}}))
+    """
+    write(use, source.format(more=1.0))
+    assert run(use, MAXMARGIN_KERNEL_CACHE=cache) == {"value": 4.0, "hits": 0}
+    assert run(use, MAXMARGIN_KERNEL_CACHE=cache) == {"value": 4.0, "hits": 1}
+    write(use, source.format(more=2.0))
+    assert run(use, MAXMARGIN_KERNEL_CACHE=cache) == {"value": 5.0, "hits": 0}
+    write(package / "helper.py", HELPER.format(factor=7.0, shift=0.0))
+    assert run(use, MAXMARGIN_KERNEL_CACHE=cache) == {"value": 9.0, "hits": 0}
+
+
+def test_two_copies_of_a_package_do_not_share_code(package, tmp_path):
+    """The cache is one folder for all of a user's environments."""
+    cache = str(tmp_path / "cache")
+    assert run(tmp_path / "use.py", MAXMARGIN_KERNEL_CACHE=cache)["value"] == 7.0
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(package, elsewhere / "tiny")
+    shutil.copy(tmp_path / "use.py", elsewhere / "use.py")
+    write(elsewhere / "tiny" / "helper.py", HELPER.format(factor=1.0, shift=0.0))
+    assert run(elsewhere / "use.py", MAXMARGIN_KERNEL_CACHE=cache)["value"] == 3.0
+    back = run(tmp_path / "use.py", MAXMARGIN_KERNEL_CACHE=cache)
+    assert (back["value"], back["misses"]) == (7.0, 0)
+
+
+@pytest.mark.parametrize("place", ["a file in the way", "read-only"])
+def test_without_a_writable_folder_kernels_compile_in_memory(place, package, tmp_path):
+    folder = tmp_path / "cache"
+    if place == "read-only":
+        if os.geteuid() == 0:
+            pytest.skip("root may write everywhere")
+        folder.mkdir(mode=0o500)
+    else:
+        folder.write_text("not a folder")
+    answer = run(tmp_path / "use.py", MAXMARGIN_KERNEL_CACHE=str(folder))
+    assert answer["value"] == 7.0 and answer["hits"] == 0
+
+
+def test_where_the_cache_lives(monkeypatch, tmp_path):
+    for name in ("MAXMARGIN_KERNEL_CACHE", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert kernel_module._cache_folder() == tmp_path / ".cache" / "maxmargin" / "kernels"
+    for name, place in (
+        ("XDG_CACHE_HOME", tmp_path / "x" / "maxmargin" / "kernels"),
+        ("NUMBA_CACHE_DIR", tmp_path / "x"),
+        ("MAXMARGIN_KERNEL_CACHE", tmp_path / "x"),
+    ):
+        monkeypatch.setenv(name, str(tmp_path / "x"))
+        assert kernel_module._cache_folder() == place
+
+
+@pytest.fixture(scope="module")
+def double():
+    @kernel("float64[::1](float64[::1])")
+    def double(x):
+        return 2.0 * x
+
+    return double
+
+
+def test_other_types_are_refused_instead_of_compiled_again(double):
+    np.testing.assert_array_equal(double(np.arange(3.0)), [0.0, 2.0, 4.0])
+    for wrong in (np.arange(3), np.arange(3, dtype=np.float32), np.arange(6.0)[::2], np.zeros((2, 2)), 1.0, [1.0]):
+        with pytest.raises(TypeError, match="No matching definition"):
+            double(wrong)
+    assert len(double.signatures) == 1
+
+
+def test_compiling_is_timed():
+    before = compile_seconds()
+
+    @kernel("int64(int64)")
+    def one_more(x):
+        return x + 1
+
+    assert one_more(1) == 2
+    assert compile_seconds() > before
+
+
+def test_kernels_run_without_the_interpreter_lock_and_keep_infinities():
+    @kernel("float64(float64[::1])")
+    def largest(x):
+        best = -np.inf
+        for value in x:
+            if value > best:
+                best = value
+        return best
+
+    assert largest.targetoptions["nogil"] is True
+    assert largest(np.array([-np.inf, -np.inf])) == -np.inf
+    assert largest(np.array([-np.inf, 1.0, np.nan])) == 1.0
+
+
+def test_kernels_take_constants_from_kernel_files_only():
+    """The stamp of the cache covers kernel files; a constant from elsewhere could change without being noticed."""
+    package = SOURCE / "maxmargin"
+    marked = {path for path in package.rglob("*.py") if b"@kernel" in path.read_bytes()}
+    allowed = marked | {package / "kernel.py", package / "models" / "signature.py"}  # a signature is part of the key
+    assert len(marked) > 5
+    for path in marked - {package / "kernel.py"}:
+        if "@kernel(" not in path.read_text():
+            continue  # only mentions the word
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("maxmargin"):
+                source = package.parent.joinpath(*node.module.split("."))
+                names = {source / f"{alias.name}.py" for alias in node.names} if source.is_dir() else set()
+                used = names or {source.with_suffix(".py")}
+                constants = [alias.name for alias in node.names if alias.name.isupper()]
+                assert used <= allowed or not constants, f"{path} takes {constants} from {node.module}"
+
+
+TRAIN = """
+    import json, sys
+    import numpy as np
+    import maxmargin as mm
+    from maxmargin.kernel import compile_seconds
+    from numba.core.dispatcher import Dispatcher
+
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(T, 2)) for T in (1, 2, 3, 4)]
+    Y = [rng.integers(0, 3, len(x)).tolist() for x in X]
+    fitted = mm.SequenceTagger().fit(X, Y)
+    mm.SequenceTagger(loss="squared_hinge", solver="bcfw", tol=0.1).fit(X, Y)
+    mm.SequenceTagger(solver="cutting_plane", n_jobs=2).fit(X, Y)
+    mm.MulticlassClassifier().fit(np.vstack(X), np.concatenate(Y))
+    fitted.predict_kbest(X, 2), fitted.predict_marginals(X)
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if name.startswith("maxmargin"):
+            for thing in vars(module).values():
+                if isinstance(thing, Dispatcher):
+                    found[id(thing)] = thing
+    misses = [d.py_func.__name__ for d in found.values() if sum(d.stats.cache_misses.values())]
+    print(json.dumps({"kernels": len(found), "misses": misses, "seconds": compile_seconds(),
+                      "weights": fitted.weights_.tolist()}))
+"""
+
+
+def test_a_second_process_trains_without_compiling_anything(tmp_path):
+    write(tmp_path / "train.py", TRAIN)
+    places = {"PYTHONPATH": str(SOURCE), "HOME": os.environ.get("HOME", str(tmp_path))}
+    shared = os.environ.get("MAXMARGIN_KERNEL_CACHE")  # the cache of this test run: usually warm already
+    environment = places | ({"MAXMARGIN_KERNEL_CACHE": shared} if shared else {})
+    run(tmp_path / "train.py", **environment)
+    second = run(tmp_path / "train.py", **environment)
+    assert second["kernels"] > 10
+    assert second["misses"] == []
+    assert second["seconds"] < 5.0
+    assert second["weights"] == run(tmp_path / "train.py", **environment)["weights"]
+
+
+@pytest.mark.slow
+def test_a_first_process_compiles_everything_and_a_second_nothing(tmp_path):
+    write(tmp_path / "train.py", TRAIN)
+    environment = {"PYTHONPATH": str(SOURCE), "MAXMARGIN_KERNEL_CACHE": str(tmp_path / "cache")}
+    first, second = (run(tmp_path / "train.py", **environment) for _ in range(2))
+    assert len(first["misses"]) == first["kernels"]
+    assert second["misses"] == [] and second["seconds"] < 0.3 * first["seconds"]
+    assert first["weights"] == second["weights"]
