@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from chunking_features import ChunkingVocabulary, TokenFeatures, chunk_labels, string_features
-from machine import machine_line
-from peers import train_peer
 from sklearn.exceptions import ConvergenceWarning
 
 import maxmargin as mm
+from chunking_features import ChunkingVocabulary, TokenFeatures, chunk_labels, string_features
+from machine import machine_line
 from maxmargin.datasets.conll2000 import load_conll2000
 from maxmargin.kernel import compile_seconds
 from maxmargin.metrics import span_f1, token_accuracy
+from peers import train_peer
 
 CS = (0.05, 0.1, 0.2)
 # for a good model soon rather than a tight certificate: no planes of parts, longer sweeps, one certificate at the end
@@ -102,7 +102,8 @@ def main() -> None:
     warm, _ = fit("auto", 0.1, X_train[:200], y_train[:200], max_passes=5)
     warm.predict(X_test[:10])
     print(
-        f"kernels: {compile_seconds():.2f} s to compile or load, {time.perf_counter() - begin:.2f} s with a first small fit"
+        f"kernels: {compile_seconds():.2f} s to compile or load, "
+        f"{time.perf_counter() - begin:.2f} s with a first small fit"
     )
 
     C = choose(X_train, y_train)

@@ -76,7 +76,8 @@ def test_comments_do_not_end_a_sentence_and_markers_do():
     assert both(lambda: io.StringIO("-DOCSTART- O\na A\n"), document_markers=()) == [[("-DOCSTART-", "O"), ("a", "A")]]
 
 
-LINE = st.sampled_from(["a A", "b B", "", "  ", "-DOCSTART- x", "#end document", "é E", "# H"])
+PLAIN = ["a A", "b\t B ", "", "  ", "-DOCSTART- x", "-DOCSTART-x y", " -DOCSTART-", "#end document 3", "# H"]
+LINE = st.sampled_from([*PLAIN, "é E", "c\u00a0c C", "\u2028 \x85", " \x1cd D\r"])
 
 
 @given(st.lists(LINE, max_size=12))

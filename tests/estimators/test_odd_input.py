@@ -209,6 +209,15 @@ def test_huge_features_end_with_a_valid_certificate(solver):
     assert len(fitted.predict(X)) == len(X)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", ["auto", "simplicial"])
+@pytest.mark.parametrize("scale", [100.0, 1e4])
+def test_features_that_nobody_scaled(solver, scale):
+    """Emissions of a hundred and more beside transitions of 1, as with pixels or counts."""
+    fitted = tagger(solver=solver, max_passes=300).fit([scale * x for x in X], Y)
+    assert fitted.status_.converged
+
+
 def test_huge_features_alone_are_a_matter_of_scale():
     """x -> s x with C -> C / s^2 gives w -> w / s and the objective divided by s^2."""
     s = 1e8

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import typer
@@ -15,6 +15,7 @@ import typer
 __all__ = ["BAD_INPUT", "fail", "guarded", "located"]
 
 BAD_INPUT = 1
+INTERRUPTED = 130  # 128 + SIGINT
 READER_LEFT = 141  # what other tools end with when the reader of their output leaves: 128 + SIGPIPE
 
 _PLACE = re.compile(r"\b(?:example|sentence|sequence) (\d+)(?:, (?:position|token) (\d+))?")
@@ -35,10 +36,12 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             command(*args, debug=debug, **kwargs)
         except BrokenPipeError:
             # the interpreter flushes standard output once more at exit
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(READER_LEFT) from None
         except KeyboardInterrupt:
-            fail("interrupted.")
+            typer.echo("maxmargin: interrupted.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
         except (ValueError, OSError, ImportError, MemoryError) as error:
             if debug:
                 raise

@@ -24,7 +24,7 @@ class Block:
     Attributes
     ----------
     lines : list of str
-        Without line ends: tokens, comments, document markers, and the blank lines behind.
+        Without line ends: what stands before the sentence, tokens, comments, and the blank line or marker behind.
     rows : list of tuple of str
         Columns of the tokens.
     places : list of int
@@ -142,27 +142,25 @@ class Source:
         source: Any = self.path
         if self._kept is not None:
             source = _Named(self._kept, self.name)
-        width, width_line, done, closed = 0, 0, 0, False
+        width, width_line, done = 0, 0, 0
         block = Block(1)
         with _opened(source) as (lines, name):
             for number, line in _decoded(lines, name):
                 text = line.rstrip("\r\n")
-                row = [] if comments and text.startswith(comments) else _split(text, self.separator)
-                is_token = bool(row) and row[0] not in DOCUMENT_MARKERS
-                if is_token and closed:
-                    yield block
-                    done += 1
-                    block, closed = Block(number), False
-                if is_token:
+                is_comment = bool(comments) and text.startswith(comments)
+                row = [] if is_comment else _split(text, self.separator)
+                if row and row[0] not in DOCUMENT_MARKERS:
                     if width and len(row) != width:
                         raise ValueError(_ragged(name, number, done, len(row), width, width_line, line))
                     if not width:
                         width, width_line = len(row), number
                     block.places.append(len(block.lines))
                     block.rows.append(tuple(row))
-                elif block.rows and not (comments and text.startswith(comments)):
-                    closed = True
                 block.lines.append(text)
+                if block.rows and not is_comment and block.places[-1] != len(block.lines) - 1:
+                    yield block  # at once, so that whoever waits for an answer need not begin the next sentence
+                    done += 1
+                    block = Block(number + 1)
         if block.lines:
             yield block
 

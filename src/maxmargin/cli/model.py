@@ -96,7 +96,24 @@ class TrainingOptions:
 def fit(tagger: Any, X: Any, y: list[list[str]], table: Table) -> Any:
     """Fit, with errors that name the line of the table."""
     with quiet_convergence(), located(table.source.name, table.line):
+        if tagger.constraints is not None:
+            _check_scheme(y, tagger.constraints)
         return tagger.fit(X, y)
+
+
+def _check_scheme(y: list[list[str]], scheme: str) -> None:
+    """Refuse the first label that does not fit the scheme, by its place."""
+    from maxmargin.inference.constraints import transition_mask
+
+    fine: set[str] = set()
+    for i, labels in enumerate(y):
+        for t, label in enumerate(labels):
+            if label not in fine:
+                try:
+                    transition_mask([label], scheme)
+                except ValueError as error:
+                    raise ValueError(f"example {i}, position {t}: {error}") from None
+                fine.add(label)
 
 
 def check_writable(path: str) -> None:

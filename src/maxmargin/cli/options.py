@@ -42,6 +42,13 @@ class Solver(StrEnum):
     cutting_plane = "cutting_plane"
 
 
+def positive(value: float | None) -> float | None:
+    """A budget must leave room for something."""
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value:g} is not a positive number.")
+    return value
+
+
 def read_config(ctx: typer.Context, path: str | None) -> str | None:
     """Make the keys of a TOML file the defaults of the command's options; what the command line says wins."""
     if path is None or ctx.resilient_parsing:
@@ -133,7 +140,9 @@ Ends = Annotated[
 LossOption = Annotated[Loss, typer.Option("--loss", rich_help_panel=TRAINING)]
 SolverOption = Annotated[Solver, typer.Option("--solver", rich_help_panel=TRAINING)]
 Tol = Annotated[float, typer.Option(min=0.0, help="Relative duality gap to reach.", rich_help_panel=STOPPING)]
-MaxPasses = Annotated[float | None, typer.Option(help="Passes over the sentences at most.", rich_help_panel=STOPPING)]
-MaxSeconds = Annotated[float | None, typer.Option(help="Seconds at most.", rich_help_panel=STOPPING)]
+MaxPasses = Annotated[
+    float | None, typer.Option(callback=positive, help="Passes over the sentences at most.", rich_help_panel=STOPPING)
+]
+MaxSeconds = Annotated[float | None, typer.Option(callback=positive, help="Seconds at most.", rich_help_panel=STOPPING)]
 Jobs = Annotated[int | None, typer.Option("--n-jobs", "-j", help="Threads; -1 for all.", rich_help_panel=TRAINING)]
 Seed = Annotated[int, typer.Option(help="Of everything random.", rich_help_panel=TRAINING)]

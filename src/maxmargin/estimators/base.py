@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,6 +22,17 @@ from maxmargin.planes import aligned_zeros
 from maxmargin.solvers.presets import as_solver
 
 __all__ = ["Structured"]
+
+
+class Moment(NamedTuple):
+    """A point in time: wall clock, and seconds spent on kernels so far."""
+
+    clock: float
+    compiled: float
+
+    @staticmethod
+    def now() -> Moment:
+        return Moment(time.perf_counter(), compile_seconds())
 
 
 class Structured(BaseEstimator, ABC):
@@ -57,11 +69,11 @@ class Structured(BaseEstimator, ABC):
         sample_weight: Any = None,
         positive: np.ndarray | None = None,
         resume: Any = None,
-        compiled_before: float = 0.0,
+        begin: Moment | None = None,
     ) -> None:
         """Fit the weights of a bound model and set the fitted attributes.
 
-        ``compiled_before`` is :func:`compile_seconds` when the fit began, so that kernels of the model count too.
+        ``begin`` is when the fit began, so that the time to bind the data and to load its kernels counts too.
         """
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
@@ -102,7 +114,9 @@ class Structured(BaseEstimator, ABC):
         self.status_ = result.status
         self.n_iter_ = result.state.oracle_calls / max(1, bound.n_examples)
         self.oracle_calls_ = result.state.oracle_calls
-        self.seconds_ = result.seconds | {"compile": compile_seconds() - compiled_before}
+        self.seconds_ = result.seconds
+        if begin is not None:
+            self.seconds_ |= {"total": time.perf_counter() - begin.clock, "compile": compile_seconds() - begin.compiled}
         self.state_ = result.state
         if not result.status.converged:
             warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=3)

@@ -11,9 +11,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
-from maxmargin.estimators.base import Structured, decode
+from maxmargin.estimators.base import Moment, Structured, decode
 from maxmargin.formulations.margin_rescaling import check_sample_weight
-from maxmargin.kernel import compile_seconds
 from maxmargin.models.multiclass import Multiclass, MulticlassBound
 
 __all__ = ["MulticlassClassifier"]
@@ -103,7 +102,7 @@ class MulticlassClassifier(ClassifierMixin, Structured):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, resume: Any = None) -> MulticlassClassifier:
         """Learn from examples X (n, n_features), dense or sparse, and labels y (n,)."""
-        before = compile_seconds()
+        begin = Moment.now()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, X.shape[0])
@@ -118,7 +117,7 @@ class MulticlassClassifier(ClassifierMixin, Structured):
             positive = bound.layout.real()
             if self.fit_intercept:
                 positive[-bound.layout.stride :] = False
-        self._train(bound, sample_weight=weights, positive=positive, resume=resume, compiled_before=before)
+        self._train(bound, sample_weight=weights, positive=positive, resume=resume, begin=begin)
         groups = self.layout_.groups(self.weights_)
         self.coef_ = np.ascontiguousarray(groups["coef"].T)
         self.intercept_ = np.asarray(groups["intercept"])

@@ -10,10 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from maxmargin.estimators.base import Structured, decode, writable
+from maxmargin.estimators.base import Moment, Structured, decode, writable
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
-from maxmargin.kernel import compile_seconds
 from maxmargin.metrics import token_accuracy
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.chain import Chain
@@ -146,7 +145,7 @@ class SequenceTagger(Structured):
         resume : path or mapping, optional
             A checkpoint of an interrupted fit on the same examples.
         """
-        before = compile_seconds()
+        begin = Moment.now()
         self.model_ = Chain(
             weights=self.weights, ends=self.ends, cost=self.cost, constraints=self.constraints, classes=self.classes
         )
@@ -161,7 +160,7 @@ class SequenceTagger(Structured):
             sample_weight=sample_weight,
             positive=_positive(self.positive, bound.layout),
             resume=resume,
-            compiled_before=before,
+            begin=begin,
         )
         return self
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.estimators.base import Structured, decode
+from maxmargin.estimators.base import Moment, Structured, decode
 from maxmargin.formulations.margin_rescaling import MarginRescaling
-from maxmargin.kernel import compile_seconds
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.user import PythonModel
 
@@ -118,7 +117,7 @@ class StructuredSVM(Structured):
         resume : path or mapping, optional
             A checkpoint of an interrupted fit on the same examples.
         """
-        before = compile_seconds()
+        begin = Moment.now()
         self.model_ = self.model if callable(getattr(self.model, "bind", None)) else PythonModel(self.model)
         bound = self.model_.bind(X, y)
         self.layout_ = bound.layout
@@ -127,7 +126,7 @@ class StructuredSVM(Structured):
             sample_weight=sample_weight,
             positive=_mask(self.positive, bound.n_weights),
             resume=resume,
-            compiled_before=before,
+            begin=begin,
         )
         self.coef_ = self.weights_
         return self

@@ -56,6 +56,9 @@ class Source:
         return self.transform is not None and self.transform.many
 
 
+FARTHEST = 1000
+
+
 @dataclass(frozen=True)
 class Definition:
     """A kind of feature: ``literals[0] value literals[1] value ... literals[-1]``.
@@ -76,6 +79,11 @@ class Definition:
     slots: tuple[tuple[Source, int], ...]
     edge: bool = False
     where: str = ""
+
+    def __post_init__(self) -> None:
+        far = max((abs(offset) for _, offset in self.slots), default=0)
+        if far > FARTHEST:
+            raise ValueError(f"{self.where}: a feature may look at most {FARTHEST} tokens away, not {far}.")
 
     @property
     def many(self) -> bool:

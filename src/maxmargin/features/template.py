@@ -34,11 +34,10 @@ __all__ = ["Template"]
 
 _MACRO = re.compile(r"%(?P<command>.?)(?:\[(?P<row>[+-]?\d+),(?P<column>\d+)(?:,\"(?P<test>(?:\\.|[^\"\\])*)\")?\])?")
 _LAST = 0x20000  # letters with case live below
-_MAX_ROW = 1000
 
 
 class Template:
-    """The features of a template.
+    r"""The features of a template.
 
     Parameters
     ----------
@@ -129,8 +128,6 @@ def _slot(macro: re.Match, where: str) -> tuple[Source, int]:
             + ("%x[-1,0]." if command in "xX" else f'%{command}[-1,0,"^\\d"].')
         )
     row, column = int(macro["row"]), int(macro["column"])
-    if abs(row) > _MAX_ROW:
-        raise ValueError(f"{where}: row {row} is more than {_MAX_ROW} tokens away.")
     if command == "x":
         return Source(column), row
     if test is not None:

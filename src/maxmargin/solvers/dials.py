@@ -35,7 +35,7 @@ class Dials:
         Visits that a plane without weight survives.
     master : "smo", "newton" or "auto"
         Blocks one after the other by SMO, or jointly by projected Newton; "auto" is
-        Newton in the late phase while there are few planes.
+        Newton in the late phase, or when progress is slow, while there are few planes.
     cached_passes : int
         Most passes over planes at hand after the oracle has been asked.
     cached_share : float

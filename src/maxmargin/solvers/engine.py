@@ -38,7 +38,7 @@ PLAIN_BATCH = 64  # what they become for models in plain Python, whose argmax is
 FIRST_TAU = 1e-3
 TAU_SHARE = 0.3  # share of the gap that blocks solved to within tau may leave, all together
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly,
-NEWTON_LATE = 1e-2  # once the relative gap is below this
+NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
 
 
 @dataclass
@@ -61,6 +61,7 @@ class DualState:
     tau: float = FIRST_TAU
     reached: float = -np.inf  # dual of the last certificate
     relative_gap: float = np.inf  # of the last certificate
+    slow: bool = False  # whether the gap has not even halved since the certificate before
     joint: bool = False  # whether the step at hand ends with a joint master problem
 
     @property
@@ -92,6 +93,7 @@ class DualState:
                     self.tau,
                     self.reached,
                     self.relative_gap,
+                    self.slow,
                 ]
             ),
             "weight": self.problem.weight,
@@ -179,6 +181,7 @@ class DualEngine:
         )
         if np.isfinite(certificate.gap):
             state.tau = self._tau(state, certificate, planes)
+            state.slow = certificate.relative_gap > 0.5 * state.relative_gap
             state.reached, state.relative_gap = certificate.dual, certificate.relative_gap
         state.pending = planes
         state.since = 0.0
@@ -251,7 +254,8 @@ class DualEngine:
         state.oracle.oracle_calls, state.oracle.argmax_calls, state.certificates = map(int, arrays["counts"])
         numbers = map(float, arrays["numbers"])
         state.since, state.solver_seconds, state.oracle.seconds, state.drift, state.tau = list(numbers)[:5]
-        state.reached, state.relative_gap = map(float, arrays["numbers"][5:])
+        state.reached, state.relative_gap = map(float, arrays["numbers"][5:7])
+        state.slow = bool(arrays["numbers"][7])
         if "pending/b" in arrays:
             fields = {name: np.array(arrays[f"pending/{name}"]) for name in _PLANE_FIELDS}
             state.pending = Planes(**fields, n_weights=problem.n_columns)
@@ -334,7 +338,7 @@ class DualEngine:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
         if self.dials.master != "auto":
             return self.dials.master == "newton"
-        late = state.relative_gap <= NEWTON_LATE and state.pending is not None
+        late = (state.relative_gap <= NEWTON_LATE or state.slow) and state.pending is not None
         return late and state.working_set.n_planes <= NEWTON_BELOW
 
     def _signs(self, state: DualState) -> np.ndarray:

@@ -147,8 +147,8 @@ class WorkingSet:
         limit = max(2, min(self.limit or most, most) // 2)
         if self.limit is not None and self.limit <= 2:
             raise MemoryError(
-                f"the working set would need {needed / 2**20:.0f} MB with two planes a block, more than the budget of "
-                f"{self.budget / 2**20:.0f} MB. Raise the solver's memory, or use fewer examples."
+                f"the working set would need {needed / 2**20:.3g} MB with two planes a block, more than the budget of "
+                f"{self.budget / 2**20:.3g} MB. Raise the solver's memory, or use fewer examples."
             )
         self.limit = limit
         for block in np.flatnonzero(self.store.held > limit):

@@ -1,0 +1,138 @@
+"""`maxmargin train`: what is learned, what is said, where options come from."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+
+import pytest
+
+import maxmargin as mm
+from cli.corpus import sentences, text
+
+
+def test_the_model_is_that_of_the_same_call_in_python(files):
+    made = sentences(40)
+    features = mm.TextFeatures(files.template)
+    tagger = mm.SequenceTagger(features=features, C=1.0).fit([[row[:2] for row in s] for s in made],
+                                                            [[row[2] for row in s] for s in made])  # fmt: skip
+    loaded = mm.load(files.model)
+    assert loaded.certificate_ == tagger.certificate_
+    words = [[row[:2] for row in s] for s in files.test_sentences]
+    assert loaded.predict(words) == tagger.predict(words)
+
+
+def test_one_line_tells_status_certificate_and_time(files):
+    assert files.trained.stdout == ""
+    (line,) = files.trained.stderr.splitlines()
+    for part in ("40 sentences", "Converged", "certificate: primal", "relative gap", "read ", "oracle ", "model.mm"):
+        assert part in line
+
+
+def test_words_alone_need_no_template(run, tmp_path):
+    (tmp_path / "words.txt").write_text(text(sentences(30), columns=(0, 2)))
+    assert run("train", tmp_path / "words.txt", "-o", tmp_path / "w.mm").exit_code == 0
+    tagger = mm.load(tmp_path / "w.mm")
+    assert "0.suffix3[0]=ris" in tagger.features_.names()
+
+
+@pytest.mark.parametrize(("suffix", "opener"), [("gz", gzip.open), ("xz", lzma.open)])
+def test_packed_files(files, run, tmp_path, suffix, opener):
+    packed = tmp_path / f"train.txt.{suffix}"
+    with opener(packed, "wb") as file:
+        file.write(files.train.read_bytes())
+    assert run("train", packed, "-t", files.template, "-o", tmp_path / "m.mm").exit_code == 0
+    assert mm.load(tmp_path / "m.mm").certificate_ == mm.load(files.model).certificate_
+
+
+def test_standard_input_and_separators(files, run, tmp_path):
+    tabs = text(sentences(40), joint="\t")
+    done = run("train", "-", "-t", files.template, "--separator", "\\t", "-o", tmp_path / "m.mm", input=tabs)
+    assert done.exit_code == 0, done.output
+    assert mm.load(tmp_path / "m.mm").certificate_ == mm.load(files.model).certificate_
+
+
+def test_labels_in_the_middle_keep_the_numbers_of_the_columns(run, tmp_path):
+    (tmp_path / "m.txt").write_text(text(sentences(30), columns=(0, 2, 1)))
+    (tmp_path / "t.txt").write_text("U0:%x[0,0]\nU1:%x[0,2]\n")
+    arguments = ("train", tmp_path / "m.txt", "-t", tmp_path / "t.txt", "-o", tmp_path / "m.mm")
+    assert run(*arguments, "--label-column", 1).exit_code == 0
+    assert set(mm.load(tmp_path / "m.mm").classes_) == {"O", "B-PER", "I-PER", "B-LOC"}
+    leak = run(*arguments, "--label-column", 2)
+    assert leak.exit_code == 1 and "t.txt, line 2: reads column 2, which holds the labels" in leak.stderr
+
+
+def test_options_reach_the_tagger(files, run, tmp_path):
+    arguments = (
+        "train", files.train, "-t", files.template, "-o", tmp_path / "m.mm", "-C", "0.3", "--weights", "observed",
+        "--constraints", "bio", "--ends", "--tol", "0.05", "--max-passes", "50", "--max-seconds", "60", "--solver",
+        "bcfw", "--loss", "squared_hinge", "--n-jobs", "1", "--min-count", "2", "--seed", "7", "--precision", "float32",
+    )  # fmt: skip
+    done = run(*arguments)
+    assert done.exit_code == 0, done.output
+    tagger = mm.load(tmp_path / "m.mm")
+    expected = {
+        "C": 0.3, "weights": "observed", "constraints": "bio", "ends": True, "tol": 0.05, "max_passes": 50.0,
+        "max_seconds": 60.0, "solver": "bcfw", "loss": "squared_hinge", "n_jobs": 1, "random_state": 7,
+    }  # fmt: skip
+    assert {name: getattr(tagger, name) for name in expected} == expected
+    assert tagger.features_.min_count == 2
+    assert run(*arguments[:6], "--hashing", "100").exit_code == 0
+    assert mm.load(tmp_path / "m.mm").features_.hashing == 100
+
+
+def test_held_out_file_is_watched(files, run, tmp_path):
+    done = run(
+        "train", files.train, "-t", files.template, "-o", tmp_path / "m.mm", "--held-out", files.test, "--tol", 0,
+        "--patience", 2, "--max-passes", 200,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "held out: token accuracy" in done.stderr and "at pass" in done.stderr
+
+
+def test_budgets_end_with_a_usable_model(files, run, tmp_path):
+    done = run(
+        "train", files.train, "-t", files.template, "-o", tmp_path / "m.mm", "--max-passes", 2, "--tol", 0
+    )  # fmt: skip
+    assert done.exit_code == 0 and "Stopped at max_passes" in done.stderr and "Warning" not in done.stderr
+    assert mm.load(tmp_path / "m.mm").status_.code == "max_passes"
+
+
+# --- configuration files --------------------------------------------------------------------------------------------
+
+
+def test_command_line_wins_over_the_configuration(files, run, tmp_path):
+    config = tmp_path / "c.toml"
+    config.write_text(f'C = 0.25\nlabel-column = 2\nmax_passes = 77\nends = true\ntemplate = "{files.template}"\n')
+    out = tmp_path / "m.mm"
+    assert run("train", files.train, "--config", config, "-o", out).exit_code == 0
+    tagger = mm.load(out)
+    assert (tagger.C, tagger.max_passes, tagger.ends) == (0.25, 77.0, True)
+    assert tagger.features_.names([0])[0].startswith("U")
+    # wherever --config stands
+    assert run("train", files.train, "-C", "0.5", "--no-ends", "--config", config, "-o", out).exit_code == 0
+    tagger = mm.load(out)
+    assert (tagger.C, tagger.max_passes, tagger.ends) == (0.5, 77.0, False)
+    config.write_text(f'output = "{out}"\nC = 0.75\n')
+    assert run("train", files.train, "--config", config).exit_code == 0
+    assert mm.load(out).C == 0.75
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("C = \n", 1, "not TOML"),
+        ("lable-column = 2\n", 1, "no option 'lable-column'"),
+        ("C = [1, 2]\n", 1, "C must be text, a number or a truth value"),
+        ("C = -1\n", 2, "'-C'"),
+        ('solver = "magic"\n', 2, "--solver"),
+        ("label-column = 1.5\n", 2, "--label-column"),
+    ],
+)
+def test_bad_configurations(files, run, tmp_path, text, code, message):
+    (tmp_path / "c.toml").write_text(text)
+    done = run("train", files.train, "--config", tmp_path / "c.toml", "-o", tmp_path / "m.mm")
+    assert done.exit_code == code and message in done.stderr and "Traceback" not in done.output
+    if code == 1:
+        assert "c.toml" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert run("train", files.train, "--config", tmp_path / "no.toml", "-o", tmp_path / "m.mm").exit_code == 1
