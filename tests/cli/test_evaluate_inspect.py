@@ -9,7 +9,7 @@ import pytest
 import maxmargin as mm
 from cli.corpus import text
 
-# what the script conlleval prints for these two columns
+# counted by hand, by the rules of the script conlleval
 JUDGED = """a B-NP B-NP
 b I-NP I-NP
 c O B-VP

@@ -10,7 +10,7 @@ __all__ = ["number", "show_table"]
 
 
 def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], file: IO[str] | None = None) -> None:
-    """Write a table: text to the left, numbers (formatted ones too) to the right."""
+    """Write a table: text to the left, numbers to the right; without a header when its names are empty."""
     out = sys.stdout if file is None else file
     cells = [[str(cell) for cell in row] for row in rows]
     right = [all(_numeric(row[j]) for row in cells) and bool(cells) for j in range(len(header))]
@@ -20,7 +20,7 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]],
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+        table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, show_header=any(header))
         for name, numeric in zip(header, right, strict=True):
             table.add_column(Text(name), justify="right" if numeric else "left")
         for row in cells:
@@ -29,7 +29,7 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]],
         return
     widths = [max(len(row[j]) for row in [list(header), *cells]) for j in range(len(header))]
     lines = [title] if title else []
-    for row in [list(header), *cells]:
+    for row in [list(header), *cells] if any(header) else cells:
         pieces = [
             cell.rjust(w) if numeric else cell.ljust(w) for cell, w, numeric in zip(row, widths, right, strict=True)
         ]
