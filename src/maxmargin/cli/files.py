@@ -108,9 +108,9 @@ class Source:
 
     @property
     def _comments(self) -> tuple[str, ...]:
-        from maxmargin.datasets.columns import COMMENTS, _prefixes
+        from maxmargin.datasets.columns import COMMENTS, prefixes
 
-        return _prefixes(COMMENTS if self.comment is None else (*COMMENTS, self.comment), self.separator)
+        return prefixes(COMMENTS if self.comment is None else (*COMMENTS, self.comment), self.separator)
 
     def table(self) -> Table:
         """All of the file; without tokens it is refused."""
@@ -136,7 +136,7 @@ class Source:
         ValueError
             With file and line when lines differ in their number of columns.
         """
-        from maxmargin.datasets.columns import DOCUMENT_MARKERS, _decoded, _opened, _ragged, _split
+        from maxmargin.datasets.columns import DOCUMENT_MARKERS, decoded, opened, ragged, split_line
 
         comments = self._comments
         source: Any = self.path
@@ -144,14 +144,14 @@ class Source:
             source = _Named(self._kept, self.name)
         width, width_line, done = 0, 0, 0
         block = Block(1)
-        with _opened(source) as (lines, name):
-            for number, line in _decoded(lines, name):
+        with opened(source) as (lines, name):
+            for number, line in decoded(lines, name):
                 text = line.rstrip("\r\n")
                 is_comment = bool(comments) and text.startswith(comments)
-                row = [] if is_comment else _split(text, self.separator)
+                row = [] if is_comment else split_line(text, self.separator)
                 if row and row[0] not in DOCUMENT_MARKERS:
                     if width and len(row) != width:
-                        raise ValueError(_ragged(name, number, done, len(row), width, width_line, line))
+                        raise ValueError(ragged(name, number, done, len(row), width, width_line, line))
                     if not width:
                         width, width_line = len(row), number
                     block.places.append(len(block.lines))

@@ -60,8 +60,8 @@ def iter_sentences(
         With file and line: columns missing or too many (all lines have as many as the first), not UTF-8, a damaged
         archive.
     """
-    comments = _prefixes(comments, separator)
-    with _opened(source) as (lines, name):
+    comments = prefixes(comments, separator)
+    with opened(source) as (lines, name):
         yield from _sentences(lines, name, separator, comments, set(document_markers))
 
 
@@ -85,8 +85,8 @@ def read_column_table(
 
     Faster than :func:`read_columns` when columns are divided by spaces, else the same work.
     """
-    comments, markers = _prefixes(comments, separator), set(document_markers)
-    with _opened(source) as (lines, name):
+    comments, markers = prefixes(comments, separator), set(document_markers)
+    with opened(source) as (lines, name):
         if separator is not None or not hasattr(lines, "read"):
             return _table(_sentences(lines, name, separator, comments, markers))
         whole = lines.read()
@@ -118,8 +118,8 @@ def iter_conllu(source: Any, fields: Sequence[str] = ("form", "lemma", "upos", "
     for name in fields:
         if name not in known:
             raise ValueError(f"CoNLL-U has no field {name!r}; it has {', '.join(known)}.")
-    with _opened(source) as (lines, name):
-        for done, (number, block) in enumerate(_blocks(_decoded(lines, name))):
+    with opened(source) as (lines, name):
+        for done, (number, block) in enumerate(_blocks(decoded(lines, name))):
             try:
                 parsed = conllu.parse("".join(block) + "\n")
             except Exception as error:
@@ -139,10 +139,10 @@ def _sentences(
 ) -> Iterator[Sentence]:
     sentence: Sentence = []
     width, width_line, done = 0, 0, 0
-    for number, line in _decoded(lines, name):
+    for number, line in decoded(lines, name):
         if comments and line.startswith(comments):
             continue
-        row = _split(line, separator)
+        row = split_line(line, separator)
         if not row or row[0] in markers:
             if sentence:
                 yield sentence
@@ -151,7 +151,7 @@ def _sentences(
             continue
         if len(row) != width:
             if width:
-                raise ValueError(_ragged(name, number, done, len(row), width, width_line, line))
+                raise ValueError(ragged(name, number, done, len(row), width, width_line, line))
             width, width_line = len(row), number
         sentence.append(tuple(row))
     if sentence:
@@ -224,7 +224,7 @@ def _blocks(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]
             block = []
 
 
-def _prefixes(comments: str | Sequence[str], separator: str | None) -> tuple[str, ...]:
+def prefixes(comments: str | Sequence[str], separator: str | None) -> tuple[str, ...]:
     if separator == "":
         raise ValueError('separator must not be empty; use None for runs of spaces and tabs, or "\\t".')
     prefixes = (comments,) if isinstance(comments, str) else tuple(comments or ())
@@ -234,7 +234,7 @@ def _prefixes(comments: str | Sequence[str], separator: str | None) -> tuple[str
 
 
 @contextmanager
-def _opened(source: Any) -> Iterator[tuple[Any, str]]:
+def opened(source: Any) -> Iterator[tuple[Any, str]]:
     """Lines of a source, and what messages call it."""
     if not isinstance(source, (str, Path)):
         if not hasattr(source, "read") and not isinstance(source, Iterable):
@@ -255,7 +255,7 @@ def _opened(source: Any) -> Iterator[tuple[Any, str]]:
                 raise ValueError(f"{source} is a damaged archive ({error}); fetch or pack it again.") from None
 
 
-def _decoded(lines: Any, name: str) -> Iterator[tuple[int, str]]:
+def decoded(lines: Any, name: str) -> Iterator[tuple[int, str]]:
     """Numbered lines of text."""
     for number, line in enumerate(lines, start=1):
         if not isinstance(line, str):
@@ -276,7 +276,7 @@ def _text(whole: str | bytes, name: str) -> str:
         raise ValueError(f"{name}, line {number}: not UTF-8 text ({error.reason}); convert the file.") from None
 
 
-def _split(line: str, separator: str | None) -> list[str]:
+def split_line(line: str, separator: str | None) -> list[str]:
     """Columns of a line, none when it is blank. Only ASCII spaces divide: tokens may hold others."""
     if separator is not None:
         line = line.rstrip("\r\n")
@@ -287,7 +287,7 @@ def _split(line: str, separator: str | None) -> list[str]:
     return _SPACES.split(line) if line else []
 
 
-def _ragged(name: str, number: int, sentence: int, got: int, width: int, width_line: int, line: str) -> str:
+def ragged(name: str, number: int, sentence: int, got: int, width: int, width_line: int, line: str) -> str:
     shown = line.strip()
     return (
         f"{name}, line {number} (sentence {sentence}): {got} columns, but line {width_line} has {width}: "
