@@ -71,6 +71,8 @@ class SequenceTagger(Structured):
         Emission weights, sparse features first.
     transition_ : array (n_classes, n_classes)
         Row: left label, column: right label.
+    temperature_ : float
+        After :meth:`fit_temperature` only.
     certificate_, history_, status_, n_iter_, seconds_
         See :class:`~maxmargin.estimators.base.Structured`.
 
@@ -146,6 +148,7 @@ class SequenceTagger(Structured):
             A checkpoint of an interrupted fit on the same examples.
         """
         begin = Moment.now()
+        self.__dict__.pop("temperature_", None)  # it belongs to the weights of an earlier fit
         self.model_ = Chain(
             weights=self.weights, ends=self.ends, cost=self.cost, constraints=self.constraints, classes=self.classes
         )
@@ -210,14 +213,36 @@ class SequenceTagger(Structured):
         scores = [[score for _, score in answers] for answers in self.predict_kbest(X, 2)]
         return np.array([s[0] - s[1] if len(s) > 1 else np.inf for s in scores])
 
-    def predict_marginals(self, X: Any) -> list[np.ndarray]:
-        """Marginals (length, n_classes) of the distribution proportional to exp(score). Not calibrated."""
+    def predict_marginals(self, X: Any, temperature: float | None = None) -> list[np.ndarray]:
+        """Marginals (length, n_classes) of the distribution proportional to exp(score / temperature).
+
+        Parameters
+        ----------
+        X : as in fit
+        temperature : float, optional
+            Above 1 evens the marginals out, below 1 sharpens them. When missing it is ``temperature_``, learned by
+            :meth:`fit_temperature`, or else 1, which is not calibrated.
+        """
+        from maxmargin.estimators.calibration import check_temperature
         from maxmargin.inference.forward_backward import marginals
 
         self._check_fitted()
+        temperature = check_temperature(getattr(self, "temperature_", 1.0) if temperature is None else temperature)
         bound = self._bound(X)
-        w = writable(self.weights_)
+        w = writable(self.weights_) / temperature  # scores are linear in the weights
         return [marginals(*chain_tables(bound, w, i), pairwise=False)[1] for i in range(bound.n_examples)]
+
+    def fit_temperature(self, X: Any, y: Any) -> Self:
+        """Calibrate the marginals on held-out sequences: sets ``temperature_``.
+
+        Predicted labels stay as they are; another ``fit`` forgets the temperature. See
+        :func:`~maxmargin.estimators.calibration.fit_temperature`.
+        """
+        from maxmargin.estimators.calibration import fit_temperature
+
+        self._check_fitted()
+        self.temperature_ = fit_temperature(self, X, y)
+        return self
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of tokens labelled correctly."""
@@ -255,10 +280,10 @@ class SequenceTagger(Structured):
 
         return explain(self, x, y, other)
 
-    def _bound(self, X: Any, fixed: Any = None) -> CompiledModel:
+    def _bound(self, X: Any, fixed: Any = None, y: Any = None) -> CompiledModel:
         if getattr(self, "features_", None) is not None and not isinstance(X, Sequences):
             X = self.features_.transform(X)
-        return self.model_.bind(X, None, layout=self.layout_, fixed=fixed)
+        return self.model_.bind(X, y, layout=self.layout_, fixed=fixed)
 
     def _predict_codes(self, weights: np.ndarray, X: Any, fixed: Any = None) -> list:
         bound = self._bound(X, fixed)

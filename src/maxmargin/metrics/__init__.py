@@ -1,12 +1,15 @@
 """How good predictions are, counted as the community counts it."""
 
+from maxmargin.metrics.scorers import SCORERS, get_scorer
 from maxmargin.metrics.spans import Span, SpanReport, SpanScores, span_f1, span_report, spans
 from maxmargin.metrics.tokens import sequence_accuracy, token_accuracy, token_error
 
 __all__ = [
+    "SCORERS",
     "Span",
     "SpanReport",
     "SpanScores",
+    "get_scorer",
     "sequence_accuracy",
     "span_f1",
     "span_report",

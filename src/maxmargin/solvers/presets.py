@@ -243,7 +243,7 @@ class Auto(DualSolver):
     batch : int
         Examples decoded at the same weights (in threads when there are several workers).
     cached_passes : int
-        Most passes over planes at hand after a sweep.
+        Most passes over planes at hand after a sweep; they end when one gains less than a twentieth of the step.
     parts : int
         The most planes taken from one argmax; 1 for the argmax alone.
     certificate_every : float
@@ -256,7 +256,7 @@ class Auto(DualSolver):
         self,
         visits: float = 0.25,
         batch: int = 8,
-        cached_passes: int = 3,
+        cached_passes: int = 30,
         parts: int = 8,
         certificate_every: float = 2.0,
         memory: int = 4 << 30,
@@ -276,7 +276,7 @@ class Auto(DualSolver):
             patience=5,
             master="auto",
             cached_passes=self.cached_passes,
-            cached_share=0.02,
+            cached_share=0.05,
             certificate_every=self.certificate_every,
             parts=self.parts,
             memory=self.memory,
