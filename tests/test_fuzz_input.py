@@ -162,7 +162,7 @@ def check_error(error, path):
     message = str(error)
     place = re.search(rf"{re.escape(str(path))}, line (\d+)", message)
     assert place, f"names no place: {message[:300]!r}"
-    assert 1 <= int(place[1]) <= len(re.split(rb"\n", path.read_bytes())), message[:300]
+    assert 1 <= int(place[1]) <= len(re.split(rb"\r\n|\n|\r", path.read_bytes())), message[:300]
     assert len(message) < 1000, f"{len(message)} characters"
 
 
@@ -177,8 +177,10 @@ def check_case(seed, folder, tagger):
     sentences, error = outcome(lambda: read_columns(data_path))
     table, table_error = outcome(lambda: read_column_table(data_path))
     if error is not None:
-        assert str(table_error) == str(error)
+        # with two faults in a file, the reader of whole files finds a wrong encoding before a ragged line
+        assert table_error is not None
         check_error(error, data_path)
+        check_error(table_error, data_path)
         return "column file refused"
     assert table_error is None
     n_tokens = sum(map(len, sentences))
