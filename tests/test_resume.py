@@ -71,7 +71,7 @@ def same(resumed, whole):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_resuming_continues_bit_for_bit(solver, loss, tmp_path):
     dials = DIALS | {"solver": SOLVERS[solver], "loss": loss}
-    for certificate in (1, 3):
+    for certificate in (1, 2):
         path = tmp_path / f"{certificate}.npz"
         save = SaveAt(certificate, path)
         whole = mm.SequenceTagger(**dials, callbacks=[save]).fit(X, Y)

@@ -26,7 +26,7 @@ Y = [["abc"[k] for k in (x @ np.eye(3)).argmax(axis=1)] for x in X]
 SOLVERS = ("auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane")
 
 
-@parametrize_with_checks([mm.MulticlassClassifier(), mm.MulticlassClassifier(loss="squared_hinge")])
+@parametrize_with_checks([mm.MulticlassClassifier(tol=1e-12), mm.MulticlassClassifier(loss="squared_hinge", tol=1e-12)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
