@@ -168,16 +168,9 @@ def check_error(error, path):
 
 
 def check_template_error(error, path):
-    """As above, with the faults of templates that the tests at the end expect: what to count the case as."""
-    message = str(error)
-    if message.startswith("the template has no feature of a token"):  # no line is to blame
-        return "template refused"
-    if message.startswith((f"{path} is not UTF-8 text", "Exceeds the limit")):
-        return "template refused without a line"
-    place = re.search(rf"{re.escape(str(path))}, line (\d+)", message)
-    assert place, f"names no place: {message[:300]!r}"
-    assert 1 <= int(place[1]) <= len(path.read_text(encoding="utf-8", errors="replace").splitlines()), message[:300]
-    return "template refused"
+    """As above, but for a template without any feature of a token, where no line is to blame."""
+    if not str(error).startswith("the template has no feature of a token"):
+        check_error(error, path)
 
 
 def check_case(seed, folder, tagger):
@@ -193,10 +186,7 @@ def check_case(seed, folder, tagger):
     if error is not None:
         # with two faults in a file, the reader of whole files finds a wrong encoding before a ragged line
         check_error(error, data_path)
-        if table_error is not None:
-            check_error(table_error, data_path)
-        else:  # a fault that the last test expects
-            assert data_path.read_bytes().startswith(2 * MARK)
+        check_error(table_error, data_path)
         return "column file refused"
     assert table_error is None
     n_tokens = sum(map(len, sentences))
@@ -205,14 +195,16 @@ def check_case(seed, folder, tagger):
 
     template, error = outcome(lambda: Template.parse(template_path))
     if error is not None:
-        return check_template_error(error, template_path)
+        check_template_error(error, template_path)
+        return "template refused"
     features = mm.TextFeatures(template)
     _, error = outcome(lambda: features.fit(SENTENCES))
     if error is not None:
-        return check_template_error(error, template_path)
+        check_template_error(error, template_path)
+        return "template refused"
     X, error = outcome(lambda: features.transform(sentences))
     if error is not None:
-        assert check_template_error(error, template_path) == "template refused"
+        check_template_error(error, template_path)
         assert "reads column" in str(error)
         return "columns too few"
     assert X.sparse.shape == (n_tokens, features.n_features_)
@@ -273,7 +265,6 @@ def test_good_input_is_labelled(tmp_path, tagger):
     assert X.sparse.shape[0] == 11
 
 
-@pytest.mark.xfail(reason="messages of templates do not always name the line, nor shorten what they quote")
 @pytest.mark.parametrize(
     ("data", "line"),
     [
@@ -291,7 +282,6 @@ def test_errors_of_templates_name_the_line(tmp_path, data, line):
     check_error(caught.value, path)
 
 
-@pytest.mark.xfail(reason="the reader of whole files drops a second mark of byte order when it reads line by line")
 def test_both_readers_drop_one_mark_of_byte_order(tmp_path):
     path = tmp_path / "data.txt"
     path.write_bytes(2 * MARK + b"#begin document\ndog NN\nran VBD in\n")  # ragged, so that lines are read one by one

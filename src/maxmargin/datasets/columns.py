@@ -90,8 +90,8 @@ def read_column_table(
         if separator is not None or not hasattr(lines, "read"):
             return _table(_sentences(lines, name, separator, comments, markers))
         whole = lines.read()
-    text = _text(whole, name).removeprefix("\ufeff")
-    table = _split_all(_without(text, comments, markers))
+    text = _text(whole, name)
+    table = _split_all(_without(text.removeprefix("\ufeff"), comments, markers))
     # uneven lines: read again line by line, which finds the place
     return table or _table(_sentences(text.split("\n"), name, None, comments, markers))
 

@@ -33,6 +33,7 @@ from maxmargin.features.definition import Definition, Source, Transform
 __all__ = ["Template"]
 
 _MACRO = re.compile(r"%(?P<command>.?)(?:\[(?P<row>[+-]?\d+),(?P<column>\d+)(?:,\"(?P<test>(?:\\.|[^\"\\])*)\")?\])?")
+_LINE_END = re.compile(r"\r\n|\n|\r")  # str.splitlines also takes form feeds and the like, which editors do not count
 _LAST = 0x20000  # letters with case live below
 
 
@@ -77,14 +78,18 @@ class Template:
     def parse(source: str | Path) -> Template:
         """A template from its text, or from the path of a file. A string with a newline or ``%`` is text."""
         if isinstance(source, str) and ("\n" in source or "%" in source):
-            return Template(source.splitlines())
+            return Template(_lines(source))
         path = Path(source)
         try:
-            return Template(path.read_text(encoding="utf-8").splitlines(), name=str(source))
+            data = path.read_bytes()
         except FileNotFoundError:
             raise FileNotFoundError(f"there is no template file {str(source)!r}.") from None
+        try:
+            text = data.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise ValueError(f"{source} is not UTF-8 text ({error}); convert it.") from None
+            number = len(_LINE_END.split(data[: error.start].decode("utf-8")))
+            raise ValueError(f"{source}, line {number}: not UTF-8 text ({error.reason}); convert it.") from None
+        return Template(_lines(text), name=str(source))
 
     def __str__(self) -> str:
         return "".join(f"{line}\n" for line in self.lines)
@@ -99,10 +104,19 @@ class Template:
         return hash(tuple(self.lines))
 
 
+def _lines(text: str) -> list[str]:
+    lines = _LINE_END.split(text)
+    return lines if lines[-1] else lines[:-1]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def _definitions(line: str, where: str) -> list[Definition]:
     kind = line[0].upper()
     if kind not in "UB*":
-        raise ValueError(f"{where}: a feature begins with U, B or *, a comment with #; got {line!r}.")
+        raise ValueError(f"{where}: a feature begins with U, B or *, a comment with #; got {_short(line)!r}.")
     literals, slots, at = [], [], 0
     for macro in _MACRO.finditer(line):
         literals.append(line[at : macro.start()])
@@ -127,6 +141,8 @@ def _slot(macro: re.Match, where: str) -> tuple[Source, int]:
             f"{where}: %{command} takes {'no expression' if test is not None else 'an expression in quotes'}, as in "
             + ("%x[-1,0]." if command in "xX" else f'%{command}[-1,0,"^\\d"].')
         )
+    if max(len(macro["row"]), len(macro["column"])) > 9:  # beyond any text, and int() refuses thousands of digits
+        raise ValueError(f"{where}: the row or the column of {_short(macro[0])!r} is too large; rows go up to 1000.")
     row, column = int(macro["row"]), int(macro["column"])
     if command == "x":
         return Source(column), row
@@ -176,7 +192,7 @@ def expression(text: str) -> re.Pattern:
             break
         if text[at] in "*?":
             raise ValueError(
-                f"'{text[at]}' repeats nothing in the expression \"{text}\"; write \\{text[at]} for itself."
+                f"'{text[at]}' repeats nothing in the expression \"{_short(text)}\"; write \\{text[at]} for itself."
             )
         one = text[at : at + 2] if text[at] == "\\" else text[at]
         at += len(one)
