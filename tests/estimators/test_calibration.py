@@ -164,3 +164,13 @@ def test_scores_that_tell_nothing_keep_their_temperature():
     empty = mm.SequenceTagger(C=3.0).fit(*TRAIN)
     empty.weights_ = np.zeros_like(empty.weights_)
     assert empty.fit_temperature(X, y).temperature_ == 1.0
+
+
+def test_the_temperature_travels_with_the_model_file(tmp_path):
+    rng = np.random.default_rng(5)
+    X = [rng.normal(size=(4, 3)) for _ in range(12)]
+    Y = [["abc"[k] for k in x.argmax(axis=1)] for x in X]
+    tagger = mm.SequenceTagger(tol=0.01).fit(X, Y).fit_temperature(X, Y)
+    loaded = mm.load(tagger.save(tmp_path / "tagger.mm"))
+    assert loaded.temperature_ == tagger.temperature_
+    np.testing.assert_allclose(loaded.predict_marginals(X)[0], tagger.predict_marginals(X)[0])

@@ -146,6 +146,11 @@ def _restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -
 
 def _restore_training(tagger: Any, training: dict[str, Any]) -> None:
     """Set the fitted attributes that tell how training went; None stands for one that was not there."""
+    temperature = training.get("temperature")  # the first files have none
+    if temperature is not None:
+        if type(temperature) is not float or not 0 < temperature < np.inf:
+            raise ValueError(f"its temperature is {temperature!r}")
+        tagger.temperature_ = temperature
     if training["certificate"] is not None:
         stored = _mapping(training["certificate"], "certificate")
         if not all(type(stored[name]) is float for name in ("primal", "dual")):
@@ -200,7 +205,7 @@ def _pack_labels(labels: list, tensors: dict[str, np.ndarray]) -> str:
 
 def _training(tagger: Any) -> dict[str, Any]:
     certificate, status = getattr(tagger, "certificate_", None), getattr(tagger, "status_", None)
-    seconds = getattr(tagger, "seconds_", None)
+    seconds, temperature = getattr(tagger, "seconds_", None), getattr(tagger, "temperature_", None)
     passes, calls = getattr(tagger, "n_iter_", None), getattr(tagger, "oracle_calls_", None)
     return {
         "certificate": None
@@ -214,6 +219,7 @@ def _training(tagger: Any) -> dict[str, Any]:
         "n_iter": None if passes is None else float(passes),
         "oracle_calls": None if calls is None else int(calls),
         "seconds": None if seconds is None else {name: float(value) for name, value in seconds.items()},
+        "temperature": None if temperature is None else float(temperature),
     }
 
 
