@@ -92,6 +92,7 @@ class Structured(BaseEstimator, ABC):
         executor = make_executor(self.n_jobs, problem.oracle, compiled=compiled)
         problem = replace(problem, oracle=ShardedOracle(problem.oracle, executor))
         warm = getattr(self, "state_", None) if self.warm_start and resume is None else None
+        bound_after = 0.0 if begin is None else time.perf_counter() - begin.clock
         try:
             result = run(
                 DualEngine(dials, _seed(self.random_state)),
@@ -116,7 +117,8 @@ class Structured(BaseEstimator, ABC):
         self.oracle_calls_ = result.state.oracle_calls
         self.seconds_ = result.seconds
         if begin is not None:
-            self.seconds_ |= {"total": time.perf_counter() - begin.clock, "compile": compile_seconds() - begin.compiled}
+            self.seconds_["total"] += bound_after
+            self.seconds_["compile"] = compile_seconds() - begin.compiled
         self.state_ = result.state
         if not result.status.converged:
             warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=3)

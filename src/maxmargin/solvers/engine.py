@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from maxmargin.solvers.block_selection import select
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.dials import Dials
 from maxmargin.solvers.masters.joint import solve_jointly
+from maxmargin.solvers.state import FIRST_TAU, PLANE_FIELDS, DualState
 
 __all__ = ["DualEngine", "DualState"]
 
@@ -35,77 +35,9 @@ FOREVER = 1 << 30
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
 PLAIN_BATCH = 64  # what they become for models in plain Python, whose argmax is worth spreading over workers
-FIRST_TAU = 1e-3
 TAU_SHARE = 0.3  # share of the gap that blocks solved to within tau may leave, all together
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly,
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
-
-
-@dataclass
-class DualState:
-    """Where a run stands; arrays only, so it can be saved and resumed."""
-
-    problem: Problem
-    oracle: CountingOracle
-    working_set: Any
-    u: np.ndarray  # sum alpha a
-    w: np.ndarray  # weights(u); the same array as u without sign constraints
-    members: list[np.ndarray] | None  # examples of each block; None when every example is its own block
-    rng: np.random.Generator
-    pending: Planes | None = None  # planes of the last certificate, not yet used
-    cursor: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
-    since: float = 0.0  # passes of steps since the last certificate
-    certificates: int = 0
-    solver_seconds: float = 0.0
-    drift: float = 0.0  # largest correction that a rebuild of the weights has made
-    tau: float = FIRST_TAU
-    reached: float = -np.inf  # dual of the last certificate
-    relative_gap: float = np.inf  # of the last certificate
-    slow: bool = False  # whether the gap has not even halved since the certificate before
-    joint: bool = False  # whether the step at hand ends with a joint master problem
-
-    @property
-    def oracle_calls(self) -> int:
-        return self.oracle.oracle_calls
-
-    @property
-    def argmax_calls(self) -> int:
-        return self.oracle.argmax_calls
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        return {"oracle": self.oracle.seconds, "solver": self.solver_seconds}
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """Everything needed to go on exactly here."""
-        arrays = self.working_set.to_arrays()
-        arrays |= {
-            "u": self.u,
-            "rng": np.array(json.dumps(self.rng.bit_generator.state)),
-            "cursor": self.cursor,
-            "counts": np.array([self.oracle.oracle_calls, self.oracle.argmax_calls, self.certificates]),
-            "numbers": np.array(
-                [
-                    self.since,
-                    self.solver_seconds,
-                    self.oracle.seconds,
-                    self.drift,
-                    self.tau,
-                    self.reached,
-                    self.relative_gap,
-                    self.slow,
-                ]
-            ),
-            "weight": self.problem.weight,
-            "data": np.array(self.problem.fingerprint()),
-        }
-        if self.pending is not None:
-            p = self.pending
-            arrays |= {f"pending/{name}": getattr(p, name) for name in _PLANE_FIELDS}
-        return {name: np.array(array) for name, array in arrays.items()}
-
-
-_PLANE_FIELDS = ("indptr", "indices", "data", "b", "example", "bound")
 
 
 class DualEngine:
@@ -257,7 +189,7 @@ class DualEngine:
         state.reached, state.relative_gap = map(float, arrays["numbers"][5:7])
         state.slow = bool(arrays["numbers"][7])
         if "pending/b" in arrays:
-            fields = {name: np.array(arrays[f"pending/{name}"]) for name in _PLANE_FIELDS}
+            fields = {name: np.array(arrays[f"pending/{name}"]) for name in PLANE_FIELDS}
             state.pending = Planes(**fields, n_weights=problem.n_columns)
         return state
 
