@@ -369,3 +369,26 @@ def test_same_seed_same_weights():
     assert not np.array_equal(a, b)
     state = mm.SequenceTagger(solver="bcfw", tol=0.02, random_state=np.random.RandomState(3)).fit(X, Y)
     assert state.status_.converged
+
+
+def test_fixed_labels_in_training_ask_for_no_margin():
+    """All labels fixed but one: only the two outputs that differ there matter, a problem solved by the reference."""
+    from reference.problems import chain_features
+    from reference.qp import solve_primal
+
+    rng = np.random.default_rng(8)
+    x = [rng.normal(size=(3, 2)) for _ in range(5)]
+    y = [rng.integers(0, 2, 3).tolist() for _ in range(5)]
+    fixed = [[labels[0], None, labels[2]] for labels in y]
+    planes = []
+    for features, labels in zip(x, y, strict=True):
+        other = [labels[0], 1 - labels[1], labels[2]]
+        difference = chain_features(features, labels, 2) - chain_features(features, other, 2)
+        planes.append((difference[None, :], np.ones(1)))
+    best = solve_primal(planes, 0.7).objective
+    fitted = mm.SequenceTagger(C=0.7, tol=1e-8, classes=[0, 1]).fit(x, y, fixed=fixed)
+    assert fitted.certificate_.primal == pytest.approx(best, rel=1e-6)
+    with pytest.raises(ValueError, match="example 2, position 0"):
+        wrong = [list(labels) for labels in fixed]
+        wrong[2][0] = 1 - wrong[2][0]
+        mm.SequenceTagger(classes=[0, 1]).fit(x, y, fixed=wrong)

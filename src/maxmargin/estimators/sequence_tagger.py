@@ -134,7 +134,9 @@ class SequenceTagger(Structured):
         self.callbacks = callbacks
         self.warm_start = warm_start
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, resume: Any = None) -> SequenceTagger:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, fixed: Any = None, resume: Any = None
+    ) -> SequenceTagger:
         """Learn from sequences.
 
         Parameters
@@ -144,6 +146,8 @@ class SequenceTagger(Structured):
             ``"edge"`` parts; or text: lists of words, of tuples of columns, or of dicts of features.
         y : list of n label sequences
         sample_weight : array (n,), optional
+        fixed : list of sequences, optional
+            Labels that will be known at prediction time too, None where unknown: no margin is asked against others.
         resume : path or mapping, optional
             A checkpoint of an interrupted fit on the same examples.
         """
@@ -155,7 +159,7 @@ class SequenceTagger(Structured):
         self.features_ = copy(self.features if self.features is not None else extractor_for(X))
         if self.features_ is not None:
             X = self.features_.fit_transform(X)
-        bound = self.model_.bind(X, y, class_weight=_class_weight(self.class_weight, y))
+        bound = self.model_.bind(X, y, class_weight=_class_weight(self.class_weight, y), fixed=fixed)
         self.layout_ = bound.layout
         self.classes_ = bound.layout.labels.classes
         self._train(
