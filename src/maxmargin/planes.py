@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Planes", "aligned_zeros"]
+__all__ = ["Planes", "aligned_zeros", "weighted_sum"]
 
 
 def aligned_zeros(n: int) -> np.ndarray:
@@ -104,3 +104,9 @@ class Planes:
             bound=np.concatenate([part.bound for part in parts]),
             n_weights=parts[0].n_weights,
         )
+
+
+def weighted_sum(planes: Planes, scale: np.ndarray) -> np.ndarray:
+    """``sum_p scale_p a_p`` as a dense vector (n_weights,)."""
+    entries = planes.data * np.repeat(scale, np.diff(planes.indptr))
+    return np.bincount(planes.indices, entries, minlength=planes.n_weights)

@@ -46,6 +46,12 @@ class Halving:
     def weights(self, state):
         return state.w
 
+    def finished(self, state):
+        return None
+
+    def conclude(self, state, certificate):
+        return certificate
+
 
 def test_base_callback_does_nothing():
     assert run(Halving(), PROBLEM, tol=0.1, callbacks=[Callback()]).status.code == "converged"
@@ -56,7 +62,9 @@ def test_early_stopping_keeps_the_best_weights():
     stopping = EarlyStopping(lambda w: next(scores), patience=3)
     result = run(Halving(), PROBLEM, tol=0.0, callbacks=[stopping])
     assert result.status.code == "stopped by callback" and result.state.steps == 6
-    assert stopping.best_score_ == 0.9 and stopping.best_weights_.tolist() == [3.0, 3.0] and stopping.best_pass_ == 3
+    # the second 0.9 does not make it wait longer, but its weights are nearer to the optimum
+    assert stopping.best_score_ == 0.9 and stopping.best_weights_.tolist() == [5.0, 5.0] and stopping.best_pass_ == 5
+    assert stopping.best_certificate_ == Certificate(1 + 2.0**-5, 1.0)
     assert result.weights.tolist() == [6.0, 6.0]
     assert result.history.column("score").tolist() == [0.1, 0.5, 0.4, 0.9, 0.8, 0.9, 0.7] == stopping.scores_
 

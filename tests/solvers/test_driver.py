@@ -65,6 +65,12 @@ class Halving:
     def weights(self, state):
         return np.array([float(state.steps)])
 
+    def finished(self, state):
+        return None
+
+    def conclude(self, state, certificate):
+        return certificate
+
     def from_arrays(self, problem, arrays):
         calls = arrays["calls"]
         return HalvingState(int(arrays["steps"]), int(calls[0]), int(calls[1]))
@@ -342,5 +348,5 @@ def test_extras_cannot_hide_columns():
 
 def test_status_codes_are_closed():
     with pytest.raises(ValueError, match="max_passes"):
-        Status("finished", "?")
+        Status("done", "?")
     assert str(Status("stalled", "Because.")) == "Because."

@@ -16,9 +16,13 @@ from sklearn.utils import check_random_state
 
 from maxmargin.callbacks.base import Callback
 from maxmargin.formulations.margin_rescaling import MarginRescaling
+from maxmargin.formulations.ramp import Ramp, RampProblem
 from maxmargin.kernel import compile_seconds
 from maxmargin.models.base import BoundModel, CompiledModel
+from maxmargin.models.user import short
+from maxmargin.oracles.wrapper import innermost
 from maxmargin.planes import aligned_zeros
+from maxmargin.solvers.history import as_frame
 from maxmargin.solvers.presets import as_solver
 
 __all__ = ["Structured"]
@@ -50,6 +54,8 @@ class Structured(BaseEstimator, ABC):
         Passes over the examples (oracle calls / examples).
     seconds_ : dict
         Time split: total, oracle, solver, compile.
+    rounds_ : pandas.DataFrame or list of dict
+        Of a ramp fit: one row a round of CCCP with its objective and the size of the concave set.
     weights_ : array (n_weights,)
         All weights in the layout of the model.
     """
@@ -70,37 +76,43 @@ class Structured(BaseEstimator, ABC):
         positive: np.ndarray | None = None,
         resume: Any = None,
         begin: Moment | None = None,
+        formulation: Any = None,
     ) -> None:
         """Fit the weights of a bound model and set the fitted attributes.
 
-        ``begin`` is when the fit began, so that the time to bind the data and to load its kernels counts too.
+        ``begin`` is when the fit began, so that the time to bind the data and to load its kernels counts too;
+        ``formulation`` takes the place of the one that the parameters name.
         """
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
         from maxmargin.solvers.driver import run
-        from maxmargin.solvers.engine import DualEngine
 
         _check_stopping(self)
-        compiled = isinstance(bound, CompiledModel)
-        problem = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight, positive=positive)
-        if self.C > 0 and not problem.weight.any():
+        formulation = self._formulation() if formulation is None else formulation
+        problem = formulation.problem(bound, C=self.C, sample_weight=sample_weight, positive=positive)
+        ramp = isinstance(problem, RampProblem)
+        convex = problem.convex if ramp else problem
+        if self.C > 0 and not convex.weight.any():
             raise ValueError(
                 "the weights of all examples are zero; give at least one a positive sample (or class) weight."
             )
-        dials = as_solver(self.solver).dials(problem.n_examples, problem.n_columns)
-        problem.oracle.parts = dials.parts
-        executor = make_executor(self.n_jobs, problem.oracle, compiled=compiled)
-        problem = replace(problem, oracle=ShardedOracle(problem.oracle, executor))
+        solver = as_solver(self.solver).engine(convex, _seed(self.random_state))
+        executor = make_executor(self.n_jobs, convex.oracle, compiled=isinstance(bound, CompiledModel))
+        convex = replace(convex, oracle=ShardedOracle(convex.oracle, executor))
         warm = getattr(self, "state_", None) if self.warm_start and resume is None else None
         bound_after = 0.0 if begin is None else time.perf_counter() - begin.clock
+        budgets = {name: getattr(self, name) for name in ("tol", "max_passes", "max_oracle_calls", "max_seconds")}
         try:
+            if ramp:
+                concave = ShardedOracle(problem.concave, executor)
+                problem = replace(problem, convex=convex, concave=concave)
+                solver, warm = self._cccp(solver, problem, warm, resume, budgets)
+            else:
+                problem = convex
             result = run(
-                DualEngine(dials, _seed(self.random_state)),
+                solver,
                 problem,
-                tol=self.tol,
-                max_passes=self.max_passes,
-                max_oracle_calls=self.max_oracle_calls,
-                max_seconds=self.max_seconds,
+                **budgets,
                 callbacks=self._callbacks(),
                 warm=warm,
                 resume=resume,
@@ -110,6 +122,9 @@ class Structured(BaseEstimator, ABC):
             executor.close()
         self.weights_ = aligned_zeros(bound.n_weights)
         self.weights_[:] = result.weights
+        self.__dict__.pop("rounds_", None)
+        if ramp:
+            self.rounds_ = as_frame(result.state.rounds)
         self.certificate_ = result.certificate
         self.history_ = result.history.to_frame()
         self.status_ = result.status
@@ -120,11 +135,60 @@ class Structured(BaseEstimator, ABC):
             self.seconds_["total"] += bound_after
             self.seconds_["compile"] = compile_seconds() - begin.compiled
         self.state_ = result.state
-        if not result.status.converged:
+        if result.status.code not in ("converged", "finished"):
             warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=3)
 
-    def _formulation(self) -> MarginRescaling:
-        return MarginRescaling(loss=self.loss)
+    def _cccp(self, inner: Any, problem: RampProblem, warm: Any, resume: Any, budgets: Mapping[str, Any]) -> tuple:
+        """The outer loop of a ramp fit round the convex solver, and the state it starts from."""
+        from maxmargin.solvers.cccp import CCCP
+        from maxmargin.solvers.driver import run
+
+        rounds, passes = self.max_rounds, self.passes_per_round
+        if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
+            raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")
+        if passes is not None and not (isinstance(passes, (int, float, np.number)) and passes > 0):
+            raise ValueError(f"passes_per_round must be a positive number or None, got {passes!r}.")
+        start = None
+        if warm is None and resume is None:
+            if isinstance(self.start, str) and self.start == "hinge":
+                oracle = innermost(problem.convex.oracle)
+                above, oracle.cost_weight = oracle.cost_weight, 1.0
+                hinge = run(inner, problem.convex, **budgets)
+                oracle.cost_weight = above
+                # multipliers of planes with other offsets would be those of another problem
+                warm, start = (hinge.state, None) if above == 1.0 else (None, np.array(hinge.weights))
+            elif not (isinstance(self.start, str) and self.start == "zero"):
+                start = self._start_weights(self.start, problem.convex.n_weights)
+        return CCCP(inner, max_rounds=rounds, passes_per_round=passes, start=start), warm
+
+    def _start_weights(self, start: Any, n_weights: int) -> np.ndarray:
+        """The weights that a ramp fit starts from: an array, or those of a fitted estimator with the same labels."""
+        if isinstance(start, Structured):
+            start._check_fitted()
+            own, other = getattr(self, "classes_", None), getattr(start, "classes_", None)
+            if own is not None and (other is None or list(own) != list(other)):
+                raise ValueError(
+                    f"the start model has other labels ({short(other)}) than the examples ({short(own)}); start from "
+                    'a model of the same labels, or with start="hinge".'
+                )
+            start = start.weights_
+        if isinstance(start, str):
+            raise ValueError(f'start must be "zero", "hinge", a fitted estimator or an array; got {start!r}.')
+        try:
+            weights = np.asarray(start, dtype=np.float64)
+        except (TypeError, ValueError):
+            weights = np.empty((0, 0))
+        if weights.shape != (n_weights,):
+            raise ValueError(
+                f"the start model has weights of shape {weights.shape}, these examples need ({n_weights},): it was "
+                'trained on other features or labels. Start with start="hinge" instead.'
+            )
+        if not np.isfinite(weights).all():
+            raise ValueError("the start model has weights that are not finite numbers.")
+        return weights
+
+    def _formulation(self) -> Any:
+        return Ramp(self.ramp) if self.loss == "ramp" else MarginRescaling(loss=self.loss)
 
     def _callbacks(self) -> list:
         callbacks = [] if self.callbacks is None else self.callbacks

@@ -28,7 +28,10 @@ class MulticlassClassifier(ClassifierMixin, Structured):
     ----------
     C : float
         Weight of the losses.
-    loss : {"hinge", "squared_hinge"}
+    loss : {"hinge", "squared_hinge", "ramp"}
+        "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
+    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
+        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     cost : str, mapping, array, callable or Cost
     class_weight : mapping or "balanced", optional
         Multiplies the weight of the examples of a class, as in scikit-learn.
@@ -38,7 +41,8 @@ class MulticlassClassifier(ClassifierMixin, Structured):
         The constant feature behind the intercept; larger values regularise the intercept less.
     positive : bool
         Whether all coefficients must be >= 0.
-    solver, tol, max_passes, max_oracle_calls, max_seconds, n_jobs, random_state, verbose, callbacks, warm_start
+    solver, tol, max_passes, max_oracle_calls, max_seconds, max_rounds, passes_per_round, start, n_jobs, random_state, \
+verbose, callbacks, warm_start
         See :class:`~maxmargin.estimators.structured_svm.StructuredSVM`.
 
     Attributes
@@ -61,6 +65,7 @@ class MulticlassClassifier(ClassifierMixin, Structured):
         *,
         C: float = 1.0,
         loss: str = "hinge",
+        ramp: Any = "cost_diminished",
         cost: Any = "hamming",
         class_weight: Mapping | str | None = None,
         fit_intercept: bool = True,
@@ -71,6 +76,9 @@ class MulticlassClassifier(ClassifierMixin, Structured):
         max_passes: float | None = 1000,
         max_oracle_calls: int | None = None,
         max_seconds: float | None = None,
+        max_rounds: int | None = None,
+        passes_per_round: float | None = None,
+        start: Any = "zero",
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
@@ -79,6 +87,7 @@ class MulticlassClassifier(ClassifierMixin, Structured):
     ) -> None:
         self.C = C
         self.loss = loss
+        self.ramp = ramp
         self.cost = cost
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
@@ -89,6 +98,9 @@ class MulticlassClassifier(ClassifierMixin, Structured):
         self.max_passes = max_passes
         self.max_oracle_calls = max_oracle_calls
         self.max_seconds = max_seconds
+        self.max_rounds = max_rounds
+        self.passes_per_round = passes_per_round
+        self.start = start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -34,7 +34,10 @@ class SequenceTagger(Structured):
         :class:`~maxmargin.features.dicts.DictFeatures` does, and words with a window of words, affixes and shapes.
     C : float
         Weight of the losses; larger fits the training data more closely.
-    loss : {"hinge", "squared_hinge"}
+    loss : {"hinge", "squared_hinge", "ramp"}
+        "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
+    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
+        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     cost : str, mapping, array, callable or Cost
         "hamming", weights by true label, a (K, K) matrix, or a function of (true label, label).
     class_weight : mapping or "balanced", optional
@@ -55,6 +58,10 @@ class SequenceTagger(Structured):
         Relative duality gap at which training ends.
     max_passes, max_oracle_calls, max_seconds : number or None
         Budgets. A fit that ends by one of them warns, and is usable.
+    max_rounds, passes_per_round : number or None
+        Of CCCP, for the ramp: the most convex fits, and passes for each; None lets the gap decide.
+    start : {"zero", "hinge"}, fitted estimator or array
+        Where a ramp fit begins: at zero weights (its first round is then the hinge), from a hinge fit, or from a model.
     n_jobs : int or None
         Threads for oracle calls; the weights do not depend on it.
     random_state : int or None
@@ -95,6 +102,7 @@ class SequenceTagger(Structured):
         features: Any = None,
         C: float = 1.0,
         loss: str = "hinge",
+        ramp: Any = "cost_diminished",
         cost: Any = "hamming",
         class_weight: Mapping | str | None = None,
         weights: str = "all",
@@ -107,6 +115,9 @@ class SequenceTagger(Structured):
         max_passes: float | None = 1000,
         max_oracle_calls: int | None = None,
         max_seconds: float | None = None,
+        max_rounds: int | None = None,
+        passes_per_round: float | None = None,
+        start: Any = "zero",
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
@@ -116,6 +127,7 @@ class SequenceTagger(Structured):
         self.features = features
         self.C = C
         self.loss = loss
+        self.ramp = ramp
         self.cost = cost
         self.class_weight = class_weight
         self.weights = weights
@@ -128,6 +140,9 @@ class SequenceTagger(Structured):
         self.max_passes = max_passes
         self.max_oracle_calls = max_oracle_calls
         self.max_seconds = max_seconds
+        self.max_rounds = max_rounds
+        self.passes_per_round = passes_per_round
+        self.start = start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from maxmargin.estimators.base import Moment, Structured, decode
-from maxmargin.formulations.margin_rescaling import MarginRescaling
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.user import PythonModel
 
@@ -25,7 +24,10 @@ class StructuredSVM(Structured):
         ``argmax(x, w, y_true=None, cost_weight=0.0)``. :func:`maxmargin.testing.check_model` finds mistakes in it.
     C : float
         Weight of the losses: ``1/2 |w|^2 + C sum_i s_i loss_i``.
-    loss : {"hinge", "squared_hinge"}
+    loss : {"hinge", "squared_hinge", "ramp"}
+        "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
+    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
+        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     formulation : object, optional
         In place of ``loss``.
     positive : bool array (n_weights,) or array of indices, optional
@@ -36,6 +38,10 @@ class StructuredSVM(Structured):
         Relative duality gap at which training ends.
     max_passes, max_oracle_calls, max_seconds : number or None
         Budgets.
+    max_rounds, passes_per_round : number or None
+        Of CCCP, for the ramp: the most convex fits, and passes for each; None lets the gap decide.
+    start : {"zero", "hinge"}, fitted estimator or array
+        Where a ramp fit begins: at zero weights (its first round is then the hinge), from a hinge fit, or from a model.
     n_jobs : int or None
         Workers for oracle calls: threads for compiled models, processes for models in plain Python. The weights do not
         depend on it.
@@ -77,6 +83,7 @@ class StructuredSVM(Structured):
         *,
         C: float = 1.0,
         loss: str = "hinge",
+        ramp: Any = "cost_diminished",
         formulation: Any = None,
         positive: Any = None,
         solver: Any = "auto",
@@ -84,6 +91,9 @@ class StructuredSVM(Structured):
         max_passes: float | None = 1000,
         max_oracle_calls: int | None = None,
         max_seconds: float | None = None,
+        max_rounds: int | None = None,
+        passes_per_round: float | None = None,
+        start: Any = "zero",
         n_jobs: int | None = None,
         random_state: Any = 0,
         verbose: int = 0,
@@ -93,6 +103,7 @@ class StructuredSVM(Structured):
         self.model = model
         self.C = C
         self.loss = loss
+        self.ramp = ramp
         self.formulation = formulation
         self.positive = positive
         self.solver = solver
@@ -100,6 +111,9 @@ class StructuredSVM(Structured):
         self.max_passes = max_passes
         self.max_oracle_calls = max_oracle_calls
         self.max_seconds = max_seconds
+        self.max_rounds = max_rounds
+        self.passes_per_round = passes_per_round
+        self.start = start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -123,6 +137,7 @@ class StructuredSVM(Structured):
         self.layout_ = bound.layout
         self._train(
             bound,
+            formulation=self.formulation,
             sample_weight=sample_weight,
             positive=_mask(self.positive, bound.n_weights),
             resume=resume,
@@ -140,9 +155,6 @@ class StructuredSVM(Structured):
         """Mean negative cost of the predictions, so that higher is better."""
         self._check_fitted()
         return self._score_predictions(y, self.predict(X))
-
-    def _formulation(self) -> Any:
-        return self.formulation if self.formulation is not None else MarginRescaling(loss=self.loss)
 
     def _predict_codes(self, weights: np.ndarray, X: Any) -> list:
         bound = self.model_.bind(X, None, layout=self.layout_)

@@ -21,6 +21,7 @@ from maxmargin.formulations.regularisers import Quadratic, SignedQuadratic
 from maxmargin.models.base import BoundModel
 from maxmargin.oracles.margin import MarginOracle
 from maxmargin.parameters import Parameters
+from maxmargin.planes import Planes
 
 __all__ = ["MarginRescaling", "Problem"]
 
@@ -42,6 +43,12 @@ class Problem:
         Length of the weights of the model; further columns belong to squared slacks.
     regulariser : Quadratic or SignedQuadratic, over all columns
     squared : bool
+    shift : float64 array (n_columns,), optional
+        A linear term ``w . shift`` of the objective, as the rounds of CCCP have it.
+    offset : float
+        A constant of the objective, so that values of different rounds can be compared.
+    subtracted : Planes, optional
+        The planes behind the shift, at most one an example: ``shift = sum_i C_i a_i``.
     fingerprint : () -> str
         Digest of the data behind the oracle, made when it is asked for: a warm start or a checkpoint must fit to it.
     """
@@ -52,6 +59,9 @@ class Problem:
     n_weights: int
     regulariser: Any
     squared: bool
+    shift: np.ndarray | None = None
+    offset: float = 0.0
+    subtracted: Planes | None = None
     fingerprint: Callable[[], str] = str
 
     @property
@@ -72,11 +82,12 @@ class Problem:
         slack = 0.5 * losses**2 if self.squared else losses
         own = w[: self.n_weights]
         active = self.weight > 0  # an example of weight 0 counts for nothing, whatever its loss
-        return 0.5 * float(own @ own) + float(self.weight[active] @ slack[active])
+        linear = self.offset + (0.0 if self.shift is None else float(w @ self.shift))
+        return 0.5 * float(own @ own) + linear + float(self.weight[active] @ slack[active])
 
     def dual(self, linear: float, u: np.ndarray) -> float:
-        """D from ``sum alpha b`` and ``u = sum alpha a``."""
-        return linear - self.regulariser.conjugate(u)
+        """D from ``sum alpha b`` and ``u = sum alpha a - shift``."""
+        return linear + self.offset - self.regulariser.conjugate(u)
 
 
 class MarginRescaling(Parameters):
@@ -110,7 +121,7 @@ class MarginRescaling(Parameters):
             Weights that must be >= 0.
         """
         if self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {self.loss!r}.")
+            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, ramp; got {self.loss!r}.")
         if not (isinstance(C, (int, float, np.number)) and np.isfinite(C) and C >= 0):
             raise ValueError(f"C must be a finite number >= 0, got {C!r}.")
         n = model.n_examples

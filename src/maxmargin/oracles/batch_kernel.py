@@ -21,6 +21,7 @@ def planes_batch(
 ):  # fmt: skip
     """Planes of ``examples[begin:]`` into CSR buffers; stops before an example that may need more than what is left.
 
+    The offset of a plane is ``cost_weight`` times the cost of its output.
     ``lift`` (empty, or one entry an example) appends the extra column of squared slacks: entry ``lift[i]`` at
     ``n_weights + i`` for every plane but the zero plane. ``room`` is the most non-zeros the planes of one example can
     have. ``rows`` receives the position in ``examples`` of each plane and, behind the last plane, -1.
@@ -61,7 +62,7 @@ def planes_batch(
                     index[start + q + shift] = index[start + q]
                     value[start + q + shift] = value[start + q]
             rows[m + p] = e
-            b[m + p] = result[2 + 2 * p]
+            b[m + p] = cost_weight * result[2 + 2 * p]
             bound[m + p] = result[1]
         m += made
     rows[m] = -1
@@ -80,7 +81,7 @@ def sum_batch(plane, meta, ints, floats, w, examples, cost_weight, iwork, fwork,
         bound[e] = 0.0
         if made > 0:
             bound[e] = result[1]
-            total += scale[e] * result[2]
+            total += scale[e] * cost_weight * result[2]
             for p in range(np.int64(result[3])):
                 a[index[p]] += scale[e] * value[p]
     return total

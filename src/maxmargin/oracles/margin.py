@@ -1,8 +1,9 @@
 """The margin oracle: the most violating output of each example at given weights, as planes.
 
-    loss_i(w) = max_y  cost_i(y) - w . psi_i(y),        plane  a = psi_i(y*),  b = cost_i(y*)
+    loss_i(w) = max_y  lam cost_i(y) - w . psi_i(y),        plane  a = psi_i(y*),  b = lam cost_i(y*)
 
-Taskar, Guestrin, Koller 2003; Tsochantaridis et al. 2005 (margin rescaling).
+with cost weight lam = 1 for margin rescaling (Taskar, Guestrin, Koller 2003; Tsochantaridis et al. 2005). With lam = -1
+and 0 it is the concave part of the ramp losses.
 """
 
 from __future__ import annotations
@@ -32,10 +33,15 @@ class MarginOracle:
     parts : int
         The most planes of one argmax: beyond 1, models that can add the planes of the separate parts in which the
         output differs from the truth.
+    cost_weight : float
+        lam.
     """
 
-    def __init__(self, model: BoundModel, *, lift: np.ndarray | None = None, parts: int = 1) -> None:
+    def __init__(
+        self, model: BoundModel, *, lift: np.ndarray | None = None, parts: int = 1, cost_weight: float = 1.0
+    ) -> None:
         self.model = model
+        self.cost_weight = cost_weight
         self.lift = _NO_LIFT if lift is None else np.ascontiguousarray(lift, dtype=np.float64)
         self.parts = parts
         self._local = threading.local()
@@ -79,8 +85,9 @@ class MarginOracle:
 
             m, losses = self.model, np.empty(len(examples))
             b = sum_batch(
-                m.kernel, m.meta, m.ints, m.floats, w, np.ascontiguousarray(examples, dtype=np.int64), 1.0,
-                *self._workspace()[:3], m.room, np.ascontiguousarray(scale, dtype=np.float64), a, losses,
+                m.kernel, m.meta, m.ints, m.floats, w, np.ascontiguousarray(examples, dtype=np.int64),
+                self.cost_weight, *self._workspace()[:3], m.room, np.ascontiguousarray(scale, dtype=np.float64), a,
+                losses,
             )  # fmt: skip
             return a, float(b), losses
         planes = self.planes(w, examples)
@@ -110,8 +117,8 @@ class MarginOracle:
         parts, done = [], 0
         while True:
             done = planes_batch(
-                m.kernel, m.meta, m.ints, m.floats, w, examples, 1.0, self.parts, self.lift, iwork, fwork, output,
-                m.room + self.parts, done, rows, indptr, index, value, b, bound,
+                m.kernel, m.meta, m.ints, m.floats, w, examples, self.cost_weight, self.parts, self.lift, iwork, fwork,
+                output, m.room + self.parts, done, rows, indptr, index, value, b, bound,
             )  # fmt: skip
             made = int(np.argmax(rows < 0)) if len(examples) else 0
             nnz = indptr[made]
@@ -128,10 +135,12 @@ class MarginOracle:
         n_weights = self.model.n_weights
         rows, b, bound = [], [], []
         for i in examples:
-            index, value, cost, _, top = self.model.plane(w[:n_weights], int(i), 1.0)  # type: ignore[attr-defined]
+            index, value, cost, _, top = self.model.plane(  # type: ignore[attr-defined]
+                w[:n_weights], int(i), self.cost_weight
+            )
             if len(self.lift) and (len(index) or cost > 0):
                 index, value = np.append(index, n_weights + i), np.append(value, self.lift[i])
             rows.append((index, value))
-            b.append(cost)
+            b.append(self.cost_weight * cost)
             bound.append(top)
         return Planes.from_rows(rows, np.array(b), np.asarray(examples), np.array(bound), self.n_columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["OracleWrapper"]
+__all__ = ["OracleWrapper", "innermost"]
 
 
 class OracleWrapper:
@@ -29,3 +29,10 @@ class OracleWrapper:
     @property
     def longest(self) -> int:
         return self.oracle.longest
+
+
+def innermost(oracle: Any) -> Any:
+    """The oracle inside all wrappers."""
+    while isinstance(oracle, OracleWrapper):
+        oracle = oracle.oracle
+    return oracle

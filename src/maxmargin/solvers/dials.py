@@ -8,6 +8,7 @@ import numpy as np
 
 __all__ = ["Dials"]
 
+AVERAGES = (None, "uniform", "weighted", "tail")
 _WHOLE = {"batch": 1, "limit": 1, "parts": 1, "memory": 1, "patience": 0, "cached_passes": 0}  # and their least values
 
 
@@ -50,6 +51,13 @@ class Dials:
         The most planes taken from one argmax.
     memory : int
         Bytes the working set may take.
+    averaging : None, "uniform", "weighted" or "tail"
+        Which average over the visits the weights (and the multipliers behind them) are: none, all visits alike, each
+        by its number, or only the later half or more.
+    reuse : bool
+        Whether the planes of a certificate are used as a visit of all blocks.
+    shrinking : bool
+        Whether a pass over planes at hand leaves out the blocks that the pass before did not move.
     """
 
     blocks: str | int = "product"
@@ -69,6 +77,9 @@ class Dials:
     certificate_every: float = 1.0
     parts: int = 1
     memory: int = 4 << 30
+    averaging: str | None = None
+    reuse: bool = True
+    shrinking: bool = False
 
     def __post_init__(self) -> None:
         for name, least in _WHOLE.items():
@@ -81,3 +92,11 @@ class Dials:
                 raise ValueError(f"{name} must be a number >= 0, got {value!r}.")
         if self.master not in ("smo", "newton", "auto"):
             raise ValueError(f'master must be "smo", "newton" or "auto", got {self.master!r}.')
+        check_averaging(self.averaging)
+
+
+def check_averaging(averaging: str | None) -> None:
+    """Refuse what is not a rule of averaging."""
+    if averaging not in AVERAGES:
+        names = ", ".join(repr(name) for name in AVERAGES)
+        raise ValueError(f"averaging must be one of {names}; got {averaging!r}.")

@@ -31,7 +31,12 @@ class State(Protocol):
 
 
 class Solver(Protocol):
-    """What the driver asks of a solver; the problem is opaque to the driver but for ``n_examples``."""
+    """What the driver asks of a solver; the problem is opaque to the driver but for ``n_examples``.
+
+    ``finished`` names the code of a status when the solver itself has come to an end, by other means than the gap.
+    ``conclude`` is told at the end of a run: a solver may go back to better weights that it has kept, and returns
+    their certificate.
+    """
 
     def init(self, problem: Any, warm: Any = None) -> Any: ...
 
@@ -44,6 +49,10 @@ class Solver(Protocol):
     def step(self, state: Any) -> None: ...
 
     def weights(self, state: Any) -> np.ndarray: ...
+
+    def finished(self, state: Any) -> str | None: ...
+
+    def conclude(self, state: Any, certificate: Certificate) -> Certificate: ...
 
     def from_arrays(self, problem: Any, arrays: Mapping[str, np.ndarray]) -> Any: ...
 
@@ -176,6 +185,7 @@ def run(
         if not present.fresh:
             code = _final_certificate(present, begun, code)
         assert present.certificate is not None
+        present.certificate = solver.conclude(present.state, present.certificate)
         present.status = describe(
             code,
             present.certificate,
@@ -210,6 +220,9 @@ def _loop(present: Run, callbacks: Sequence[Any], limits: Mapping[str, float | N
             repeats = repeats + 1 if present.certificate == before else 0
             if repeats >= _STALLED_AFTER:
                 return "stalled"
+        ended = solver.finished(state)
+        if ended is not None:
+            return ended
         calls = state.oracle_calls + (solver.step_calls(state) if present.steps else 0)
         spent = {
             "max_passes": calls / max(1, present.problem.n_examples),

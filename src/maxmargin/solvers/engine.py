@@ -22,6 +22,7 @@ from maxmargin.kernel import clock
 from maxmargin.models.base import CompiledModel
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.oracles.margin import MarginOracle
+from maxmargin.oracles.wrapper import innermost
 from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers.block_selection import select
 from maxmargin.solvers.certificate import Certificate
@@ -36,6 +37,7 @@ REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the 
 COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
 PLAIN_BATCH = 64  # what they become for models in plain Python, whose argmax is worth spreading over workers
 TAU_SHARE = 0.3  # share of the gap that blocks solved to within tau may leave, all together
+SHRINK_BELOW = 0.1  # blocks that gain less than this share of the mean gain sit out the next pass over planes at hand
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly,
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
 
@@ -48,6 +50,8 @@ class DualEngine:
     dials : Dials
     random_state : int, Generator or None
     """
+
+    passes_per_round: float | None = None  # of CCCP: the gap decides
 
     def __init__(self, dials: Dials, random_state: Any = None) -> None:
         self.dials = dials
@@ -70,7 +74,9 @@ class DualEngine:
                 empty = np.array([(problem.weight[m] == 0).all() for m in members])
                 total = np.where(empty, 0.0, total)
             longest = problem.n_columns if members is not None else problem.oracle.longest
-            working_set = WorkingSet(total, problem.n_columns, longest, self.dials.limit, self.dials.memory)
+            working_set = WorkingSet(
+                total, problem.n_columns, longest, self.dials.limit, self.dials.memory, self._averaging()
+            )
         u = aligned_zeros(problem.n_columns)
         w = u if problem.positive is None else aligned_zeros(problem.n_columns)
         state = DualState(
@@ -82,8 +88,9 @@ class DualEngine:
             members,
             np.random.default_rng(self.random_state),
         )
-        if warm is not None:
+        if warm is not None or problem.shift is not None:
             self._rebuild(state)
+        if warm is not None:
             state.since = self.dials.certificate_every  # it may be good enough already: look first
         return state
 
@@ -101,21 +108,22 @@ class DualEngine:
         problem = state.problem
         if state.certificates % REFRESH_EVERY == REFRESH_EVERY - 1:
             self._rebuild(state)
+        linear, u, w = self.dual_point(state)
         if state.members is None:
-            planes = state.oracle.planes(state.w, np.arange(problem.n_examples))
+            planes = state.oracle.planes(w, np.arange(problem.n_examples))
             losses = _first_bounds(planes, problem.n_examples)
         else:
-            planes, losses = self._group_planes(state, np.arange(len(state.members)))
+            planes, losses = self._group_planes(state, np.arange(len(state.members)), w)
         certificate = Certificate(
-            problem.primal(state.w, losses),
-            problem.dual(state.working_set.linear, state.u),
+            problem.primal(w, losses),
+            problem.dual(linear, u),
             bool(np.isfinite(losses[problem.weight > 0]).all()),
         )
         if np.isfinite(certificate.gap):
             state.tau = self._tau(state, certificate, planes)
             state.slow = certificate.relative_gap > 0.5 * state.relative_gap
             state.reached, state.relative_gap = certificate.dual, certificate.relative_gap
-        state.pending = planes
+        state.pending = planes if self.dials.reuse else None
         state.since = 0.0
         state.certificates += 1
         state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
@@ -161,10 +169,49 @@ class DualEngine:
             if not (first and self.dials.selection == "gap"):
                 state.since += len(visited) / n_blocks
         self._inner(state, visited, gain)
+        if self.dials.averaging == "tail":
+            self._keep_tail(state)
+
+    def dual_point(self, state: DualState) -> tuple[float, np.ndarray, np.ndarray]:
+        """``(sum alpha b, u, w)`` of the multipliers that the run would end with: the present ones or their average."""
+        from maxmargin.solvers.working_set_kernel import LINEAR, TOTAL
+
+        ws = state.working_set
+        total = ws.store.moment[TOTAL]
+        if total == 0.0:
+            return ws.linear, state.u, state.w
+        linear, u = ws.linear + ws.store.moment[LINEAR] / total, state.u + ws.store.mean / total
+        if state.earlier is not None:
+            weight, before, linear_before = state.earlier
+            linear = (weight * linear_before + total * linear) / (weight + total)
+            u = (weight * before + total * u) / (weight + total)
+        return linear, u, state.problem.regulariser.weights(u)
 
     def weights(self, state: DualState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
-        return state.w[: state.problem.n_weights]
+        return self.dual_point(state)[2][: state.problem.n_weights]
+
+    def finished(self, state: DualState) -> str | None:
+        """Only the gap and the budgets end a run of this family."""
+        return None
+
+    def conclude(self, state: DualState, certificate: Certificate) -> Certificate:
+        """The run ends where it stands."""
+        return certificate
+
+    def move(self, state: DualState, problem: Problem) -> None:
+        """Go on with a problem that differs in its shift and offset only: ``w = u`` follows the shift."""
+        before, after = state.problem.shift, problem.shift
+        if before is not None:
+            state.u += before
+        if after is not None:
+            state.u -= after
+        if state.w is not state.u:
+            state.w[:] = problem.regulariser.weights(state.u)
+        state.problem = problem
+        state.reached, state.relative_gap, state.slow = -np.inf, np.inf, False
+        state.working_set.restart_mean()
+        state.earlier = None
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> DualState:
         """Resume where :meth:`DualState.to_arrays` left off."""
@@ -188,6 +235,9 @@ class DualEngine:
         state.since, state.solver_seconds, state.oracle.seconds, state.drift, state.tau = list(numbers)[:5]
         state.reached, state.relative_gap = map(float, arrays["numbers"][5:7])
         state.slow = bool(arrays["numbers"][7])
+        if "earlier/u" in arrays:
+            total, linear = map(float, arrays["earlier/numbers"])
+            state.earlier = (total, np.array(arrays["earlier/u"]), linear)
         if "pending/b" in arrays:
             fields = {name: np.array(arrays[f"pending/{name}"]) for name in PLANE_FIELDS}
             state.pending = Planes(**fields, n_weights=problem.n_columns)
@@ -211,6 +261,7 @@ class DualEngine:
         if warm.problem.squared != problem.squared or (warm.members is None) != (members is None):
             raise ValueError("warm start needs the same loss and the same blocks as the earlier fit.")
         working_set = WorkingSet.from_arrays(warm.working_set.to_arrays())
+        working_set.restart_mean(self._averaging())
         if members is not None:
             if not np.array_equal(warm.problem.weight, problem.weight):
                 raise ValueError(
@@ -224,11 +275,30 @@ class DualEngine:
         working_set.rescale(problem.total, stretch, problem.n_weights)
         return working_set
 
+    def _averaging(self) -> int:
+        from maxmargin.solvers.working_set_kernel import NO_MEAN, UNIFORM, WEIGHTED
+
+        return {None: NO_MEAN, "uniform": UNIFORM, "weighted": WEIGHTED, "tail": UNIFORM}[self.dials.averaging]
+
+    def _keep_tail(self, state: DualState) -> None:
+        """Each time the number of visits has doubled, let the average begin anew behind the half before."""
+        from maxmargin.solvers.working_set_kernel import TOTAL, VISITS
+
+        ws = state.working_set
+        total = float(ws.store.moment[TOTAL])
+        if total > 0.5 * ws.store.moment[VISITS] and total >= ws.n_blocks:
+            state.earlier = None
+            linear, u, _ = self.dual_point(state)
+            state.earlier = (total, u, linear)
+            ws.restart_mean()
+
     def _rebuild(self, state: DualState) -> None:
         from maxmargin.solvers.working_set_kernel import rebuild
 
         before = state.u.copy()
         rebuild(state.working_set.store, state.u)
+        if state.problem.shift is not None:
+            state.u -= state.problem.shift
         state.drift = max(state.drift, float(np.abs(state.u - before).max(initial=0.0)))
         if state.w is not state.u:
             state.w[:] = state.problem.regulariser.weights(state.u)
@@ -282,7 +352,7 @@ class DualEngine:
 
     def _lift(self, state: DualState) -> np.ndarray:
         """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example."""
-        oracle = _base_oracle(state.problem.oracle)
+        oracle = innermost(state.problem.oracle)
         return oracle.lift if state.problem.squared and state.members is None else np.empty(0)
 
     def _absorb(self, state: DualState, planes: Planes) -> float:
@@ -313,7 +383,7 @@ class DualEngine:
         if state.members is not None:
             gain = 0.0
             for block in visited:
-                planes, _ = self._group_planes(state, np.array([block]))
+                planes, _ = self._group_planes(state, np.array([block]), state.w)
                 gain += self._absorb(state, planes)
             return gain
         batch = len(visited) if self.dials.batch is None else self.dials.batch
@@ -348,8 +418,8 @@ class DualEngine:
         begin = clock()
         while done < len(visited):
             done = sequential_pass(
-                model.kernel, model.meta, model.ints, model.floats, visited, done, batch, parts, oracle.lift,
-                iwork, fwork, output, room, *buffers, ws.store, weight, state.u, state.w, signs,
+                model.kernel, model.meta, model.ints, model.floats, oracle.cost_weight, visited, done, batch, parts,
+                oracle.lift, iwork, fwork, output, room, *buffers, ws.store, weight, state.u, state.w, signs,
                 *self._settings(state), ws.g, ws.change, gain,
             )  # fmt: skip
             if done < len(visited):
@@ -364,23 +434,23 @@ class DualEngine:
             state.oracle.seconds += min(spent, len(visited) * state.oracle.timed_seconds / calls)
         return float(gain[0])
 
-    def _group_planes(self, state: DualState, blocks: np.ndarray) -> tuple[Planes, np.ndarray]:
+    def _group_planes(self, state: DualState, blocks: np.ndarray, w: np.ndarray) -> tuple[Planes, np.ndarray]:
         """One plane for each group of examples: the (weighted) sum over its members. And the losses of the members."""
         problem, rows, b, bound, losses = state.problem, [], [], [], []
         assert state.members is not None
         for block in blocks:
             examples = state.members[block]
             if not problem.squared:
-                a, offset, loss = state.oracle.sum(state.w, examples, problem.weight[examples])
+                a, offset, loss = state.oracle.sum(w, examples, problem.weight[examples])
                 bound.append(float(problem.weight[examples] @ np.maximum(loss, 0.0)))
             else:
                 # a ray of the cone: rays of the examples that ascend, each at its natural scale C_i loss_i
-                planes = state.oracle.planes(state.w, examples)
+                planes = state.oracle.planes(w, examples)
                 first = np.flatnonzero(np.diff(planes.example, prepend=-1))
                 loss = planes.bound[first]
-                lift = _base_oracle(problem.oracle).lift[examples]
-                present = state.w[problem.n_weights + examples] * lift  # zeta_i / C_i, which violations subtract
-                found = planes.violations(state.w)[first] + present
+                lift = innermost(problem.oracle).lift[examples]
+                present = w[problem.n_weights + examples] * lift  # zeta_i / C_i, which violations subtract
+                found = planes.violations(w)[first] + present
                 scale = np.zeros(len(planes))
                 scale[first] = np.where(loss > present, problem.weight[examples] * np.maximum(found, 0.0), 0.0)
                 a, offset = planes.to_csr().T @ scale, float(scale @ planes.b)
@@ -406,25 +476,22 @@ class DualEngine:
         tau, max_steps, patience = self._settings(state)[3:6]
         signs = self._signs(state)
         for _ in range(dials.cached_passes):
+            order = state.rng.permutation(blocks)
+            gains = np.empty(len(order))
             more = cached_pass(
-                ws.store, state.rng.permutation(blocks), state.u, state.w, signs, tau, max_steps, patience,
-                ws.g, ws.change, ws.dense,
-            )  # fmt: skip
+                ws.store, order, state.u, state.w, signs, tau, max_steps, patience, ws.g, ws.change, ws.dense, gains
+            )
             gain += more
             if more <= dials.cached_share * gain:
                 break
+            if dials.shrinking:
+                blocks = order[gains > SHRINK_BELOW * more / len(order)]
 
 
 def _first_bounds(planes: Planes, n: int) -> np.ndarray:
     losses = np.zeros(n)
     losses[planes.example] = planes.bound
     return losses
-
-
-def _base_oracle(oracle: Any) -> Any:
-    while not isinstance(oracle, MarginOracle):
-        oracle = oracle.oracle
-    return oracle
 
 
 def _direct_oracle(oracle: Any) -> MarginOracle | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin.solvers.certificate import Certificate
 
-__all__ = ["History"]
+__all__ = ["History", "as_frame"]
 
 _COUNTS = ("oracle_calls", "argmax_calls")
 _NUMBERS = ("pass", "seconds", "primal", "dual")
@@ -57,12 +57,8 @@ class History:
 
     def to_frame(self) -> Any:
         """A pandas frame when pandas is installed, else a list of dicts."""
-        try:
-            import pandas
-        except ImportError:
-            return [dict(row) for row in self.rows]
         extras = dict.fromkeys(name for row in self.rows for name in row if name not in COLUMNS)
-        return pandas.DataFrame(self.rows, columns=[*COLUMNS, *extras])
+        return as_frame(self.rows, [*COLUMNS, *extras])
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Plain arrays for a checkpoint; the extras travel as one JSON string."""
@@ -112,3 +108,12 @@ class History:
                 f"{row['dual']:13.6g} {row['relative_gap']:9.2e}"
             )
         return "\n".join(lines)
+
+
+def as_frame(rows: list[dict[str, Any]], columns: list[str] | None = None) -> Any:
+    """Rows as a pandas frame when pandas is installed, else as a list of dicts."""
+    try:
+        import pandas
+    except ImportError:
+        return [dict(row) for row in rows]
+    return pandas.DataFrame(rows, columns=columns)

@@ -11,6 +11,8 @@ SequentialDual            product                     one at a time      unlimit
 SimplicialDecomposition   one / groups / product      all or some        r             Yu, Rousu 2007
 Auto                      product                     by gap, batches    by memory     the accelerated default
 ========================  ==========================  =================  ============  =============================
+
+The primal family (Pegasos, SGD, Perceptron, MIRA) has files of its own; :data:`SOLVERS` names them all.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from maxmargin.parameters import Parameters
 from maxmargin.solvers.dials import Dials
+from maxmargin.solvers.mira import MIRA
+from maxmargin.solvers.named import NamedSolver
+from maxmargin.solvers.perceptron import Perceptron
+from maxmargin.solvers.subgradient import SGD, Pegasos
 
 __all__ = [
     "BCFW",
@@ -36,12 +41,20 @@ __all__ = [
 UNLIMITED_PATIENCE = 1 << 30
 
 
-class DualSolver(Parameters):
+class DualSolver(NamedSolver):
     """A named setting of the dual engine."""
 
     @abstractmethod
     def dials(self, n_examples: int, n_columns: int) -> Dials:
         """The setting for a problem of this size."""
+
+    def engine(self, problem: Any, random_state: Any = None) -> Any:
+        """The dual engine with this setting."""
+        from maxmargin.solvers.engine import DualEngine
+
+        dials = self.dials(problem.n_examples, problem.n_columns)
+        problem.oracle.parts = dials.parts
+        return DualEngine(dials, random_state)
 
 
 class FrankWolfe(DualSolver):
@@ -70,6 +83,9 @@ class BCFW(DualSolver):
         Order of visits. "random" is the sampling with replacement of the convergence proof.
     certificate_every : float
         Passes between certificates, each of which costs a pass of its own (and serves as a visit of all examples).
+    averaging : {None, "uniform", "weighted", "tail"}
+        Average of the weights over the visits, and of the multipliers, so that the average has its own certificate.
+        "weighted" is the average by the number of the visit that Lacoste-Julien et al. recommend.
 
     References
     ----------
@@ -77,19 +93,25 @@ class BCFW(DualSolver):
     Osokin et al. 2016, Minding the gaps for block Frank-Wolfe optimization of structured SVMs.
     """
 
-    def __init__(self, sampling: str = "permutation", certificate_every: float = 5.0) -> None:
+    def __init__(
+        self, sampling: str = "permutation", certificate_every: float = 5.0, averaging: str | None = None
+    ) -> None:
         self.sampling = sampling
         self.certificate_every = certificate_every
+        self.averaging = averaging
 
     def dials(self, n_examples: int, n_columns: int) -> Dials:
         return Dials(
             selection=self.sampling, batch=1, limit=1, rule="iterate", keep_origin=False,
-            patience=UNLIMITED_PATIENCE, certificate_every=self.certificate_every, tau=0.0,
+            patience=UNLIMITED_PATIENCE, certificate_every=self.certificate_every, tau=0.0, averaging=self.averaging,
         )  # fmt: skip
 
 
 class SequentialDual(DualSolver):
     """Sequential dual method: one example at a time, its plane joins the example's set, SMO solves the set.
+
+    A visit asks the oracle once; only that plane may join. Planes without weight leave at the end of the visit, and the
+    planes of a certificate are not used, so the path of the weights is the published one.
 
     Parameters
     ----------
@@ -97,20 +119,24 @@ class SequentialDual(DualSolver):
         A visit ends when the gradients of the example's planes differ by at most this share of its largest cost.
     certificate_every : float
         Passes between certificates.
+    averaging : {None, "uniform", "weighted", "tail"}
+        Average of the weights over the visits, and of the multipliers, so that the average has its own certificate.
 
     References
     ----------
     Balamurugan, Shevade, Sundararajan, Keerthi 2011, A sequential dual method for structural SVMs. Mancev 2015.
     """
 
-    def __init__(self, tau: float = 1e-6, certificate_every: float = 5.0) -> None:
+    def __init__(self, tau: float = 1e-6, certificate_every: float = 5.0, averaging: str | None = None) -> None:
         self.tau = tau
         self.certificate_every = certificate_every
+        self.averaging = averaging
 
     def dials(self, n_examples: int, n_columns: int) -> Dials:
         return Dials(
-            selection="permutation", batch=1, patience=0, tau=self.tau, certificate_every=self.certificate_every
-        )
+            selection="permutation", batch=1, patience=0, tau=self.tau, certificate_every=self.certificate_every,
+            averaging=self.averaging, reuse=False,
+        )  # fmt: skip
 
 
 class SimplicialDecomposition(DualSolver):
@@ -290,16 +316,20 @@ SOLVERS: dict[str, Any] = {
     "bcfw": BCFW,
     "frank_wolfe": FrankWolfe,
     "cutting_plane": CuttingPlane,
+    "pegasos": Pegasos,
+    "sgd": SGD,
+    "perceptron": Perceptron,
+    "mira": MIRA,
 }
 
 
-def as_solver(solver: Any) -> DualSolver:
+def as_solver(solver: Any) -> NamedSolver:
     """A solver object from a name or an object."""
     if isinstance(solver, str):
         if solver not in SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, or a solver object; got {solver!r}.")
         return SOLVERS[solver]()
-    if not isinstance(solver, DualSolver):
+    if not isinstance(solver, NamedSolver):
         got = f"the class {solver.__name__}: write {solver.__name__}()" if isinstance(solver, type) else f"{solver!r}"
         raise TypeError(f"solver must be a name ({', '.join(SOLVERS)}) or a solver object; got {got}.")
     return solver

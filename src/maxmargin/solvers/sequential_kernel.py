@@ -16,13 +16,13 @@ _i8, _f8 = types.int64, types.float64
 
 @kernel(
     _i8(
-        PLANE_FUNCTION, _i8s, _i4s, _f8s, _i8s, _i8, _i8, _i8, _f8s, _i4s, _f8s, _i4s, _i8,
+        PLANE_FUNCTION, _i8s, _i4s, _f8s, _f8, _i8s, _i8, _i8, _i8, _f8s, _i4s, _f8s, _i4s, _i8,
         _i8s, _i8s, _i4s, _f8s, _f8s, _f8s,
         STORE, _f8s, _f8s, _f8s, _i1s, _i8, _i8, _i8, _f8, _i8, _i8, _i4s, _i8, _f8s, _f8s, _f8s, _f8s,
     )
 )  # fmt: skip
 def sequential_pass(
-    plane, meta, ints, floats, examples, begin, batch, emit, lift, iwork, fwork, output, room,
+    plane, meta, ints, floats, cost_weight, examples, begin, batch, emit, lift, iwork, fwork, output, room,
     rows, indptr, index, value, b, bound,
     store, weight, u, w, positive, limit, rule, keep_origin, tau, max_steps, patience, table, bits, dense, g, change,
     gain,
@@ -36,7 +36,7 @@ def sequential_pass(
     while begin < n:
         part = examples[begin : min(begin + batch, n)]
         planes_batch(
-            plane, meta, ints, floats, w, part, 1.0, emit, lift, iwork, fwork, output, room, 0,
+            plane, meta, ints, floats, w, part, cost_weight, emit, lift, iwork, fwork, output, room, 0,
             rows, indptr, index, value, b, bound,
         )  # fmt: skip
         m = 0

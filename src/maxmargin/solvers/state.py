@@ -25,7 +25,7 @@ class DualState:
     problem: Problem
     oracle: CountingOracle
     working_set: Any
-    u: np.ndarray  # sum alpha a
+    u: np.ndarray  # sum alpha a, less the shift of the problem
     w: np.ndarray  # weights(u); the same array as u without sign constraints
     members: list[np.ndarray] | None  # examples of each block; None when every example is its own block
     rng: np.random.Generator
@@ -39,6 +39,7 @@ class DualState:
     reached: float = -np.inf  # dual of the last certificate
     relative_gap: float = np.inf  # of the last certificate
     slow: bool = False  # whether the gap has not even halved since the certificate before
+    earlier: tuple[float, np.ndarray, float] | None = None  # the half before, of a tail average: weight, u, linear
     joint: bool = False  # whether the step at hand ends with a joint master problem
 
     @property
@@ -76,6 +77,9 @@ class DualState:
             "weight": self.problem.weight,
             "data": np.array(self.problem.fingerprint()),
         }
+        if self.earlier is not None:
+            total, u, linear = self.earlier
+            arrays |= {"earlier/u": u, "earlier/numbers": np.array([total, linear])}
         if self.pending is not None:
             p = self.pending
             arrays |= {f"pending/{name}": getattr(p, name) for name in PLANE_FIELDS}

@@ -16,6 +16,8 @@ CODES = (
     "interrupted",
     "stopped by callback",
     "stalled",
+    "max_rounds",
+    "finished",
 )
 
 
@@ -65,6 +67,8 @@ def describe(
         if not certificate.certified:
             sentence += " The oracle gives no upper bound of the losses, so the gap is an estimate, not a proof."
         return Status(code, sentence)
+    if code == "finished":
+        return Status(code, f"Finished: {work}, as many passes as the solver makes; {achieved}.")
     advice = {
         "max_passes": f"raise max_passes (now {budget:g}) to continue" if budget is not None else "raise max_passes",
         "max_oracle_calls": f"raise max_oracle_calls (now {budget:g})"
@@ -75,6 +79,7 @@ def describe(
         "stopped by callback": "remove or relax the callback to continue",
         "stalled": "no step changes the objective any more: tol is below what rounding or the oracle allows; raise tol "
         "or scale the features",
+        "max_rounds": "raise max_rounds to continue",
     }[code]
     reason = {
         "max_passes": "Stopped at max_passes",
@@ -83,6 +88,7 @@ def describe(
         "interrupted": "Interrupted",
         "stopped by callback": "Stopped by a callback",
         "stalled": "Stalled",
+        "max_rounds": "Stopped at max_rounds",
     }[code]
     if certificate.relative_gap > tol and code.startswith("max_"):
         advice += ", or raise tol if this accuracy is enough"

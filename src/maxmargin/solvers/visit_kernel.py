@@ -10,10 +10,16 @@ from maxmargin.planes_kernel import sparse_add, sparse_dot
 from maxmargin.solvers.masters.smo_kernel import smo, smo_signed
 from maxmargin.solvers.working_set_kernel import (
     FREE,
+    LINEAR,
     NO_LIMIT,
+    NO_MEAN,
     POOL_END,
     POOL_LIVE,
+    RULE,
     STORE,
+    TOTAL,
+    UNIFORM,
+    VISITS,
     WORSE,
     compact,
     forget,
@@ -32,6 +38,9 @@ def solve_block(store, block, u, w, positive, tau, max_steps, patience, g, chang
 
     Without sign constraints (``positive`` empty) ``u`` and ``w`` are one array. ``tau`` is relative to the largest
     cost of the block.
+
+    The average of u over the visits is kept lazily: with weights rho_k and TOTAL = sum rho_k the sum of rho_k u_k is
+    ``mean + TOTAL u``, so a change d of u costs ``mean -= TOTAL d`` and nothing else (Collins 2002).
     """
     scale = 0.0
     for p in range(store.held[block]):
@@ -47,19 +56,29 @@ def solve_block(store, block, u, w, positive, tau, max_steps, patience, g, chang
                 begin, end = store.start[plane], store.start[plane] + store.length[plane]
                 sparse_add(w, store.columns[begin:end], store.entries[begin:end], change[p])
                 store.linear[0] += change[p] * store.b[plane]
+                if store.moment[RULE] != NO_MEAN:
+                    store.moment[LINEAR] -= store.moment[TOTAL] * change[p] * store.b[plane]
+                    late = -store.moment[TOTAL] * change[p]
+                    sparse_add(store.mean, store.columns[begin:end], store.entries[begin:end], late)
+    if store.moment[RULE] != NO_MEAN:
+        store.moment[VISITS] += 1.0
+        store.moment[TOTAL] += 1.0 if store.moment[RULE] == UNIFORM else store.moment[VISITS]
     forget(store, block, patience)
     return gain
 
 
-@kernel(_f8(STORE, _i8s, _f8s, _f8s, _i1s, _f8, _i8, _i8, _f8s, _f8s, _f8s))
-def cached_pass(store, blocks, u, w, positive, tau, max_steps, patience, g, change, dense):
-    """Visit blocks in turn with the planes they have; returns the gain of the dual."""
-    gain = 0.0
-    for block in blocks:
+@kernel(_f8(STORE, _i8s, _f8s, _f8s, _i1s, _f8, _i8, _i8, _f8s, _f8s, _f8s, _f8s))
+def cached_pass(store, blocks, u, w, positive, tau, max_steps, patience, g, change, dense, gains):
+    """Visit blocks in turn with the planes they have; ``gains`` (m,) receives the gain of each; returns their sum."""
+    total = 0.0
+    for k in range(len(blocks)):
+        block = blocks[k]
+        gains[k] = 0.0
         if store.held[block] > 0:
             gradients(store, block, w, g)
-            gain += solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense)
-    return gain
+            gains[k] = solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense)
+            total += gains[k]
+    return total
 
 
 @kernel(

@@ -34,10 +34,18 @@ class WorkingSet:
         Most extreme points a block may keep; None for as many as ``budget`` allows.
     budget : int
         Bytes. When more would be needed, blocks get a limit (with merging); a limit of 2 that does not fit is refused.
+    averaging : int
+        Rule by which the weights are averaged over the visits, of :mod:`~maxmargin.solvers.working_set_kernel`.
     """
 
     def __init__(
-        self, total: np.ndarray, n_columns: int, longest: int, limit: int | None = None, budget: int = 4 << 30
+        self,
+        total: np.ndarray,
+        n_columns: int,
+        longest: int,
+        limit: int | None = None,
+        budget: int = 4 << 30,
+        averaging: int = wk.NO_MEAN,
     ) -> None:
         n = len(total)
         width, planes = (8 if limit is None else min(limit, 30) + 2), max(64, 4 * n)
@@ -64,8 +72,11 @@ class WorkingSet:
             free=np.arange(planes - 1, -1, -1, dtype=np.int32),
             size=np.zeros(wk.SIZES, np.int64),
             linear=np.zeros(1),
+            mean=np.zeros(n_columns if averaging else 0),
+            moment=np.zeros(wk.MOMENTS),
         )
         self.store.size[wk.FREE] = planes
+        self.store.moment[wk.RULE] = averaging
         self._scratch(longest)
 
     def _scratch(self, longest: int) -> None:
@@ -97,6 +108,15 @@ class WorkingSet:
         used = np.where(inside, store.alpha[store.slots], 0.0).sum(axis=1)
         largest = np.where(inside, np.abs(store.b[store.slots]), 0.0).max(axis=1, initial=0.0)
         return np.where(np.isfinite(store.total), store.total, used), largest
+
+    def restart_mean(self, averaging: int | None = None) -> None:
+        """Begin a new average with the next visit, by another rule if one is given."""
+        if averaging is not None:
+            self.store = self.store._replace(mean=np.zeros(self.n_columns if averaging else 0))
+            self.store.moment[:] = 0.0
+            self.store.moment[wk.RULE] = averaging
+        self.store.mean[:] = 0.0
+        self.store.moment[wk.TOTAL] = self.store.moment[wk.LINEAR] = 0.0
 
     @property
     def bytes(self) -> int:

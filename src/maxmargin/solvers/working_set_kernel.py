@@ -40,10 +40,15 @@ class Store(NamedTuple):
     free: np.ndarray  # int32 (planes,): stack of unused planes
     size: np.ndarray  # int64 (SIZES,): counters, below
     linear: np.ndarray  # float64 (1,): sum alpha b
+    mean: np.ndarray  # float64 (columns,), or empty: running sum of u over the visits, less moment[TOTAL] u
+    moment: np.ndarray  # float64 (MOMENTS,): bookkeeping of that sum, below
 
 
 FREE, POOL_END, POOL_LIVE, WORSE, STEPS, DUPLICATES, MERGES = range(7)
 SIZES = 8
+RULE, TOTAL, VISITS, LINEAR = range(4)  # rule of averaging, sum of its weights, visits so far, the sum for sum alpha b
+MOMENTS = 4
+NO_MEAN, UNIFORM, WEIGHTED = 0, 1, 2  # weight of a visit in the average: none, 1, or its number
 ITERATE, MERGE = 0, 1  # what happens when a block is full
 NO_LIMIT = 1 << 40
 HASHED = 1 << 15  # planes longer than this are compared through a dense vector instead of a hash table
@@ -53,7 +58,7 @@ _i8, _f8 = types.int64, types.float64
 STORE = types.NamedTuple(
     (
         types.int32[:, ::1], _i4s, _f8s, _f8s, _i1s, _f8s, _i8s, _i4s, _f8s, _f8s, _i4s, _i1s,
-        types.float64[:, ::1], _i4s, _f8s, _i4s, _i8s, _f8s,
+        types.float64[:, ::1], _i4s, _f8s, _i4s, _i8s, _f8s, _f8s, _f8s,
     ),
     Store,
 )  # fmt: skip

@@ -18,7 +18,7 @@ def solve_jointly(ws: Any, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, reg
     The origin of a simplex block is a variable of its own with the zero plane. Memory O(m^2) for m planes.
     """
     from maxmargin.solvers.masters.newton import projected_newton
-    from maxmargin.solvers.working_set_kernel import forget
+    from maxmargin.solvers.working_set_kernel import LINEAR, TOTAL, forget
 
     store = ws.store
     blocks = blocks[store.held[blocks] > 0]
@@ -43,7 +43,11 @@ def solve_jointly(ws: Any, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, reg
     store.alpha[ids] = q[:m]
     store.origin[origins] = q[m:]
     store.linear[0] += change @ b
-    u += A.T @ change
+    moved = A.T @ change
+    u += moved
+    if len(store.mean):
+        store.mean -= store.moment[TOTAL] * moved
+        store.moment[LINEAR] -= store.moment[TOTAL] * (change @ b)
     if w is not u:
         w[:] = regulariser.weights(u)
     for i in blocks:

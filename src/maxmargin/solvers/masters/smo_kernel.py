@@ -7,7 +7,7 @@ from numba import types
 
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
-from maxmargin.solvers.working_set_kernel import STEPS, STORE, gradients
+from maxmargin.solvers.working_set_kernel import LINEAR, NO_MEAN, RULE, STEPS, STORE, TOTAL, gradients
 
 _i1s, _i4s, _f8s = types.int8[::1], types.int32[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
@@ -199,8 +199,11 @@ def smo_signed(store, block, u, w, positive, g, tau, max_steps, dense):
             u[j] += step * delta[p]
             w[j] = max(u[j], 0.0) if positive[j] else u[j]
             after += w[j] * w[j]
+            if store.moment[RULE] != NO_MEAN:
+                store.mean[j] -= store.moment[TOTAL] * step * delta[p]
         gain += step * slope - 0.5 * (after - before)
         store.linear[0] += step * slope
+        store.moment[LINEAR] -= store.moment[TOTAL] * step * slope
         if lo >= 0:
             store.alpha[lo_plane] = 0.0 if step == available else store.alpha[lo_plane] - step
         else:

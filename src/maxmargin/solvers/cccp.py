@@ -1,0 +1,256 @@
+"""The concave-convex procedure: a ramp problem as a sequence of convex ones, round any solver of those.
+
+A round linearises the concave part at the present weights and minimises the majorant (formulations/ramp.py):
+
+    v <- sum_i C_i a_i over the concave set at w          (one argmax an example)
+    w <- argmin  R(w) + w . v + sum_i C_i h_i(w)          (any solver, from where it stands)
+
+For a dual solver ``w = u - v`` with ``u = sum alpha a``, so w follows v when a round begins: ``w + v_old - v_new``. The
+old term must be added back; without it the weights run away from the third round on.
+
+The certificate of a ramp fit is one of *stationarity*. Its primal is J(w) itself, its dual the dual value of the next
+majorant, the one that touches J at w: no step of the procedure from here can lower J by more than the gap. Both come
+from one more argmax an example; for R = 1/2 |w|^2 the gap is that of the round plus 1/2 |v_new - v_old|^2.
+
+A round ends when the gap of its convex problem is small beside what the next round will change, or after a given number
+of passes; never before J is at most what it was at the end of the round before. So J never increases.
+
+Yuille, Rangarajan 2003; Collobert, Sinz, Weston, Bottou 2006; Mancev 2015 for structures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from maxmargin.formulations.ramp import Linearisation, RampProblem
+from maxmargin.kernel import clock
+from maxmargin.oracles.counting import CountingOracle
+from maxmargin.planes import Planes, weighted_sum
+from maxmargin.solvers.certificate import Certificate
+from maxmargin.solvers.state import PLANE_FIELDS
+
+__all__ = ["CCCP", "CCCPState"]
+
+ROUND_SHARE = 0.5  # a round ends when its gap is at most this share of what the next one will change
+SLACK = 1e-9  # relative rounding error that J is granted when it is said not to increase
+ROUND_COLUMNS = ("round", "pass", "objective", "concave", "gap")
+
+
+@dataclass
+class CCCPState:
+    """Where the procedure stands.
+
+    Attributes
+    ----------
+    problem : RampProblem
+    inner : state of the convex solver
+    concave : CountingOracle
+        Of the concave part; its calls count too.
+    present : Linearisation
+        Of the round at hand.
+    next : Linearisation, optional
+        At the weights of the last certificate.
+    objective : float
+        J at the end of the last round.
+    rounds : list of dict
+        One row a finished round: round, pass, objective, concave (size of the concave set), gap (of stationarity).
+    best : (certificate, weights), optional
+        The weights of smallest J seen at a certificate.
+    """
+
+    problem: RampProblem
+    inner: Any
+    concave: CountingOracle
+    present: Linearisation
+    next: Linearisation | None = None
+    objective: float = np.inf
+    due: bool = False  # whether the next step begins a round
+    begun: float = 0.0  # passes when the round began
+    rounds: list[dict[str, float]] = field(default_factory=list)
+    best: tuple[Certificate, np.ndarray] | None = None
+    final: np.ndarray | None = None  # the best weights, once a run has ended with them
+    solver_seconds: float = 0.0
+
+    @property
+    def oracle_calls(self) -> int:
+        return self.inner.oracle_calls + self.concave.oracle_calls
+
+    @property
+    def argmax_calls(self) -> int:
+        return self.inner.argmax_calls + self.concave.argmax_calls
+
+    @property
+    def passes(self) -> float:
+        return self.oracle_calls / max(1, self.problem.n_examples)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        seconds = self.inner.seconds
+        return {
+            "oracle": seconds["oracle"] + self.concave.seconds,
+            "solver": seconds["solver"] + self.solver_seconds,
+        }
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on exactly here."""
+        arrays = {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}
+        for name, part in (("present", self.present), ("next", self.next)):
+            if part is not None:
+                arrays |= {f"{name}/{key}": getattr(part.planes, key) for key in PLANE_FIELDS}
+                arrays[f"{name}/numbers"] = np.array([part.offset, part.value])
+        arrays["rounds"] = np.array([[row[key] for key in ROUND_COLUMNS] for row in self.rounds]).reshape(-1, 5)
+        arrays["numbers"] = np.array(
+            [
+                self.objective,
+                self.due,
+                self.begun,
+                self.solver_seconds,
+                self.concave.seconds,
+                self.concave.oracle_calls,
+                self.concave.argmax_calls,
+            ]
+        )
+        if self.best is not None:
+            c = self.best[0]
+            arrays |= {"best/certificate": np.array([c.primal, c.dual, c.certified]), "best/weights": self.best[1]}
+        return {name: np.array(array) for name, array in arrays.items()}
+
+
+class CCCP:
+    """The outer loop, in the driver's verbs: a step is a step of the convex solver, sometimes after a new round.
+
+    Parameters
+    ----------
+    inner : DualEngine or PrimalEngine
+        Solves the majorants.
+    max_rounds : int or None
+    passes_per_round : float or None
+        Ends a round after so many passes; None lets the gap decide, or the solver where its gap closes slowly.
+    start : array (n_weights,), optional
+        Linearise there first; None begins at zero weights, where nothing is subtracted, so that the first round is the
+        hinge loss.
+    """
+
+    def __init__(
+        self,
+        inner: Any,
+        *,
+        max_rounds: int | None = None,
+        passes_per_round: float | None = None,
+        start: np.ndarray | None = None,
+    ) -> None:
+        self.inner = inner
+        self.max_rounds = max_rounds
+        self.passes_per_round = inner.passes_per_round if passes_per_round is None else passes_per_round
+        self.start = start
+
+    def init(self, problem: RampProblem, warm: Any = None) -> CCCPState:
+        """Begin the first round; ``warm`` is a state of the convex solver, for instance of a finished hinge fit."""
+        inner = self.inner.init(problem.convex, warm.inner if isinstance(warm, CCCPState) else warm)
+        state = CCCPState(problem, inner, CountingOracle(problem.concave), problem.none())
+        if self.start is not None or warm is not None:
+            w = np.zeros(problem.convex.n_columns)
+            w[: problem.convex.n_weights] = self.start if self.start is not None else self.inner.weights(inner)
+            planes = inner.oracle.planes(w, np.arange(problem.n_examples))
+            losses = np.zeros(problem.n_examples)
+            losses[planes.example] = planes.bound
+            first = self._linearise(state, w)
+            state.objective = problem.convex.primal(w, losses) - first.value
+            self._move(state, first)
+        return state
+
+    def certificate_due(self, state: CCCPState) -> bool:
+        """When the convex solver wants one, or when the passes of the round are done."""
+        if self.passes_per_round is not None and state.passes - state.begun >= self.passes_per_round:
+            return True
+        return self.inner.certificate_due(state.inner)
+
+    def certificate(self, state: CCCPState) -> Certificate:
+        """J at the present weights, and the dual value of the majorant that touches it there. Two argmax an example."""
+        inner = self.inner.certificate(state.inner)
+        linear, u, w = self.inner.dual_point(state.inner)
+        begin, oracle_before, problem = clock(), state.concave.seconds, state.problem
+        state.next = self._linearise(state, w)
+        before, after = state.present, state.next
+        touching = problem.majorant(after)
+        value = inner.primal - before.offset - float(w @ before.shift) - after.value
+        dual = touching.dual(linear, u + before.shift - after.shift)
+        certificate = Certificate(value, dual, inner.certified)
+        gap = max(inner.gap, 0.0)
+        passes = state.passes - state.begun
+        if self.passes_per_round is not None:
+            over = passes >= self.passes_per_round
+        else:
+            over = gap <= ROUND_SHARE * max(certificate.gap - gap, 0.0)
+        state.due = over and value <= state.objective + SLACK * abs(value)
+        if state.due:
+            state.objective = value
+            row = (len(state.rounds) + 1, state.passes, value, len(state.present), certificate.gap)
+            state.rounds.append(dict(zip(ROUND_COLUMNS, row, strict=True)))
+        if state.best is None or value < state.best[0].primal:
+            state.best = (certificate, w[: problem.convex.n_weights].copy())
+        state.solver_seconds += clock() - begin - (state.concave.seconds - oracle_before)
+        return certificate
+
+    def step_calls(self, state: CCCPState) -> int:
+        """Oracle calls of the next step and of the certificate behind it."""
+        return self.inner.step_calls(state.inner) + state.problem.n_examples
+
+    def step(self, state: CCCPState) -> None:
+        """Begin a round if one is due, then one step of the convex solver."""
+        if state.due and state.next is not None:
+            self._move(state, state.next)
+        state.due = False
+        self.inner.step(state.inner)
+
+    def weights(self, state: CCCPState) -> np.ndarray:
+        """The weights of the model (n_weights,): the present ones, at the end of a run the best ones."""
+        return self.inner.weights(state.inner) if state.final is None else state.final
+
+    def finished(self, state: CCCPState) -> str | None:
+        """After ``max_rounds`` rounds."""
+        return "max_rounds" if self.max_rounds is not None and len(state.rounds) >= self.max_rounds else None
+
+    def conclude(self, state: CCCPState, certificate: Certificate) -> Certificate:
+        """A run that ends inside a round may stand above the end of the round before: the best weights count."""
+        if state.best is not None and state.best[0].primal < certificate.primal:
+            certificate, state.final = state.best
+        return certificate
+
+    def from_arrays(self, problem: RampProblem, arrays: Mapping[str, np.ndarray]) -> CCCPState:
+        """Resume where :meth:`CCCPState.to_arrays` left off."""
+        present = _linearisation(problem, "present", arrays)
+        inner = {name.removeprefix("inner/"): array for name, array in arrays.items() if name.startswith("inner/")}
+        majorant = problem.majorant(present)
+        state = CCCPState(problem, self.inner.from_arrays(majorant, inner), CountingOracle(problem.concave), present)
+        if "next/b" in arrays:
+            state.next = _linearisation(problem, "next", arrays)
+        state.objective, due, state.begun, state.solver_seconds, state.concave.seconds = map(
+            float, arrays["numbers"][:5]
+        )
+        state.due = bool(due)
+        state.concave.oracle_calls, state.concave.argmax_calls = map(int, arrays["numbers"][5:])
+        state.rounds = [dict(zip(ROUND_COLUMNS, map(float, row), strict=True)) for row in arrays["rounds"]]
+        if "best/weights" in arrays:
+            primal, dual, certified = map(float, arrays["best/certificate"])
+            state.best = (Certificate(primal, dual, bool(certified)), np.array(arrays["best/weights"]))
+        return state
+
+    def _linearise(self, state: CCCPState, w: np.ndarray) -> Linearisation:
+        return replace(state.problem, concave=state.concave).linearise(w)
+
+    def _move(self, state: CCCPState, linearisation: Linearisation) -> None:
+        self.inner.move(state.inner, state.problem.majorant(linearisation))
+        state.present, state.begun = linearisation, state.passes
+
+
+def _linearisation(problem: RampProblem, name: str, arrays: Mapping[str, np.ndarray]) -> Linearisation:
+    fields = {key: np.array(arrays[f"{name}/{key}"]) for key in PLANE_FIELDS}
+    planes = Planes(**fields, n_weights=problem.convex.n_columns)
+    offset, value = map(float, arrays[f"{name}/numbers"])
+    shift = weighted_sum(planes, problem.convex.weight[planes.example])
+    return Linearisation(planes, shift, offset, value)

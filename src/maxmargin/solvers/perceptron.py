@@ -1,0 +1,44 @@
+"""The averaged perceptron."""
+
+from __future__ import annotations
+
+from maxmargin.solvers.primal import PrimalSolver, Rule
+
+__all__ = ["Perceptron"]
+
+
+class Perceptron(PrimalSolver):
+    """Structured perceptron, by default averaged.
+
+        w <- w + phi(x_i, y_i) - phi(x_i, y)        when the prediction y is not y_i
+
+    It minimises no regularised objective: C and the cost play no part in the steps, and the certificate says how far
+    its weights are from the optimum of the estimator's objective. It ends after its passes, or when a pass makes no
+    mistake. One argmax and O(nnz) a step.
+
+    Parameters
+    ----------
+    passes : int
+    averaging : {None, "uniform", "weighted", "tail"}
+    sampling : {"permutation", "random"}
+
+    References
+    ----------
+    Collins 2002, Discriminative training methods for hidden Markov models: theory and experiments with perceptron
+    algorithms.
+    """
+
+    def __init__(self, passes: int = 10, averaging: str | None = "uniform", sampling: str = "permutation") -> None:
+        self.passes = passes
+        self.averaging = averaging
+        self.sampling = sampling
+
+    def rule(self) -> Rule:
+        return Rule(
+            method="perceptron",
+            augmented=False,
+            averaging=self.averaging,
+            sampling=self.sampling,
+            certificate_every=float(self.passes) if self.passes else 1.0,
+            passes=self.passes,
+        )

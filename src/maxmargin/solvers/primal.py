@@ -1,0 +1,414 @@
+"""The primal family: one example at a time, one sparse step, no working set.
+
+    w <- (1 - eta_t) w + eta_t n C_i a        subgradient (Pegasos, SGD), when the loss of example i is positive
+    w <- w + a                                perceptron, when the prediction is wrong
+    w <- w + min(C_i, loss / |a|^2) a         MIRA / passive-aggressive
+
+Scaling and averaging are lazy (:mod:`maxmargin.solvers.primal_kernel`): a step costs the non-zeros of its plane. All of
+them build w as a combination of planes with weights >= 0, so each run carries a dual point: with the multipliers of
+example i adding up to zeta_i, scaling everything by ``s = min(1, min_i C_i / zeta_i)`` makes it feasible, and
+
+    D = max over 0 <= t <= s of   t sum alpha b - R*(t u)
+
+is a lower bound of the objective. So every run ends with a certificate, also that of an average.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from maxmargin.formulations.margin_rescaling import Problem
+from maxmargin.kernel import clock
+from maxmargin.models.base import CompiledModel
+from maxmargin.oracles.counting import CountingOracle
+from maxmargin.oracles.wrapper import innermost
+from maxmargin.planes import Planes, aligned_zeros, weighted_sum
+from maxmargin.solvers.certificate import Certificate
+from maxmargin.solvers.dials import check_averaging
+from maxmargin.solvers.named import NamedSolver
+
+__all__ = ["PrimalEngine", "PrimalSolver", "PrimalState", "Rule"]
+
+SCHEDULES = ("inverse", "constant", "power")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A setting of the primal engine.
+
+    Attributes
+    ----------
+    method : "subgradient", "perceptron" or "mira"
+    schedule : (kind, eta0, t0, power)
+        Step sizes 1 / (t + t0), eta0 or eta0 / t^power, for t = 1, 2, ...
+    project : bool
+        Whether the weights are kept in a ball that is known to hold the optimum.
+    augmented : bool
+        Whether outputs are found with the cost added, or are plain predictions.
+    averaging, sampling, certificate_every
+        As those of the solvers.
+    passes : float or None
+        Passes after which the solver ends by itself.
+    """
+
+    method: str = "subgradient"
+    schedule: tuple[str, float, float, float] = ("inverse", 1.0, 0.0, 0.5)
+    project: bool = False
+    augmented: bool = True
+    averaging: str | None = None
+    sampling: str = "permutation"
+    certificate_every: float = 10.0
+    passes: float | None = None
+
+    def __post_init__(self) -> None:
+        kind, eta0, t0, power = self.schedule
+        if kind not in SCHEDULES:
+            raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {kind!r}.")
+        for name, value in (("eta0", eta0), ("t0", t0), ("power", power)):
+            if not (isinstance(value, (int, float, np.number)) and np.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
+        if eta0 == 0:
+            raise ValueError("eta0 must be positive: steps of size 0 learn nothing.")
+        if self.sampling not in ("permutation", "random"):
+            raise ValueError(f'sampling must be "permutation" or "random", got {self.sampling!r}.')
+        for name in ("certificate_every", "passes"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
+                raise ValueError(f"{name} must be a positive number, got {value!r}.")
+        check_averaging(self.averaging)
+
+
+@dataclass
+class PrimalState:
+    """Where a run stands; arrays only, so it can be saved and resumed."""
+
+    problem: Problem
+    oracle: CountingOracle
+    vector: np.ndarray
+    mean: np.ndarray
+    numbers: np.ndarray
+    rng: np.random.Generator
+    largest: np.ndarray  # largest cost of each example, for the radius
+    subtracted_at: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    radius: float = np.inf
+    earlier: tuple[float, np.ndarray] | None = None  # the half before, of a tail average: weight and sum
+    since: float = 0.0
+    passes: float = 0.0
+    clean: bool = False  # whether the last pass had nothing to mend
+    solver_seconds: float = 0.0
+
+    @property
+    def oracle_calls(self) -> int:
+        return self.oracle.oracle_calls
+
+    @property
+    def argmax_calls(self) -> int:
+        return self.oracle.argmax_calls
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return {"oracle": self.oracle.seconds, "solver": self.solver_seconds}
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on exactly here."""
+        counts = [self.oracle.oracle_calls, self.oracle.argmax_calls]
+        numbers = [self.since, self.passes, self.clean, self.solver_seconds, self.oracle.seconds, self.radius]
+        arrays = {
+            "vector": self.vector,
+            "mean": self.mean,
+            "numbers": self.numbers,
+            "largest": self.largest,
+            "rng": np.array(json.dumps(self.rng.bit_generator.state)),
+            "counts": np.array(counts),
+            "run": np.array(numbers, dtype=np.float64),
+            "weight": self.problem.weight,
+            "data": np.array(self.problem.fingerprint()),
+        }
+        if self.earlier is not None:
+            arrays |= {"earlier/weight": np.array(self.earlier[0]), "earlier/sum": self.earlier[1]}
+        return {name: np.array(array) for name, array in arrays.items()}
+
+
+class PrimalEngine:
+    """A solver of the primal family.
+
+    Parameters
+    ----------
+    rule : Rule
+    random_state : int, Generator or None
+
+    Notes
+    -----
+    The vector of a state is longer than the weights; see :mod:`maxmargin.solvers.primal_kernel`.
+    """
+
+    passes_per_round: float | None = 10.0  # of CCCP: the gap closes too slowly to wait for it
+
+    def __init__(self, rule: Rule, random_state: Any = None) -> None:
+        self.rule = rule
+        self.random_state = random_state
+
+    # --- the contract with the driver ---------------------------------------------------------------------------------
+
+    def init(self, problem: Problem, warm: PrimalState | None = None) -> PrimalState:
+        """Start at zero, or go on from an earlier run on the same examples."""
+        from maxmargin.solvers.primal_kernel import NUMBERS, SCALE
+
+        if problem.positive is not None:
+            raise ValueError(
+                "solvers of the primal family do not keep weights >= 0; use a dual one for positive=, such as "
+                'solver="auto", "sequential_dual" or "bcfw".'
+            )
+        columns = problem.n_weights + 2 * problem.n_examples + 1
+        state = PrimalState(
+            problem,
+            CountingOracle(problem.oracle),
+            aligned_zeros(columns),
+            np.zeros(columns if self.rule.averaging else 0),
+            np.zeros(NUMBERS),
+            np.random.default_rng(self.random_state),
+            np.zeros(problem.n_examples),
+        )
+        state.numbers[SCALE] = 1.0
+        if self.rule.project:  # at zero weights the most violating output is the one of largest cost
+            planes = state.oracle.planes(np.zeros(problem.n_columns), np.arange(problem.n_examples))
+            state.largest[planes.example] = np.maximum(planes.bound, 0.0)
+            self._set_radius(state)
+        if warm is not None:
+            self._continue(state, warm)
+        return state
+
+    def certificate_due(self, state: PrimalState) -> bool:
+        """Every ``certificate_every`` passes."""
+        return state.since >= self.rule.certificate_every
+
+    def certificate(self, state: PrimalState) -> Certificate:
+        """Primal and dual at the present weights (or the average). One oracle pass."""
+        begin, oracle_before = clock(), state.oracle.seconds
+        problem = state.problem
+        linear, u, w = self.dual_point(state)
+        planes = state.oracle.planes(w, np.arange(problem.n_examples))
+        losses = np.zeros(problem.n_examples)
+        losses[planes.example] = planes.bound
+        certified = bool(np.isfinite(losses[problem.weight > 0]).all())
+        certificate = Certificate(problem.primal(w, losses), problem.dual(linear, u), certified)
+        state.since = 0.0
+        state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
+        return certificate
+
+    def step_calls(self, state: PrimalState) -> int:
+        """Oracle calls of the next pass and of the certificate behind it."""
+        return 2 * state.problem.n_examples
+
+    def step(self, state: PrimalState) -> None:
+        """One pass."""
+        from maxmargin.solvers.primal_kernel import UPDATES
+
+        begin, n = clock(), state.problem.n_examples
+        examples = state.rng.permutation(n) if self.rule.sampling == "permutation" else state.rng.integers(0, n, n)
+        before = state.numbers[UPDATES]
+        spent = self._pass(state, examples.astype(np.int64))
+        state.clean = bool(state.numbers[UPDATES] == before)
+        state.oracle.oracle_calls += n
+        state.oracle.argmax_calls += n
+        state.oracle.seconds += spent
+        state.since += 1.0
+        state.passes += 1.0
+        self._refresh(state)
+        state.solver_seconds += clock() - begin - spent
+
+    def dual_point(self, state: PrimalState) -> tuple[float, np.ndarray, np.ndarray]:
+        """``(sum alpha b, u, w)``: a feasible dual point and the weights that the run would end with."""
+        vector = self._present(state)
+        problem, d, n = state.problem, state.problem.n_weights, state.problem.n_examples
+        w = np.zeros(problem.n_columns)
+        w[:d] = vector[:d]
+        zeta, linear = vector[d : d + n], float(vector[d + n])
+        u = w.copy()
+        if problem.subtracted is not None:
+            u += weighted_sum(problem.subtracted, vector[d + n + 1 :][problem.subtracted.example])
+        if problem.squared:
+            u[d:] = zeta * innermost(problem.oracle).lift
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(zeta > 0, problem.total / zeta, np.inf)
+        most = 1.0 if problem.squared else min(1.0, float(room.min(initial=np.inf)))
+        if problem.shift is None:  # the best multiple of the point: the dual is a parabola along it
+            square = float(u @ u)
+            most = linear / square if problem.squared and square > 0 else most
+            return most * linear, most * u, w
+        return most * linear, most * u - problem.shift, w
+
+    def weights(self, state: PrimalState) -> np.ndarray:
+        """The weights of the model (n_weights,)."""
+        return self._present(state)[: state.problem.n_weights].copy()
+
+    def finished(self, state: PrimalState) -> str | None:
+        """Methods without an objective end after their passes, or when a pass has nothing to mend."""
+        if self.rule.passes is None:
+            return None
+        return "finished" if state.passes >= self.rule.passes or state.clean else None
+
+    def conclude(self, state: PrimalState, certificate: Certificate) -> Certificate:
+        """The run ends where it stands."""
+        return certificate
+
+    def move(self, state: PrimalState, problem: Problem) -> None:
+        """Go on with a problem that differs in its linear term only: w follows the shift."""
+        from maxmargin.solvers.primal_kernel import RHO, SCALE, SQUARE, TOTAL
+
+        d, n = problem.n_weights, problem.n_examples
+        vector, numbers = state.vector, state.numbers
+        vector *= numbers[SCALE]
+        before, after = state.problem.subtracted, problem.subtracted
+        if before is not None:
+            vector[:d] += weighted_sum(before, vector[d + n + 1 :][before.example])[:d]
+        vector[d + n + 1 :] = 0.0
+        if after is not None:
+            vector[:d] -= weighted_sum(after, problem.weight[after.example])[:d]
+            vector[d + n + 1 + after.example] = problem.weight[after.example]
+        numbers[SCALE], numbers[TOTAL], numbers[RHO] = 1.0, 0.0, 0.0
+        numbers[SQUARE] = float(vector[:d] @ vector[:d])
+        state.mean[:] = 0.0
+        state.earlier = None
+        state.problem, state.subtracted_at = problem, _starts(after, n)
+        if self.rule.project:
+            self._set_radius(state)
+
+    def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> PrimalState:
+        """Resume where :meth:`PrimalState.to_arrays` left off."""
+        columns = problem.n_weights + 2 * problem.n_examples + 1
+        same = len(arrays["vector"]) == columns and np.array_equal(arrays["weight"], problem.weight)
+        if not (same and str(arrays["data"]) == problem.fingerprint()):
+            raise ValueError("the saved state belongs to another problem: resume with the same examples, cost and C.")
+        state = PrimalEngine(Rule(averaging=self.rule.averaging)).init(problem)
+        state.subtracted_at = _starts(problem.subtracted, problem.n_examples)
+        state.vector[:] = arrays["vector"]
+        state.mean = np.array(arrays["mean"])
+        state.numbers[:] = arrays["numbers"]
+        state.largest[:] = arrays["largest"]
+        state.rng.bit_generator.state = json.loads(str(arrays["rng"]))
+        state.oracle.oracle_calls, state.oracle.argmax_calls = map(int, arrays["counts"])
+        state.since, state.passes, clean, state.solver_seconds, state.oracle.seconds, state.radius = map(
+            float, arrays["run"]
+        )
+        state.clean = bool(clean)
+        if "earlier/sum" in arrays:
+            state.earlier = (float(arrays["earlier/weight"]), np.array(arrays["earlier/sum"]))
+        return state
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _present(self, state: PrimalState) -> np.ndarray:
+        """The extended vector that counts: the present one, or the average."""
+        from maxmargin.solvers.primal_kernel import RHO, SCALE, TOTAL
+
+        numbers = state.numbers
+        if numbers[RHO] == 0.0:
+            return numbers[SCALE] * state.vector
+        total, weight = state.mean + numbers[TOTAL] * state.vector, float(numbers[RHO])
+        if state.earlier is not None:
+            total, weight = total + state.earlier[1], weight + state.earlier[0]
+        return total / weight
+
+    def _pass(self, state: PrimalState, examples: np.ndarray) -> float:
+        """Steps on ``examples`` in turn; returns the seconds that count as the oracle's."""
+        from maxmargin.solvers import primal_kernel as pk
+
+        rule, problem = self.rule, state.problem
+        kind, eta0, t0, power = rule.schedule
+        schedule = np.array([SCHEDULES.index(kind), eta0, t0, power], dtype=np.float64)
+        method = {"subgradient": pk.SUBGRADIENT, "perceptron": pk.PERCEPTRON, "mira": pk.MIRA}[rule.method]
+        averaging = {None: 0, "uniform": pk.UNIFORM, "tail": pk.UNIFORM, "weighted": pk.WEIGHTED}[rule.averaging]
+        oracle = innermost(problem.oracle)
+        search = oracle.cost_weight if rule.augmented else 0.0
+        d, n = problem.n_weights, problem.n_examples
+        planes = problem.subtracted
+        entries = (np.empty(0, np.int32), np.empty(0)) if planes is None else (planes.indices, planes.data)
+        setting = (int(problem.squared), method, schedule, averaging, state.radius, state.subtracted_at, *entries)
+        begin, model = clock(), oracle.model
+        if isinstance(model, CompiledModel):
+            iwork, fwork, output, _, _ = oracle._workspace()
+            pk.primal_pass(
+                model.kernel, model.meta, model.ints, model.floats, examples, iwork, fwork, output, model.room, search,
+                oracle.cost_weight, state.vector, state.mean, state.numbers, d, n, problem.weight, *setting,
+            )  # fmt: skip
+            calls = state.oracle.timed_calls  # decoding and stepping are fused: split by the cost of timed calls
+            return min(clock() - begin, n * state.oracle.timed_seconds / calls) if calls else 0.0
+        spent, single, one = 0.0, np.empty(1, np.int32), np.empty(1)
+        for i in examples.tolist():
+            asked, scale = clock(), state.numbers[pk.SCALE]
+            found, values, cost, _, _ = model.plane(state.vector[:d], i, search / scale)
+            spent += clock() - asked
+            nnz = len(found)
+            index, value = np.empty(nnz + 2, np.int32), np.empty(nnz + 2)
+            index[:nnz], value[:nnz] = found, values
+            b = oracle.cost_weight * cost
+            loss = b - scale * float(state.vector[found] @ values)
+            pk.primal_step(
+                state.vector, state.mean, state.numbers, d, n, i, index, value, nnz, b, loss, problem.weight[i],
+                *setting, single, one,
+            )  # fmt: skip
+        return spent
+
+    def _refresh(self, state: PrimalState) -> None:
+        """Once a pass: shed the rounding errors of the norm, and let a tail average begin anew when it is time."""
+        from maxmargin.solvers.primal_kernel import RHO, SQUARE, STEPS, TOTAL
+
+        own = state.vector[: state.problem.n_weights]
+        state.numbers[SQUARE] = float(own @ own)
+        weight = float(state.numbers[RHO])
+        if self.rule.averaging == "tail" and weight > 0.5 * state.numbers[STEPS]:
+            state.earlier = (weight, state.mean + state.numbers[TOTAL] * state.vector)
+            state.mean[:] = 0.0
+            state.numbers[TOTAL] = state.numbers[RHO] = 0.0
+
+    def _set_radius(self, state: PrimalState) -> None:
+        """A ball that holds the optimum.
+
+        hinge:           |w*|^2 <= sum_i C_i L_i                              (from P(w*) <= P(0) and D = P)
+        CCCP majorant:   |w*| <= (|v| + sqrt(|v|^2 + 4 sum_i C_i L_i)) / 2
+
+        with L_i the largest cost of example i. Squared slacks: |w*|^2 <= sum_i C_i L_i^2.
+        """
+        problem = state.problem
+        power = 2 if problem.squared else 1
+        bound = float(problem.weight @ state.largest**power)
+        v = 0.0 if problem.shift is None else float(np.linalg.norm(problem.shift))
+        state.radius = 0.5 * (v + np.sqrt(v * v + 4.0 * bound))
+
+    def _continue(self, state: PrimalState, warm: PrimalState) -> None:
+        same = len(warm.vector) == len(state.vector) and np.array_equal(warm.problem.weight, state.problem.weight)
+        if not (same and warm.problem.fingerprint() == state.problem.fingerprint()):
+            raise ValueError("warm start needs the same examples, costs and C as before; else set warm_start=False.")
+        state.vector[:] = warm.vector
+        state.numbers[:] = warm.numbers
+        if len(state.mean) == len(warm.mean):
+            state.mean[:] = warm.mean
+            state.earlier = warm.earlier
+
+
+def _starts(planes: Planes | None, n: int) -> np.ndarray:
+    """Where the plane of each example begins in the entries of planes sorted by example; (n + 1,), empty for none."""
+    if planes is None:
+        return np.empty(0, np.int64)
+    lengths = np.zeros(n, np.int64)
+    lengths[planes.example] = np.diff(planes.indptr)
+    return np.concatenate([[0], np.cumsum(lengths)])
+
+
+class PrimalSolver(NamedSolver):
+    """A named setting of the primal engine."""
+
+    @abstractmethod
+    def rule(self) -> Rule:
+        """The setting."""
+
+    def engine(self, problem: Any, random_state: Any = None) -> PrimalEngine:
+        """The primal engine with this setting."""
+        return PrimalEngine(self.rule(), random_state)

@@ -1,0 +1,157 @@
+"""The compiled loop of the primal family: decode an example, take one sparse step, go on.
+
+The weights are ``w = SCALE * vector``, so that shrinking them costs one multiplication, and the weighted sum of all
+iterates is ``mean + TOTAL * vector``, so that averaging costs nothing but what a step touches anyway. An argmax at w
+with cost weight lam is one at ``vector`` with cost weight ``lam / SCALE``, so nothing is ever multiplied out.
+
+Behind the weights the vector carries a dual point, in columns that shrink and average with the rest: the multipliers
+of each example's planes added up (n columns), ``sum alpha b`` (1), and the multipliers of the concave planes that a
+step of CCCP subtracts (n, when there are any).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from maxmargin.kernel import kernel
+from maxmargin.models.signature import PLANE_FUNCTION
+from maxmargin.planes_kernel import sparse_add, sparse_dot
+
+SCALE, TOTAL, RHO, STEPS, SQUARE, UPDATES = range(6)  # of ``numbers``
+NUMBERS = 6
+SUBGRADIENT, PERCEPTRON, MIRA = 0, 1, 2
+INVERSE, CONSTANT, POWER = 0, 1, 2  # step sizes 1 / (t + t0), eta0, eta0 / t^power
+UNIFORM, WEIGHTED = 1, 2
+SMALL = 1e-6  # the scale is multiplied out when it leaves [SMALL, 1 / SMALL]
+
+_i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
+_i8, _f8 = types.int64, types.float64
+
+
+@kernel(types.void(_f8s, _f8s, _f8s, _f8))
+def shrink(vector, mean, numbers, factor):
+    """``w *= factor``; the average of earlier iterates stays what it is."""
+    scale = numbers[SCALE] * factor
+    if scale == 0.0 or scale < SMALL or scale > 1.0 / SMALL:
+        for j in range(len(mean)):
+            mean[j] += numbers[TOTAL] * vector[j]
+        for j in range(len(vector)):
+            vector[j] *= scale
+        numbers[SQUARE] *= scale * scale
+        numbers[TOTAL] = 0.0
+        scale = 1.0
+    numbers[SCALE] = scale
+
+
+@kernel(types.void(_f8s, _f8s, _f8s, _i8, _i4s, _f8s, _f8))
+def add(vector, mean, numbers, n_weights, index, value, amount):
+    """``w += amount * a``; the average of earlier iterates stays what it is."""
+    amount /= numbers[SCALE]
+    square = 0.0
+    for p in range(len(index)):
+        if index[p] < n_weights:
+            square += value[p] * (2.0 * vector[index[p]] + amount * value[p])
+    numbers[SQUARE] += amount * square
+    sparse_add(vector, index, value, amount)
+    if len(mean):
+        sparse_add(mean, index, value, -numbers[TOTAL] * amount)
+
+
+@kernel(types.void(_f8s, _f8s, _f8s, _i8))
+def end_step(vector, mean, numbers, averaging):
+    """Let the present iterate into the average, with weight 1 or the number of the step."""
+    numbers[STEPS] += 1.0
+    if averaging:
+        rho = 1.0 if averaging == UNIFORM else numbers[STEPS]
+        numbers[TOTAL] += rho * numbers[SCALE]
+        numbers[RHO] += rho
+
+
+@kernel(_f8(_i8, _f8, _f8, _f8, _f8))
+def step_size(schedule, t, eta0, t0, power):
+    """The step size of step t = 1, 2, ..., never above 1: w must not change its sign by shrinking."""
+    if schedule == INVERSE:
+        eta = 1.0 / (t + t0)
+    elif schedule == CONSTANT:
+        eta = eta0
+    else:
+        eta = eta0 / t**power
+    return min(eta, 1.0)
+
+
+@kernel(
+    types.void(
+        _f8s, _f8s, _f8s, _i8, _i8, _i8, _i4s, _f8s, _i8, _f8, _f8, _f8, _i8, _i8, _f8s, _i8, _f8,
+        _i8s, _i4s, _f8s, _i4s, _f8s,
+    )
+)  # fmt: skip
+def primal_step(
+    vector, mean, numbers, n_weights, n, i, index, value, nnz, b, loss, weight, squared, method, schedule, averaging,
+    radius, concave_at, concave_index, concave_value, single, one,
+):  # fmt: skip
+    """One step on the plane ``(index, value)[:nnz], b`` of example i, whose loss at w is ``loss``.
+
+    ``weight`` is C_i; ``schedule`` holds [kind, eta0, t0, power]. The buffers have room for two entries behind nnz.
+    """
+    wrong = nnz > 0 or b > 0.0
+    factor, amount, eta = 1.0, 0.0, 1.0
+    if method == SUBGRADIENT:
+        eta = step_size(np.int64(schedule[0]), numbers[STEPS] + 1.0, schedule[1], schedule[2], schedule[3])
+        factor = 1.0 - eta
+        if wrong and loss > 0.0:
+            amount = eta * n * weight * (loss if squared else 1.0)
+    elif method == PERCEPTRON:
+        amount = 1.0 if wrong and weight > 0.0 else 0.0
+    elif wrong and loss > 0.0:
+        square = 0.0
+        for p in range(nnz):
+            square += value[p] * value[p]
+        amount = min(weight, loss / square) if square > 0.0 else weight
+    if factor != 1.0:
+        shrink(vector, mean, numbers, factor)
+    if amount > 0.0:
+        index[nnz], value[nnz] = n_weights + i, 1.0
+        index[nnz + 1], value[nnz + 1] = n_weights + n, b
+        add(vector, mean, numbers, n_weights, index[: nnz + 2], value[: nnz + 2], amount)
+        numbers[UPDATES] += 1.0
+    if len(concave_at):
+        begin, end = concave_at[i], concave_at[i + 1]
+        if end > begin:
+            add(vector, mean, numbers, n_weights, concave_index[begin:end], concave_value[begin:end], -eta * n * weight)
+            single[0], one[0] = n_weights + n + 1 + i, 1.0
+            add(vector, mean, numbers, n_weights, single[:1], one[:1], eta * n * weight)
+    if radius < np.inf:
+        square = numbers[SQUARE] * numbers[SCALE] * numbers[SCALE]
+        if square > radius * radius:
+            shrink(vector, mean, numbers, radius / np.sqrt(square))
+    end_step(vector, mean, numbers, averaging)
+
+
+@kernel(
+    types.void(
+        PLANE_FUNCTION, _i8s, _i4s, _f8s, _i8s, _i4s, _f8s, _i4s, _i8, _f8, _f8, _f8s, _f8s, _f8s, _i8, _i8, _f8s, _i8,
+        _i8, _f8s, _i8, _f8, _i8s, _i4s, _f8s,
+    )
+)  # fmt: skip
+def primal_pass(
+    plane, meta, ints, floats, examples, iwork, fwork, output, room, search, margin, vector, mean, numbers, n_weights,
+    n, weight, squared, method, schedule, averaging, radius, concave_at, concave_index, concave_value,
+):  # fmt: skip
+    """A step on each of ``examples``, in turn.
+
+    The output is found with cost weight ``search`` (0: the prediction), and the offset of its plane is ``margin`` times
+    its cost.
+    """
+    index, value, result = np.empty(room + 2, np.int32), np.empty(room + 2), np.zeros(4)
+    single, one = np.empty(1, np.int32), np.empty(1)
+    for i in examples:
+        scale = numbers[SCALE]
+        made = plane(meta, ints, floats, vector, i, search / scale, 1, iwork, fwork, output, index, value, result)
+        nnz = np.int64(result[3]) if made > 0 else 0
+        b = margin * result[2] if made > 0 else 0.0
+        loss = b - scale * sparse_dot(vector, index[:nnz], value[:nnz])
+        primal_step(
+            vector, mean, numbers, n_weights, n, i, index, value, nnz, b, loss, weight[i], squared, method, schedule,
+            averaging, radius, concave_at, concave_index, concave_value, single, one,
+        )  # fmt: skip
