@@ -122,7 +122,8 @@ class Structured(BaseEstimator, ABC):
             executor.close()
         self.weights_ = aligned_zeros(bound.n_weights)
         self.weights_[:] = result.weights
-        self.__dict__.pop("rounds_", None)
+        for name in ("rounds_", "stream_", "n_seen_"):
+            self.__dict__.pop(name, None)
         if ramp:
             self.rounds_ = as_frame(result.state.rounds)
         self.certificate_ = result.certificate
@@ -138,12 +139,45 @@ class Structured(BaseEstimator, ABC):
         if result.status.code not in ("converged", "finished"):
             warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=3)
 
+    def _learn_more(self, bound: BoundModel, sample_weight: Any = None) -> None:
+        """One pass of a primal solver over further examples; what was learned before carries on.
+
+        Certificates need all examples, so there is none afterwards.
+        """
+        from maxmargin.solvers.primal import PrimalEngine
+
+        formulation = self._formulation()
+        if isinstance(formulation, Ramp):
+            raise ValueError(
+                'partial_fit is for loss="hinge" and "squared_hinge"; the ramp needs all examples at once.'
+            )
+        problem = formulation.problem(bound, C=self.C, sample_weight=sample_weight)
+        solver = as_solver(self.solver).engine(problem, _seed(self.random_state))
+        if not isinstance(solver, PrimalEngine):
+            raise ValueError(
+                f"partial_fit needs a solver that learns example by example: perceptron, mira, sgd or pegasos; "
+                f"got {self.solver!r}."
+            )
+        earlier = self.__dict__.get("stream_")
+        seen = bound.n_examples + int(self.__dict__.get("n_seen_", 0))
+        if solver.rule.method == "subgradient":  # steps are scaled to the sum over all examples seen so far
+            problem = replace(problem, weight=problem.weight * seen / max(1, bound.n_examples))
+        state = solver.adopt(problem, earlier)
+        solver.step(state)
+        self.stream_, self.n_seen_ = state, seen
+        self.weights_ = aligned_zeros(bound.n_weights)
+        self.weights_[:] = solver.weights(state)
+        self.n_iter_ = state.passes
+        for name in ("certificate_", "history_", "status_", "state_", "rounds_", "temperature_"):
+            self.__dict__.pop(name, None)
+
     def _cccp(self, inner: Any, problem: RampProblem, warm: Any, resume: Any, budgets: Mapping[str, Any]) -> tuple:
         """The outer loop of a ramp fit round the convex solver, and the state it starts from."""
         from maxmargin.solvers.cccp import CCCP
         from maxmargin.solvers.driver import run
 
-        rounds, passes = self.max_rounds, self.passes_per_round
+        rounds: Any = self.max_rounds
+        passes: Any = self.passes_per_round
         if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
             raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")
         if passes is not None and not (isinstance(passes, (int, float, np.number)) and passes > 0):
@@ -211,6 +245,7 @@ class Structured(BaseEstimator, ABC):
     def __getstate__(self) -> Mapping[str, Any]:
         state = dict(super().__getstate__())
         state.pop("state_", None)  # the working set is large and refers to the training data
+        state.pop("stream_", None)
         return state
 
 

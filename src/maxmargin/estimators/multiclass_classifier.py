@@ -130,10 +130,42 @@ verbose, callbacks, warm_start
             if self.fit_intercept:
                 positive[-bound.layout.stride :] = False
         self._train(bound, sample_weight=weights, positive=positive, resume=resume, begin=begin)
+        self._set_coef()
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> MulticlassClassifier:
+        """Learn from further examples, one pass over them, with a solver of the primal family.
+
+        Give all labels as ``classes`` in the first call. There is no certificate, which would need all examples.
+        """
+        first = "stream_" not in self.__dict__
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=first)
+        check_classification_targets(y)
+        if self.class_weight == "balanced" or self.positive:
+            raise ValueError('partial_fit knows no class_weight="balanced" and no positive=True; use fit.')
+        weights = check_sample_weight(sample_weight, X.shape[0])
+        if self.class_weight is not None:
+            weights = weights * compute_sample_weight(self.class_weight, y)
+        if first:
+            self.classes_ = np.unique(y if classes is None else classes)
+            self.model_ = Multiclass(
+                cost=self.cost,
+                intercept=self.fit_intercept,
+                intercept_scaling=self.intercept_scaling,
+                classes=self.classes_.tolist(),
+            )
+            bound = self.model_.bind(X, y)
+            self.layout_ = bound.layout
+        else:
+            bound = self.model_.bind(X, y, layout=self.layout_)
+        self._learn_more(bound, weights)
+        self._set_coef()
+        return self
+
+    def _set_coef(self) -> None:
         groups = self.layout_.groups(self.weights_)
         self.coef_ = np.ascontiguousarray(groups["coef"].T)
         self.intercept_ = np.asarray(groups["intercept"])
-        return self
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores (n, n_classes); with two classes the difference (n,), positive for ``classes_[1]``."""

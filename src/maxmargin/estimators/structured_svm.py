@@ -146,6 +146,20 @@ class StructuredSVM(Structured):
         self.coef_ = self.weights_
         return self
 
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> StructuredSVM:
+        """Learn from further examples, one pass over them, with a solver of the primal family; no certificate."""
+        if "stream_" not in self.__dict__:
+            self.model_ = self.model if callable(getattr(self.model, "bind", None)) else PythonModel(self.model)
+            bound = self.model_.bind(X, y)
+            self.layout_ = bound.layout
+        else:
+            bound = self.model_.bind(X, y, layout=self.layout_)
+        if self.positive is not None:
+            raise ValueError("partial_fit does not keep weights >= 0; fit with a dual solver for positive=.")
+        self._learn_more(bound, sample_weight)
+        self.coef_ = self.weights_
+        return self
+
     def predict(self, X: Any) -> list:
         """The best output of each input."""
         self._check_fitted()

@@ -13,7 +13,8 @@
 ``cost_diminished_vs_best``  0      -1     cost(y-) <= . <= cost(y0)                       Gimpel, Smith 2012
 ===========================  =====  =====  ==============================================  ============================
 
-where y+, y0, y- are the outputs that maximise the score with cost weight 1, 0 and -1. Linearising r_i at some weights
+where y+, y0, y- are the outputs that maximise the score with cost weight 1, 0 and -1. The third ramp is zero at zero
+weights, which are therefore the global minimum of its J: give it a start elsewhere, and few rounds. Linearising r_i at some weights
 gives a convex *majorant* of J that touches it there:
 
     J(w') <= R(w') + w' . v + offset + C sum_i s_i h_i(w'),      v = sum_i C_i a_i,   offset = - sum_i C_i b_i

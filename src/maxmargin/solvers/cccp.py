@@ -57,7 +57,7 @@ class CCCPState:
     objective : float
         J at the end of the last round.
     rounds : list of dict
-        One row a finished round: round, pass, objective, concave (size of the concave set), gap (of stationarity).
+        One row a round: round, pass, objective, concave (size of the concave set), gap (of stationarity), at its end.
     best : (certificate, weights), optional
         The weights of smallest J seen at a certificate.
     """
@@ -189,8 +189,7 @@ class CCCP:
         state.due = over and value <= state.objective + SLACK * abs(value)
         if state.due:
             state.objective = value
-            row = (len(state.rounds) + 1, state.passes, value, len(state.present), certificate.gap)
-            state.rounds.append(dict(zip(ROUND_COLUMNS, row, strict=True)))
+            self._note_round(state, certificate)
         if state.best is None or value < state.best[0].primal:
             state.best = (certificate, w[: problem.convex.n_weights].copy())
         state.solver_seconds += clock() - begin - (state.concave.seconds - oracle_before)
@@ -219,6 +218,8 @@ class CCCP:
         """A run that ends inside a round may stand above the end of the round before: the best weights count."""
         if state.best is not None and state.best[0].primal < certificate.primal:
             certificate, state.final = state.best
+        elif not state.rounds or state.rounds[-1]["pass"] < state.passes:
+            self._note_round(state, certificate)
         return certificate
 
     def from_arrays(self, problem: RampProblem, arrays: Mapping[str, np.ndarray]) -> CCCPState:
@@ -239,6 +240,10 @@ class CCCP:
             primal, dual, certified = map(float, arrays["best/certificate"])
             state.best = (Certificate(primal, dual, bool(certified)), np.array(arrays["best/weights"]))
         return state
+
+    def _note_round(self, state: CCCPState, certificate: Certificate) -> None:
+        row = (len(state.rounds) + 1, state.passes, certificate.primal, len(state.present), certificate.gap)
+        state.rounds.append(dict(zip(ROUND_COLUMNS, row, strict=True)))
 
     def _linearise(self, state: CCCPState, w: np.ndarray) -> Linearisation:
         return replace(state.problem, concave=state.concave).linearise(w)

@@ -302,6 +302,23 @@ class PrimalEngine:
             state.earlier = (float(arrays["earlier/weight"]), np.array(arrays["earlier/sum"]))
         return state
 
+    def adopt(self, problem: Problem, earlier: PrimalState | None) -> PrimalState:
+        """Go on with further examples: weights, averages and step sizes carry on, the dual point does not."""
+        from maxmargin.solvers.primal_kernel import NUMBERS
+
+        state = self.init(problem)
+        if earlier is None:
+            return state
+        d = problem.n_weights
+        state.vector[:d] = earlier.vector[:d]
+        state.mean[:d] = earlier.mean[:d]
+        state.numbers[:NUMBERS] = earlier.numbers
+        state.rng, state.passes = earlier.rng, earlier.passes
+        if earlier.earlier is not None:
+            weight, total = earlier.earlier
+            state.earlier = (weight, np.concatenate([total[:d], np.zeros(len(state.vector) - d)]))
+        return state
+
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _present(self, state: PrimalState) -> np.ndarray:

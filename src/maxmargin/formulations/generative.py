@@ -1,0 +1,201 @@
+"""Generative models with a margin: log-probabilities pulled towards a reference, and pushed apart by their mistakes.
+
+    (P)   min_theta  - sum_j c_j . theta_j + sum_k C_k loss_k(theta)      with  1'e^{theta_j} <= 1 for every table j
+
+with ``loss_k(theta) = max_s b_k(s) - theta . a_k(s)`` and ``a_k(s) = counts(truth) - counts(s)``; for the squared hinge
+the second term is ``sum_k C_k loss_k(theta)^2 / 2``. A table is one conditional distribution; mass that it leaves,
+``1 - 1'e^{theta_j}``, belongs to a value never seen. The first term is the Kullback-Leibler divergence from c_j but for
+a constant. With ``u = sum alpha a`` and ``linear = sum alpha b`` the dual is closed,
+
+    (D)   max  linear + sum_j -v_j . ln(v_j / 1'v_j) - sum_k zeta_k^2 / (2 C_k)        over  v = c + u >= 0,
+
+its last term for the squared hinge only (``zeta_k = sum alpha_k``, free), where the hinge has ``zeta_k <= C_k``.
+
+Yu, Bertsekas, Rousu, An efficient discriminative training method for generative models. The certified bound
+(:meth:`GenerativeProblem.lower_bound`) is an addition to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxmargin.formulations.margin_rescaling import LOSSES, check_sample_weight
+from maxmargin.models.base import BoundModel, digest
+from maxmargin.models.tables import Tables, reference_distribution
+from maxmargin.oracles.margin import MarginOracle
+from maxmargin.parameters import Parameters
+
+__all__ = ["Generative", "GenerativeProblem"]
+
+
+@dataclass(frozen=True)
+class GenerativeProblem:
+    """Problem (P): all that a solver sees.
+
+    Attributes
+    ----------
+    oracle : any object with ``n_examples``, ``n_columns``, ``planes(w, examples)`` and ``sum(w, examples, scale)``
+    weight : float64 array (n_examples,)
+        C_k.
+    tables : Tables
+    reference : float64 array (n_weights,)
+        c > 0; tables need not sum to 1: a larger sum pulls harder.
+    squared : bool
+    start : float64 array (n_weights,), optional
+        Where to begin; ``ln c`` when missing.
+    fingerprint : () -> str
+        Digest of the data behind the oracle: a warm start or a checkpoint must fit to it.
+    """
+
+    oracle: Any
+    weight: np.ndarray
+    tables: Tables
+    reference: np.ndarray
+    squared: bool = False
+    start: np.ndarray | None = None
+    fingerprint: Callable[[], str] = str
+
+    def __post_init__(self) -> None:
+        c, d = np.ascontiguousarray(self.reference, np.float64), self.tables.n_weights
+        weight = np.ascontiguousarray(self.weight, np.float64)
+        if self.oracle.n_columns != d:
+            raise ValueError(f"the oracle has {self.oracle.n_columns} weights, the tables hold {d}; they must agree.")
+        if c.shape != (d,) or not np.isfinite(c).all() or (c <= 0).any():
+            raise ValueError(
+                f"the reference must be {d} finite numbers > 0; use reference_distribution with a floor for zeros."
+            )
+        if weight.shape != (self.oracle.n_examples,) or not np.isfinite(weight).all() or (weight < 0).any():
+            raise ValueError(f"weight must be {self.oracle.n_examples} finite numbers >= 0, one an example.")
+        object.__setattr__(self, "reference", c)
+        object.__setattr__(self, "weight", weight)
+
+    @property
+    def n_examples(self) -> int:
+        return len(self.weight)
+
+    @property
+    def n_weights(self) -> int:
+        return self.tables.n_weights
+
+    @property
+    def n_columns(self) -> int:
+        return self.tables.n_weights
+
+    def first(self) -> np.ndarray:
+        """A feasible theta to begin with."""
+        if self.start is None:
+            return np.log(self.reference) - np.log(self.tables.sums(self.reference))[self.tables.table]
+        start = np.array(self.start, np.float64)
+        if start.shape != (self.n_weights,) or not np.isfinite(start).all():
+            raise ValueError(f"start must be {self.n_weights} finite log-probabilities; give zeros a floor.")
+        return self.tables.feasible(start)
+
+    def penalty(self, losses: np.ndarray) -> float:
+        """``sum_k C_k loss_k``, or ``sum_k C_k loss_k^2 / 2``."""
+        active = self.weight > 0
+        losses = np.maximum(losses[active], 0.0)
+        return float(self.weight[active] @ (0.5 * losses**2 if self.squared else losses))
+
+    def primal(self, theta: np.ndarray, losses: np.ndarray) -> float:
+        """P at a feasible ``theta`` from the losses (or upper bounds of them) of all examples."""
+        return self.penalty(losses) - float(self.reference @ theta)
+
+    def dual(self, linear: float, u: np.ndarray, quadratic: float = 0.0) -> float:
+        """D from ``sum alpha b``, ``u = sum alpha a`` and ``sum zeta^2 / C``; -inf outside ``c + u >= 0``."""
+        from maxmargin.formulations.generative_kernel import table_entropy
+
+        return linear - 0.5 * quadratic + table_entropy(self.tables.starts, self.reference + u)
+
+    def lower_bound(self, linear: float, u: np.ndarray, quadratic: float = 0.0) -> tuple[float, float]:
+        """A certified lower bound of the optimum from any feasible multipliers, and the scale t behind it.
+
+        Multipliers 0 are feasible and inside the domain, so for t small enough ``t alpha`` is both; the bound is the
+        largest value of the dual along that segment. O(d) a trial of t.
+        """
+        from maxmargin.formulations.generative_kernel import best_shrink
+
+        scale = np.zeros(1)
+        value = best_shrink(self.tables.starts, self.reference, np.ascontiguousarray(u), linear, quadratic, scale)
+        return float(value), float(scale[0])
+
+    def estimate(self, linear: float, u: np.ndarray, quadratic: float = 0.0) -> tuple[float, int]:
+        """The paper's lower *estimate*: the dual at ``max(c + u, 0)``, which no multipliers need reach.
+
+        It can lie above the optimum; the number of tables that were outside the domain, returned with it, tells how
+        little it means.
+        """
+        from maxmargin.formulations.generative_kernel import table_entropy
+
+        v = self.reference + u
+        outside = len(np.unique(self.tables.table[v < 0]))
+        return linear - 0.5 * quadratic + table_entropy(self.tables.starts, np.maximum(v, 0.0)), outside
+
+
+class Generative(Parameters):
+    """Discriminative training of a generative model whose weights are log-probabilities.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge"}
+    tables : Tables, optional
+        Those of the bound model's layout when missing.
+    reference : array (n_weights,), optional
+        See :func:`~maxmargin.models.tables.reference_distribution`; uniform when missing.
+    start : array (n_weights,), optional
+        Log-probabilities to begin with; the reference when missing.
+    """
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        tables: Tables | None = None,
+        reference: np.ndarray | None = None,
+        start: np.ndarray | None = None,
+    ) -> None:
+        self.loss = loss
+        self.tables = tables
+        self.reference = reference
+        self.start = start
+
+    def problem(
+        self,
+        model: BoundModel,
+        *,
+        C: float = 1.0,
+        sample_weight: np.ndarray | None = None,
+        positive: np.ndarray | None = None,
+    ) -> GenerativeProblem:
+        """The problem of fitting a bound model.
+
+        Parameters
+        ----------
+        model : BoundModel
+        C : float
+            Multiplies the sum of the losses (of their squares for the squared hinge); the paper's eta.
+        sample_weight : array (n_examples,), optional
+        positive
+            Not for log-probabilities, which are <= 0.
+        """
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {self.loss!r}.")
+        if not (isinstance(C, (int, float, np.number)) and np.isfinite(C) and C >= 0):
+            raise ValueError(f"C must be a finite number >= 0, got {C!r}.")
+        if positive is not None:
+            raise ValueError("log-probabilities are not positive; leave positive out.")
+        tables = model.layout.tables if self.tables is None else self.tables
+        reference = reference_distribution(tables, "uniform") if self.reference is None else self.reference
+        weight = C * check_sample_weight(sample_weight, model.n_examples)
+        squared = self.loss == "squared_hinge"
+        return GenerativeProblem(
+            MarginOracle(model),
+            2.0 * weight if squared else weight,
+            tables,
+            reference,
+            squared,
+            self.start,
+            fingerprint=lambda: model.fingerprint + digest(np.asarray(reference), tables.starts),
+        )

@@ -1,0 +1,151 @@
+"""Compiled kernels of the generative formulation: theta in closed form, lambda eliminated, the best shrink."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from maxmargin.kernel import kernel
+
+MOST_STEPS = 100  # of the one-dimensional searches; six are usual
+
+
+@kernel("float64(float64)")
+def wright_omega(z):
+    """The solution w of ``w + ln w = z``, to a few units of the last place.
+
+    Two steps of fourth order from a series. Lawrence, Corless, Jeffrey 2012, Algorithm 917.
+    """
+    if z < -36.0:
+        return math.exp(z)
+    if z > 1e17:
+        return z
+    if z <= -2.0:
+        w = math.exp(z)
+        w *= 1.0 - w + 1.5 * w * w
+    elif z < 1.0 + math.pi:
+        y = z - 1.0
+        w = 1.0 + y * (1.0 / 2.0 + y * (1.0 / 16.0 - y * (1.0 / 192.0 + y / 3072.0)))
+    else:
+        log = math.log(z)
+        w = z - log + log / z
+    for _ in range(2):
+        r = z - w - math.log(w)
+        t = 2.0 * (w + 1.0) * (w + 1.0 + 2.0 * r / 3.0)
+        w *= 1.0 + r / (w + 1.0) * (t - r) / (t - 2.0 * r)
+    return w
+
+
+@kernel("void(int64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
+def solve_tables(starts, s, gamma, theta, lam):
+    """For each table theta and the least lambda >= 0 with ``lambda e^theta + gamma theta = s`` and ``1'e^theta <= 1``.
+
+    With L = ln lambda, theta is closed (Wright omega) and ``ln 1'e^theta`` falls in L with a slope between -1 and 0:
+    Newton steps, kept inside a bracket. ``theta`` (d,) and ``lam`` (J,) receive the answer. O(d) a step.
+    """
+    for j in range(len(starts) - 1):
+        begin, end = starts[j], starts[j + 1]
+        top, positive = -np.inf, 0.0
+        for q in range(begin, end):
+            theta[q] = s[q] / gamma[q]
+            top = max(top, theta[q])
+            positive += max(s[q], 0.0)
+        total = 0.0
+        for q in range(begin, end):
+            total += math.exp(theta[q] - top)
+        if top + math.log(total) <= 0.0:  # the constraint does not bind
+            lam[j] = 0.0
+            continue
+        L, low, high = math.log(max(positive, gamma[begin])), -np.inf, np.inf  # the root is sum(s - gamma theta)
+        for _ in range(MOST_STEPS):
+            total, slope = 0.0, 0.0
+            for q in range(begin, end):
+                ratio, log = s[q] / gamma[q], math.log(gamma[q]) - L
+                z = ratio - log
+                w = wright_omega(z)
+                theta[q] = ratio - w if z < 1.0 else math.log(w) + log  # each form cancels where the other is used
+                p = math.exp(theta[q])
+                total += p
+                slope += p * w / (1.0 + w)
+            excess = math.log(total)
+            if excess > 0.0:
+                low = L
+            else:
+                high = L
+            if abs(excess) <= 1e-15:
+                break
+            new = L + excess * total / slope if slope > 0.0 else np.inf
+            if not (low < new < high):
+                if np.isinf(low):
+                    new = high - 20.0
+                elif np.isinf(high):
+                    new = low + 20.0
+                else:
+                    new = 0.5 * (low + high)
+            if abs(new - L) <= 2.3e-16 * max(1.0, abs(L)):
+                break
+            L = new
+        lam[j] = math.exp(L)
+
+
+@kernel("float64(int64[::1], float64[::1])")
+def table_entropy(starts, v):
+    """``sum_j -v_j . ln(v_j / 1'v_j)``; -inf when an entry is negative."""
+    value = 0.0
+    for j in range(len(starts) - 1):
+        total = 0.0
+        for q in range(starts[j], starts[j + 1]):
+            if v[q] < 0.0:
+                return -np.inf
+            total += v[q]
+        for q in range(starts[j], starts[j + 1]):
+            if v[q] > 0.0:
+                value -= v[q] * math.log(v[q] / total)
+    return value
+
+
+@kernel("float64(int64[::1], float64[::1], float64[::1], float64, float64, float64[::1])")
+def best_shrink(starts, c, u, linear, quadratic, scale):
+    """The largest of ``t linear - t^2 quadratic / 2 + entropy(c + t u)`` over t in [0, 1] where ``c + t u >= 0``.
+
+    Concave in t: bisection on the slope. ``scale[0]`` receives t. O(d) a step.
+    """
+    most = 1.0
+    for q in range(len(c)):
+        if u[q] < 0.0:
+            most = min(most, -c[q] / u[q])
+    low, high = 0.0, most
+    t = most
+    for _ in range(MOST_STEPS):
+        slope = linear - t * quadratic
+        for j in range(len(starts) - 1):
+            total = 0.0
+            for q in range(starts[j], starts[j + 1]):
+                total += max(c[q] + t * u[q], 0.0)
+            for q in range(starts[j], starts[j + 1]):
+                v = c[q] + t * u[q]
+                if v > 0.0:
+                    slope -= u[q] * math.log(v / total)
+                elif u[q] != 0.0:
+                    slope = -np.inf  # an entry has just reached 0: the slope there is minus infinity
+        if slope >= 0.0:
+            low = t
+            if t == most:
+                break
+        else:
+            high = t
+        if high - low <= 1e-12 * most:
+            break
+        t = 0.5 * (low + high)
+    scale[0] = low
+    value = low * linear - 0.5 * low * low * quadratic
+    for j in range(len(starts) - 1):
+        total = 0.0
+        for q in range(starts[j], starts[j + 1]):
+            total += max(c[q] + low * u[q], 0.0)
+        for q in range(starts[j], starts[j + 1]):
+            v = c[q] + low * u[q]
+            if v > 0.0:
+                value -= v * math.log(v / total)
+    return value

@@ -1,0 +1,142 @@
+"""The proximal point method by its name and settings; :mod:`~maxmargin.solvers.proximal_engine` says how it works."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.callbacks.base import Callback
+from maxmargin.formulations.generative import GenerativeProblem
+from maxmargin.solvers.named import NamedSolver
+
+__all__ = ["BoundColumns", "ProximalPoint"]
+
+RULES = ("gap", "improvement", "optimality", "paper")
+
+
+class ProximalPoint(NamedSolver):
+    """The proximal point method for generative models.
+
+    Parameters
+    ----------
+    blocks : "one", "product", int, or sequence of sequences of examples
+        One simplex for all examples, one for each, that many groups, or the subsets of a stream, which may overlap:
+        examples in the same subsets then share a simplex.
+    visits : int or None
+        Blocks (subsets of a stream) visited in a step, the others fixed: coordinate ascent. None: all at once.
+    repeats : int
+        Iterations of the decomposition in a visit.
+    selection : {"cyclic", "permutation"}
+        Order of the visits.
+    limit : int or None
+        Most planes a block keeps beside one merged from lighter ones; the dimension of the simplex.
+    gamma : "auto" or float
+        Weight of the proximal term; "auto" takes 0.1 of the root mean square of the first plane.
+    decay, least : float
+        Every centre change multiplies gamma by ``decay``, down to ``least`` times the largest reference probability.
+    rule : {"gap", "improvement", "optimality", "paper"}
+        When the centre moves. "gap": when the gap of (P_n) is at most ``share`` of what it promises to gain.
+        "improvement": rule (i) of the paper, when P has fallen by ``improvement``. "optimality": rule (ii), when
+        the multipliers are delta_m-optimal, which with lambda eliminated is the gap of (P_n). "paper": (i) or (ii).
+    share : float
+    delta, delta_decay, improvement : float
+        ``delta_m = delta * delta_decay^m`` after m changes, and the improvement; in units of |P| at the start.
+    refind : bool
+        Look again right after a centre change, at the theta that belongs to the new centre, as the paper does.
+    cells : int
+        Cells of examples whose multipliers are shrunk apart for the lower bound, in each block.
+    bound_every : int
+        Looks between two bounds by cells.
+    certificate_every : float
+        Passes of visits between looks at all examples, where blocks are visited in turn.
+    accuracy : float
+        Masters are solved to this share of the gap of (P_n).
+    patience : int
+        Masters that a plane without weight survives.
+    memory : int
+        Bytes that planes may take.
+    """
+
+    def __init__(
+        self,
+        blocks: Any = "one",
+        visits: int | None = None,
+        repeats: int = 1,
+        selection: str = "cyclic",
+        limit: int | None = 100,
+        gamma: Any = "auto",
+        decay: float = 0.5,
+        least: float = 0.01,
+        rule: str = "gap",
+        share: float = 0.5,
+        delta: float = 1e-2,
+        delta_decay: float = 0.5,
+        improvement: float = 1e-3,
+        refind: bool = False,
+        cells: int = 50,
+        bound_every: int = 10,
+        certificate_every: float = 1.0,
+        accuracy: float = 0.05,
+        patience: int = 20,
+        memory: int = 1 << 30,
+    ) -> None:
+        self.blocks = blocks
+        self.visits = visits
+        self.repeats = repeats
+        self.selection = selection
+        self.limit = limit
+        self.gamma = gamma
+        self.decay = decay
+        self.least = least
+        self.rule = rule
+        self.share = share
+        self.delta = delta
+        self.delta_decay = delta_decay
+        self.improvement = improvement
+        self.refind = refind
+        self.cells = cells
+        self.bound_every = bound_every
+        self.certificate_every = certificate_every
+        self.accuracy = accuracy
+        self.patience = patience
+        self.memory = memory
+
+    def engine(self, problem: Any, random_state: Any = None) -> Any:
+        """The engine with this setting."""
+        from maxmargin.solvers.proximal_engine import ProximalEngine
+
+        _check(self)
+        if not isinstance(problem, GenerativeProblem):
+            raise ValueError("the proximal solver is for generative models; use another solver for this estimator.")
+        return ProximalEngine(self, random_state)
+
+
+class BoundColumns(Callback):
+    """Adds the columns of :data:`~maxmargin.solvers.proximal_state.TRACE` to the history, the *estimate* among them.
+
+    ``estimate`` is the paper's lower estimate of the optimum, which is not a bound, and ``outside`` the number of
+    tables that were outside the domain of the dual when it was made.
+    """
+
+    def on_certificate(self, run: Any) -> None:
+        taken = {"primal", "dual", "oracle_calls", "seconds"}
+        run.history.annotate(**{name: x for name, x in run.state.extras().items() if name not in taken})
+
+
+def _check(s: ProximalPoint) -> None:
+    """Refuse settings that can not work, before anything is computed."""
+    if s.rule not in RULES:
+        raise ValueError(f"rule must be one of {', '.join(RULES)}; got {s.rule!r}.")
+    if s.selection not in ("cyclic", "permutation"):
+        raise ValueError(f'selection must be "cyclic" or "permutation"; got {s.selection!r}.')
+    if not (s.gamma == "auto" or (isinstance(s.gamma, (int, float, np.number)) and 0 < s.gamma < np.inf)):
+        raise ValueError(f'gamma must be "auto" or a number > 0; got {s.gamma!r}.')
+    for name, least in (("repeats", 1), ("cells", 1), ("bound_every", 1), ("patience", 0), ("limit", 1), ("visits", 1)):
+        value = getattr(s, name)
+        optional = name in ("limit", "visits") and value is None
+        if not optional and not (isinstance(value, (int, np.integer)) and value >= least):
+            raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
+    for name, most in (("share", 1.0), ("decay", 1.0), ("delta_decay", 1.0), ("accuracy", 1.0)):
+        if not 0 < getattr(s, name) <= most:
+            raise ValueError(f"{name} must be in (0, {most:g}], got {getattr(s, name)!r}.")
