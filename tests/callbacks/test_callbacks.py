@@ -49,7 +49,7 @@ class Halving:
     def finished(self, state):
         return None
 
-    def conclude(self, state, certificate):
+    def conclude(self, state, certificate, code):
         return certificate
 
 

@@ -68,7 +68,7 @@ class Halving:
     def finished(self, state):
         return None
 
-    def conclude(self, state, certificate):
+    def conclude(self, state, certificate, code):
         return certificate
 
     def from_arrays(self, problem, arrays):

@@ -176,8 +176,7 @@ class Structured(BaseEstimator, ABC):
         from maxmargin.solvers.cccp import CCCP
         from maxmargin.solvers.driver import run
 
-        rounds: Any = self.max_rounds
-        passes: Any = self.passes_per_round
+        rounds, passes = self.max_rounds, self.passes_per_round
         if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
             raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")
         if passes is not None and not (isinstance(passes, (int, float, np.number)) and passes > 0):
@@ -193,6 +192,7 @@ class Structured(BaseEstimator, ABC):
                 warm, start = (hinge.state, None) if above == 1.0 else (None, np.array(hinge.weights))
             elif not (isinstance(self.start, str) and self.start == "zero"):
                 start = self._start_weights(self.start, problem.convex.n_weights)
+        rounds, passes = None if rounds is None else int(rounds), None if passes is None else float(passes)
         return CCCP(inner, max_rounds=rounds, passes_per_round=passes, start=start), warm
 
     def _start_weights(self, start: Any, n_weights: int) -> np.ndarray:

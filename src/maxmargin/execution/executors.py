@@ -57,7 +57,9 @@ def _hold(oracle: Any) -> None:
     _oracle = oracle
 
 
-def _call(verb: str, *arguments: Any) -> Any:
+def _call(verb: str, cost_weight: float | None, *arguments: Any) -> Any:
+    if cost_weight is not None:
+        _oracle.cost_weight = cost_weight
     return getattr(_oracle, verb)(*arguments)
 
 
@@ -78,7 +80,9 @@ class Processes(_Pool):
         """Results in the order of ``tasks``; ``function`` must be a method of the oracle."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(self.n_workers, initializer=_hold, initargs=(self.oracle,))
-        futures = [self._pool.submit(_call, function.__name__, *task) for task in tasks]
+        # oracles of one model differ in their cost weight, which therefore travels with every call
+        cost_weight = getattr(function.__self__, "cost_weight", None)  # type: ignore[attr-defined]
+        futures = [self._pool.submit(_call, function.__name__, cost_weight, *task) for task in tasks]
         return [future.result() for future in futures]
 
 

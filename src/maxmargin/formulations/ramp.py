@@ -14,8 +14,8 @@
 ===========================  =====  =====  ==============================================  ============================
 
 where y+, y0, y- are the outputs that maximise the score with cost weight 1, 0 and -1. The third ramp is zero at zero
-weights, which are therefore the global minimum of its J: give it a start elsewhere, and few rounds. Linearising r_i at some weights
-gives a convex *majorant* of J that touches it there:
+weights, which are therefore the global minimum of its J: give it a start elsewhere, and few rounds. Linearising r_i at
+some weights gives a convex *majorant* of J that touches it there:
 
     J(w') <= R(w') + w' . v + offset + C sum_i s_i h_i(w'),      v = sum_i C_i a_i,   offset = - sum_i C_i b_i
 
@@ -89,7 +89,9 @@ class RampProblem:
         """The planes of the concave part at ``w``: one argmax an example."""
         weight = self.convex.weight
         found = self.concave.planes(w, np.arange(self.n_examples))
-        chosen = np.flatnonzero((found.bound > TINY) & (weight[found.example] > 0))
+        # what is subtracted must be reached: an upper bound of r_i would make J too small
+        reached = np.where(np.isfinite(found.bound), found.bound, found.violations(w))
+        chosen = np.flatnonzero((reached > TINY) & (weight[found.example] > 0))
         lengths = np.diff(found.indptr)
         entries = np.repeat(np.isin(np.arange(len(found)), chosen), lengths)
         indptr = np.concatenate([[0], np.cumsum(lengths[chosen])])
@@ -99,7 +101,7 @@ class RampProblem:
             found.data[entries],
             found.b[chosen],
             found.example[chosen],
-            found.bound[chosen],
+            reached[chosen],
             found.n_weights,
         )
         scale = weight[planes.example]

@@ -143,6 +143,11 @@ class CCCP:
         passes_per_round: float | None = None,
         start: np.ndarray | None = None,
     ) -> None:
+        if not inner.minimises:
+            raise ValueError(
+                'loss="ramp" needs a solver that minimises an objective, which the perceptron and MIRA do not; use '
+                '"auto", "sequential_dual", "bcfw", "pegasos" or "sgd".'
+            )
         self.inner = inner
         self.max_rounds = max_rounds
         self.passes_per_round = inner.passes_per_round if passes_per_round is None else passes_per_round
@@ -150,17 +155,28 @@ class CCCP:
 
     def init(self, problem: RampProblem, warm: Any = None) -> CCCPState:
         """Begin the first round; ``warm`` is a state of the convex solver, for instance of a finished hinge fit."""
-        inner = self.inner.init(problem.convex, warm.inner if isinstance(warm, CCCPState) else warm)
-        state = CCCPState(problem, inner, CountingOracle(problem.concave), problem.none())
-        if self.start is not None or warm is not None:
+        present, start = problem.none(), self.start
+        if isinstance(warm, CCCPState):  # its weights include its linear term, at the present C
+            planes = warm.present.planes
+            scale = problem.convex.weight[planes.example]
+            present = Linearisation(planes, weighted_sum(planes, scale), -float(scale @ planes.b), warm.present.value)
+            inner = self.inner.init(problem.majorant(present), warm.inner)
+            start = self.weights(warm)
+        else:
+            inner = self.inner.init(problem.convex, warm)
+        state = CCCPState(problem, inner, CountingOracle(problem.concave), present)
+        if start is not None or warm is not None:
             w = np.zeros(problem.convex.n_columns)
-            w[: problem.convex.n_weights] = self.start if self.start is not None else self.inner.weights(inner)
+            w[: problem.convex.n_weights] = start if start is not None else self.inner.weights(inner)
             planes = inner.oracle.planes(w, np.arange(problem.n_examples))
             losses = np.zeros(problem.n_examples)
             losses[planes.example] = planes.bound
             first = self._linearise(state, w)
             state.objective = problem.convex.primal(w, losses) - first.value
             self._move(state, first)
+            linear, u, _ = self.inner.dual_point(inner)  # the run may end with these weights
+            certificate = Certificate(state.objective, inner.problem.dual(linear, u))
+            state.best = (certificate, w[: problem.convex.n_weights].copy())
         return state
 
     def certificate_due(self, state: CCCPState) -> bool:
@@ -183,7 +199,7 @@ class CCCP:
         gap = max(inner.gap, 0.0)
         passes = state.passes - state.begun
         if self.passes_per_round is not None:
-            over = passes >= self.passes_per_round
+            over = passes >= self.passes_per_round or gap <= SLACK * max(certificate.gap - gap, 0.0)
         else:
             over = gap <= ROUND_SHARE * max(certificate.gap - gap, 0.0)
         state.due = over and value <= state.objective + SLACK * abs(value)
@@ -214,9 +230,9 @@ class CCCP:
         """After ``max_rounds`` rounds."""
         return "max_rounds" if self.max_rounds is not None and len(state.rounds) >= self.max_rounds else None
 
-    def conclude(self, state: CCCPState, certificate: Certificate) -> Certificate:
+    def conclude(self, state: CCCPState, certificate: Certificate, code: str) -> Certificate:
         """A run that ends inside a round may stand above the end of the round before: the best weights count."""
-        if state.best is not None and state.best[0].primal < certificate.primal:
+        if code != "converged" and state.best is not None and state.best[0].primal < certificate.primal:
             certificate, state.final = state.best
         elif not state.rounds or state.rounds[-1]["pass"] < state.passes:
             self._note_round(state, certificate)
@@ -235,7 +251,10 @@ class CCCP:
         )
         state.due = bool(due)
         state.concave.oracle_calls, state.concave.argmax_calls = map(int, arrays["numbers"][5:])
-        state.rounds = [dict(zip(ROUND_COLUMNS, map(float, row), strict=True)) for row in arrays["rounds"]]
+        kinds = (int, float, float, int, float)
+        state.rounds = [
+            {name: kind(x) for name, kind, x in zip(ROUND_COLUMNS, kinds, row, strict=True)} for row in arrays["rounds"]
+        ]
         if "best/weights" in arrays:
             primal, dual, certified = map(float, arrays["best/certificate"])
             state.best = (Certificate(primal, dual, bool(certified)), np.array(arrays["best/weights"]))

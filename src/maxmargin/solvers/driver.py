@@ -52,7 +52,7 @@ class Solver(Protocol):
 
     def finished(self, state: Any) -> str | None: ...
 
-    def conclude(self, state: Any, certificate: Certificate) -> Certificate: ...
+    def conclude(self, state: Any, certificate: Certificate, code: str) -> Certificate: ...
 
     def from_arrays(self, problem: Any, arrays: Mapping[str, np.ndarray]) -> Any: ...
 
@@ -185,7 +185,7 @@ def run(
         if not present.fresh:
             code = _final_certificate(present, begun, code)
         assert present.certificate is not None
-        present.certificate = solver.conclude(present.state, present.certificate)
+        present.certificate = solver.conclude(present.state, present.certificate, code)
         present.status = describe(
             code,
             present.certificate,

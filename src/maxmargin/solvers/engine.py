@@ -52,6 +52,7 @@ class DualEngine:
     """
 
     passes_per_round: float | None = None  # of CCCP: the gap decides
+    minimises = True
 
     def __init__(self, dials: Dials, random_state: Any = None) -> None:
         self.dials = dials
@@ -179,7 +180,10 @@ class DualEngine:
         ws = state.working_set
         total = ws.store.moment[TOTAL]
         if total == 0.0:
-            return ws.linear, state.u, state.w
+            if state.earlier is None:
+                return ws.linear, state.u, state.w
+            _, u, linear = state.earlier
+            return linear, u, state.problem.regulariser.weights(u)
         linear, u = ws.linear + ws.store.moment[LINEAR] / total, state.u + ws.store.mean / total
         if state.earlier is not None:
             weight, before, linear_before = state.earlier
@@ -195,7 +199,7 @@ class DualEngine:
         """Only the gap and the budgets end a run of this family."""
         return None
 
-    def conclude(self, state: DualState, certificate: Certificate) -> Certificate:
+    def conclude(self, state: DualState, certificate: Certificate, code: str) -> Certificate:
         """The run ends where it stands."""
         return certificate
 
@@ -255,6 +259,10 @@ class DualEngine:
     def _warm_set(self, problem: Problem, warm: DualState, members: Any) -> Any:
         from maxmargin.solvers.working_set import WorkingSet
 
+        if not isinstance(warm, DualState):
+            raise ValueError(
+                "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
+            )
         same = warm.problem.n_columns == problem.n_columns and warm.problem.n_examples == problem.n_examples
         if not (same and warm.problem.fingerprint() == problem.fingerprint()):
             raise ValueError("warm start needs the same examples and costs as before; else set warm_start=False.")

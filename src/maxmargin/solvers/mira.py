@@ -47,6 +47,6 @@ class MIRA(PrimalSolver):
             augmented=self.augmented,
             averaging=self.averaging,
             sampling=self.sampling,
-            certificate_every=float(self.passes) if self.passes else 1.0,
+            certificate_every=self.passes if isinstance(self.passes, (int, float)) and self.passes > 0 else 1.0,
             passes=self.passes,
         )

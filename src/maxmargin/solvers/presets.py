@@ -274,6 +274,10 @@ class Auto(DualSolver):
         The most planes taken from one argmax; 1 for the argmax alone.
     certificate_every : float
         Passes of sweeps between certificates.
+    sampling : {"gap", "permutation", "random", "cyclic"}
+        Which examples a sweep visits: in proportion to their last known gap, or without regard to it.
+    shrinking : bool
+        Let blocks that hardly moved sit out the next pass over planes at hand.
     memory : int
         Bytes for the planes.
     """
@@ -285,6 +289,8 @@ class Auto(DualSolver):
         cached_passes: int = 30,
         parts: int = 8,
         certificate_every: float = 2.0,
+        sampling: str = "gap",
+        shrinking: bool = False,
         memory: int = 4 << 30,
     ) -> None:
         self.visits = visits
@@ -292,11 +298,14 @@ class Auto(DualSolver):
         self.cached_passes = cached_passes
         self.parts = parts
         self.certificate_every = certificate_every
+        self.sampling = sampling
+        self.shrinking = shrinking
         self.memory = memory
 
     def dials(self, n_examples: int, n_columns: int) -> Dials:
         return Dials(
-            selection="gap",
+            selection=self.sampling,
+            shrinking=self.shrinking,
             visits=self.visits,
             batch=self.batch,
             patience=5,

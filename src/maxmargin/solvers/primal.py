@@ -154,6 +154,11 @@ class PrimalEngine:
         self.rule = rule
         self.random_state = random_state
 
+    @property
+    def minimises(self) -> bool:
+        """Whether the objective of the problem is what its steps lower."""
+        return self.rule.method == "subgradient"
+
     # --- the contract with the driver ---------------------------------------------------------------------------------
 
     def init(self, problem: Problem, warm: PrimalState | None = None) -> PrimalState:
@@ -237,12 +242,11 @@ class PrimalEngine:
             u[d:] = zeta * innermost(problem.oracle).lift
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(zeta > 0, problem.total / zeta, np.inf)
-        most = 1.0 if problem.squared else min(1.0, float(room.min(initial=np.inf)))
-        if problem.shift is None:  # the best multiple of the point: the dual is a parabola along it
-            square = float(u @ u)
-            most = linear / square if problem.squared and square > 0 else most
-            return most * linear, most * u, w
-        return most * linear, most * u - problem.shift, w
+        most = np.inf if problem.squared else min(1.0, float(room.min(initial=np.inf)))
+        v = np.zeros(len(u)) if problem.shift is None else problem.shift
+        square = float(u @ u)  # the best feasible multiple of the point: the dual is a parabola along it
+        t = float(np.clip((linear + u @ v) / square, 0.0, most)) if square > 0 else min(most, 1.0)
+        return t * linear, t * u - v, w
 
     def weights(self, state: PrimalState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
@@ -254,7 +258,7 @@ class PrimalEngine:
             return None
         return "finished" if state.passes >= self.rule.passes or state.clean else None
 
-    def conclude(self, state: PrimalState, certificate: Certificate) -> Certificate:
+    def conclude(self, state: PrimalState, certificate: Certificate, code: str) -> Certificate:
         """The run ends where it stands."""
         return certificate
 
@@ -327,7 +331,7 @@ class PrimalEngine:
 
         numbers = state.numbers
         if numbers[RHO] == 0.0:
-            return numbers[SCALE] * state.vector
+            return numbers[SCALE] * state.vector if state.earlier is None else state.earlier[1] / state.earlier[0]
         total, weight = state.mean + numbers[TOTAL] * state.vector, float(numbers[RHO])
         if state.earlier is not None:
             total, weight = total + state.earlier[1], weight + state.earlier[0]
@@ -386,20 +390,22 @@ class PrimalEngine:
             state.numbers[TOTAL] = state.numbers[RHO] = 0.0
 
     def _set_radius(self, state: PrimalState) -> None:
-        """A ball that holds the optimum.
+        """A ball that holds the optimum: |w*|^2 <= sum_i C_i L_i, with L_i the largest cost of example i.
 
-        hinge:           |w*|^2 <= sum_i C_i L_i                              (from P(w*) <= P(0) and D = P)
-        CCCP majorant:   |w*| <= (|v| + sqrt(|v|^2 + 4 sum_i C_i L_i)) / 2
-
-        with L_i the largest cost of example i. Squared slacks: |w*|^2 <= sum_i C_i L_i^2.
+        Equal primal and dual values give ``|w*|^2 + w* . v + sum C_i h_i(w*) = sum alpha b <= sum C_i L_i``; for the
+        hinge v = 0, and for a CCCP majorant ``h_i(w*) >= - w* . a_i`` for the plane a_i behind v, so the middle terms
+        are not negative together. Squared slacks: |w*|^2 <= sum_i C_i L_i^2, from P(w*) <= P(0).
         """
-        problem = state.problem
-        power = 2 if problem.squared else 1
-        bound = float(problem.weight @ state.largest**power)
-        v = 0.0 if problem.shift is None else float(np.linalg.norm(problem.shift))
-        state.radius = 0.5 * (v + np.sqrt(v * v + 4.0 * bound))
+        power = 2 if state.problem.squared else 1
+        state.radius = float(np.sqrt(state.problem.weight @ state.largest**power))
 
     def _continue(self, state: PrimalState, warm: PrimalState) -> None:
+        from maxmargin.solvers.primal_kernel import RHO, TOTAL
+
+        if not isinstance(warm, PrimalState):
+            raise ValueError(
+                "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
+            )
         same = len(warm.vector) == len(state.vector) and np.array_equal(warm.problem.weight, state.problem.weight)
         if not (same and warm.problem.fingerprint() == state.problem.fingerprint()):
             raise ValueError("warm start needs the same examples, costs and C as before; else set warm_start=False.")
@@ -408,6 +414,8 @@ class PrimalEngine:
         if len(state.mean) == len(warm.mean):
             state.mean[:] = warm.mean
             state.earlier = warm.earlier
+        else:
+            state.numbers[TOTAL] = state.numbers[RHO] = 0.0
 
 
 def _starts(planes: Planes | None, n: int) -> np.ndarray:

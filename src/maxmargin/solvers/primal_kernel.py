@@ -95,19 +95,21 @@ def primal_step(
     ``weight`` is C_i; ``schedule`` holds [kind, eta0, t0, power]. The buffers have room for two entries behind nnz.
     """
     wrong = nnz > 0 or b > 0.0
-    factor, amount, eta = 1.0, 0.0, 1.0
+    factor, amount, eta, most = 1.0, 0.0, 1.0, np.inf
+    if squared or method == MIRA:  # as far as this plane's loss goes
+        square = 0.0
+        for p in range(nnz):
+            square += value[p] * value[p]
+        most = loss / square if square > 0.0 else np.inf
     if method == SUBGRADIENT:
         eta = step_size(np.int64(schedule[0]), numbers[STEPS] + 1.0, schedule[1], schedule[2], schedule[3])
         factor = 1.0 - eta
         if wrong and loss > 0.0:
-            amount = eta * n * weight * (loss if squared else 1.0)
+            amount = min(eta * n * weight * (loss if squared else 1.0), most)
     elif method == PERCEPTRON:
         amount = 1.0 if wrong and weight > 0.0 else 0.0
     elif wrong and loss > 0.0:
-        square = 0.0
-        for p in range(nnz):
-            square += value[p] * value[p]
-        amount = min(weight, loss / square) if square > 0.0 else weight
+        amount = min(weight, most)
     if factor != 1.0:
         shrink(vector, mean, numbers, factor)
     if amount > 0.0:

@@ -45,6 +45,9 @@ def solve_block(store, block, u, w, positive, tau, max_steps, patience, g, chang
     scale = 0.0
     for p in range(store.held[block]):
         scale = max(scale, abs(store.b[store.slots[block, p]]))
+    if scale == 0.0:  # planes without a margin to ask for
+        for p in range(store.held[block]):
+            scale = max(scale, abs(g[p]))
     tau = tau * scale
     if len(positive):
         gain = smo_signed(store, block, u, w, positive, g, tau, max_steps, dense)

@@ -35,8 +35,9 @@ def solve_jointly(ws: Any, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, reg
     objective = _Master(A, np.concatenate([b, np.zeros(len(origins))]), q0, u, regulariser)
     # on orthants the master measures its distance by a decrement, which is of second order in the gradients
     share = 1e-12 if len(bounded) == len(blocks) else 1e-20
+    scale = max(abs(ws.linear), regulariser.conjugate(u), 1e-300)
     with _blas().limit(limits=1, user_api="blas"):  # small matrices; and the result must not depend on the cores
-        result = projected_newton(objective, block, store.total[blocks], q0, tol=share * max(abs(ws.linear), 1e-300))
+        result = projected_newton(objective, block, store.total[blocks], q0, tol=share * scale)
     q = np.asarray(result.q)
     change = q[:m] - alpha
     ids = np.concatenate([store.slots[i, : store.held[i]] for i in blocks])
