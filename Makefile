@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-predict bench-brown bench-ocr bench-threads clean
+.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut experiment-ring clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,18 @@ bench-ocr: setup  ## handwritten words (needs MAXMARGIN_DATA)
 
 bench-threads: setup  ## how training scales with threads
 	$(RUN) benchmarks/threads.py
+
+bench-ablation: setup  ## what each acceleration of the default solver is worth (needs MAXMARGIN_DATA)
+	$(RUN) benchmarks/ablation.py
+
+bench-audit: setup  ## finding wrong labels in CoNLL-2000, ours and python-crfsuite (needs MAXMARGIN_DATA)
+	$(RUN) benchmarks/audit.py
+
+bench-mincut: setup  ## minimum cuts of grids: ours and PyMaxflow (pip install PyMaxflow)
+	$(RUN) benchmarks/min_cut.py
+
+experiment-ring: setup  ## tracking on a ring with a discriminatively trained HMM: figure 1 and table 1
+	$(RUN) experiments/generative/ring.py
 
 clean:  ## remove the environment, the caches and the outputs
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist outputs

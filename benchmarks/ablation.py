@@ -52,7 +52,6 @@ def task(name: str) -> tuple[Any, Any, dict[str, Any]]:
     if name == "chunking":
         from chunking import sequences
         from chunking_features import ChunkingVocabulary, chunk_labels
-
         from maxmargin.datasets.conll2000 import load_conll2000
 
         train = load_conll2000("train")

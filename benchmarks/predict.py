@@ -2,12 +2,12 @@
 
     MAXMARGIN_DATA=... make bench-predict             # about two minutes
 
-(a) prediction from columns of text, (b) prediction from features that are ready, (c) training from the raw files to a
-model file, (d) the model files. One thread, processor seconds (a busy machine stretches wall seconds), best of several
-runs that take turns. Features of CRFsuite are made by :func:`chunking_features.string_features`, which goes column by
-column and is faster than the usual function of one token. Ready features are our ``Sequences`` and its
-``ItemSequence``, whose strings it looks up in its model. Kernels are loaded before the clocks start; how long that
-takes is printed.
+(a) prediction from columns of text, (b) prediction from features that are ready, (c) one sentence a call, (d) training
+from the raw files to a model file, (e) the model files. One thread, processor seconds (a busy machine stretches wall
+seconds), best of several runs that take turns. Features of CRFsuite are made by
+:func:`chunking_features.string_features`, which goes column by column and is faster than the usual function of one
+token. Ready features are our ``Sequences`` and its ``ItemSequence``, whose strings it looks up in its model. Kernels
+are loaded before the clocks start; how long that takes is printed.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from machine import Others, machine_line
 from maxmargin.datasets.columns import read_columns
 from maxmargin.datasets.conll2000 import load_conll2000
 from maxmargin.datasets.folder import data_home
+from maxmargin.features.choose import default_words
 from maxmargin.features.window import Ends, Window
 from maxmargin.kernel import compile_seconds
 from maxmargin.metrics import span_f1
@@ -39,7 +40,7 @@ FAST = {"parts": 1, "cached_passes": 2, "visits": 0.5, "certificate_every": 100.
 FAST_PASSES = 7
 PERCEPTRON_PASSES = 10
 PREDICT_REPEATS, TRAIN_REPEATS = 7, 2
-SINGLE = 500  # sentences tagged one by one
+SINGLE = (22, 26)  # tokens of the sentences that are labelled one a call
 
 
 def chunking_windows() -> list:
@@ -60,11 +61,11 @@ def columns(sentences: list[Sentence]) -> list[list[tuple[str, str]]]:
     return [[token[:2] for token in sentence] for sentence in sentences]
 
 
-def train_ours(path: Path, weights: str) -> mm.SequenceTagger:
+def train_ours(path: Path, weights: str, features: Any = None) -> mm.SequenceTagger:
     """Read, make features, train, save."""
     sentences = read("train")
     tagger = mm.SequenceTagger(
-        features=mm.TextFeatures(chunking_windows()),
+        features=mm.TextFeatures(chunking_windows()) if features is None else features,
         C=C,
         weights=weights,
         solver=mm.Auto(**FAST),
@@ -114,6 +115,27 @@ def take_turns(actions: dict[str, Callable[[], Any]], repeats: int) -> tuple[dic
             answers[name] = action()
             best[name] = min(best[name], time.process_time() - begin)
     return best, answers
+
+
+def latency(tagger: Any, ours: dict[str, mm.SequenceTagger], sentences: list[Sentence]) -> None:
+    """Milliseconds of a call with one sentence, from text and from features that are ready."""
+    plain = columns(sentences)
+    strings = [string_features([sentence])[0] for sentence in sentences]
+    items = [pycrfsuite.ItemSequence(attributes) for attributes in strings]
+    actions: dict[str, Callable[[], Any]] = {
+        "crfsuite, text": lambda: [tagger.tag(string_features([s])[0]) for s in sentences],
+        "crfsuite, lists of strings": lambda: [tagger.tag(s) for s in strings],
+        "crfsuite, ItemSequence": lambda: [tagger.tag(s) for s in items],
+    }
+    for name, our in ours.items():
+        ready = [our.features_.transform([s]) for s in plain]
+        actions[f"{name}, text"] = lambda our=our: [our.predict([s]) for s in plain]
+        actions[f"{name}, Sequences"] = lambda our=our, ready=ready: [our.predict(x) for x in ready]
+    best, _ = take_turns(actions, PREDICT_REPEATS)
+    tokens = sum(map(len, sentences)) / len(sentences)
+    print(f"\n(c) one sentence a call, {len(sentences)} sentences of {tokens:.1f} tokens on average")
+    for name, seconds in best.items():
+        print(f"  {name:48} {1e3 * seconds / len(sentences):8.3f} ms a sentence", flush=True)
 
 
 def report(title: str, best: dict[str, float], tokens: int) -> None:
@@ -170,14 +192,6 @@ def main() -> None:
             },
             PREDICT_REPEATS,
         )
-        single, _ = take_turns(
-            {
-                "crfsuite": lambda: [theirs.tag(string_features([s])[0]) for s in test[:SINGLE]],
-                "all": lambda: [ours.predict([s]) for s in plain[:SINGLE]],
-                "observed": lambda: [observed.predict([s]) for s in plain[:SINGLE]],
-            },
-            3,
-        )
         f1 = {key: 100 * span_f1(y_test, labels) for key, labels in found.items()}
         names = {
             "crfsuite": "crfsuite averaged perceptron",
@@ -186,15 +200,19 @@ def main() -> None:
         }
         report("(a) columns of text to labels", {names[k]: s for k, s in text.items()}, tokens)
         report("(b) ready features to labels", {names[k]: s for k, s in ready.items()}, tokens)
-        few = sum(map(len, test[:SINGLE]))
-        report(f"    columns of text, {SINGLE} sentences one by one", {names[k]: s for k, s in single.items()}, few)
+        by_words = train_ours(folder / "words.mm", "all", default_words())
+        latency(
+            theirs,
+            {names["all"]: ours, names["observed"]: observed, "maxmargin default features of words": by_words},
+            [sentence for sentence in test if SINGLE[0] <= len(sentence) <= SINGLE[1]],
+        )
 
-        print("\n(c) raw files to a model file: read, features, train, save")
+        print("\n(d) raw files to a model file: read, features, train, save")
         passes = {"crfsuite": PERCEPTRON_PASSES, "all": ours.n_iter_, "observed": observed.n_iter_}
         for key, seconds in training.items():
             print(f"  {names[key]:38} {seconds:8.2f} s {passes[key]:6.1f} passes   F1 {f1[key]:.2f}")
 
-        print("\n(d) model files")
+        print("\n(e) model files")
         sizes: dict[str, int] = {"crfsuite": theirs_path.stat().st_size}
         loading: dict[str, Callable[[], Any]] = {"crfsuite": lambda: crfsuite_tagger(theirs_path)}
         for key, tagger in (("all", ours), ("observed", observed)):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 REPOSITORY = Path(__file__).parents[1]
@@ -50,3 +52,36 @@ def test_digit_words(tmp_path):
     assert 0 < dual <= primal <= dual * 1.02
     assert re.search(r"Time of that fit: [\d.]+ s: oracle .* solver .* compile ", printed)
     assert re.search(r"Whole demo [\d.]+ s, of which kernels [\d.]+ s", printed)
+
+
+def test_ramp_loss(tmp_path):
+    pytest.importorskip("matplotlib")
+    printed = run_example("ramp_loss.py", "--quick", folder=tmp_path)
+
+    picture = tmp_path / "outputs" / "ramp_loss.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert picture.stat().st_size > 20_000
+    assert f"Picture: {picture.resolve()}" in printed
+
+    def rows(name):
+        return [list(map(float, row.split())) for row in re.findall(rf"^{name} +([-+\d. ]+)$", printed, re.M)]
+
+    for C in ("0\\.1", "1"):
+        hinge, ramp = rows(f"hinge, C = {C}")[0], rows(f"ramp, cost diminished, C = {C}")[0]
+        assert len(hinge) == len(ramp) == 5
+        assert all(25 < share <= 100 for share in hinge + ramp)  # better than guessing one of four labels
+    assert len(rows("ramp less hinge")) == len(rows("standard error")) == 2
+
+
+def test_curves_of_the_ramp_picture():
+    """Two labels have closed forms; the sequence lies between its bounds and ends at twice its length."""
+    example = runpy.run_path(str(REPOSITORY / "examples" / "ramp_loss.py"))
+    margins = np.linspace(-3, 3, 61)
+    hinge = np.maximum(0.0, 1.0 - margins)
+    for ramp, top in (("cost_diminished", 2.0), ("best_output", 1.0)):
+        found = example["against_the_margin"](ramp, margins)
+        assert [f["hinge"] for f in found] == pytest.approx(hinge)
+        assert [f["ramp"] for f in found] == pytest.approx(np.minimum(hinge, top))
+    found = example["along_a_line"]("cost_diminished", np.linspace(-6, 6, 101))
+    assert all(f["low"] - 1e-9 <= f["ramp"] <= f["high"] + 1e-9 for f in found)
+    assert found[0]["ramp"] == pytest.approx(10.0) and found[-1]["ramp"] == 0.0

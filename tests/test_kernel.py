@@ -161,14 +161,14 @@ def test_where_the_cache_lives(monkeypatch, tmp_path):
     for name in ("MAXMARGIN_KERNEL_CACHE", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    assert kernel_module._cache_folder() == tmp_path / ".cache" / "maxmargin" / "kernels"
+    assert kernel_module.cache_folder() == tmp_path / ".cache" / "maxmargin" / "kernels"
     for name, place in (
         ("XDG_CACHE_HOME", tmp_path / "x" / "maxmargin" / "kernels"),
         ("NUMBA_CACHE_DIR", tmp_path / "x"),
         ("MAXMARGIN_KERNEL_CACHE", tmp_path / "x"),
     ):
         monkeypatch.setenv(name, str(tmp_path / "x"))
-        assert kernel_module._cache_folder() == place
+        assert kernel_module.cache_folder() == place
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ def source_digest() -> str:
     return digest.hexdigest()
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     chosen = os.environ.get("MAXMARGIN_KERNEL_CACHE") or os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
         return Path(chosen)
@@ -67,7 +67,7 @@ class _Locator(_CacheLocator):
     def __init__(self, py_func: Callable, py_file: str) -> None:
         self._file = Path(py_file)
         place = hashlib.sha256(str(self._file).encode()).hexdigest()[:12]
-        self._folder = _cache_folder() / f"{self._file.stem}-{place}"
+        self._folder = cache_folder() / f"{self._file.stem}-{place}"
 
     def get_cache_path(self) -> str:
         return str(self._folder)

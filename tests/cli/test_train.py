@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import random
+import re
+import sys
 
+import numpy as np
 import pytest
 
 import maxmargin as mm
 from cli.corpus import sentences, text
+from maxmargin.cli.model import note_first_use
+
+LABELS = ["O", "B-PER", "I-PER", "B-LOC"]
 
 
 def test_the_model_is_that_of_the_same_call_in_python(files):
@@ -34,6 +41,24 @@ def test_words_alone_need_no_template(run, tmp_path):
     assert run("train", tmp_path / "words.txt", "-o", tmp_path / "w.mm").exit_code == 0
     tagger = mm.load(tmp_path / "w.mm")
     assert "0.suffix3[0]=ris" in tagger.features_.names()
+
+
+def test_columns_that_nothing_reads_are_told(files, run, tmp_path):
+    done = run("train", files.train, "-o", tmp_path / "w.mm")
+    assert "features: words, affixes and shapes of column 0; a template (-t) can read column 1 too" in done.stderr
+    assert "can read" not in files.trained.stderr
+
+
+def test_the_first_use_is_announced_on_a_terminal(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("MAXMARGIN_KERNEL_CACHE", str(tmp_path))
+    note_first_use()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    note_first_use()
+    assert "compiling, once after installation" in capsys.readouterr().err
+    (tmp_path / "chain_kernel-0").mkdir()
+    note_first_use()
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(("suffix", "opener"), [("gz", gzip.open), ("xz", lzma.open)])
@@ -87,7 +112,51 @@ def test_held_out_file_is_watched(files, run, tmp_path):
         "--patience", 2, "--max-passes", 200,
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    assert "held out: token accuracy" in done.stderr and "at pass" in done.stderr
+    assert "held out: token accuracy" in done.stderr and "at the end, pass" in done.stderr
+
+
+def noisy(seed):
+    """Words that never come back, in part with wrong labels: what is learned last harms."""
+    rng = random.Random(seed)
+    return [
+        [(f"{w}{rng.randint(0, 9)}", p, rng.choice(LABELS) if rng.random() < 0.3 else label) for w, p, label in s]
+        for s in sentences(40, seed=seed)
+    ]
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_the_best_weights_on_held_out_sentences_are_saved(run, tmp_path, share):
+    (tmp_path / "train.txt").write_text(text(noisy(0)))
+    (tmp_path / "dev.txt").write_text(text(noisy(1)))
+    model = tmp_path / "m.mm"
+    done = run(
+        "train", tmp_path / "train.txt", "-o", model, "-C", 100, "--tol", 1e-6, "--solver", "bcfw", "--patience", 1000,
+        "--max-passes", 40, "--seed", 4, "--held-out", 0.25 if share else tmp_path / "dev.txt",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    said = re.search(
+        r"held out: token accuracy ([.\d]+)% with the weights of pass ([.\d]+), which the model has; ([.\d]+)% at the "
+        r"end, pass ([.\d]+)",
+        done.stderr,
+    )
+    best, best_pass, last, last_pass = map(float, said.groups())
+    assert best > last and best_pass < last_pass
+    tagger = mm.load(model)
+    held = noisy(1)
+    if share:
+        held = [noisy(0)[i] for i in np.random.default_rng(4).permutation(40)[:10]]
+        assert "examples: 30 sentences" in done.stderr
+    accuracy = tagger.score([[row[:2] for row in s] for s in held], [[row[2] for row in s] for s in held])
+    assert 100 * accuracy == pytest.approx(best, abs=0.006)
+    # the certificate is that of the saved weights, and travels with them
+    assert f"certificate: {tagger.certificate_}" in done.stderr and f"weights of pass {best_pass:.4g}" in done.stderr
+    assert str(tagger.certificate_) in run("inspect", model).stdout
+
+
+@pytest.mark.parametrize("share", ["0", "1", "1.5", "-0.1", "nan"])
+def test_shares_that_leave_nothing(files, run, tmp_path, share):
+    done = run("train", files.train, "-o", tmp_path / "m.mm", f"--held-out={share}")
+    assert done.exit_code == 1 and "give a share between 0 and 1" in done.stderr
 
 
 def test_budgets_end_with_a_usable_model(files, run, tmp_path):

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from features.naive import rows_of, template_features
 from maxmargin.features.extractor import TextFeatures
+from maxmargin.features.rows import FEW
 from maxmargin.features.template import Template
 from maxmargin.features.tokens import Tokens
-from maxmargin.features.window import CharNGrams, Ends, Gazetteer, Suffix, Window
+from maxmargin.features.window import CharNGrams, Ends, Gazetteer, Shape, Suffix, Window
 
 LINES = ["U0:%x[0,0]", "U1:%x[-1,0]/%x[0,0]", "U2:%x[0,1]/%x[1,1]/%x[-1,0]", "B1:%x[0,1]", "B"]
 TEMPLATE = "\n".join(LINES)
@@ -256,3 +257,30 @@ def test_memory_is_linear_in_tokens():
         tracemalloc.stop()
         assert peaks[-1] < 64 * X.sparse.nnz + 2_000_000  # bytes: ids, tables half full at worst, room to grow
     assert peaks[1] < 4 * 2.2 * peaks[0]  # tables grow by doubling
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "U0:%x[0,0]\nU1:%x[-2,0]/%x[1,1]\nU2:%x[0,0]/%x[1,0]/%x[-1,1]/%x[0,1]\nU3:bias\n",
+        'U0:%x[0,0]\nU1:%t[1,0,"^\\u"]/%x[0,0]\nB0:%x[-1,0]/%x[0,0]\nB1:%x[0,1]\n*:%x[2,1]\n',
+        "U0:%x[0,0]\nU1:%x[-2,0]/%x[-1,0]/%x[0,0]/%x[1,0]/%x[2,0]\n",  # more values than are joined in one call
+        [Window(0, of=Shape()), Window(0, (0,), of=CharNGrams(2)), Ends()],
+        [Window(0, bigrams=(-1, 0), outside="drop"), Ends(), Window(0, of=Gazetteer("g", ["a b", "B"]))],
+    ],
+    ids=["tuples", "edges", "long tuples", "lists", "phrases"],
+)
+@pytest.mark.parametrize("hashing", [None, 97])
+def test_few_sentences_are_numbered_as_many(template, hashing):
+    rng = np.random.default_rng(0)
+    words = np.array(["a", "b", "B", "Cd", "e7", "", "_B-1"])
+    sentences = [[tuple(map(str, rng.choice(words, 2))) for _ in range(n)] for n in rng.integers(0, 9, 300)]
+    features = TextFeatures(template, hashing=hashing).fit(sentences[:20])
+    many = features.transform(sentences)
+    assert many.n_tokens > 5 * FEW
+    for i, sentence in enumerate(sentences):
+        for kind, few in features.transform([sentence]).__dict__.items():
+            if few is not None and kind != "offsets":
+                block = getattr(many, kind)[many.offsets[i] : many.offsets[i + 1]]
+                for name in ("indptr", "indices", "data", "shape"):
+                    assert np.array_equal(getattr(few, name), getattr(block, name))

@@ -184,7 +184,7 @@ def test_argmax_value_cost_and_plane(case):
         assert bounds[i] == pytest.approx(objective[best], abs=1e-9)
         assert row.bound == bounds[i]
         assert costs[i] == pytest.approx(problem.cost_of(i, y), abs=1e-12)
-        assert row.b == costs[i]
+        assert row.b == lam * costs[i]
         np.testing.assert_allclose(row.a, true - problem.phi(i, y, places), atol=1e-12)
 
 
@@ -208,11 +208,11 @@ def test_planes_of_runs_and_small_buffers(case, emit, spare, spare_rows):
             at += 1
             assert row.position == e
             assert problem.allowed(i, y)
-            assert row.b == pytest.approx(problem.cost_of(i, y), abs=1e-12)
+            assert row.b == pytest.approx(lam * problem.cost_of(i, y), abs=1e-12)
             assert row.bound == bounds[e]
             psi = problem.phi(i, truth, places) - problem.phi(i, y, places)
             np.testing.assert_allclose(row.a, psi, atol=1e-12)
-            value = lam * row.b - w @ row.a
+            value = row.b - w @ row.a
             assert -1e-9 <= value <= row.bound + 1e-9
     assert at == len(found)
 
@@ -221,6 +221,7 @@ def test_planes_of_runs_and_small_buffers(case, emit, spare, spare_rows):
 @given(problems(), st.integers(1, 4), st.integers(0, 20))
 def test_lift_adds_one_column_to_all_but_zero_planes(case, emit, spare):
     problem, w, lam = case
+    lam = abs(lam) + 0.5  # so that b tells whether a plane has a cost
     examples = np.arange(len(problem.Y))[::-1]
     lift = np.arange(1.0, len(problem.Y) + 1)
     plain, _ = planes(problem.bound, w, examples, lam, emit=emit)

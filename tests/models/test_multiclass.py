@@ -76,7 +76,8 @@ def test_argmax_cost_bound_and_plane(case):
             assert found == np.argmax(objective)  # the first of equals
         assert objective[found] == pytest.approx(objective.max(), abs=1e-9)
         assert bounds[i] == row.bound == pytest.approx(objective.max(), abs=1e-9)
-        assert costs[i] == row.b == cost[Y[i], found]
+        assert costs[i] == cost[Y[i], found]
+        assert row.b == lam * costs[i]
         np.testing.assert_allclose(row.a, phi(bound, X[i], Y[i]) - phi(bound, X[i], found), atol=1e-12)
         for emit in (0, 1, 3):
             made, output, result = plane(bound, w, i, lam, emit)
@@ -89,6 +90,7 @@ def test_argmax_cost_bound_and_plane(case):
 @given(problems(), st.integers(0, 20))
 def test_lift_small_buffers_and_sums(case, spare):
     bound, _, Y, _, w, lam, _ = case
+    lam = abs(lam) + 0.5  # so that b tells whether a plane has a cost
     examples = np.arange(len(Y))[::-1]
     lift = np.arange(1.0, len(Y) + 1)
     rows, calls = planes(bound, w, examples, lam)

@@ -66,7 +66,7 @@ def test_same_planes_as_the_compiled_model(data, form, cost_weight):
         a[indices] = values
         np.testing.assert_allclose(a, row.a, atol=1e-12)
         assert indices.dtype == np.int32 and (np.diff(indices) > 0).all()
-        assert cost == row.b
+        assert cost_weight * cost == row.b
         assert value == pytest.approx(row.bound, abs=1e-12)
         assert limit >= value and limit == pytest.approx(row.bound, abs=1e-12)
     assert [bound.decode(longer, i) for i in range(7)] == [int(y[0]) for y in decode(compiled, w, range(7), 0.0)[0]]

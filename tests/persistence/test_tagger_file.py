@@ -8,6 +8,7 @@ import sys
 import time
 import types
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -194,7 +195,7 @@ def test_file_size_and_float32(tmp_path):
     weights = np.zeros((200_000, 3))
     chosen = rng.choice(200_000, 5_000, replace=False)
     weights[chosen, rng.integers(3, size=5_000)] = rng.normal(size=5_000)
-    tagger.layout_ = type(layout)(**{**vars(layout), "n_sparse": 200_000})
+    tagger.layout_ = replace(layout, n_sparse=200_000)
     tagger.weights_ = np.concatenate([weights.ravel(), tagger.weights_[layout.n_emission :]])
     assert layout.stride == 3
     sizes = {p: tagger.save(tmp_path / p, precision=p).stat().st_size for p in ("float64", "float32")}

@@ -10,7 +10,7 @@ import typer
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded, located
 from maxmargin.cli.files import Source
-from maxmargin.cli.model import constrain, load_text_tagger, span_like, usable
+from maxmargin.cli.model import constrain, label_place, load_text_tagger, span_like, usable
 from maxmargin.cli.tables import show_table
 
 __all__ = ["evaluate"]
@@ -27,7 +27,7 @@ def evaluate(
     label_column: Annotated[
         int | None,
         typer.Option(
-            help="Column of the true labels, from 0; the last one, or the last but one of --predicted.",
+            help="Column of the true labels, from 0: that of the model's training, or the last but one of --predicted.",
             rich_help_panel=o.FORMAT,
         ),
     ] = None,
@@ -59,7 +59,7 @@ def evaluate(
     else:
         tagger = constrain(load_text_tagger(str(model)), constraints)
         table = source.table()
-        true = table.labels(-1 if label_column is None else label_column)
+        true = table.labels(label_place(tagger, label_column, len(table.columns), source.name))
         X = usable(tagger, table)
         with located(source.name, source.line):
             guess = [list(map(str, labels)) for labels in tagger.predict(X)]

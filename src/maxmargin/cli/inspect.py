@@ -10,7 +10,7 @@ import typer
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded, located
 from maxmargin.cli.files import Source
-from maxmargin.cli.model import constrain, load_text_tagger
+from maxmargin.cli.model import constrain, label_place, load_text_tagger
 from maxmargin.cli.tables import number, show_table
 
 __all__ = ["inspect"]
@@ -29,6 +29,7 @@ def inspect(
         str | None,
         typer.Option(help="Labels to compare with, separated by spaces or commas; the runner-up by default."),
     ] = None,
+    label_column: o.KnownLabelColumn = None,
     constraints: o.ConstraintsOption = None,
     separator: o.Separator = None,
     comment: o.Comment = None,
@@ -36,17 +37,20 @@ def inspect(
 ) -> None:
     """Look into a model: certificate, labels, sizes and strongest weights; or explain one of its decisions.
 
-    An explanation splits the score of the prediction minus that of another labelling by features.
+    An explanation splits the score of the prediction minus that of another labelling by features. Labels that are in
+    the file stand beside it.
 
     Examples:
 
       maxmargin inspect chunker.mm --top 5
 
-      maxmargin inspect chunker.mm --explain test.txt --sentence 3 --other "B-NP I-NP O"
+      maxmargin inspect chunker.mm --explain test.txt --sentence 3
+
+      maxmargin inspect chunker.mm --explain one.txt --other "B-NP I-NP O"
     """
     tagger = constrain(load_text_tagger(model), constraints)
     if explain is not None:
-        _explain(tagger, Source(explain, separator, comment), sentence, other, top)
+        _explain(tagger, Source(explain, separator, comment), sentence, other, top, label_column)
         return
     _facts(tagger, model)
     for name in tagger.classes_ if label is None else [label]:
@@ -70,6 +74,8 @@ def _facts(tagger: Any, path: str) -> None:
         ("weights", f"{layout.n_weights} stored, {int((tagger.weights_ != 0).sum())} not zero"),
         ("training", f"C {tagger.C:g}, {tagger.loss}, solver {tagger.solver}, constraints {tagger.constraints}"),
     ]
+    if hasattr(tagger, "label_column_"):
+        rows.insert(4, ("label column", f"{tagger.label_column_}, from 0"))
     if getattr(tagger, "seconds_", None):
         rows.append(("time", time_split(tagger.seconds_)))
     show_table("", ["", ""], rows)
@@ -89,7 +95,7 @@ def _transitions(tagger: Any) -> None:
     show_table("strongest transitions", ["from", "to", "weight"], rows)
 
 
-def _explain(tagger: Any, source: Source, sentence: int, other: str | None, top: int) -> None:
+def _explain(tagger: Any, source: Source, sentence: int, other: str | None, top: int, label_column: int | None) -> None:
     count = 0
     chosen = None
     for block in source.blocks():
@@ -100,6 +106,7 @@ def _explain(tagger: Any, source: Source, sentence: int, other: str | None, top:
     if chosen is None:
         raise ValueError(f"{source.name} has {count} sentences; sentence {sentence} is beyond (they count from 0).")
     first, places, rows_of_text = chosen.first, chosen.places, chosen.rows
+    true = _true_labels(tagger, rows_of_text, label_column, source.name)
     with located(source.name, lambda i, t: first + places[t]):
         x = tagger.features_.transform([rows_of_text])
         best = tagger.predict_kbest(x, 2)[0]
@@ -119,8 +126,8 @@ def _explain(tagger: Any, source: Source, sentence: int, other: str | None, top:
     words = [row[0] for row in rows_of_text]
     show_table(
         f"sentence {sentence}",
-        ["token", "predicted", "other", ""],
-        [(w, a, b, "" if a == b else "<") for w, a, b in zip(words, labels, compared, strict=True)],
+        ["token", *(["true"] if true else []), "predicted", "other", ""],
+        [(*known, a, b, "" if a == b else "<") for *known, a, b in zip(words, *true, labels, compared, strict=True)],
     )
     typer.echo(f"the prediction scores {number(total)} more than the other; the strongest contributions to that:\n")
     shown = [
@@ -132,6 +139,15 @@ def _explain(tagger: Any, source: Source, sentence: int, other: str | None, top:
     if len(rows) > top:
         shown.append(("", "", f"{len(rows) - top} others", "", "", number(rest)))
     show_table("contributions", ["at", "token", "feature", "predicted", "other", "contribution"], shown)
+
+
+def _true_labels(tagger: Any, rows: list, label_column: int | None, name: str) -> list[list[str]]:
+    """The column of the true labels as the only element, or nothing: what is to be explained need not have labels."""
+    width = len(rows[0])
+    if label_column is None and not 0 <= getattr(tagger, "label_column_", -1) < width:
+        return []
+    place = label_place(tagger, label_column, width, name)
+    return [[row[place] for row in rows]]
 
 
 def _text(label: Any) -> str:

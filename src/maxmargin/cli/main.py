@@ -1,4 +1,4 @@
-"""``maxmargin``: train, run, judge, look into and tune taggers of column files.
+"""``maxmargin``: train, run, judge, look into and tune taggers of column files, and audit their labels.
 
 Only typer is imported here; a command imports what it needs when it runs, so that ``--help`` is quick.
 """
@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from maxmargin.cli.audit import audit
 from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.inspect import inspect
 from maxmargin.cli.predict import predict
@@ -48,7 +49,7 @@ def about(
     """
 
 
-for command in (train, predict, evaluate, inspect, tune):
+for command in (train, predict, evaluate, inspect, tune, audit):
     app.command(no_args_is_help=True)(command)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from maxmargin.cli.errors import located
 from maxmargin.cli.files import Table, column_place
@@ -22,7 +25,9 @@ __all__ = [
     "constrain",
     "fit",
     "fit_features",
+    "label_place",
     "load_text_tagger",
+    "note_first_use",
     "span_like",
     "usable",
 ]
@@ -53,6 +58,7 @@ def fit_features(options: FeatureOptions, table: Table, label_column: int) -> tu
     from maxmargin.features.extractor import TextFeatures
     from maxmargin.features.template import Template
 
+    note_first_use()
     template = default_words().template if options.template is None else Template.parse(Path(options.template))
     features = TextFeatures(template, min_count=options.min_count, hashing=options.hashing)
     with located(table.source.name, table.line):
@@ -129,6 +135,14 @@ def check_writable(path: str) -> None:
         raise ValueError(f"the folder {folder!r} may not be written; choose another place with -o.")
 
 
+def note_first_use() -> None:
+    """Say on a terminal why nothing seems to happen: the first use after installation compiles the kernels."""
+    from maxmargin.kernel import cache_folder
+
+    if sys.stderr.isatty() and not any(cache_folder().glob("chain_kernel-*")):
+        typer.echo("maxmargin: compiling, once after installation; this takes half a minute or more.", err=True)
+
+
 @contextmanager
 def quiet_convergence() -> Iterator[None]:
     """The status says why training ended; a warning would say it twice."""
@@ -148,6 +162,7 @@ def load_text_tagger(path: str) -> Any:
         raise ValueError("a model is read from a file of its own, not from standard input; give its path.")
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no model file {path!r}.")
+    note_first_use()
     tagger = load(path)
     if not isinstance(getattr(tagger, "features_", None), TextFeatures):
         raise ValueError(
@@ -155,6 +170,38 @@ def load_text_tagger(path: str) -> Any:
             f"(maxmargin.load({path!r}).predict)."
         )
     return tagger
+
+
+def label_place(tagger: Any, given: int | None, width: int, name: str) -> int:
+    """Column of the true labels: the one that was asked for, else that of training, else the last.
+
+    Parameters
+    ----------
+    tagger : SequenceTagger
+        Has ``label_column_`` when the command line trained it.
+    given : int or None
+        What the command line says now; a note is printed when training had another column.
+    width : int
+        Number of columns of the file.
+    name : str
+        Of the file.
+    """
+    learned = getattr(tagger, "label_column_", None)
+    if given is None and learned is not None:
+        if learned >= width:
+            raise ValueError(
+                f"{name}, line 1: the model learned its labels from column {learned}, but the lines have {width} "
+                "columns, which count from 0; name the column of the labels with --label-column."
+            )
+        return learned
+    place = column_place(-1 if given is None else given, width, name)
+    if learned is not None and place != learned:
+        typer.echo(
+            f"maxmargin: labels are read from column {place} of {name}, as --label-column says; the model learned "
+            f"them from column {learned}.",
+            err=True,
+        )
+    return place
 
 
 def constrain(tagger: Any, scheme: str | None) -> Any:

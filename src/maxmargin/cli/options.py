@@ -26,6 +26,7 @@ class Constraints(StrEnum):
 class Loss(StrEnum):
     hinge = "hinge"
     squared_hinge = "squared_hinge"
+    ramp = "ramp"
 
 
 class Precision(StrEnum):
@@ -40,6 +41,10 @@ class Solver(StrEnum):
     bcfw = "bcfw"
     frank_wolfe = "frank_wolfe"
     cutting_plane = "cutting_plane"
+    pegasos = "pegasos"
+    sgd = "sgd"
+    perceptron = "perceptron"
+    mira = "mira"
 
 
 def positive(value: float | None) -> float | None:
@@ -99,6 +104,13 @@ Comment = Annotated[
 ]
 LabelColumn = Annotated[
     int, typer.Option(help="Column of the true labels, from 0; -1 is the last.", rich_help_panel=FORMAT)
+]
+KnownLabelColumn = Annotated[
+    int | None,
+    typer.Option(
+        help="Column of the true labels, from 0; -1 is the last. The model knows that of its training.",
+        rich_help_panel=FORMAT,
+    ),
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 

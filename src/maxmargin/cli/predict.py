@@ -10,8 +10,8 @@ import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded, located
-from maxmargin.cli.files import Block, Source, column_place, opened_output
-from maxmargin.cli.model import constrain, load_text_tagger
+from maxmargin.cli.files import Block, Source, opened_output
+from maxmargin.cli.model import constrain, label_place, load_text_tagger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ def predict(
     replace: Annotated[
         bool, typer.Option("--replace", help="Put the prediction in the place of the label column.")
     ] = False,
-    label_column: o.LabelColumn = -1,
+    label_column: o.KnownLabelColumn = None,
     kbest: Annotated[
         int, typer.Option(min=1, help="Write the k best labellings, a column each; _ where there are fewer.")
     ] = 1,
@@ -52,26 +52,26 @@ def predict(
 
       maxmargin predict chunker.mm < in.txt > out.txt
 
-      maxmargin predict chunker.mm test.txt.gz --constraints bio --margin -o out.txt.gz
+      maxmargin predict chunker.mm test.gz --constraints bio --margin -o out.gz
 
-      maxmargin predict chunker.mm test.txt --replace --label-column 2 | less
+      maxmargin predict chunker.mm test.txt --replace | less
     """
     tagger = constrain(load_text_tagger(model), constraints)
     source = Source(file, separator, comment)
     with opened_output(output, file) as out:
-        joint = None
+        joint, place = None, None
         for blocks in _batches(source, batch):
             full = [block for block in blocks if block.rows]
             rows = [block.rows for block in full]
             if rows and joint is None:
                 joint = source.separator or ("\t" if "\t" in full[0].lines[full[0].places[0]] else " ")
-                if replace:
-                    label_column = column_place(label_column, len(rows[0][0]), source.name)
+                if replace or label_column is not None:
+                    place = label_place(tagger, label_column, len(rows[0][0]), source.name)
             with located(source.name, partial(_line, full)):
                 columns = iter(_labels(tagger, rows, kbest, margin) if rows else [])
             for block in blocks:
                 if block.rows:
-                    _add(block, next(columns), joint or " ", label_column if replace else None)
+                    _add(block, next(columns), joint or " ", place if replace else None)
                 out.write("".join(f"{line}\n" for line in block.lines))
             out.flush()
 

@@ -10,7 +10,7 @@ import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded
-from maxmargin.cli.files import Source
+from maxmargin.cli.files import Source, Table, column_place
 from maxmargin.cli.model import FeatureOptions, Stopwatch, TrainingOptions, check_writable, fit, fit_features, usable
 from maxmargin.cli.tables import show_table
 
@@ -39,7 +39,8 @@ def train(
     held_out: Annotated[
         str | None,
         typer.Option(
-            help="Column file on which training is watched; it ends when the accuracy there no longer rises.",
+            help="Column file, or a share of the sentences such as 0.1, on which training is watched: it ends when "
+            "the accuracy there no longer rises, and the model has the weights of the best.",
             rich_help_panel=o.STOPPING,
             metavar="FILE",
         ),
@@ -63,9 +64,9 @@ def train(
 
     Examples:
 
-      maxmargin train chunks.train --template t.txt --label-column 2 -C 0.1 -o chunker.mm
+      maxmargin train chunks.train -t t.txt --label-column 2 -C 0.1 -o chunker.mm
 
-      zcat words.gz | maxmargin train - --constraints bio --max-passes 20 -o ner.mm
+      zcat words.gz | maxmargin train - --constraints bio --held-out 0.1 -o ner.mm
 
       maxmargin train pos.train.xz --config pos.toml --held-out pos.dev -o pos.mm
     """
@@ -74,9 +75,9 @@ def train(
     watch = Stopwatch()
     with watch("read"):
         table = Source(file, separator, comment).table()
-        labels = table.labels(label_column)
-        held = None if held_out is None else Source(held_out, separator, comment).table()
-        held_labels = None if held is None else held.labels(label_column)
+        place = column_place(label_column, len(table.columns), table.source.name)
+        table, held = _hold_out(table, held_out, seed)
+        labels = table.labels(place)
     with watch("features"):
         features, X = fit_features(FeatureOptions(template, min_count, hashing), table, label_column)
     tagger = TrainingOptions(
@@ -87,25 +88,29 @@ def train(
         from maxmargin.callbacks.early_stopping import EarlyStopping
 
         tagger.features_ = features
-        held_X = usable(tagger, held)
-        stopping = EarlyStopping((held_X, held_labels), patience=patience)
+        stopping = EarlyStopping((usable(tagger, held), held.labels(place)), patience=patience)
         tagger.callbacks = [stopping]
     with watch("train"):
         fit(tagger, X, labels, table)
-    tagger.features_ = features
+    tagger.features_, tagger.label_column_ = features, place
+    if stopping is not None and stopping.best_weights_ is None:  # Ctrl-C came before the first look
+        stopping = None
+    if stopping is not None:
+        stopping.restore(tagger)
     with watch("write"):
         tagger.save(output, precision=str(precision))
     facts = {
         "examples": f"{len(table)} sentences, {table.n_tokens} tokens, {len(tagger.classes_)} labels, "
         f"{features.n_features_} features, {tagger.layout_.n_weights} weights",
+        "features": _features(template, place, len(table.columns)),
         "status": tagger.status_.sentence,
         "certificate": str(tagger.certificate_),
         "time": _time(watch, tagger.seconds_),
     }
     if stopping is not None:
         facts["held out"] = (
-            f"token accuracy {100 * stopping.scores_[-1]:.2f}% at the end, best {100 * stopping.best_score_:.2f}% at "
-            f"pass {stopping.best_pass_:.3g}"
+            f"token accuracy {100 * stopping.best_score_:.2f}% with the weights of pass {stopping.best_pass_:.4g}, "
+            f"which the model has; {100 * stopping.scores_[-1]:.2f}% at the end, pass {tagger.n_iter_:.4g}"
         )
     facts["model"] = f"{output}, {_size(os.path.getsize(output))}"
     if live:
@@ -113,6 +118,35 @@ def train(
     else:
         texts = [f"{name}: {text.rstrip('.')}" for name, text in facts.items()]
         typer.echo(f"maxmargin: {'; '.join(texts)}.", err=True)
+
+
+def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Table | None]:
+    """What is learned from, and what training is watched on: a share of the sentences, or a file of its own."""
+    if held_out is None:
+        return table, None
+    try:
+        share = float(held_out)
+    except ValueError:
+        return table, Source(held_out, table.source.separator, table.source.comment).table()
+    if not 0 < share < 1 or len(table) < 2:
+        raise ValueError(
+            f"--held-out {held_out} of the {len(table)} sentences of {table.source.name}: give a share between 0 and "
+            "1 that leaves some on both sides, or a file."
+        )
+    import numpy as np
+
+    order = np.random.default_rng(seed).permutation(len(table))
+    n = min(max(1, round(share * len(table))), len(table) - 1)
+    return table.take(np.sort(order[n:])), table.take(np.sort(order[:n]))
+
+
+def _features(template: str | None, labels: int, width: int) -> str:
+    """Which features there are; those of the default leave columns unread that a template can read."""
+    unread = [str(column) for column in range(1, width) if column != labels]
+    if template is not None:
+        return template
+    advice = f"; a template (-t) can read column {' and '.join(unread)} too" if unread else ""
+    return f"words, affixes and shapes of column 0{advice}"
 
 
 def _time(watch: dict[str, float], seconds: dict[str, float]) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded
-from maxmargin.cli.files import Source, Table
+from maxmargin.cli.files import Source, Table, column_place
 from maxmargin.cli.model import FeatureOptions, TrainingOptions, check_writable, fit, fit_features, span_like, usable
 from maxmargin.cli.tables import show_table
 
@@ -115,6 +115,7 @@ def tune(
         features, X = fit_features(feature_options, table, label_column)
         tagger = fit(replace(training, C=chosen.C).tagger(), X, labels, table)
         tagger.features_ = features
+        tagger.label_column_ = column_place(label_column, len(table.columns), table.source.name)
         tagger.save(output)
         typer.echo(f"maxmargin: {tagger.status_.sentence} Wrote {output} with C = {chosen.C:.4g}.", err=True)
 

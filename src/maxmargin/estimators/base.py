@@ -100,13 +100,14 @@ class Structured(BaseEstimator, ABC):
         executor = make_executor(self.n_jobs, convex.oracle, compiled=isinstance(bound, CompiledModel))
         convex = replace(convex, oracle=ShardedOracle(convex.oracle, executor))
         warm = getattr(self, "state_", None) if self.warm_start and resume is None else None
+        spent = 0  # calls of a hinge fit that a ramp fit starts from; it has budgets of its own
         bound_after = 0.0 if begin is None else time.perf_counter() - begin.clock
         budgets = {name: getattr(self, name) for name in ("tol", "max_passes", "max_oracle_calls", "max_seconds")}
         try:
             if ramp:
                 concave = ShardedOracle(problem.concave, executor)
                 problem = replace(problem, convex=convex, concave=concave)
-                solver, warm = self._cccp(solver, problem, warm, resume, budgets)
+                solver, warm, spent = self._cccp(solver, problem, warm, resume, budgets)
             else:
                 problem = convex
             result = run(
@@ -129,8 +130,8 @@ class Structured(BaseEstimator, ABC):
         self.certificate_ = result.certificate
         self.history_ = result.history.to_frame()
         self.status_ = result.status
-        self.n_iter_ = result.state.oracle_calls / max(1, bound.n_examples)
-        self.oracle_calls_ = result.state.oracle_calls
+        self.oracle_calls_ = spent + result.state.oracle_calls
+        self.n_iter_ = self.oracle_calls_ / max(1, bound.n_examples)
         self.seconds_ = result.seconds
         if begin is not None:
             self.seconds_["total"] += bound_after
@@ -181,19 +182,19 @@ class Structured(BaseEstimator, ABC):
             raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")
         if passes is not None and not (isinstance(passes, (int, float, np.number)) and passes > 0):
             raise ValueError(f"passes_per_round must be a positive number or None, got {passes!r}.")
-        start = None
+        start, spent = None, 0
         if warm is None and resume is None:
             if isinstance(self.start, str) and self.start == "hinge":
                 oracle = innermost(problem.convex.oracle)
                 above, oracle.cost_weight = oracle.cost_weight, 1.0
                 hinge = run(inner, problem.convex, **budgets)
-                oracle.cost_weight = above
+                oracle.cost_weight, spent = above, hinge.state.oracle_calls
                 # multipliers of planes with other offsets would be those of another problem
                 warm, start = (hinge.state, None) if above == 1.0 else (None, np.array(hinge.weights))
             elif not (isinstance(self.start, str) and self.start == "zero"):
                 start = self._start_weights(self.start, problem.convex.n_weights)
         rounds, passes = None if rounds is None else int(rounds), None if passes is None else float(passes)
-        return CCCP(inner, max_rounds=rounds, passes_per_round=passes, start=start), warm
+        return CCCP(inner, max_rounds=rounds, passes_per_round=passes, start=start), warm, spent
 
     def _start_weights(self, start: Any, n_weights: int) -> np.ndarray:
         """The weights that a ramp fit starts from: an array, or those of a fitted estimator with the same labels."""

@@ -151,6 +151,11 @@ def _restore_training(tagger: Any, training: dict[str, Any]) -> None:
         if type(temperature) is not float or not 0 < temperature < np.inf:
             raise ValueError(f"its temperature is {temperature!r}")
         tagger.temperature_ = temperature
+    column = training.get("label_column")  # only the command line knows of columns
+    if column is not None:
+        if type(column) is not int or column < 0:
+            raise ValueError(f"its label column is {column!r}")
+        tagger.label_column_ = column
     if training["certificate"] is not None:
         stored = _mapping(training["certificate"], "certificate")
         if not all(type(stored[name]) is float for name in ("primal", "dual")):
@@ -207,6 +212,7 @@ def _training(tagger: Any) -> dict[str, Any]:
     certificate, status = getattr(tagger, "certificate_", None), getattr(tagger, "status_", None)
     seconds, temperature = getattr(tagger, "seconds_", None), getattr(tagger, "temperature_", None)
     passes, calls = getattr(tagger, "n_iter_", None), getattr(tagger, "oracle_calls_", None)
+    column = getattr(tagger, "label_column_", None)
     return {
         "certificate": None
         if certificate is None
@@ -220,6 +226,7 @@ def _training(tagger: Any) -> dict[str, Any]:
         "oracle_calls": None if calls is None else int(calls),
         "seconds": None if seconds is None else {name: float(value) for name, value in seconds.items()},
         "temperature": None if temperature is None else float(temperature),
+        "label_column": None if column is None else int(column),
     }
 
 

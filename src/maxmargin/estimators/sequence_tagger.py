@@ -16,6 +16,7 @@ from maxmargin.features.sequences import Sequences
 from maxmargin.metrics import token_accuracy
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.chain import Chain
+from maxmargin.models.chain_few import FEW, decode_few, observed_part
 from maxmargin.models.chain_tables import chain_tables
 
 __all__ = ["SequenceTagger"]
@@ -167,7 +168,8 @@ class SequenceTagger(Structured):
             A checkpoint of an interrupted fit on the same examples.
         """
         begin = Moment.now()
-        self.__dict__.pop("temperature_", None)  # it belongs to the weights of an earlier fit
+        for name in ("temperature_", "label_column_"):  # they belong to an earlier fit
+            self.__dict__.pop(name, None)
         self.model_ = Chain(
             weights=self.weights, ends=self.ends, cost=self.cost, constraints=self.constraints, classes=self.classes
         )
@@ -175,6 +177,7 @@ class SequenceTagger(Structured):
         if self.features_ is not None:
             X = self.features_.fit_transform(X)
         bound = self.model_.bind(X, y, class_weight=_class_weight(self.class_weight, y), fixed=fixed)
+        del X  # features made here are packed now, and may be the largest thing there is
         self.layout_ = bound.layout
         self.classes_ = bound.layout.labels.classes
         self._train(
@@ -184,6 +187,41 @@ class SequenceTagger(Structured):
             resume=resume,
             begin=begin,
         )
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SequenceTagger:
+        """Learn from further sequences, one pass over them, with a solver of the primal family.
+
+        The first call fixes the features and the labels: give all labels as ``classes`` (here or to the constructor).
+        Features that come up later cost nothing and teach nothing; hashed ones have no such end. There is no
+        certificate, which would need all examples at once.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in fit
+        classes : sequence, optional
+            All labels that may occur; needed in the first call when the first sequences do not have them all.
+        """
+        if "stream_" not in self.__dict__:
+            self.model_ = Chain(
+                weights=self.weights,
+                ends=self.ends,
+                cost=self.cost,
+                constraints=self.constraints,
+                classes=self.classes if classes is None else classes,
+            )
+            self.features_ = copy(self.features if self.features is not None else extractor_for(X))
+            if self.features_ is not None:
+                X = self.features_.fit_transform(X)
+            bound = self.model_.bind(X, y, class_weight=_class_weight(self.class_weight, y))
+            self.layout_ = bound.layout
+            self.classes_ = bound.layout.labels.classes
+        else:
+            X = X if self.features_ is None else self.features_.transform(X)
+            bound = self.model_.bind(X, y, layout=self.layout_)
+        if self.positive is not None:
+            raise ValueError("partial_fit does not keep weights >= 0; fit with a dual solver for positive=.")
+        self._learn_more(bound, sample_weight)
         return self
 
     @property
@@ -300,13 +338,22 @@ class SequenceTagger(Structured):
         return explain(self, x, y, other)
 
     def _bound(self, X: Any, fixed: Any = None, y: Any = None) -> CompiledModel:
+        return self.model_.bind(self._made(X), y, layout=self.layout_, fixed=fixed)
+
+    def _made(self, X: Any) -> Any:
+        """Features of text, or what was given when it has features."""
         if getattr(self, "features_", None) is not None and not isinstance(X, Sequences):
-            X = self.features_.transform(X)
-        return self.model_.bind(X, y, layout=self.layout_, fixed=fixed)
+            return self.features_.transform(X)
+        return X
 
     def _predict_codes(self, weights: np.ndarray, X: Any, fixed: Any = None) -> list:
-        bound = self._bound(X, fixed)
-        return [self.layout_.output(codes) for codes in decode(bound, weights)]
+        X, layout, w = self._made(X), self.layout_, writable(weights)
+        if layout.pair_rows is not None and isinstance(X, Sequences) and len(X) <= FEW:
+            if X.sparse is not None and X.sparse.shape[1] == layout.n_sparse:
+                layout, X, w = observed_part(layout, X, w)
+        bound = self.model_.bind(X, layout=layout, fixed=fixed)
+        found = decode_few(bound, w) if bound.n_examples <= FEW else None
+        return [layout.output(codes) for codes in (decode(bound, w) if found is None else found)]
 
     def _score_predictions(self, y: Any, predicted: list) -> float:
         return token_accuracy([list(labels) for labels in y], predicted)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.features.tokens import Column
+from maxmargin.features.tokens import Column, Tokens
 
 __all__ = ["Definition", "Source", "Transform"]
 
@@ -23,7 +23,7 @@ class Transform:
 
     def derive(self, column: Column, offsets: np.ndarray) -> tuple[list, np.ndarray]:
         """Values, and for each token which of them it has (-1: none). Costs one call a distinct string."""
-        return list(map(self, column.strings)), column.codes
+        return list(map(self.__call__, column.strings)), column.codes
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,13 @@ class Source:
     column: int
     transform: Transform | None = None
     outside: str = "mark"
+
+    def derive(self, tokens: Tokens) -> tuple[list, np.ndarray]:
+        """Values, and for each token which of them it has (-1: none)."""
+        column = tokens.columns[self.column]
+        if self.transform is None:
+            return column.strings, column.codes
+        return self.transform.derive(column, tokens.offsets)
 
     def values(self, texts: Sequence[str]) -> list:
         """Values of marks."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from maxmargin.features.definition import Definition
-from maxmargin.features.interning import Hashed, Vocabulary
-from maxmargin.features.rows import Rows, feature_rows
+from maxmargin.features.interning import Coder, Hashed, Vocabulary
+from maxmargin.features.plan import Plan
+from maxmargin.features.rows import FEW, Rows, feature_rows, few_rows, stacked
 from maxmargin.features.sequences import Sequences
 from maxmargin.features.template import Template
 from maxmargin.features.tokens import Column, Tokens
@@ -18,6 +20,8 @@ from maxmargin.features.window import describe, restore
 from maxmargin.parameters import Parameters
 
 __all__ = ["TextFeatures"]
+
+AT_ONCE = 1 << 18  # tokens whose features are made together
 
 
 class TextFeatures(Parameters):
@@ -69,11 +73,11 @@ class TextFeatures(Parameters):
         self._prepare()
         tokens = self._tokens(X)
         if self.hashing is not None:
-            return self._hashed(tokens)
+            return self._sequences(tokens, self._rows(tokens, self._hashed))
         vocabulary = Vocabulary(self.definitions_)
         if tokens.n_tokens == 0:
             raise ValueError("there is no token in these sentences; at least one is needed to learn from.")
-        rows = feature_rows(tokens, self.definitions_, vocabulary, learn=True)
+        rows = self._rows(tokens, vocabulary, learn=True)
         ranks = vocabulary.freeze(self.min_count)
         if len(vocabulary.tables[False]) == 0:
             raise ValueError(
@@ -86,9 +90,13 @@ class TextFeatures(Parameters):
         """Number the features of ``X``; those unknown are left out."""
         self._check_fitted()
         tokens = self._tokens(X)
-        if self.hashing is not None:
-            return self._hashed(tokens)
-        return self._sequences(tokens, feature_rows(tokens, self.definitions_, self.vocabulary_))
+        coder = self.vocabulary_ if self.hashing is None else self._hashed
+        few = None
+        if tokens.n_tokens <= FEW and isinstance(coder, Vocabulary):
+            few = few_rows(tokens, self._plan, coder)
+        if few is not None:
+            return Sequences(tokens.offsets, sparse=few[False], edge=few[True] if self.n_edge_features_ else None)
+        return self._sequences(tokens, self._rows(tokens, coder))
 
     def names(self, ids: Iterable[int] | None = None, edge: bool = False) -> list[str]:
         """The text of features, such as ``U05:the/dog``; of all when ``ids`` is missing.
@@ -155,9 +163,11 @@ class TextFeatures(Parameters):
         if all(d.edge for d in definitions):
             raise ValueError("the template has no feature of a token; add a line such as U00:%x[0,0].")
         self.definitions_ = tuple(definitions)
+        self._plan = Plan(definitions)
         if self.hashing is not None:
             self.n_features_ = int(self.hashing)
             self.n_edge_features_ = int(self.hashing) if any(d.edge for d in definitions) else 0
+            self._hashed = Hashed(definitions, self.n_features_)
 
     def _adopt(self, vocabulary: Vocabulary) -> None:
         self.vocabulary_ = vocabulary
@@ -170,24 +180,39 @@ class TextFeatures(Parameters):
     def _tokens(self, X: Any) -> Tokens:
         tokens = Tokens.of(X)
         if tokens.n_tokens == 0:  # nothing to read, whatever the number of columns
-            columns = 1 + max((source.column for d in self.definitions_ for source, _ in d.slots), default=0)
-            return Tokens([Column([], np.empty(0, np.int32))] * columns, tokens.offsets)
-        for definition in self.definitions_:
-            for source, _ in definition.slots:
-                if source.column >= len(tokens.columns):
-                    raise ValueError(
-                        f"{definition.where} reads column {source.column}, but the tokens have "
-                        f"{len(tokens.columns)} (they count from 0)."
-                    )
+            return Tokens([Column([], np.empty(0, np.int32))] * self._plan.width, tokens.offsets)
+        if self._plan.width > len(tokens.columns):
+            where, column = next(
+                (definition.where, source.column)
+                for definition in self.definitions_
+                for source, _ in definition.slots
+                if source.column >= len(tokens.columns)
+            )
+            raise ValueError(
+                f"{where} reads column {column}, but the tokens have {len(tokens.columns)} (they count from 0)."
+            )
         return tokens
 
-    def _hashed(self, tokens: Tokens) -> Sequences:
-        return self._sequences(tokens, feature_rows(tokens, self.definitions_, Hashed(self.n_features_)))
+    def _rows(self, tokens: Tokens, coder: Coder, learn: bool = False) -> list[dict[bool, Rows]]:
+        """The ids of all features, for some sentences after the others: what is needed on the way is large."""
+        if tokens.n_tokens <= AT_ONCE:
+            return [feature_rows(tokens, self._plan, coder, learn)]
+        marks = np.searchsorted(tokens.offsets, np.arange(0, tokens.n_tokens, AT_ONCE), side="left")
+        cuts = [*np.unique(marks).tolist(), len(tokens)]
+        return [feature_rows(tokens[a:b], self._plan, coder, learn) for a, b in pairwise(cuts)]
 
-    def _sequences(self, tokens: Tokens, rows: dict[bool, Rows], ranks: dict | None = None) -> Sequences:
+    def _sequences(self, tokens: Tokens, rows: list[dict[bool, Rows]], ranks: dict | None = None) -> Sequences:
         ranks = ranks or {}
-        edge = rows[True].to_csr(self.n_edge_features_, ranks.get(True)) if self.n_edge_features_ else None
-        return Sequences(tokens.offsets, sparse=rows[False].to_csr(self.n_features_, ranks.get(False)), edge=edge)
+        widths = {False: self.n_features_, True: self.n_edge_features_}
+        made: dict[bool, list] = {False: [], True: []}
+        while rows:  # each part is let go when it is in its rows
+            part = rows.pop(0)
+            for edge, width in widths.items():
+                if width or not edge:
+                    made[edge].append(part[edge].to_csr(width, ranks.get(edge)))
+        return Sequences(
+            tokens.offsets, sparse=stacked(made[False]), edge=stacked(made[True]) if self.n_edge_features_ else None
+        )
 
 
 def _whole(number: Any) -> bool:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any, Protocol
 
 import numpy as np
 
 from maxmargin.features.definition import Definition
+
+DEEPEST = 4  # values of a feature that one compiled call can join
 
 __all__ = ["Coder", "Hashed", "PairTable", "Vocabulary"]
 
@@ -23,10 +26,18 @@ class Coder(Protocol):
 
     dtype: Any
     missing: Any
+    empty: Any  # code of the tuple without values
 
     def encode(self, texts: Sequence[str | None], learn: bool) -> np.ndarray: ...
     def join(self, left: np.ndarray, right: np.ndarray, level: int, learn: bool) -> np.ndarray: ...
-    def number(self, literals: tuple[str, ...], codes: np.ndarray, edge: bool, learn: bool) -> np.ndarray: ...
+    def number(self, skeletons: np.ndarray, codes: np.ndarray, edge: bool, learn: bool) -> np.ndarray:
+        """Ids (int32) of features: those of row d have the literals that are number ``skeletons[d]`` (int32)."""
+        ...
+
+
+def skeletons_of(definitions: Sequence[Definition]) -> list[tuple[str, ...]]:
+    """The distinct literals of definitions, in order of their numbers."""
+    return list(dict.fromkeys(definition.literals for definition in definitions))
 
 
 class PairTable:
@@ -71,15 +82,16 @@ class PairTable:
         return self.entries >> 32, self.entries & 0xFFFFFFFF
 
     def add(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Ids (int32) of the pairs, new ones made for new pairs; -1 where a side is -1."""
+        """Ids (int32) of the pairs in two arrays alike, new ones made for new pairs; -1 where a side is -1."""
         from maxmargin.features.interning_kernel import add_pairs
 
-        out = np.empty(len(left), np.int32)
+        out, shape = np.empty(left.size, np.int32), left.shape
+        left, right = left.ravel(), right.ravel()
         done = 0
         while True:
             done = add_pairs(left, right, self._keys, self._ids, self._entries, self._counts, self._size, out, done)
             if done == len(left):
-                return out
+                return out.reshape(shape)
             self._entries = np.concatenate([self._entries, np.zeros_like(self._entries)])
             self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)])
             self._index()
@@ -88,9 +100,9 @@ class PairTable:
         """Ids (int32) of the pairs; -1 for unknown ones."""
         from maxmargin.features.interning_kernel import find_pairs
 
-        out = np.empty(len(left), np.int32)
-        find_pairs(left, right, self._keys, self._ids, out)
-        return out
+        out = np.empty(left.size, np.int32)
+        find_pairs(left.ravel(), right.ravel(), self._keys, self._ids, out)
+        return out.reshape(left.shape)
 
 
 class Vocabulary:
@@ -102,33 +114,37 @@ class Vocabulary:
     """
 
     dtype = np.int32
-    missing = np.int32(-1)
+    missing, empty = np.int32(-1), np.int32(0)
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
-        self.skeletons = list(dict.fromkeys(definition.literals for definition in definitions))
-        self._skeleton = {literals: s for s, literals in enumerate(self.skeletons)}
+        self.skeletons = skeletons_of(definitions)
         self.strings: dict[str, int] = {}
         deepest = max((len(literals) - 1 for literals in self.skeletons), default=0)
         self.tuples = {level: PairTable() for level in range(2, deepest + 1)}
         self.tables = {False: PairTable(), True: PairTable()}
 
     def encode(self, texts: Sequence[str | None], learn: bool) -> np.ndarray:
+        strings: dict = self.strings
         if learn:
-            strings = self.strings
-            codes = [-1 if text is None else strings.setdefault(text, len(strings)) for text in texts]
-        else:
-            known: dict = self.strings
-            codes = [known.get(text, -1) for text in texts]  # None is in no dict of strings
-        return np.array(codes, np.int32)
+            return np.array(
+                [-1 if text is None else strings.setdefault(text, len(strings)) for text in texts], np.int32
+            )
+        # None is in no dict of strings
+        return np.fromiter(map(strings.get, texts, repeat(-1)), np.int32, len(texts))
 
     def join(self, left: np.ndarray, right: np.ndarray, level: int, learn: bool) -> np.ndarray:
         table = self.tuples[level]
         return table.add(left, right) if learn else table.find(left, right)
 
-    def number(self, literals: tuple[str, ...], codes: np.ndarray, edge: bool, learn: bool) -> np.ndarray:
-        table = self.tables[edge]
-        skeleton = np.full(len(codes), self._skeleton[literals], np.int32)
-        return table.add(skeleton, codes) if learn else table.find(skeleton, codes)
+    def number(self, skeletons: np.ndarray, codes: np.ndarray, edge: bool, learn: bool) -> np.ndarray:
+        table, left = self.tables[edge], skeletons.repeat(codes.shape[1]).reshape(codes.shape)
+        return table.add(left, codes) if learn else table.find(left, codes)
+
+    def index(self, edge: bool) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """Keys and ids of the table of features and of those of tuples, ``DEEPEST`` in all, for ``find_features``."""
+        tables = [self.tables[edge], *self.tuples.values()]
+        tables += [self.tables[edge]] * (DEEPEST - len(tables))  # never looked at
+        return tuple(table.index[0] for table in tables), tuple(table.index[1] for table in tables)
 
     def freeze(self, min_count: int) -> dict[bool, np.ndarray]:
         """Renumber the features by falling count, drop the rare ones and what only they used.
@@ -232,13 +248,20 @@ class Vocabulary:
 
 
 class Hashed:
-    """Features without a vocabulary: a feature's id is a hash of its text, modulo ``n_features``."""
+    """Features without a vocabulary: a feature's id is a hash of its text, modulo ``n_features``.
+
+    Parameters
+    ----------
+    definitions : sequence of Definition
+    n_features : int
+    """
 
     dtype = np.uint64
-    missing = np.uint64(0)
+    missing, empty = np.uint64(0), np.uint64(1)
 
-    def __init__(self, n_features: int) -> None:
+    def __init__(self, definitions: Sequence[Definition], n_features: int) -> None:
         self.n_features = n_features
+        self._digests = np.array([_digest("\0".join(texts)) for texts in skeletons_of(definitions)], np.uint64)
 
     def encode(self, texts: Sequence[str | None], learn: bool) -> np.ndarray:
         codes = [0 if text is None else _digest(text) for text in texts]
@@ -249,9 +272,8 @@ class Hashed:
         mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
         return np.where((left == 0) | (right == 0), np.uint64(0), np.maximum(mixed, np.uint64(1)))
 
-    def number(self, literals: tuple[str, ...], codes: np.ndarray, edge: bool, learn: bool) -> np.ndarray:
-        skeleton = np.full(len(codes), _digest("\0".join(literals)), np.uint64)
-        mixed = self.join(skeleton, codes, 0, learn)
+    def number(self, skeletons: np.ndarray, codes: np.ndarray, edge: bool, learn: bool) -> np.ndarray:
+        mixed = self.join(self._digests[skeletons][:, None], codes, 0, learn)
         ids = ((mixed >> np.uint64(16)) % np.uint64(self.n_features)).astype(np.int32)
         return np.where(mixed == 0, np.int32(-1), ids)
 

@@ -68,6 +68,60 @@ def find_pairs(left, right, keys, ids, out):
                 out[t] = ids[slot]
 
 
+@kernel("int32(int64[::1], int32[::1], int32, int32)")
+def find_pair(keys, ids, left, right):
+    """Id of one pair; -1 when it is not in the table."""
+    key = (np.int64(left) << 32) | np.int64(right)
+    slot = probe(keys, key, len(keys) - 1)
+    return ids[slot] if keys[slot] == key else np.int32(-1)
+
+
+@kernel(
+    "int64(int32[::1], int64[::1], int64[::1], int32[:, ::1], int64[::1], int64, int64, int64[::1], int64[::1], "
+    "int64[::1], int32[::1], boolean, UniTuple(int64[::1], 4), UniTuple(int32[::1], 4), int64[::1], int32[::1])"
+)
+def find_features(
+    values, begins, owners, codes, offsets, before, n_marks, slots, sources, shifts, skeletons, edge, keys, ids,
+    indptr, indices,
+):  # fmt: skip
+    """Ids of the known features of each token, in rows; returns how many.
+
+    Slot s of definition d (``slots[d] <= s < slots[d + 1]``) reads source ``sources[s]``, ``shifts[s]`` tokens on. The
+    values of source r begin at ``begins[r]`` with those of the marks and of what is missing; behind them is that of
+    code c, and token t has code ``codes[owners[r], t]``. ``keys[0]`` and ``ids[0]`` are the table of features, the
+    others those of tuples: ``keys[k]`` joins value k to the k values before it.
+    """
+    n = 0
+    indptr[0] = 0
+    for i in range(len(offsets) - 1):
+        first, last = offsets[i], offsets[i + 1]
+        for t in range(first, last):
+            for d in range(len(skeletons)):
+                code = np.int32(-1 if edge and t == first else 0)
+                for s in range(slots[d], slots[d + 1]):
+                    if code < 0:
+                        break
+                    place, source, level = t + shifts[s], sources[s], s - slots[d]
+                    if place < first:
+                        entry = before + place - first
+                    elif place >= last:
+                        entry = before + place - last
+                    else:
+                        entry = n_marks + 1 + codes[owners[source], place]
+                    value = values[begins[source] + entry]
+                    if level == 0 or value < 0:
+                        code = value
+                    else:
+                        code = find_pair(keys[level], ids[level], code, value)
+                if code >= 0:
+                    code = find_pair(keys[0], ids[0], skeletons[d], code)
+                if code >= 0:
+                    indices[n] = code
+                    n += 1
+            indptr[t + 1] = n
+    return n
+
+
 @kernel("int64(int64[::1], int64, int64[::1], int32[::1])")
 def index_entries(entries, n_entries, keys, ids):
     """Fill an empty table with the entries; returns the first entry that is there already, or ``n_entries``."""

@@ -1,22 +1,27 @@
 """Definitions applied to sentences: rows of feature ids.
 
-Sentences lie in one array with room on both sides of each for the marks of what is outside. A definition is then a
-shift, and definitions with the same tuples at other shifts (``%x[-1,0]/%x[0,0]`` and ``%x[0,0]/%x[1,0]``) share work.
+Sentences lie in one array with room on both sides of each for the marks of what is outside; a definition then reads at
+a shift. All definitions are computed together, so that a single sentence costs few calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.features.definition import Definition, Source
-from maxmargin.features.interning import Coder, Vocabulary
+from maxmargin.features.interning import DEEPEST, Coder, Vocabulary
+from maxmargin.features.plan import Plan
 from maxmargin.features.tokens import Tokens
 
-__all__ = ["Rows", "feature_rows"]
+__all__ = ["FEW", "Rows", "feature_rows", "few_rows", "stacked"]
+
+FEW = 200  # tokens, up to which it is faster to look every feature up by itself
+
+BLOCK = 1 << 16  # entries of a table that are computed at once: many rows when they are short, one when they are long
 
 
 @dataclass
@@ -48,134 +53,176 @@ class Rows:
             kept = np.concatenate([[0], np.cumsum(there >= 0)])[pointers]
             ranked.append((owner, kept, there[there >= 0]))
             lengths += np.diff(kept)[owner] * (owner >= 0) if len(kept) > 1 else 0
-        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        indptr = np.zeros(n + 1, np.int64)
+        np.cumsum(lengths, out=indptr[1:])
         at = indptr[:-1].copy()
         indices = np.empty(indptr[-1], np.int32)
         fill_rows(self.table, rank, at, indices)
         for owner, kept, there in ranked:
             fill_lists(owner, kept, there, at, indices)
-        return sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), shape=(n, n_features))
+        return _binary(indices, indptr, n_features)
 
 
-def feature_rows(
-    tokens: Tokens, definitions: Sequence[Definition], coder: Coder, learn: bool = False
-) -> dict[bool, Rows]:
+def stacked(parts: list[sp.csr_array]) -> sp.csr_array:
+    """Matrices of features, one above the other."""
+    if len(parts) == 1:
+        return parts[0]
+    before = np.cumsum([0] + [part.nnz for part in parts[:-1]])
+    indptr = np.concatenate([[0], *(part.indptr[1:] + n for part, n in zip(parts, before, strict=True))])
+    n_features = parts[0].shape[1]
+    indices = np.empty(int(indptr[-1]), np.int32)
+    for n in before:  # each part is let go when it is copied
+        part = parts.pop(0)
+        indices[n : n + part.nnz] = part.indices
+    return _binary(indices, indptr, n_features)
+
+
+def _binary(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> sp.csr_array:
+    """A matrix whose entries are all 1."""
+    if len(indices) < 2**31:  # else the indices would take twice the room too
+        indptr = indptr.astype(np.int32)
+    return sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), shape=(len(indptr) - 1, n_features))
+
+
+def feature_rows(tokens: Tokens, plan: Plan, coder: Coder, learn: bool = False) -> dict[bool, Rows]:
     """Ids of token features (False) and edge features (True) of every token.
 
     Costs O(tokens x (definitions + distinct tuple shapes)) compiled steps, and Python only for distinct strings.
     """
-    board = _Board(tokens, definitions, coder, learn)
+    board = _Board(tokens, plan, coder, learn)
+    codes = board.codes()
     rows = {}
-    for edge in (False, True):
-        chosen = [definition for definition in definitions if definition.edge == edge]
-        single = [definition for definition in chosen if not definition.many]
-        table = np.empty((len(single), tokens.n_tokens), np.int32)
-        for d, definition in enumerate(single):
-            table[d] = coder.number(definition.literals, board.codes(definition), edge, learn)
+    for edge, singles in plan.singles.items():
+        table = np.empty((len(singles.rows), tokens.n_tokens), np.int32)
+        starts = singles.rows * board.size + singles.anchors
+        for part in _parts(table):
+            read = codes.ravel()[starts[part, None] + board.place]
+            if edge:
+                read[:, board.first] = coder.missing
+            table[part] = coder.number(singles.skeletons[part], read, edge, learn)
         lists = []
-        for definition in chosen:
-            if definition.many:
-                owner, pointers, values = board.lists(definition)
-                ids = coder.number(definition.literals, values, edge, learn)
-                if learn and isinstance(coder, Vocabulary):
-                    uses = np.bincount(owner[owner >= 0], minlength=len(pointers) - 1)
-                    known = ids >= 0  # each was counted once, as a value; it counts as often as its tokens
-                    weight = np.repeat(uses, np.diff(pointers))[known] - 1
-                    np.add.at(coder.tables[edge].counts, ids[known], weight)
-                lists.append((owner, pointers, ids))
+        for definition, skeleton in plan.lists[edge]:
+            owner, pointers, values = board.lists(definition)
+            ids = coder.number(skeleton, values[None], edge, learn)[0]
+            if learn and isinstance(coder, Vocabulary):
+                uses = np.bincount(owner[owner >= 0], minlength=len(pointers) - 1)
+                known = ids >= 0  # each was counted once, as a value; it counts as often as its tokens
+                weight = np.repeat(uses, np.diff(pointers))[known] - 1
+                np.add.at(coder.tables[edge].counts, ids[known], weight)
+            lists.append((owner, pointers, ids))
         rows[edge] = Rows(table, lists)
     return rows
 
 
+def few_rows(tokens: Tokens, plan: Plan, vocabulary: Vocabulary) -> dict[bool, sp.csr_array] | None:
+    """What :func:`feature_rows` gives, in rows, by one compiled call: few tokens do not repay the work of sharing.
+
+    None when a definition has many values a token, or more than ``DEEPEST`` slots.
+    """
+    from maxmargin.features.interning_kernel import find_features
+
+    if any(plan.lists.values()) or len(plan.joins) >= DEEPEST:
+        return None
+    values, begins, owners, by_token = _values(tokens, plan, vocabulary, learn=False)
+    rows = {}
+    for edge, singles in plan.singles.items():
+        indptr = np.empty(tokens.n_tokens + 1, np.int64)
+        indices = np.empty(tokens.n_tokens * len(singles.rows), np.int32)
+        n = find_features(
+            values, begins, owners, by_token, tokens.offsets, plan.before, len(plan.marks), singles.slots,
+            singles.sources, singles.shifts, singles.skeletons, edge, *vocabulary.index(edge), indptr, indices,
+        )  # fmt: skip
+        rows[edge] = _binary(indices[:n], indptr, len(vocabulary.tables[edge]))
+    return rows
+
+
+def _values(tokens: Tokens, plan: Plan, coder: Coder, learn: bool) -> tuple[np.ndarray, ...]:
+    """Codes of the values of all sources, where those of each source begin, and which of them each token has.
+
+    The values of a source are those of the marks, that of what is missing (code -1), and those of the codes 0, 1, ...;
+    the codes of the tokens are row ``owners[source]`` of the last array.
+    """
+    texts: list[str | None] = []
+    begins, owners = [], []
+    by_token = [column.codes for column in tokens.columns]
+    held = {id(codes): j for j, codes in enumerate(by_token)}
+    for source, outside in zip(plan.sources, plan.outside, strict=True):
+        values, codes = source.derive(tokens)
+        if id(codes) not in held:  # most sources go by the strings of their column
+            held[id(codes)] = len(by_token)
+            by_token.append(codes)
+        begins.append(len(texts))
+        owners.append(held[id(codes)])
+        texts += outside
+        texts += values
+    return coder.encode(texts, learn), np.array(begins, np.int64), np.array(owners, np.int64), np.array(by_token)
+
+
 class _Board:
-    """Sentences in one array, each with room for what lies outside on both sides."""
+    """Sentences in one array, each with room for what lies outside on both sides.
 
-    def __init__(self, tokens: Tokens, definitions: Sequence[Definition], coder: Coder, learn: bool) -> None:
-        offsets = [offset for definition in definitions for _, offset in definition.slots]
-        self.before, self.after = max(0, -min(offsets, default=0)), max(0, max(offsets, default=0))
-        self.tokens, self.coder, self.learn = tokens, coder, learn
+    Attributes
+    ----------
+    place : int64 array (tokens,)
+        Where the tokens are.
+    first : int64 array
+        First tokens of sentences, which have no predecessor.
+    """
+
+    def __init__(self, tokens: Tokens, plan: Plan, coder: Coder, learn: bool) -> None:
+        self.tokens, self.plan, self.coder, self.learn = tokens, plan, coder, learn
         lengths = np.diff(tokens.offsets)
-        sentence = np.repeat(np.arange(len(tokens)), lengths)
-        self.place = np.arange(tokens.n_tokens) + sentence * (self.before + self.after) + self.before
-        self.size = tokens.n_tokens + len(tokens) * (self.before + self.after)
-        begins = tokens.offsets[:-1] + np.arange(len(tokens)) * (self.before + self.after)
-        self.left = (begins[:, None] + np.arange(self.before)).ravel()
-        self.right = ((begins + self.before + lengths)[:, None] + np.arange(self.after)).ravel()
+        gaps = np.arange(len(tokens)) * len(plan.marks)
+        self.size = tokens.n_tokens + len(tokens) * len(plan.marks)
+        self.place = np.arange(tokens.n_tokens) + np.repeat(gaps + plan.before, lengths)
         self.first = tokens.offsets[:-1][lengths > 0]
-        self._columns: dict[Source, np.ndarray] = {}
+        self._begins, self._ends = tokens.offsets[:-1] + gaps, tokens.offsets[1:] + gaps + plan.before
         self._lists: dict[Source, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-        self._shapes: dict[tuple, np.ndarray] = {}
 
-    def codes(self, definition: Definition) -> np.ndarray:
-        """Code of the tuple of values of each token."""
-        if not definition.slots:
-            ones = np.zeros(self.tokens.n_tokens, self.coder.dtype)
-            codes = ones + (self.coder.dtype(1) if self.coder.missing == 0 else self.coder.dtype(0))
-        else:
-            anchor = definition.slots[0][1]
-            shape = tuple((source, offset - anchor) for source, offset in definition.slots)
-            codes = self._shape(shape)[self.place + anchor]
-        if definition.edge:
-            codes[self.first] = self.coder.missing
+    def codes(self) -> np.ndarray:
+        """Codes of values and tuples by the place where they begin, for each row of the plan."""
+        plan, coder, tokens = self.plan, self.coder, self.tokens
+        codes = np.empty((plan.n_rows, self.size), coder.dtype)
+        codes[-1] = coder.empty
+        values, begins, owners, by_token = _values(tokens, plan, coder, self.learn)
+        spread, single = self._spread(by_token), codes[: len(begins)]
+        for part in _parts(single):
+            single[part] = values[begins[part, None] + spread[owners[part]]]
+        for length, join in enumerate(plan.joins, start=2):
+            right = np.full((len(join.right), self.size), coder.missing, coder.dtype)
+            for moved, source, shift in zip(right, join.right, join.shift, strict=True):
+                low, high = max(0, -shift), min(self.size, self.size - shift)
+                if low < high:
+                    moved[low:high] = codes[source, low + shift : high + shift]
+            codes[join.rows] = coder.join(codes[join.left], right, length, self.learn)
         return codes
 
     def lists(self, definition: Definition) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Which list of values each token has, where the lists begin, and the values."""
         source, offset = definition.slots[0]
         if source not in self._lists:
-            values, codes = self._derive(source)
-            marks = source.values(self._marks())
-            everything = [*values, *marks]
+            values, codes = source.derive(self.tokens)
+            everything = [*source.values(self.plan.marks), [], *values]
             pointers = np.concatenate([[0], np.cumsum([len(v) for v in everything])]).astype(np.int64)
             flat = self.coder.encode([text for several in everything for text in several], self.learn)
-            owner = self._spread(codes, np.arange(len(values), len(everything), dtype=np.int32))
-            self._lists[source] = (owner, pointers, flat)
+            self._lists[source] = (self._spread(codes[None])[0], pointers, flat)
         owner, pointers, flat = self._lists[source]
         owner = owner[self.place + offset]
         if definition.edge:
             owner[self.first] = -1
         return owner, pointers, flat
 
-    def _shape(self, shape: tuple) -> np.ndarray:
-        """Codes of the tuples that begin at each place."""
-        if shape not in self._shapes:
-            source, shift = shape[-1]
-            codes = self._column(source)
-            if len(shape) > 1:
-                codes = self.coder.join(self._shape(shape[:-1]), self._shifted(codes, shift), len(shape), self.learn)
-            self._shapes[shape] = codes
-        return self._shapes[shape]
-
-    def _shifted(self, codes: np.ndarray, shift: int) -> np.ndarray:
-        moved = np.full(self.size, self.coder.missing, self.coder.dtype)
-        low, high = max(0, -shift), min(self.size, self.size - shift)
-        if low < high:
-            moved[low:high] = codes[low + shift : high + shift]
-        return moved
-
-    def _column(self, source: Source) -> np.ndarray:
-        if source not in self._columns:
-            values, codes = self._derive(source)
-            coded = self.coder.encode([*values, None], self.learn)  # the last stands for -1
-            self._columns[source] = self._spread(
-                coded[codes], self.coder.encode(source.values(self._marks()), self.learn)
-            )
-        return self._columns[source]
-
-    def _derive(self, source: Source) -> tuple[list, np.ndarray]:
-        column = self.tokens.columns[source.column]
-        if source.transform is None:
-            return column.strings, column.codes
-        return source.transform.derive(column, self.tokens.offsets)
-
-    def _marks(self) -> list[str]:
-        return [f"_B-{k}" for k in range(self.before, 0, -1)] + [f"_B+{k}" for k in range(1, self.after + 1)]
-
-    def _spread(self, inside: np.ndarray, marks: np.ndarray) -> np.ndarray:
-        """Codes of the tokens at their places and of the marks round each sentence."""
-        spread = np.empty(self.size, inside.dtype)
-        spread[self.place] = inside
-        n = len(self.tokens)
-        spread[self.left] = np.tile(marks[: self.before], n)
-        spread[self.right] = np.tile(marks[self.before :], n)
+    def _spread(self, codes: np.ndarray) -> np.ndarray:
+        """Numbers by place: of marks from 0 on, then one for what is missing (code -1), then codes of tokens."""
+        before, n_marks = self.plan.before, len(self.plan.marks)
+        spread = np.empty((len(codes), self.size), np.int32)
+        spread[:, self.place] = codes + np.int32(n_marks + 1)
+        for k in range(n_marks):
+            spread[:, self._begins + k if k < before else self._ends + (k - before)] = k
         return spread
+
+
+def _parts(table: np.ndarray) -> Iterator[slice]:
+    """Rows of a table, in parts of some ``BLOCK`` entries."""
+    step = max(1, BLOCK // max(1, table.shape[1]))
+    return (slice(d, d + step) for d in range(0, len(table), step))

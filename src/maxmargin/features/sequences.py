@@ -40,8 +40,9 @@ class Sequences:
         offsets = np.asarray(self.offsets)
         if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or len(offsets) == 0 or offsets[0] != 0:
             raise ValueError("offsets must be whole numbers that begin with 0 and end with the number of tokens.")
-        if (np.diff(offsets) < 0).any():
-            i = int(np.flatnonzero(np.diff(offsets) < 0)[0])
+        falls = offsets[1:] < offsets[:-1]
+        if falls.any():
+            i = int(np.flatnonzero(falls)[0])
             raise ValueError(f"offsets must not fall, but sequence {i} goes from {offsets[i]} to {offsets[i + 1]}.")
         object.__setattr__(self, "offsets", offsets.astype(np.int64, copy=False))
         for kind in _KINDS:
@@ -146,7 +147,7 @@ class Sequences:
             if block is None:
                 continue
             values = block if kind == "dense" else block.data
-            if np.isfinite(values).all():
+            if values.dtype.kind != "f" or np.isfinite(values).all():
                 continue
             if kind == "dense":
                 token = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])

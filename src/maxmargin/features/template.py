@@ -12,7 +12,7 @@ both. Each macro is replaced by a value, the rest is kept:
 In capitals (``%X``, ``%T``, ``%M``) the value is turned to lower case. Expressions know ``.`` for any character, the
 classes ``\d`` digit, ``\a`` letter, ``\w`` letter or digit, ``\l`` lower case, ``\u`` upper case, ``\p`` punctuation,
 ``\s`` space (capital: all others), ``^`` and ``$`` at the ends, ``?``, and ``*``, which takes as little as it can; all
-else is itself.
+else is itself. Matching is linear in the text, whatever the expression (:mod:`maxmargin.features.expression`).
 
 A ``B`` line without macro asks for weights of pairs of labels, which a chain has anyhow. Lines that begin with ``#``
 are comments. Lines that differ only in rows and columns share their features, which makes bags of words.
@@ -21,20 +21,18 @@ are comments. Lines that differ only in rows and columns share their features, w
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from maxmargin.features.definition import Definition, Source, Transform
+from maxmargin.features.expression import Expression
 
 __all__ = ["Template"]
 
 _MACRO = re.compile(r"%(?P<command>.?)(?:\[(?P<row>[+-]?\d+),(?P<column>\d+)(?:,\"(?P<test>(?:\\.|[^\"\\])*)\")?\])?")
 _LINE_END = re.compile(r"\r\n|\n|\r")  # str.splitlines also takes form feeds and the like, which editors do not count
-_LAST = 0x20000  # letters with case live below
 
 
 class Template:
@@ -148,7 +146,7 @@ def _slot(macro: re.Match, where: str) -> tuple[Source, int]:
         return Source(column), row
     if test is not None:
         try:
-            expression(test)
+            Expression(test)
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
     return Source(column, Macro(command, test), "apply"), row
@@ -160,81 +158,15 @@ class Macro(Transform):
 
     command: str
     test: str | None = None
-    _match: Any = field(init=False, repr=False, compare=False)
+    _expression: Expression | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_match", None if self.test is None else expression(self.test))
+        object.__setattr__(self, "_expression", None if self.test is None else Expression(self.test))
 
     def __call__(self, text: str) -> str:
-        if self._match is not None:
-            found = self._match.search(text)
+        if self._expression is not None:
+            found = self._expression.search(text)
             if self.command in "tT":
-                return "true" if found else "false"
-            text = found[0] if found else ""
+                return "false" if found is None else "true"
+            text = found or ""
         return text.lower() if self.command.isupper() else text
-
-
-def expression(text: str) -> re.Pattern:
-    """The compiled form of a template's expression.
-
-    Raises
-    ------
-    ValueError
-        When a repetition has nothing to repeat.
-    """
-    parts, at = [], 0
-    if text.startswith("^"):
-        parts.append(r"\A")
-        at = 1
-    while at < len(text):
-        if text[at:] == "$":
-            parts.append(r"\Z")
-            break
-        if text[at] in "*?":
-            raise ValueError(
-                f"'{text[at]}' repeats nothing in the expression \"{_short(text)}\"; write \\{text[at]} for itself."
-            )
-        one = text[at : at + 2] if text[at] == "\\" else text[at]
-        at += len(one)
-        parts.append(_one(one))
-        if text[at : at + 1] in ("*", "?"):
-            parts.append("*?" if text[at] == "*" else "?")
-            at += 1
-    return re.compile("".join(parts), re.DOTALL)
-
-
-def _one(text: str) -> str:
-    """One character of an expression: any, a class, or itself."""
-    if text == ".":
-        return "."
-    if text[0] != "\\" or len(text) == 1:
-        return re.escape(text)
-    name = text[1]
-    if name.lower() not in _CLASSES:
-        return re.escape(name)
-    return f"[{'^' if name.isupper() else ''}{_ranges(name.lower())}]"
-
-
-_CLASSES: dict[str, Callable[[str], bool]] = {
-    "a": str.isalpha,
-    "d": str.isdecimal,
-    "l": str.islower,
-    "p": lambda c: unicodedata.category(c)[0] == "P" or (c.isascii() and unicodedata.category(c)[0] == "S"),
-    "s": str.isspace,
-    "u": str.isupper,
-    "w": str.isalnum,
-}
-
-
-@cache
-def _ranges(name: str) -> str:
-    """The characters of a class as ranges for ``re``, which has no classes for case."""
-    test, ranges, begin = _CLASSES[name], [], -1
-    for code in range(_LAST + 1):
-        inside = code < _LAST and test(chr(code))
-        if inside and begin < 0:
-            begin = code
-        elif not inside and begin >= 0:
-            ranges.append(f"\\U{begin:08x}-\\U{code - 1:08x}")
-            begin = -1
-    return "".join(ranges)

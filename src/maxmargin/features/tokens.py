@@ -29,11 +29,11 @@ class Column:
     codes: np.ndarray
 
     @staticmethod
-    def of(values: Iterable[str]) -> Column:
+    def of(values: Sequence[str]) -> Column:
         """Number the strings of a column; the loop over tokens runs inside the interpreter, without bytecode."""
         seen: defaultdict = defaultdict()
         seen.default_factory = seen.__len__
-        codes = np.fromiter(map(seen.__getitem__, values), dtype=np.int32)
+        codes = np.fromiter(map(seen.__getitem__, values), np.int32, len(values))
         return Column(list(seen), codes)
 
     def take(self, rows: np.ndarray) -> Column:
@@ -111,12 +111,12 @@ class Tokens:
             return Tokens([], offsets)
         first = flat[0]
         if isinstance(first, str):
-            return Tokens.from_columns([flat], offsets)
+            return Tokens(_numbered([flat], offsets), offsets)
         kinds = set(map(type, flat))
         if not all(issubclass(kind, (tuple, list)) for kind in kinds) or len(set(map(len, flat))) != 1 or not first:
             _refuse_mixed(flat, offsets)
         # one pass a column: zip(*flat) would make a call with as many arguments as there are tokens
-        return Tokens.from_columns([list(map(itemgetter(j), flat)) for j in range(len(first))], offsets)
+        return Tokens(_numbered([list(map(itemgetter(j), flat)) for j in range(len(first))], offsets), offsets)
 
     @staticmethod
     def from_columns(columns: Sequence[Sequence[str]], offsets: Any) -> Tokens:
@@ -128,18 +128,10 @@ class Tokens:
             )
         if not len(columns):
             raise ValueError("need at least one column of text.")
-        numbered = []
         for j, values in enumerate(columns):
             if len(values) != offsets[-1]:
                 raise ValueError(f"column {j} has {len(values)} tokens, but the offsets end with {offsets[-1]}.")
-            try:
-                column = Column.of(values)
-            except TypeError:  # something that cannot be hashed, so not a string
-                column = Column([], np.empty(0, np.int32))
-            if set(map(type, column.strings)) - {str} or len(column.codes) != len(values):
-                column = _plain_strings(column, values, offsets, j)
-            numbered.append(column)
-        return Tokens(numbered, offsets)
+        return Tokens(_numbered(columns, offsets), offsets)
 
     @staticmethod
     def from_frame(frame: Any, sentence: str = "sentence", columns: Sequence[str] | None = None) -> Tokens:
@@ -180,6 +172,20 @@ class Tokens:
         if len(owner.codes) == 0:
             raise ValueError("the frame has no rows; at least one token is needed.")
         return Tokens.from_columns([frame[name].to_list() for name in columns], offsets)
+
+
+def _numbered(columns: Sequence[Sequence[str]], offsets: np.ndarray) -> list[Column]:
+    """The columns of text, or an error that names what is no string."""
+    numbered = []
+    for j, values in enumerate(columns):
+        try:
+            column = Column.of(values)
+        except TypeError:  # something that cannot be hashed, so not a string
+            column = Column([], np.empty(0, np.int32))
+        if set(map(type, column.strings)) - {str} or len(column.codes) != len(values):
+            column = _plain_strings(column, values, offsets, j)
+        numbered.append(column)
+    return numbered
 
 
 def _listed(sentence: Any, i: int) -> list:

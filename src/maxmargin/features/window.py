@@ -13,6 +13,7 @@ Derived values are computed once for each distinct string, whatever the number o
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -71,10 +72,20 @@ class Shape(Transform):
     short: bool = False
 
     def __call__(self, text: str) -> str:
-        shape = ["d" if c.isdigit() else "X" if c.isupper() else "x" if c.islower() else c for c in text]
-        if self.short:
-            shape = [c for i, c in enumerate(shape) if i == 0 or c != shape[i - 1]]
-        return "".join(shape)
+        shape = text.translate(_KIND_OF)
+        return "".join(kind for kind, _ in groupby(shape)) if self.short else shape
+
+
+class _Kinds(dict):
+    """The kind of each character, by its number; found out when the character is first seen."""
+
+    def __missing__(self, number: int) -> str:
+        c = chr(number)
+        self[number] = kind = "d" if c.isdigit() else "X" if c.isupper() else "x" if c.islower() else c
+        return kind
+
+
+_KIND_OF = _Kinds()
 
 
 @dataclass(frozen=True)
@@ -201,6 +212,7 @@ class Window:
             except (TypeError, ValueError):
                 raise TypeError(f"{name} of a Window must be whole numbers, got {given!r}.") from None
         _check_slot("Window", self.column, self.of, self.outside)
+        _check_edge("Window", self.edge)
         if self.of is not None and self.of.many and (self.bigrams or self.trigrams):
             raise ValueError(f"{self.of!r} gives several values a token; it has offsets, but no bigrams or trigrams.")
 
@@ -233,6 +245,7 @@ class Join:
     def __init__(self, *slots: tuple, name: str | None = None, outside: str = "mark", edge: bool = False) -> None:
         if not slots or not all(isinstance(slot, (tuple, list)) and len(slot) in (2, 3) for slot in slots):
             raise ValueError(f"Join takes (column, offset) or (column, offset, transform), one or more; got {slots!r}.")
+        _check_edge("Join", edge)
         full = tuple((slot[0], int(slot[1]), slot[2] if len(slot) == 3 else None) for slot in slots)
         for column, _, of in full:
             _check_slot("Join", column, of, outside)
@@ -318,3 +331,8 @@ def _check_slot(name: str, column: Any, of: Any, outside: Any) -> None:
         raise TypeError(f"a {name} takes Prefix(n), Suffix(n), Lower(), ... as transform; got {of!r}.")
     if outside not in ("mark", "drop"):
         raise ValueError(f"outside of a {name} must be 'mark' or 'drop', got {outside!r}.")
+
+
+def _check_edge(name: str, edge: Any) -> None:
+    if not isinstance(edge, bool):
+        raise TypeError(f"edge of a {name} must be True or False, got {edge!r}.")

@@ -86,7 +86,7 @@ class Proximal:
     centre: np.ndarray
 
     def __post_init__(self) -> None:
-        gamma = np.ascontiguousarray(np.broadcast_to(np.asarray(self.gamma, np.float64), self.reference.shape))
+        gamma = np.array(np.broadcast_to(np.asarray(self.gamma, np.float64), self.reference.shape))
         object.__setattr__(self, "gamma", gamma)
 
     def solve(self, u: np.ndarray) -> Solved:

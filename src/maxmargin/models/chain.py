@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ from maxmargin.models.labels import Labels, padded, plain
 from maxmargin.parameters import Parameters
 
 __all__ = ["Chain", "ChainLayout"]
+
+TOKENS_AT_ONCE = 1 << 17  # whose observed pairs are collected together
+_CAPABILITIES = frozenset({"exact", "k_best", "by_cost", "marginals", "fixed", "constraints"})
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,11 @@ class ChainLayout:
     end_mask: np.ndarray
     pair_mask: np.ndarray
 
-    @property
+    @cached_property
     def n_emission(self) -> int:
         return self.n_sparse * self.stride if self.pair_rows is None else int(self.pair_rows[-1])
 
-    @property
+    @cached_property
     def starts(self) -> dict[str, int]:
         """First weight of each group."""
         K, S = len(self.labels), self.stride
@@ -68,7 +72,7 @@ class ChainLayout:
     def n_weights(self) -> int:
         return self.starts["total"]
 
-    @property
+    @cached_property
     def constrained(self) -> bool:
         return any(np.isinf(mask).any() for mask in (self.start_mask, self.end_mask, self.pair_mask))
 
@@ -317,102 +321,95 @@ def _check_allowed(layout: ChainLayout, sequences: Sequences, codes: np.ndarray,
 
 
 def _observed(sparse: sp.csr_array, codes: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    tokens = np.repeat(np.arange(sparse.shape[0]), np.diff(sparse.indptr))
-    pairs = np.unique(sparse.indices.astype(np.int64) * K + codes[tokens])
+    """The pairs of feature and label that occur: where the pairs of each feature begin, and their labels."""
+    pairs = np.empty(0, np.int64)
+    for begin in range(0, sparse.shape[0], TOKENS_AT_ONCE):  # the pairs of all tokens at once would take the most room
+        end = min(begin + TOKENS_AT_ONCE, sparse.shape[0])
+        first, last = sparse.indptr[begin], sparse.indptr[end]
+        labels = np.repeat(codes[begin:end], np.diff(sparse.indptr[begin : end + 1]))
+        found = np.unique(sparse.indices[first:last].astype(np.int64) * K + labels)
+        pairs = np.union1d(pairs, found)
     rows = np.zeros(sparse.shape[1] + 1, np.int64)
     np.cumsum(np.bincount(pairs // K, minlength=sparse.shape[1]), out=rows[1:])
     return rows.astype(np.int32), (pairs % K).astype(np.int32)
 
 
 def _pack(layout: ChainLayout, sequences: Sequences, codes: Any, fixed: Any) -> CompiledModel:
+    """The arrays of the kernels; what only training needs is left out without labels."""
     from maxmargin.models import chain_kernel as ck
 
     n, N, K, S = len(sequences), sequences.n_tokens, len(layout.labels), layout.stride
     lengths = np.diff(sequences.offsets)
-    empty_rows, empty_columns = np.zeros(N + 1, np.int32), np.empty(0, np.int32)
-    rows, columns, values, binary = empty_rows, empty_columns, np.empty(0), True
-    if sequences.sparse is not None:
-        sparse = sequences.sparse
-        if sparse.nnz >= 2**31:
-            raise ValueError(f"{sparse.nnz} sparse entries are more than 2^31; bind the data in parts.")
-        rows, columns = sparse.indptr.astype(np.int32), sparse.indices.astype(np.int32)
-        binary = bool((sparse.data == 1).all())
-        values = np.empty(0) if binary else sparse.data.astype(np.float64)
-    edge_rows, edge_columns, edge_values = empty_rows, empty_columns, np.empty(0)
-    if sequences.edge is not None:
-        edge = sequences.edge
-        edge_rows, edge_columns = edge.indptr.astype(np.int32), edge.indices.astype(np.int32)
-        edge_values = edge.data.astype(np.float64)
-    token_weight = np.ones(N)
-    if layout.normalize:
-        token_weight = np.repeat(1.0 / np.maximum(lengths, 1), lengths)
+    longest = int(lengths.max(initial=1))
     constrained = layout.constrained or fixed is not None
-
     meta = np.zeros(ck.META_SIZE, np.int64)
     ints: list[np.ndarray] = []
-    floats: list[np.ndarray] = []
-    at = {"ints": 0, "floats": 0}
+    floats: list[np.ndarray] = [np.empty(0)]
 
-    def put(slot: int, array: np.ndarray, kind: str) -> None:
-        meta[slot] = at[kind]
-        (ints if kind == "ints" else floats).append(array.ravel())
-        at[kind] += array.size
+    def put(parts: list[np.ndarray], **arrays: Any) -> None:
+        at = sum(part.size for part in parts)
+        for name, array in arrays.items():
+            meta[getattr(ck, name)] = at
+            parts.append(array.ravel())
+            at += array.size
 
-    meta[[ck.N_LABELS, ck.STRIDE, ck.N_SPARSE, ck.N_DENSE, ck.N_EDGE]] = (
-        K,
-        S,
-        layout.n_sparse,
-        layout.n_dense,
-        layout.n_edge,
-    )
-    meta[[ck.BINARY, ck.OBSERVED, ck.HAS_LABELS, ck.HAS_ENDS, ck.CONSTRAINED]] = (
-        binary, layout.pair_rows is not None, codes is not None, layout.ends, constrained,
-    )  # fmt: skip
-    put(ck.AT_TOKENS, sequences.offsets.astype(np.int32), "ints")
-    put(ck.AT_ROWS, rows, "ints")
-    put(ck.AT_COLUMNS, columns, "ints")
-    put(ck.AT_LABELS, np.zeros(N, np.int32) if codes is None else codes.astype(np.int32), "ints")
-    put(ck.AT_FIXED, np.full(N if constrained else 0, -1, np.int32) if fixed is None else fixed, "ints")
-    put(ck.AT_EDGE_ROWS, edge_rows, "ints")
-    put(ck.AT_EDGE_COLUMNS, edge_columns, "ints")
-    put(ck.AT_PAIR_ROWS, empty_columns if layout.pair_rows is None else layout.pair_rows, "ints")
-    put(ck.AT_PAIR_LABELS, empty_columns if layout.pair_labels is None else layout.pair_labels, "ints")
-    put(ck.AT_VALUES, values, "floats")
-    put(ck.AT_DENSE, np.empty(0) if sequences.dense is None else sequences.dense, "floats")
-    put(ck.AT_COST, layout.cost_table, "floats")
-    put(ck.AT_TOKEN_WEIGHT, token_weight, "floats")
-    put(ck.AT_MASK, layout.pair_mask, "floats")
-    put(ck.AT_START_MASK, layout.start_mask, "floats")
-    put(ck.AT_END_MASK, layout.end_mask, "floats")
-    put(ck.AT_EDGE_VALUES, edge_values, "floats")
-    starts = layout.starts
-    meta[[ck.W_DENSE, ck.W_TRANSITION, ck.W_START, ck.W_END, ck.W_EDGE]] = (
-        starts["dense"], starts["transition"], starts["start"], starts["end"], starts["edge"],
-    )  # fmt: skip
-
-    # the most non-zeros a plane can have: two for each feature of each token and pair, never more than all weights
-    entries = np.diff(rows).astype(np.int64) + np.diff(edge_rows)
-    per_sequence = np.add.reduceat(np.append(entries, 0), sequences.offsets[:-1]) if n else np.zeros(1, np.int64)
-    per_sequence = np.where(lengths > 0, per_sequence, 0) if n else per_sequence
-    dense_room = np.minimum(2 * lengths * layout.n_dense, K * layout.n_dense) if n else np.zeros(1, np.int64)
-    one = min(int((2 * per_sequence + dense_room + 2 * (lengths if n else 0) + 4).max()) + 1, layout.n_weights + 1)
-    bits = max(6, int(np.ceil(np.log2(2 * one + 1))))
-    # planes of single runs of errors together hold what the plane of all errors holds, before it is merged
-    unmerged = int((2 * per_sequence + 2 * lengths * layout.n_dense + 2 * lengths + 4).max()) if n else 1
-    room = one + unmerged + 2 * int(lengths.max(initial=1))
-    meta[ck.TABLE_BITS] = bits
-    longest = int(lengths.max(initial=1))
+    sparse, edge = sequences.sparse, sequences.edge
+    binary = sparse is None or bool((sparse.data == 1).all())
+    rows = np.zeros(N + 1, np.int32) if sparse is None else sparse.indptr
+    put(ints, AT_TOKENS=sequences.offsets, AT_ROWS=rows)
+    if sparse is not None:
+        if sparse.nnz >= 2**31:
+            raise ValueError(f"{sparse.nnz} sparse entries are more than 2^31; bind the data in parts.")
+        put(ints, AT_COLUMNS=sparse.indices)
+        if not binary:
+            put(floats, AT_VALUES=sparse.data)
+    if layout.pair_rows is not None:
+        put(ints, AT_PAIR_ROWS=layout.pair_rows, AT_PAIR_LABELS=layout.pair_labels)
+    if sequences.dense is not None:
+        put(floats, AT_DENSE=sequences.dense)
+    if edge is not None:
+        put(ints, AT_EDGE_ROWS=edge.indptr, AT_EDGE_COLUMNS=edge.indices)
+        put(floats, AT_EDGE_VALUES=edge.data)
+    if constrained:
+        put(ints, AT_FIXED=np.full(N, -1, np.int32) if fixed is None else fixed)
+        put(floats, AT_MASK=layout.pair_mask, AT_START_MASK=layout.start_mask, AT_END_MASK=layout.end_mask)
+    bits = room = 0
+    if codes is not None:
+        weight = np.repeat(1.0 / np.maximum(lengths, 1), lengths) if layout.normalize else np.ones(N)
+        put(ints, AT_LABELS=codes)
+        put(floats, AT_COST=layout.cost_table, AT_TOKEN_WEIGHT=weight)
+        bits, room = _plane_size(layout, sequences) if n else (0, 0)
+    meta[ck.N_LABELS : ck.N_EDGE + 1] = K, S, layout.n_sparse, layout.n_dense, layout.n_edge
+    meta[ck.BINARY : ck.HAS_ENDS + 1] = binary, layout.pair_rows is not None, codes is not None, layout.ends
+    meta[ck.W_DENSE : ck.W_EDGE + 1] = [layout.starts[name] for name in ("dense", "transition", "start", "end", "edge")]
+    meta[ck.TABLE_BITS], meta[ck.CONSTRAINED] = bits, constrained
     return CompiledModel(
         n_examples=n,
         n_weights=layout.n_weights,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "by_cost", "marginals", "fixed", "constraints"}),
+        capabilities=_CAPABILITIES,
         kernel=ck.chain_plane,
         meta=meta,
-        ints=np.concatenate(ints).astype(np.int32, copy=False),
-        floats=np.concatenate(floats),
+        ints=np.concatenate(ints, dtype=np.int32, casting="same_kind"),
+        floats=np.concatenate(floats, dtype=np.float64),
         room=room,
         iwork_size=(1 << bits) + longest,
         fwork_size=longest * S + K * S + 2 * S,
-        output_at=sequences.offsets.astype(np.int64),
+        output_at=sequences.offsets,
     )
+
+
+def _plane_size(layout: ChainLayout, sequences: Sequences) -> tuple[int, int]:
+    """Bits of the table in which a plane is added up, and room for all planes of one example."""
+    lengths, K = np.diff(sequences.offsets), len(layout.labels)
+    entries = np.zeros(sequences.n_tokens + 1, np.int64)  # of each token, and of a token behind the last
+    for block in (sequences.sparse, sequences.edge):
+        if block is not None:
+            entries[:-1] += np.diff(block.indptr)
+    per_sequence = np.where(lengths > 0, np.add.reduceat(entries, sequences.offsets[:-1]), 0)
+    # the most non-zeros a plane can have: two for each feature of each token and pair, never more than all weights
+    dense = np.minimum(2 * lengths * layout.n_dense, K * layout.n_dense)
+    one = min(int((2 * per_sequence + dense + 2 * lengths + 4).max()) + 1, layout.n_weights + 1)
+    # planes of single runs of errors together hold what the plane of all errors holds, before it is merged
+    unmerged = int((2 * per_sequence + 2 * lengths * layout.n_dense + 2 * lengths + 4).max())
+    return max(6, int(np.ceil(np.log2(2 * one + 1)))), one + unmerged + 2 * int(lengths.max(initial=1))

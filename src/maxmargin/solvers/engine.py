@@ -490,7 +490,7 @@ class DualEngine:
                 ws.store, order, state.u, state.w, signs, tau, max_steps, patience, ws.g, ws.change, ws.dense, gains
             )
             gain += more
-            if more <= dials.cached_share * gain:
+            if more <= max(dials.cached_share * gain, 0.0):
                 break
             if dials.shrinking:
                 blocks = order[gains > SHRINK_BELOW * more / len(order)]

@@ -24,6 +24,7 @@ from maxmargin.solvers.dials import Dials
 from maxmargin.solvers.mira import MIRA
 from maxmargin.solvers.named import NamedSolver
 from maxmargin.solvers.perceptron import Perceptron
+from maxmargin.solvers.proximal_point import ProximalPoint
 from maxmargin.solvers.subgradient import SGD, Pegasos
 
 __all__ = [
@@ -329,6 +330,7 @@ SOLVERS: dict[str, Any] = {
     "sgd": SGD,
     "perceptron": Perceptron,
     "mira": MIRA,
+    "proximal": ProximalPoint,
 }
 
 

@@ -8,14 +8,14 @@ A step takes the planes found at the last theta into the working set, solves the
 projected Newton, and asks the oracle at the new theta. Multipliers and planes do not depend on the centre theta^n, so
 the decomposition runs on when it moves. Yu, Bertsekas, Rousu, An efficient discriminative training method for
 generative models. What is added: lambda is eliminated, so that theta is always feasible and every look at the examples
-gives an upper bound; a certified lower bound (:meth:`GenerativeProblem.lower_bound`, and by cells of examples); and
-blocks keep their own sums, so that subsets of the examples may be visited one at a time and still solve (P).
+gives an upper bound; certified lower bounds (:func:`~maxmargin.solvers.masters.proximal.best_bound`); and blocks keep
+multipliers of their own, so that subsets of the examples may be visited one at a time and still solve (P).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,17 +25,23 @@ from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import Planes
 from maxmargin.solvers.certificate import Certificate
-from maxmargin.solvers.masters.joint import _blas
-from maxmargin.solvers.masters.newton import projected_newton
-from maxmargin.solvers.masters.proximal import ProximalMaster, bound_by_cells
+from maxmargin.solvers.masters.joint import blas_threads
+from maxmargin.solvers.masters.proximal import best_bound, solve_planes
 from maxmargin.solvers.proximal_planes import Blocks, Found, Pool, collect
 from maxmargin.solvers.proximal_state import ProximalState
 
-__all__ = ["ProximalEngine"]
+__all__ = ["Further", "ProximalEngine"]
 
-JOINT_BELOW = 400  # planes that are solved together after a look at all examples, also where blocks are visited in turn
-REPORT_EVERY = 25  # looks without a better bound between two certificates; three equal ones end a run as stalled
+JOINT_BELOW = 400  # planes that are solved together where blocks are visited in turn, and for the lower bound
+MOST_BLOCKS = 2000  # that are solved all at once
+REPORT_EVERY = 100  # looks without a better bound between two certificates; three equal ones end a run as stalled
 ROUNDING = 1e-13
+
+
+class Further(NamedTuple):
+    """A warm start with further examples in place of those that the state has seen."""
+
+    state: ProximalState
 
 
 class ProximalEngine:
@@ -53,8 +59,10 @@ class ProximalEngine:
 
     # --- the contract with the driver ---------------------------------------------------------------------------------
 
-    def init(self, problem: GenerativeProblem, warm: ProximalState | None = None) -> ProximalState:
-        """Start at the reference, or from the planes of an earlier run on the same examples."""
+    def init(self, problem: GenerativeProblem, warm: ProximalState | Further | None = None) -> ProximalState:
+        """Start at the reference, from the planes of an earlier run on the same examples, or go on with others."""
+        if isinstance(warm, Further):
+            return self.extend(warm.state, problem)
         blocks, stream = self._blocks(problem)
         width = blocks.widest if problem.squared else 0
         theta = problem.first()
@@ -63,7 +71,7 @@ class ProximalEngine:
             CountingOracle(problem.oracle),
             blocks,
             stream,
-            Pool(blocks.cells, problem.n_weights, width, self.settings.limit),
+            Pool(problem.n_weights, width, self.settings.limit),
             np.random.default_rng(self.random_state),
             theta,
             theta.copy(),
@@ -92,12 +100,14 @@ class ProximalEngine:
             return n * (2 if self.settings.refind else 1)
         visit = self.settings.visits or 1
         share = sum(len(state.blocks.members[b]) for subset in state.stream for b in subset) / len(state.stream)
-        due = state.since + visit * share / max(1, n) >= self.settings.certificate_every
+        due = state.since + visit * share / max(1, n) >= self.settings.certificate_every - 1e-9
         return round(visit * share * self.settings.repeats) + (n if due else 0)
 
     def step(self, state: ProximalState) -> None:
         """One iteration of the decomposition over all blocks, or a visit of some."""
-        with _blas().limit(limits=1, user_api="blas"):  # small matrices; and the result must not depend on the cores
+        with blas_threads().limit(
+            limits=1, user_api="blas"
+        ):  # small matrices; and the result must not depend on the cores
             if state.stream:
                 self._visit(state)
             else:
@@ -113,7 +123,7 @@ class ProximalEngine:
         """Only the gap, the budgets or a stall end a run."""
         return None
 
-    def conclude(self, state: ProximalState, certificate: Certificate) -> Certificate:
+    def conclude(self, state: ProximalState, certificate: Certificate, code: str) -> Certificate:
         """The weights are the best all along."""
         return certificate
 
@@ -124,9 +134,7 @@ class ProximalEngine:
         same = np.array_equal(arrays["weight"], problem.weight) and str(arrays["data"]) == problem.fingerprint()
         same = same and np.array_equal(arrays["sizes"], [len(m) for m in members])
         same = same and np.array_equal(arrays["members"], np.concatenate(members))
-        if not (
-            same and int(arrays["cells"]) == state.blocks.cells and state.problem.n_weights == len(arrays["theta"])
-        ):
+        if not (same and problem.n_weights == len(arrays["theta"])):
             raise ValueError(
                 "the saved state belongs to another problem: resume with the same examples, cost, C, loss and blocks."
             )
@@ -138,26 +146,23 @@ class ProximalEngine:
     def extend(self, state: ProximalState, problem: GenerativeProblem) -> ProximalState:
         """Go on with further examples; those of before are gone, their planes and multipliers stay.
 
-        The lower bound stays one, because losses are not negative. The objective can no longer be known: what the old
-        examples add to it is estimated from their planes, so certificates say that they are not certified.
+        The lower bound stays one, because losses are not negative (a new reference asks for a new one). The objective
+        can no longer be known: what the old examples add to it is estimated from their planes, so certificates say
+        that they are not certified.
         """
         old = state.blocks
         if problem.squared != state.problem.squared or problem.n_weights != state.problem.n_weights:
             raise ValueError("further examples must have the loss and the tables of the first.")
         fresh, stream = self._blocks(problem)
         gone = [np.zeros(0, np.int64)] * len(old)
-        blocks = Blocks.of([*gone, *fresh.members], problem.n_examples, state.pool.parts.shape[1], fresh.product)
+        self._absorb(state)
+        blocks = Blocks.of([*gone, *fresh.members], problem.n_examples, fresh.product)
         width = (blocks.widest if problem.squared else 0) - state.pool.zeta.shape[1]
         if width > 0:
             state.pool.zeta = np.pad(state.pool.zeta, ((0, 0), (0, width)))
-        counted = CountingOracle(problem.oracle)
-        counted.oracle_calls, counted.argmax_calls, counted.seconds = (
-            state.oracle.oracle_calls,
-            state.oracle.argmax_calls,
-            state.oracle.seconds,
-        )
-        self._absorb(state)
-        state.problem, state.oracle, state.blocks = problem, counted, blocks
+        if not np.array_equal(problem.reference, state.problem.reference):
+            state.dual, state.pool.beta[:] = -np.inf, 0.0
+        state.problem, state.oracle, state.blocks = problem, CountingOracle(problem.oracle), blocks
         state.stream = [subset + len(old) for subset in stream]
         state.primal, state.centre_primal, state.certified = np.inf, np.inf, False
         state.centre, state.theta, state.news = state.best.copy(), state.best.copy(), True
@@ -166,12 +171,14 @@ class ProximalEngine:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _blocks(self, problem: GenerativeProblem) -> tuple[Blocks, list[np.ndarray]]:
-        """The blocks, and the blocks of each visit."""
-        wanted, n, s = self.settings.blocks, problem.n_examples, self.settings
+        """The blocks, and the blocks of each visit (none: all at once)."""
+        s, n = self.settings, problem.n_examples
+        wanted = s.blocks
+        product = isinstance(wanted, str) and wanted == "product"
         stream: list[np.ndarray] = []
         if isinstance(wanted, str) and wanted == "one":
             members = [np.arange(n)]
-        elif isinstance(wanted, str) and wanted == "product":
+        elif product:
             members = list(np.arange(n)[:, None])
         elif isinstance(wanted, (int, np.integer)) and not isinstance(wanted, bool) and wanted >= 1:
             members = np.array_split(np.arange(n), min(int(wanted), max(n, 1)))
@@ -181,35 +188,46 @@ class ProximalEngine:
             raise ValueError(
                 f'blocks must be "one", "product", a number or a list of lists of examples; got {wanted!r}.'
             )
-        if stream or s.visits is not None:
-            stream = stream or [np.array([b]) for b in range(len(members))]
-        product = isinstance(wanted, str) and wanted == "product"
-        planes = len(members) * (2 if s.limit is None else min(s.limit, 2 if product else s.limit) + 1)
-        row = 8 * problem.n_weights
-        cells = max(1, min(s.cells, int(s.memory / max(1, planes * row)) - 1))
-        if planes * row * 2 > s.memory:
+        if s.visits is not None and not stream:
+            stream = [np.array([b]) for b in range(len(members))]
+        if len(members) > MOST_BLOCKS and not stream:
             raise ValueError(
-                f"{planes} planes of {problem.n_weights} weights take {2 * planes * row / 1e9:.1f} GB, more than "
-                f"memory allows ({s.memory / 1e9:.1f} GB); use fewer blocks or a lower limit."
+                f"{len(members)} blocks are too many for one master problem; visit some at a time (visits=), or make "
+                f"fewer than {MOST_BLOCKS} groups (blocks=)."
             )
-        return Blocks.of(members, n, cells, product), stream
+        need = 8.0 * len(members) * problem.n_weights * (1 if product or s.limit is None else s.limit + 1)
+        if need > s.memory:
+            raise ValueError(
+                f"the planes of {len(members)} blocks may take {need / 1e9:.1f} GB, more than memory allows "
+                f"({s.memory / 1e9:.1f} GB); use fewer blocks or a lower limit."
+            )
+        return Blocks.of(members, n, product), stream
 
     def _proximal(self, state: ProximalState) -> Proximal:
-        return Proximal(state.problem.tables, state.problem.reference, state.gamma, state.centre)
+        gamma = np.full(state.problem.n_weights, state.gamma)
+        return Proximal(state.problem.tables, state.problem.reference, gamma, state.centre)
 
     def _ask(self, state: ProximalState, visited: np.ndarray, examples: np.ndarray) -> tuple[Found, np.ndarray, bool]:
-        """New planes of the visited blocks, the losses of the examples, and whether those are proven."""
-        problem = state.problem
+        """New planes of the visited blocks, the losses of their examples, and whether those are proven."""
+        problem, blocks = state.problem, state.blocks
+        losses = np.zeros(problem.n_examples)
+        if not (problem.squared or blocks.product):  # the sum over a block is all that is wanted
+            k = len(visited)
+            found = Found(visited, np.empty((k, problem.n_weights)), np.empty(k), np.empty((k, 0)))
+            for i, block in enumerate(visited):
+                own = blocks.members[block]
+                found.A[i], found.b[i], losses[own] = state.oracle.sum(state.theta, own, problem.weight[own])
+            if np.isfinite(losses[problem.weight > 0]).all():
+                return found, np.maximum(losses, 0.0), True
         planes: Planes = state.oracle.planes(state.theta, examples)
-        losses = planes.bound
-        proven = bool(np.isfinite(losses[problem.weight[planes.example] > 0]).all())
+        bounds = planes.bound
+        proven = bool(np.isfinite(bounds[problem.weight[planes.example] > 0]).all())
         if not proven:
-            losses = np.where(np.isfinite(losses), losses, planes.violations(state.theta))
-        losses = np.maximum(losses, 0.0)
-        found = collect(planes, losses, state.blocks, visited, problem.weight, problem.squared)
-        by_example = np.zeros(problem.n_examples)
-        by_example[planes.example] = losses
-        return found, by_example, proven
+            bounds = np.where(np.isfinite(bounds), bounds, planes.violations(state.theta))
+        bounds = np.maximum(bounds, 0.0)
+        losses[:] = 0.0
+        np.maximum.at(losses, planes.example, bounds)
+        return collect(planes, bounds, blocks, visited, problem.weight, problem.squared), losses, proven
 
     def _absorb(self, state: ProximalState) -> None:
         if state.pending is not None:
@@ -218,59 +236,51 @@ class ProximalEngine:
 
     def _look(self, state: ProximalState, again: bool = False) -> None:
         """Ask all examples at theta: upper and lower bounds, and whether the centre moves."""
-        problem, pool = state.problem, state.pool
-        live = np.flatnonzero([len(m) > 0 for m in state.blocks.members])
-        found, losses, proven = self._ask(state, live, np.arange(problem.n_examples))
+        problem, pool, s = state.problem, state.pool, self.settings
+        found, losses, proven = self._ask(state, state.blocks.live, np.arange(problem.n_examples))
         begin = clock()
         here = problem.primal(state.theta, losses) + self._retired(state)
-        u, linear, quadratic = pool.point()
+        u, linear, quadratic = pool.point(pool.alpha)
         bound = problem.lower_bound(linear, u, quadratic)[0]
-        if state.looks and state.looks % self.settings.bound_every == 0 and len(state.blocks) * state.blocks.cells > 1:
-            bound = max(bound, bound_by_cells(problem, *pool.by_cells(state.blocks), state.best))
+        if state.looks >= state.bound_at:
+            bound = max(bound, self._bound(state, min(here, state.primal)))
         better = here < state.primal or bound > state.dual
         state.news, state.quiet = state.news or better, 0 if better else state.quiet + 1
         if here < state.primal:
             state.primal, state.best = here, state.theta.copy()
-            state.certified = proven and all(len(m) for m in state.blocks.members)
+            state.certified = proven and len(state.blocks.live) == len(state.blocks)
         state.dual = max(state.dual, bound)
         state.pending, state.since = found, 0.0
         if np.isnan(state.gamma):
-            size = float(np.sqrt(np.mean(found.parts.sum(axis=(0, 1)) ** 2)))
-            state.gamma = max(0.1 * size, self.settings.least * problem.reference.max())
-        moved = self._recentre(state, here, linear, u, quadratic)
+            size = float(np.sqrt(np.mean(found.A.sum(axis=0) ** 2)))
+            state.gamma = max(0.1 * size, s.least * float(problem.reference.max()))
+        self._trace(state, here, *problem.estimate(linear, u, quadratic))
+        moved = self._recentre(state, here)
         state.looks += 1
         state.bound_seconds += clock() - begin
-        if moved and self.settings.refind and not again:
+        if moved and s.refind and not again:
             begin = clock()
             self._absorb(state)
             state.theta, state.value = self._at_centre(state)
             self._look(state, again=True)
             state.centre_seconds += clock() - begin
 
-    def _at_centre(self, state: ProximalState) -> tuple[np.ndarray, float]:
-        """theta and the dual value of (P_n) at the present multipliers."""
-        u, linear, quadratic = state.pool.point()
-        proximal = self._proximal(state)
-        solved = proximal.solve(u)
-        return solved.theta, linear - proximal.conjugate(u, solved) - 0.5 * quadratic
-
-    def _recentre(self, state: ProximalState, here: float, linear: float, u: np.ndarray, quadratic: float) -> bool:
-        """Record the bounds of (P_n), and move the centre to theta when the rule says so."""
-        s, problem = self.settings, state.problem
-        begun = np.isfinite(state.centre_primal)
+    def _trace(self, state: ProximalState, here: float, estimate: float, outside: int) -> None:
         upper = here + self._proximal(state).term(state.theta)
-        if begun:
+        if np.isfinite(state.centre_primal):
             state.gap = max(upper - state.value, 0.0)
-        estimate, outside = problem.estimate(linear, u, quadratic)
-        used = int((state.pool.alpha > 0).sum())
+        seconds, used = state.seconds, int((state.pool.alpha > 0).sum())
         state.trace.append(
             (
                 state.looks, state.centres, state.gamma, used, outside, state.oracle_calls,
-                sum(state.seconds[name] for name in ("oracle", "solver")), here, state.primal, state.dual, upper,
-                state.value, estimate,
+                seconds["oracle"] + seconds["solver"], here, state.primal, state.dual, upper, state.value, estimate,
             )
         )  # fmt: skip
-        if not begun:
+
+    def _recentre(self, state: ProximalState, here: float) -> bool:
+        """Move the centre to theta when the rule says so."""
+        s = self.settings
+        if np.isinf(state.centre_primal):
             state.centre_primal, state.first = here, max(abs(here), 1e-300)
             state.gap = state.first if np.isinf(state.gap) else state.gap
             return False
@@ -285,39 +295,66 @@ class ProximalEngine:
             return False
         state.centre, state.centre_primal = state.theta.copy(), here
         state.centres += 1
-        state.gamma = max(state.gamma * s.decay, min(state.gamma, s.least * float(problem.reference.max())))
+        floor = s.least * float(state.problem.reference.max())
+        state.gamma = max(state.gamma * s.decay, min(state.gamma, floor))
         return True
+
+    def _at_centre(self, state: ProximalState) -> tuple[np.ndarray, float]:
+        """theta and the dual value of (P_n) at the present multipliers."""
+        u, linear, quadratic = state.pool.point(state.pool.alpha)
+        proximal = self._proximal(state)
+        solved = proximal.solve(u)
+        return solved.theta, linear - proximal.conjugate(u, solved) - 0.5 * quadratic
 
     def _solve(self, state: ProximalState, visited: np.ndarray | None) -> None:
         """The master problem over the planes of the visited blocks (None: of all), the others fixed."""
         begin = clock()
-        pool, problem, proximal = state.pool, state.problem, self._proximal(state)
+        pool, proximal = state.pool, self._proximal(state)
         rows = pool.rows(visited)
         if len(rows) == 0:
             state.theta, state.value = self._at_centre(state)
             return
-        u, linear, quadratic = pool.point()
-        alpha = pool.alpha[rows]
-        rest, fixed = u - alpha @ pool.A[rows], linear - float(alpha @ pool.b[rows])
-        present, block = np.unique(pool.block[rows], return_inverse=True)
-        A, b, gram = pool.A[rows], pool.b[rows], None
-        if problem.squared:
-            gram = (pool.zeta[rows] @ pool.zeta[rows].T) * (block[:, None] == block[None, :])
+        u, linear, quadratic = pool.point(pool.alpha)
+        alpha, A, b, gram = pool.alpha[rows], pool.A[rows], pool.b[rows], pool.gram(rows)
+        fixed = linear - float(alpha @ b)
+        if gram is not None:
             fixed -= 0.5 * (quadratic - float(alpha @ gram @ alpha))
-            q0, total = alpha, np.full(len(present), np.inf)
-        else:  # the origin of each simplex is a variable with the zero plane
-            A = np.vstack([A, np.zeros((len(present), A.shape[1]))])
-            b = np.concatenate([b, np.zeros(len(present))])
-            q0 = np.concatenate([alpha, np.maximum(1.0 - np.bincount(block, alpha, len(present)), 0.0)])
-            block, total = np.concatenate([block, np.arange(len(present))]), np.ones(len(present))
         size = abs(state.primal) if np.isfinite(state.primal) else abs(state.first)
         tol = max(self.settings.accuracy * state.gap, ROUNDING * size)
-        tol = tol if not problem.squared else 0.1 * tol  # on orthants it is a decrement, not a bound
-        master = ProximalMaster(A, b, proximal, rest, gram)
-        result = projected_newton(master, block, total, q0, tol, max_iterations=50)
-        pool.set_weights(rows, result.q[: len(rows)], self.settings.patience)
-        state.theta, state.value = master.at(result.q)[1].theta, result.value + fixed
+        tol = tol if gram is None else 1e-9 * tol  # on orthants it is a decrement, of second order in the gradient
+        solution = solve_planes(A, b, pool.block[rows], gram, alpha, proximal, u - alpha @ A, tol)
+        pool.set_weights(rows, solution.weights, self.settings.patience)
+        state.theta, state.value = solution.theta, solution.value + fixed
         state.master_seconds += clock() - begin
+
+    def _bound(self, state: ProximalState, primal: float) -> float:
+        """The lower bound from all planes. While it does not close the gap by much, it is asked for less often."""
+        every = self.settings.bound_every
+        bound = self._best_bound(state, primal) if state.looks else -np.inf
+        closed = bound - state.dual >= 0.3 * (primal - state.dual)
+        state.bound_wait = every if closed else min(2 * max(state.bound_wait, every // 2), 8 * every)
+        state.bound_at = state.looks + state.bound_wait
+        return bound
+
+    def _best_bound(self, state: ProximalState, primal: float) -> float:
+        """From all planes together; where they are many, from one point for each block."""
+        pool = state.pool
+        rows = pool.rows()
+        if len(rows) == 0:
+            return -np.inf
+        tol = max(self.settings.accuracy * (primal - state.dual), ROUNDING * abs(primal))
+        if len(rows) <= JOINT_BELOW:
+            start = pool.beta[rows] if pool.beta.any() else pool.alpha[rows]
+            planes = pool.A[rows], pool.b[rows], pool.block[rows], pool.gram(rows)
+            value, pool.beta[rows] = best_bound(state.problem, *planes, start, state.best, tol)
+            return value
+        blocks, owner = np.unique(pool.block[rows], return_inverse=True)
+        share = np.zeros((len(blocks), len(rows)))
+        share[owner, np.arange(len(rows))] = pool.alpha[rows]
+        zeta = share @ pool.zeta[rows]
+        gram = np.diag(np.einsum("ij,ij->i", zeta, zeta)) if zeta.shape[1] else None
+        points = share @ pool.A[rows], share @ pool.b[rows], np.arange(len(blocks)), gram
+        return best_bound(state.problem, *points, np.ones(len(blocks)), state.best, tol)[0]
 
     def _visit(self, state: ProximalState) -> None:
         """Visit the next subsets of the stream; look at all examples when a pass of visits is over."""
@@ -336,26 +373,25 @@ class ProximalEngine:
             self._look(state)
 
     def _next(self, state: ProximalState) -> np.ndarray:
+        """The blocks of the next visit."""
         length = len(state.stream)
-        if self.settings.selection == "permutation" and state.cursor % length == 0:
-            state.order = state.rng.permutation(length)
         at = state.cursor % length
+        if self.settings.selection == "permutation":
+            if at == 0:
+                state.order = state.rng.permutation(length)
+            at = int(state.order[at])
         state.cursor += 1
-        return state.stream[int(state.order[at]) if len(state.order) == length else at]
+        return state.stream[at]
 
     def _retired(self, state: ProximalState) -> float:
         """What examples that are gone add to the objective, estimated from below by their planes."""
         total, pool = 0.0, state.pool
-        for block, members in enumerate(state.blocks.members):
-            rows = np.flatnonzero(pool.block == block) if len(members) == 0 else np.zeros(0, np.int64)
-            if len(rows) == 0:
-                continue
-            values = pool.b[rows] - pool.A[rows] @ state.theta
-            if not state.problem.squared:
-                total += max(float(values.max()), 0.0)
-                continue
-            lengths = np.einsum("ij,ij->i", pool.zeta[rows], pool.zeta[rows])
-            total += float((np.maximum(values, 0.0) ** 2 / (2.0 * np.maximum(lengths, 1e-300))).max())
+        for block in np.setdiff1d(np.arange(len(state.blocks)), state.blocks.live):
+            rows = np.flatnonzero(pool.block == block)
+            values = np.maximum(pool.b[rows] - pool.A[rows] @ state.theta, 0.0)
+            if state.problem.squared:
+                values = values**2 / (2.0 * np.maximum(np.einsum("ij,ij->i", pool.zeta[rows], pool.zeta[rows]), 1e-300))
+            total += float(values.max(initial=0.0))
         return total
 
 
@@ -386,15 +422,14 @@ def _continue(state: ProximalState, warm: ProximalState) -> None:
     problem, before = state.problem, warm.problem
     same = before.squared == problem.squared and before.n_weights == problem.n_weights
     same = same and before.n_examples == problem.n_examples and before.fingerprint() == problem.fingerprint()
-    same = same and len(state.blocks) == len(warm.blocks) and state.blocks.cells == warm.blocks.cells
+    same = same and len(state.blocks) == len(warm.blocks)
     if not (same and all(map(np.array_equal, state.blocks.members, warm.blocks.members))):
         raise ValueError("warm start needs the same examples, costs and blocks as before; else set warm_start=False.")
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(before.weight > 0, problem.weight / before.weight, np.nan)
-    pool = warm.pool
-    state.pool = Pool(*pool.parts.shape[1:], pool.zeta.shape[1], state.pool.limit)
+    state.pool = Pool(problem.n_weights, warm.pool.zeta.shape[1], state.pool.limit)
     for name in Pool.ARRAYS:
-        setattr(state.pool, name, getattr(pool, name).copy())
+        setattr(state.pool, name, getattr(warm.pool, name).copy())
     for block, members in enumerate(state.blocks.members):
         own = ratio[members]
         if not np.allclose(own, own[0], rtol=1e-12, atol=0.0):
@@ -403,6 +438,6 @@ def _continue(state: ProximalState, warm: ProximalState) -> None:
         if problem.squared:
             state.pool.zeta[rows] /= np.sqrt(own[0])
         else:
-            for array in (state.pool.parts, state.pool.offset, state.pool.A, state.pool.b):
-                array[rows] *= own[0]
+            state.pool.A[rows] *= own[0]
+            state.pool.b[rows] *= own[0]
     state.theta, state.centre, state.best = warm.best.copy(), warm.best.copy(), warm.best.copy()

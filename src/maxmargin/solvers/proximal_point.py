@@ -44,10 +44,8 @@ class ProximalPoint(NamedSolver):
         ``delta_m = delta * delta_decay^m`` after m changes, and the improvement; in units of |P| at the start.
     refind : bool
         Look again right after a centre change, at the theta that belongs to the new centre, as the paper does.
-    cells : int
-        Cells of examples whose multipliers are shrunk apart for the lower bound, in each block.
     bound_every : int
-        Looks between two bounds by cells.
+        Looks between two lower bounds from all planes; the cheap one from the present multipliers is made at each.
     certificate_every : float
         Passes of visits between looks at all examples, where blocks are visited in turn.
     accuracy : float
@@ -74,7 +72,6 @@ class ProximalPoint(NamedSolver):
         delta_decay: float = 0.5,
         improvement: float = 1e-3,
         refind: bool = False,
-        cells: int = 50,
         bound_every: int = 10,
         certificate_every: float = 1.0,
         accuracy: float = 0.05,
@@ -95,7 +92,6 @@ class ProximalPoint(NamedSolver):
         self.delta_decay = delta_decay
         self.improvement = improvement
         self.refind = refind
-        self.cells = cells
         self.bound_every = bound_every
         self.certificate_every = certificate_every
         self.accuracy = accuracy
@@ -132,7 +128,7 @@ def _check(s: ProximalPoint) -> None:
         raise ValueError(f'selection must be "cyclic" or "permutation"; got {s.selection!r}.')
     if not (s.gamma == "auto" or (isinstance(s.gamma, (int, float, np.number)) and 0 < s.gamma < np.inf)):
         raise ValueError(f'gamma must be "auto" or a number > 0; got {s.gamma!r}.')
-    for name, least in (("repeats", 1), ("cells", 1), ("bound_every", 1), ("patience", 0), ("limit", 1), ("visits", 1)):
+    for name, least in (("repeats", 1), ("bound_every", 1), ("patience", 0), ("limit", 1), ("visits", 1)):
         value = getattr(s, name)
         optional = name in ("limit", "visits") and value is None
         if not optional and not (isinstance(value, (int, np.integer)) and value >= least):

@@ -44,6 +44,8 @@ class ProximalState:
     news: bool = True  # whether a bound has improved since the last certificate
     looks: int = 0
     quiet: int = 0  # looks since a bound improved
+    bound_at: int = 0  # look of the next lower bound from all planes
+    bound_wait: int = 0
     centres: int = 0
     cursor: int = 0
     order: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))  # of the visits of this pass
@@ -55,7 +57,7 @@ class ProximalState:
 
     NUMBERS = (
         "gamma", "value", "primal", "dual", "centre_primal", "gap", "first", "certified", "news", "looks", "quiet",
-        "centres", "cursor", "since", "master_seconds", "bound_seconds", "centre_seconds",
+        "bound_at", "bound_wait", "centres", "cursor", "since", "master_seconds", "bound_seconds", "centre_seconds",
     )  # fmt: skip
 
     @property
@@ -85,7 +87,6 @@ class ProximalState:
         arrays |= {
             "members": np.concatenate(self.blocks.members) if self.blocks.members else np.zeros(0, np.int64),
             "sizes": np.array([len(m) for m in self.blocks.members], np.int64),
-            "cells": np.array(self.blocks.cells),
             "numbers": np.array([float(getattr(self, name)) for name in self.NUMBERS]),
             "counts": np.array([self.oracle.oracle_calls, self.oracle.argmax_calls]),
             "oracle_seconds": np.array(self.oracle.seconds),

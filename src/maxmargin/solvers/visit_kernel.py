@@ -32,6 +32,14 @@ _i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], ty
 _i8, _f8 = types.int64, types.float64
 
 
+@kernel(types.void(STORE))
+def count_visit(store):
+    """Let the present point into the average."""
+    if store.moment[RULE] != NO_MEAN:
+        store.moment[VISITS] += 1.0
+        store.moment[TOTAL] += 1.0 if store.moment[RULE] == UNIFORM else store.moment[VISITS]
+
+
 @kernel(_f8(STORE, _i8, _f8s, _f8s, _i1s, _f8, _i8, _i8, _f8s, _f8s, _f8s))
 def solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense):
     """Solve one block exactly from gradients ``g``, write back to the weights, forget idle planes; return the gain.
@@ -63,9 +71,7 @@ def solve_block(store, block, u, w, positive, tau, max_steps, patience, g, chang
                     store.moment[LINEAR] -= store.moment[TOTAL] * change[p] * store.b[plane]
                     late = -store.moment[TOTAL] * change[p]
                     sparse_add(store.mean, store.columns[begin:end], store.entries[begin:end], late)
-    if store.moment[RULE] != NO_MEAN:
-        store.moment[VISITS] += 1.0
-        store.moment[TOTAL] += 1.0 if store.moment[RULE] == UNIFORM else store.moment[VISITS]
+    count_visit(store)
     forget(store, block, patience)
     return gain
 
@@ -179,5 +185,7 @@ def absorb(
             store.size[WORSE] += 1
         if store.held[block] > 0:
             gain[0] += solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense)
+        else:
+            count_visit(store)
         row = end
     return row

@@ -36,7 +36,7 @@ def solve_jointly(ws: Any, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, reg
     # on orthants the master measures its distance by a decrement, which is of second order in the gradients
     share = 1e-12 if len(bounded) == len(blocks) else 1e-20
     scale = max(abs(ws.linear), regulariser.conjugate(u), 1e-300)
-    with _blas().limit(limits=1, user_api="blas"):  # small matrices; and the result must not depend on the cores
+    with blas_threads().limit(limits=1, user_api="blas"):  # small matrices; and the result must not depend on the cores
         result = projected_newton(objective, block, store.total[blocks], q0, tol=share * scale)
     q = np.asarray(result.q)
     change = q[:m] - alpha
@@ -56,7 +56,7 @@ def solve_jointly(ws: Any, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, reg
 
 
 @lru_cache(maxsize=1)
-def _blas() -> ThreadpoolController:
+def blas_threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 

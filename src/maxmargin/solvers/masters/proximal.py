@@ -111,6 +111,7 @@ def best_bound(
     gram: np.ndarray | None,
     weights: np.ndarray,
     centre: np.ndarray,
+    tol: float,
 ) -> tuple[float, np.ndarray]:
     """The best certified lower bound of the optimum that the planes at hand can give, and its multipliers.
 
@@ -125,12 +126,13 @@ def best_bound(
         As in :func:`solve_planes`.
     centre : array (d,)
         Any feasible theta close to the optimum.
+    tol : float
+        How exactly, in units of the dual.
     """
     bound, kept = -np.inf, weights
     none = np.zeros(problem.n_weights)
     for share in SMOOTHING:
         proximal = Proximal(problem.tables, problem.reference, share * problem.reference, centre)
-        tol = 1e-6 * float(np.abs(b) @ weights) + 1e-12
         weights, _, u, _ = solve_planes(A, b, block, gram, weights, proximal, none, tol)
         quadratic = 0.0 if gram is None else float(weights @ gram @ weights)
         value, scale = problem.lower_bound(float(weights @ b), u, quadratic)

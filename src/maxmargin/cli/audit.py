@@ -1,0 +1,222 @@
+"""``maxmargin audit``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from maxmargin.cli import options as o
+from maxmargin.cli.errors import guarded, located
+from maxmargin.cli.files import Block, Source, column_place, opened_output
+from maxmargin.cli.model import FeatureOptions, TrainingOptions, fit_features
+from maxmargin.cli.tune import _progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["audit"]
+
+OUTPUT = "What to write"
+
+
+@guarded
+def audit(
+    file: Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")],
+    top: Annotated[int, typer.Option(min=1, help="How many sentences to list.", rich_help_panel=OUTPUT)] = 50,
+    above: Annotated[
+        float | None, typer.Option(help="List only those with a score above this.", rich_help_panel=OUTPUT)
+    ] = None,
+    output_filtered: Annotated[
+        str | None,
+        typer.Option(help="Write the file without the listed sentences.", metavar="FILE", rich_help_panel=OUTPUT),
+    ] = None,
+    output_corrected: Annotated[
+        str | None,
+        typer.Option(
+            help="Write the file with the suggested labels in the listed sentences.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="List as JSON, one object a line.", rich_help_panel=OUTPUT)
+    ] = False,
+    folds: Annotated[int, typer.Option(min=2, help="Parts of cross-validation.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="How often sentences are dealt to folds anew.")] = 2,
+    template: o.Template = None,
+    label_column: o.LabelColumn = -1,
+    C: o.CostWeight = 1.0,
+    weights: o.WeightsOption = o.Weights.all,
+    constraints: o.ConstraintsOption = None,
+    ends: o.Ends = False,
+    loss: o.LossOption = o.Loss.hinge,
+    solver: o.SolverOption = o.Solver.auto,
+    tol: o.Tol = 0.1,
+    max_passes: o.MaxPasses = 1000,
+    max_seconds: o.MaxSeconds = None,
+    n_jobs: o.Jobs = None,
+    min_count: o.MinCount = 1,
+    hashing: o.Hashing = None,
+    seed: o.Seed = 0,
+    separator: o.Separator = None,
+    comment: o.Comment = None,
+    config: o.Config = None,
+    debug: o.Debug = False,
+) -> None:
+    """List the sentences whose labels look wrong, most suspicious first.
+
+    Every sentence is judged by taggers that were trained on the other folds.
+
+    Behind a doubtful token its label and the suggested one stand in brackets, or ? where there is no better one.
+
+    Agreement is the share of the taggers that suggest the same. Sentences count from 0.
+
+    Exit codes: 0 fine, 1 bad input, 2 wrong usage.
+
+    Examples:
+
+      maxmargin audit train.txt --top 50
+
+      maxmargin audit train.txt --template t.txt --label-column 2 -C 0.1 --json > suspects.jsonl
+
+      maxmargin audit train.txt --top 200 --above 0 --output-corrected corrected.txt
+    """
+    outputs = [path for path in (output_filtered, output_corrected) if path is not None]
+    _check_outputs(outputs, file)
+    source = Source(file, separator, comment)
+    table = source.table()
+    place = column_place(label_column, len(table.columns), source.name)
+    if len(table) < folds:
+        raise ValueError(f"{source.name} has {len(table)} sentences; {folds} folds need at least as many.")
+    begin = time.perf_counter()
+    _, X = fit_features(FeatureOptions(template, min_count, hashing), table, label_column)
+    tagger = TrainingOptions(
+        C, weights, constraints, ends, loss, solver, tol, max_passes, max_seconds, n_jobs, seed
+    ).tagger()
+    from maxmargin.estimators.audit import audit as judged
+
+    with _progress(folds * repeats) as advance, located(source.name, table.line):
+        found = judged(
+            tagger, X, table.labels(place), folds, repeats=repeats, tol=None, random_state=seed, after_fold=advance
+        )
+    rows = found.to_dict("records") if hasattr(found, "to_dict") else found
+    listed = {row["example"]: row for row in rows[:top] if above is None or row["score"] > above}
+    _list(source, listed, place, as_json)
+    done = [f"{len(table)} sentences judged in {folds * repeats} fits and {time.perf_counter() - begin:.0f} s"]
+    if output_filtered is not None:
+        _write(output_filtered, file, _filtered(source, set(listed)))
+        done.append(f"{output_filtered} has {len(table) - len(listed)} of them")
+    if output_corrected is not None:
+        _write(output_corrected, file, _corrected(source, listed, place))
+        changed = sum(bool(row["positions"]) for row in listed.values())
+        done.append(f"{output_corrected} has other labels in {changed} of them")
+    typer.echo(f"maxmargin: {'; '.join(done)}.", err=True)
+
+
+def _check_outputs(paths: list[str], file: str) -> None:
+    """Refuse places that can not be written before the work, not after."""
+    for path in paths:
+        folder = os.path.dirname(path) or "."
+        if path == "-":
+            raise ValueError("standard output has the list; name a file for the sentences.")
+        if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+            raise ValueError(
+                f"{path} can not be written: it must be a file in a folder that exists and may be written."
+            )
+        if file != "-" and os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file):
+            raise ValueError(f"{path} is the input; name another file.")
+    if len({os.path.realpath(path) for path in paths}) < len(paths):
+        raise ValueError(f"{paths[0]} is named twice; the filtered and the corrected sentences need a file each.")
+
+
+def _list(
+    source: Source, listed: dict[int, dict[str, Any]], place: int, as_json: bool, file: IO[str] | None = None
+) -> None:
+    """Print the suspects in their order, in colour on a terminal."""
+    blocks = {i: block for i, block in _sentences(source) if i in listed}
+    out = sys.stdout if file is None else file
+    console: Any = None
+    if not as_json and out.isatty():
+        from rich.console import Console
+
+        console = Console(file=out, highlight=False)
+    for rank, (i, row) in enumerate(listed.items(), start=1):
+        block = blocks[i]
+        words = [columns[0 if place else min(1, len(columns) - 1)] for columns in block.rows]
+        at = row["positions"][0] if row["positions"] else max(row["worst"], 0)
+        line = block.first + block.places[at]
+        if as_json:
+            facts = {name: value for name, value in row.items() if name != "example"}
+            typer.echo(json.dumps({"sentence": i, "line": line, **facts, "tokens": words}, ensure_ascii=False), out)
+            continue
+        head = f"{rank}. sentence {i}, line {line}: score {row['score']:.2f}, agreement {100 * row['agreement']:.0f}%"
+        pieces = list(_pieces(words, row))
+        if console is None:
+            typer.echo(f"{head}\n   {''.join(text for text, _ in pieces)}\n", out)
+        else:
+            from rich.padding import Padding
+            from rich.text import Text
+
+            console.print(Text(head, style="bold"))
+            console.print(Padding(Text.assemble(*pieces), (0, 0, 1, 3)))
+
+
+def _pieces(words: list[str], row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The sentence in pieces of text, each with its colour."""
+    changed = set(row["positions"]) or {row["worst"]}
+    for t, word in enumerate(words):
+        yield (" " if t else "") + word, "bold" if t in changed else ""
+        if t in changed:
+            given, suggested = row["given"][t], row["suggested"][t]
+            yield " [", "dim"
+            yield given, "red"
+            if suggested == given:
+                yield " ?", "dim"
+            else:
+                yield " -> ", "dim"
+                yield suggested, "green"
+            yield "]", "dim"
+
+
+def _sentences(source: Source) -> Iterator[tuple[int, Block]]:
+    """The sentences with their numbers; what stands behind the last one has the number -1."""
+    number = 0
+    for block in source.blocks():
+        yield (number if block.rows else -1), block
+        number += bool(block.rows)
+
+
+def _filtered(source: Source, left_out: set[int]) -> Iterator[str]:
+    """The lines without some sentences; marks of documents in front of them stay, their comments do not."""
+    for i, block in _sentences(source):
+        if i not in left_out:
+            yield from block.lines
+            continue
+        for line in block.lines[: block.places[0]]:
+            if not (source.comment and line.startswith(source.comment)):
+                yield line
+
+
+def _corrected(source: Source, listed: dict[int, dict[str, Any]], place: int) -> Iterator[str]:
+    """All lines, with the suggested labels in their column."""
+    for i, block in _sentences(source):
+        lines = list(block.lines)
+        for t in listed[i]["positions"] if i in listed else ():
+            line, columns = lines[block.places[t]], block.rows[t]
+            at = 0
+            for text in columns[:place]:  # spaces and separators stay as they are
+                at = line.index(text, at) + len(text) + (len(source.separator) if source.separator else 0)
+            at = line.index(columns[place], at)
+            lines[block.places[t]] = line[:at] + str(listed[i]["suggested"][t]) + line[at + len(columns[place]) :]
+        yield from lines
+
+
+def _write(path: str, file: str, lines: Iterator[str]) -> None:
+    with opened_output(path, file) as out:
+        for line in lines:
+            out.write(f"{line}\n")

@@ -1,0 +1,311 @@
+"""What weights that have not seen an example say about the output that was given for it.
+
+Three argmaxes of each example give the large-margin evidence. With ``score`` the score of an output minus that of the
+given one, and ``cost`` the cost of an output where the given one is true:
+
+    hinge   = max_y score(y) + cost(y)      the loss of the given output
+    margin  = max_y score(y)                how much better another output is
+    concave = max_y score(y) - cost(y)      above zero: better by more than it differs; the concave part of the ramp
+
+Sums over a sequence say little about a single wrong label in it, so every part of an output (a token, or the class of
+an example) is judged for itself too, by :func:`doubts`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from maxmargin.estimators.base import writable
+from maxmargin.estimators.multiclass_classifier import MulticlassClassifier
+from maxmargin.estimators.sequence_tagger import SequenceTagger
+from maxmargin.models.base import BoundModel, CompiledModel
+from maxmargin.models.chain import ChainLayout
+from maxmargin.models.chain_tables import chain_tables
+from maxmargin.models.labels import Labels
+from maxmargin.models.multiclass import MulticlassLayout
+
+__all__ = ["Evidence", "Habits", "bind_held_out", "example_scores", "judge", "part_scores"]
+
+WRONG = 0.01  # share of wrong labels that is expected before anything is known
+FLOOR = -100.0  # the least score
+TINY = 1e-9  # what rounding makes of a difference of zero
+FORBIDDEN = -1e6  # score of a label that constraints forbid
+MOST_PARTS = 20_000  # for the calibration of a fold
+USUAL_SCALE, USUAL_HABIT, USUAL_WIDTH = 4.0, 0.3, 0.5  # prior of the scales: medians, and deviation of the logs
+UNSEEN = 0.1  # count of a pair of labels that is nowhere
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """About m held-out examples.
+
+    Attributes
+    ----------
+    hinge, margin, concave : float64 arrays (m,)
+        The values of the three argmaxes.
+    suggested : list of m outputs
+        Where the best output that pays for its distance to the given one differs from it, that; else the prediction.
+    doubt : list of m float64 arrays
+        Log odds against the given label of each part.
+    """
+
+    hinge: np.ndarray
+    margin: np.ndarray
+    concave: np.ndarray
+    suggested: list
+    doubt: list[np.ndarray]
+
+
+@singledispatch
+def bind_held_out(estimator: Any, X: Any, y: list) -> BoundModel:
+    """Examples bound to the weights of a fitted estimator: all that an audit asks of one beyond ``fit``.
+
+    Register a function of your own for an estimator that does more with ``X`` than to bind it.
+    """
+    return estimator.model_.bind(X, y, layout=estimator.layout_)
+
+
+@bind_held_out.register
+def _(estimator: SequenceTagger, X: Any, y: list) -> BoundModel:
+    return estimator._bound(X, y=y)
+
+
+@bind_held_out.register
+def _(estimator: MulticlassClassifier, X: Any, y: list) -> BoundModel:
+    model, layout = estimator.model_, estimator.layout_
+    known = layout.labels.code
+    if not all(label in known for label in y):
+        # a label that no other fold has is judged like the one that fits worst
+        worst = model.bind(X, None, layout=layout).scores(estimator.weights_).argmin(axis=1)
+        y = [label if label in known else layout.labels.classes[k] for label, k in zip(y, worst.tolist(), strict=True)]
+    return model.bind(X, y, layout=layout)
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How often labels stand beside each other in all given outputs.
+
+    Attributes
+    ----------
+    labels : Labels
+    pairs : float64 array (K + 1, K + 1)
+        Row: left label, column: right label; the last of both is the end of a sequence.
+    """
+
+    labels: Labels
+    pairs: np.ndarray
+
+    @staticmethod
+    def of(codes: list[np.ndarray], labels: Labels) -> Habits:
+        pairs = np.zeros((len(labels) + 1,) * 2)
+        for row in codes:
+            closed = np.concatenate([[-1], row, [-1]])
+            np.add.at(pairs, (closed[:-1], closed[1:]), 1.0)
+        return Habits(labels, pairs)
+
+    def tables(self, codes: list[np.ndarray]) -> list[np.ndarray]:
+        """Log counts (parts, K) of each label beside the given left neighbour, and beside the right one.
+
+        The pair that the given label itself forms is not counted: else a mistake would speak for itself.
+        """
+        K = len(self.labels)
+        given = _flat(codes)
+        left = _flat([np.concatenate([[-1], row[:-1]]) for row in codes if len(row)])
+        right = _flat([np.concatenate([row[1:], [-1]]) for row in codes if len(row)])
+        tables = [self.pairs[left][:, :K], self.pairs[:K, right].T.copy()]
+        for table in tables:
+            table[np.arange(len(given)), given] -= 1.0
+        return [np.log(table + UNSEEN) for table in tables]
+
+
+@singledispatch
+def part_scores(layout: Any, bound: BoundModel, weights: np.ndarray, codes: list[np.ndarray]) -> np.ndarray | None:
+    """Score (parts, K) of every label for every part, the other parts as given; None when the outputs have no parts.
+
+    Parameters
+    ----------
+    layout : object
+        Of the bound model; the function is chosen by its type.
+    bound : BoundModel
+    weights : float64 array
+    codes : list of int arrays
+        Codes of the given labels, example by example.
+    """
+    return None
+
+
+@part_scores.register
+def _(layout: ChainLayout, bound: CompiledModel, weights: np.ndarray, codes: list[np.ndarray]) -> np.ndarray:
+    rows = [np.empty((0, len(layout.labels)))]
+    for i, y in enumerate(codes):
+        if len(y):
+            unary, pairs = chain_tables(bound, weights, i)
+            steps = np.minimum(np.arange(len(y) - 1), len(pairs) - 1)  # one table for all steps, or one for each
+            unary[1:] += pairs[steps, y[:-1]]
+            unary[:-1] += pairs[steps, :, y[1:]]
+            rows.append(unary)
+    return np.concatenate(rows)
+
+
+@part_scores.register
+def _(layout: MulticlassLayout, bound: Any, weights: np.ndarray, codes: list[np.ndarray]) -> np.ndarray:
+    return bound.scores(weights)
+
+
+def judge(estimator: Any, X: Any, y: list, codes: list[np.ndarray], habits: Habits | None, seed: Any) -> Evidence:
+    """Evidence of a fitted estimator about examples that it has not seen.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X, y : m examples and their given outputs
+    codes : list of m int arrays
+        Codes of the given labels, in the labels of ``habits``; zeros, one an example, without ``habits``.
+    habits : Habits or None
+        None for models whose outputs have no parts.
+    seed : seed of a numpy generator
+        Of the choice of parts that calibrate the scores.
+
+    Complexity: three argmaxes and one score table an example; memory for a table (parts, K) of all examples at once.
+    """
+    bound, weights = bind_held_out(estimator, X, y), writable(estimator.weights_)
+    found = {c: _argmax(bound, weights, c) for c in (1.0, 0.0, -1.0)}
+    suggested = []
+    for i, given in enumerate(y):
+        better = [outputs[i] for outputs, _, value in (found[-1.0], found[0.0]) if value[i] > TINY]
+        suggested.append(better[0] if better else given)
+    if habits is None:
+        # the given output against the best of those that were found in its place
+        others = [np.where(cost > 0, value - c * cost, FORBIDDEN) for c, (_, cost, value) in found.items()]
+        tables = [np.stack([np.zeros(len(y)), np.max(others, axis=0)], axis=1)]
+    else:
+        tables = [_all_labels(part_scores(bound.layout, bound, weights, codes), bound.layout, habits)]
+        tables += habits.tables(codes)
+    doubt = doubts(tables, _flat(codes), seed)
+    hinge, margin, concave = (np.maximum(found[c][2], 0.0) for c in (1.0, 0.0, -1.0))
+    return Evidence(hinge, margin, concave, suggested, np.split(doubt, np.cumsum([len(row) for row in codes])[:-1]))
+
+
+def doubts(tables: list[np.ndarray], given: np.ndarray, seed: Any) -> np.ndarray:
+    """Log odds against the given label of each part, the labels of the other parts taken as they are.
+
+    Formula: ``log sum_{k != y_t} p_t(k) / p_t(y_t)`` with ``p_t(k)`` proportional to ``exp(sum_j a_j table_j[t, k])``.
+    The scales ``a > 0`` make the given labels most probable under the law ``(1 - e) p + e / K``, in which a share
+    e = 0.01 of the labels is drawn by chance, so that mistakes do not bend them. Where there are few parts, a prior
+    keeps them near what they are in large data: ``log a`` is normal round the log of 4 (margins), 0.3 (log counts).
+
+    With neighbours taken as given, a label that is wrong alone stands against all of its context, while a model that is
+    unsure of a whole span still finds each of its labels in agreement with the others. If one label was replaced by
+    chance, at a place chosen by chance, ``mean_t (1 / p_t(y_t) - 1)`` orders the examples best (Neyman and Pearson);
+    :func:`example_scores` extends that to several wrong labels.
+
+    Parameters
+    ----------
+    tables : list of float64 arrays (N, K)
+    given : int array (N,)
+    seed : seed of a numpy generator
+
+    Returns
+    -------
+    float64 array (N,)
+
+    References
+    ----------
+    Besag. Statistical analysis of non-lattice data. The Statistician 1975 (conditional distributions of parts).
+    """
+    if len(given) == 0 or tables[0].shape[1] < 2:
+        return np.full(len(given), -np.inf)
+    tables = [np.maximum(table, FORBIDDEN) - table.max(axis=1, keepdims=True) for table in tables]
+    chosen = np.random.default_rng(seed).permutation(len(given))[:MOST_PARTS]
+    scales = _scales([table[chosen] for table in tables], given[chosen])
+    logits = sum(scale * table for scale, table in zip(scales, tables, strict=True))
+    rows = np.arange(len(given))
+    own = logits[rows, given]
+    logits[rows, given] = -np.inf
+    return logsumexp(logits, axis=1) - own
+
+
+def example_scores(doubt: np.ndarray, example: np.ndarray, lengths: np.ndarray, n_labels: int) -> np.ndarray:
+    """Log of the odds that a label of the example is wrong, over its number of labels.
+
+    Formula: ``log (prod_t (1 + o_t) - 1) - log T`` with ``o_t = e / (1 - e) exp(doubt_t) / (K - 1)``, where each label
+    is wrong with probability e = 0.01 and then any other one alike; at least -100.
+
+    Parameters
+    ----------
+    doubt : float64 array (N,)
+        Of all parts.
+    example : int array (N,)
+        Whose part it is.
+    lengths : int array (n,)
+        Parts of each example.
+    n_labels : int
+    """
+    prior = np.log(WRONG / (1.0 - WRONG) / max(1, n_labels - 1))
+    total = np.bincount(example, weights=np.logaddexp(0.0, doubt + prior), minlength=len(lengths))
+    with np.errstate(divide="ignore"):
+        odds = total + np.log(-np.expm1(-total))
+    return np.maximum(odds - np.log(np.maximum(lengths, 1)), FLOOR)
+
+
+def _scales(tables: list[np.ndarray], given: np.ndarray) -> np.ndarray:
+    """What each table has to be multiplied with; see :func:`doubts`."""
+    K, rows = tables[0].shape[1], np.arange(len(given))
+    stacked = np.stack(tables)
+    usual = np.log([USUAL_SCALE] + [USUAL_HABIT] * (len(tables) - 1))
+
+    def height(logs: np.ndarray) -> tuple[float, np.ndarray]:
+        scales = np.exp(logs)
+        logits = np.tensordot(scales, stacked, axes=1)
+        p = np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
+        own = (1.0 - WRONG) * p[rows, given]
+        mixed = own + WRONG / K
+        p[rows, given] -= 1.0
+        slope = scales * np.einsum("nk,jnk->j", p * (own / mixed)[:, None], stacked)
+        away = (logs - usual) / USUAL_WIDTH
+        return float(away @ away / 2 - np.log(mixed).sum()), slope + away / USUAL_WIDTH
+
+    return np.exp(minimize(height, usual, jac=True, method="L-BFGS-B").x)
+
+
+def _argmax(bound: BoundModel, weights: np.ndarray, cost_weight: float) -> tuple[list, np.ndarray, np.ndarray]:
+    """Of every example: the best output, its cost, and its score plus ``cost_weight`` times the cost over the given."""
+    n = bound.n_examples
+    cost, value = np.empty(n), np.empty(n)
+    if isinstance(bound, CompiledModel):
+        from maxmargin.oracles.batch_kernel import decode_batch
+
+        at = bound.output_at
+        codes = np.empty(at[-1], np.int32)
+        decode_batch(
+            bound.kernel, bound.meta, bound.ints, bound.floats, weights, np.arange(n), cost_weight,
+            *bound.workspace(), at, codes, cost, value,
+        )  # fmt: skip
+        return [bound.layout.output(codes[at[i] : at[i + 1]]) for i in range(n)], cost, value
+    outputs = []
+    for i in range(n):
+        _, _, cost[i], value[i], _ = bound.plane(weights, i, cost_weight)  # type: ignore[attr-defined]
+        x, y = bound.X[i], bound.Y[i]  # type: ignore[attr-defined]
+        outputs.append(bound.layout.model.argmax(x, weights, y_true=y, cost_weight=cost_weight))
+    return outputs, cost, value
+
+
+def _all_labels(scores: np.ndarray | None, layout: Any, habits: Habits) -> np.ndarray:
+    """Columns for all labels; those that the fold has never seen score like the worst."""
+    assert scores is not None
+    classes = layout.labels.classes
+    if classes == habits.labels.classes:
+        return scores
+    full = np.repeat(scores.min(axis=1, keepdims=True), len(habits.labels), axis=1)
+    full[:, [habits.labels.code[label] for label in classes]] = scores
+    return full
+
+
+def _flat(rows: list[np.ndarray]) -> np.ndarray:
+    return np.concatenate([np.empty(0, np.int64), *rows]).astype(np.int64)

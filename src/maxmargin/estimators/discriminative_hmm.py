@@ -1,0 +1,406 @@
+"""Hidden Markov models trained for their predictions, with real probabilities all the same."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from maxmargin.estimators.base import Moment, Structured, _check_stopping, _seed, decode, writable
+from maxmargin.estimators.hmm_exchange import aligned
+from maxmargin.formulations.generative import Generative
+from maxmargin.metrics import token_accuracy
+from maxmargin.models.hmm import HMM, HMMBound, HMMLayout
+from maxmargin.models.labels import plain
+from maxmargin.models.tables import reference_distribution
+from maxmargin.solvers.history import as_frame
+from maxmargin.solvers.presets import as_solver
+from maxmargin.solvers.proximal_state import TRACE
+
+__all__ = ["DiscriminativeHMM"]
+
+IMPOSSIBLE = -1e6  # stands for ln 0 in decoding: outputs with the fewest impossible events win
+TABLES = ("initial", "transition", "emission")
+
+
+class DiscriminativeHMM(Structured):
+    """A hidden Markov model whose most probable states are the right ones.
+
+    Minimises, over log-probabilities theta with every table summing to at most 1,
+    ``sum_j KL(c_j || e^{theta_j}) + C sum_i s_i loss_i(theta)`` (but for the constant entropies of c), where
+    ``loss_i = max_y margin cost(y_i, y) + ln P(y, x_i) - ln P(y_i, x_i)``: the model stays near the reference c and
+    puts the true states ahead of all others by a margin. Training ends with a certificate.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the losses, against one Kullback-Leibler divergence for each table.
+    loss : {"hinge", "squared_hinge"}
+    cost : str, mapping, array, callable or Cost
+        Cost of a state where another is true: "hamming", weights, a matrix over the sorted states, or a function.
+    margin : float
+        Margin asked for each unit of cost. Log-probabilities have a scale of their own, so this is a choice.
+    reference : {"ml", "uniform", "smoothed"}, DiscriminativeHMM, or mapping
+        What the tables are pulled towards: counts of the training data, nothing in particular, counts with
+        ``smoothing`` added, another model, or probabilities ``initial``, ``transition`` and ``emission``
+        (``model.tables()``; scikit-learn's ``clone``, hence a grid search, forgets what a model has learned).
+    smoothing : float
+    floor : float
+        Least probability of the reference.
+    states, symbols : int, sequence of hashable, or None
+        All that may occur; a number n stands for 0, ..., n - 1; None learns them from the training data.
+    unknown : {"error", "missing"}
+        What a symbol never seen is at prediction. None and NaN are always missing observations.
+    solver : "proximal" or ProximalPoint
+    tol, max_passes, max_oracle_calls, max_seconds, n_jobs, random_state, verbose, callbacks, warm_start
+        See :class:`~maxmargin.estimators.structured_svm.StructuredSVM`.
+
+    Attributes
+    ----------
+    classes_, symbols_ : list
+    initial_, transition_, emission_ : arrays (K,), (K, K), (K, V)
+        Probabilities. Tables may sum to less than 1; what they leave belongs to values never seen.
+    reference_ : array (n_weights,)
+    trace_ : pandas.DataFrame or list of dict
+        One row an iteration: bounds of (P) (``primal``, ``dual``) and of the proximal problem, and ``estimate``, the
+        lower estimate of the paper, which is not a bound, with ``outside``, the number of tables that make it so.
+    certificate_, history_, status_, n_iter_, seconds_
+        See :class:`~maxmargin.estimators.base.Structured`.
+
+    References
+    ----------
+    Yu, Bertsekas, Rousu. An efficient discriminative training method for generative models.
+
+    Examples
+    --------
+    >>> from maxmargin import DiscriminativeHMM
+    >>> X = [["walk", "shop", "clean"], ["clean", "clean", "walk"]]
+    >>> y = [["sun", "sun", "rain"], ["rain", "rain", "sun"]]
+    >>> model = DiscriminativeHMM(C=1.0).fit(X, y)
+    >>> model.predict([["walk", "clean"]])
+    [['sun', 'rain']]
+    >>> bool(model.certificate_.relative_gap <= 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 0.01,
+        loss: str = "hinge",
+        cost: Any = "hamming",
+        margin: float = 1.0,
+        reference: Any = "ml",
+        smoothing: float = 1.0,
+        floor: float = 1e-6,
+        states: Any = None,
+        symbols: Any = None,
+        unknown: str = "error",
+        solver: Any = "proximal",
+        tol: float = 1e-3,
+        max_passes: float | None = 1000,
+        max_oracle_calls: int | None = None,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+        callbacks: list | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.cost = cost
+        self.margin = margin
+        self.reference = reference
+        self.smoothing = smoothing
+        self.floor = floor
+        self.states = states
+        self.symbols = symbols
+        self.unknown = unknown
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.max_oracle_calls = max_oracle_calls
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+
+    # --- learning -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, resume: Any = None) -> DiscriminativeHMM:
+        """Learn from sequences.
+
+        Parameters
+        ----------
+        X : list of n sequences of symbols
+            None or NaN where an observation is missing.
+        y : list of n sequences of states
+        sample_weight : array (n,), optional
+            Weighs the losses; the counts behind the reference are not weighted.
+        resume : path or mapping, optional
+            A checkpoint of an interrupted fit on the same examples.
+        """
+        begin = Moment.now()
+        bound = self._bind_first(X, y)
+        self.counts_ = bound.counts()
+        self.n_seen_ = bound.n_examples
+        formulation = self._generative(bound.layout)
+        self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin, formulation=formulation)
+        self.n_seen_ = bound.n_examples
+        self._keep_trace()
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DiscriminativeHMM:
+        """Learn from further sequences, without those of before.
+
+        What the earlier ones have taught stays in planes and multipliers, and their counts go on counting. The
+        objective over all sequences can no longer be known, so the certificate afterwards is not certified; its
+        ``dual`` is still a lower bound. The first call is a fit; give it ``states`` and ``symbols`` when not all occur.
+        """
+        if "weights_" not in self.__dict__:
+            return self.fit(X, y, sample_weight)
+        if "state_" not in self.__dict__:
+            raise ValueError(
+                "partial_fit goes on where a fit in the same process ended; to start from this model, give it as the "
+                "reference of a new one."
+            )
+        from maxmargin.execution.executors import make_executor
+        from maxmargin.execution.sharded import ShardedOracle
+        from maxmargin.solvers.driver import run
+        from maxmargin.solvers.proximal_engine import Further
+
+        _check_stopping(self)
+        bound = self.model_.bind(X, y, layout=self.layout_)
+        self.counts_ = self.counts_ + bound.counts()
+        problem = self._generative(bound.layout).problem(bound, C=self.C, sample_weight=sample_weight)
+        solver = as_solver(self.solver).engine(problem, _seed(self.random_state))
+        executor = make_executor(self.n_jobs, problem.oracle, compiled=True)
+        problem = replace(problem, oracle=ShardedOracle(problem.oracle, executor))
+        budgets = {name: getattr(self, name) for name in ("tol", "max_passes", "max_oracle_calls", "max_seconds")}
+        try:
+            result = run(solver, problem, **budgets, callbacks=self._callbacks(), warm=Further(self.state_))
+        finally:
+            executor.close()
+        self.weights_ = np.array(result.weights)
+        self.certificate_, self.status_, self.state_ = result.certificate, result.status, result.state
+        self.history_, self.seconds_ = result.history.to_frame(), result.seconds
+        self.n_iter_ = result.state.oracle_calls / max(1, bound.n_examples)
+        self.n_seen_ += bound.n_examples
+        self._keep_trace()
+        if not result.status.converged:
+            warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _bind_first(self, X: Any, y: Any) -> HMMBound:
+        if y is None:
+            raise ValueError("y is missing; give the true states of every sequence.")
+        self.model_ = self._model()
+        bound = self.model_.bind(X, y)
+        if bound.n_examples == 0:
+            raise ValueError("X is empty; at least one sequence is needed.")
+        self._take_layout(bound.layout)
+        return bound
+
+    def _model(self) -> HMM:
+        return HMM(
+            cost=self.cost,
+            states=_values(self.states, "states"),
+            symbols=_values(self.symbols, "symbols"),
+            margin=self.margin,
+            unknown=self.unknown,
+        )
+
+    def _take_layout(self, layout: HMMLayout) -> None:
+        self.layout_ = layout
+        self.classes_, self.symbols_ = layout.states.classes, layout.symbols.classes
+
+    def _generative(self, layout: HMMLayout) -> Generative:
+        reference = self.reference
+        if isinstance(reference, DiscriminativeHMM):
+            reference._check_fitted()
+            reference = aligned(reference, layout)
+        elif isinstance(reference, Mapping):
+            if set(reference) != set(TABLES):
+                raise ValueError(f"reference has {sorted(map(str, reference))}; give {', '.join(TABLES)}.")
+            reference = layout.join(**reference)
+        elif not isinstance(reference, str):
+            raise TypeError(
+                f'reference must be "ml", "uniform", "smoothed", a fitted DiscriminativeHMM or a mapping of tables; '
+                f"got {type(reference).__name__}."
+            )
+        self.reference_ = reference_distribution(
+            layout.tables, reference, self.counts_, smoothing=self.smoothing, floor=self.floor
+        )
+        return Generative(loss=self.loss, reference=self.reference_)
+
+    def _keep_trace(self) -> None:
+        self.trace_ = as_frame([dict(zip(TRACE, row, strict=True)) for row in self.state_.trace])
+
+    # --- prediction ---------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> list[list]:
+        """The most probable states of each sequence."""
+        self._check_fitted()
+        return self._predict_codes(self.weights_, X)
+
+    def predict_marginals(self, X: Any) -> list[np.ndarray]:
+        """Posterior probabilities (length, n_states) of the states under the renormalised model."""
+        return [posterior for _, posterior in self._forward_backward(X)]
+
+    def log_likelihood(self, X: Any, y: Any = None) -> np.ndarray:
+        """``ln P(x)`` of each sequence under the renormalised model, or ``ln P(x, y)``."""
+        if y is None:
+            return np.array([value for value, _ in self._forward_backward(X)])
+        self._check_fitted()
+        bound = self.model_.bind(X, y, layout=self.layout_)
+        return bound.log_joint(self.layout_.tables.normalised(self.weights_))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of positions whose state is right."""
+        return self._score_predictions(y, self.predict(X))
+
+    def mean_cost(self, X: Any, y: Any) -> float:
+        """Mean over sequences of the cost of the predicted states."""
+        return float(np.mean([self.layout_.cost(plain(a), b) for a, b in zip(y, self.predict(X), strict=True)]))
+
+    def sample(self, n: int, length: int, random_state: Any = None) -> tuple[list[list], list[list]]:
+        """``n`` sequences of symbols and their states, drawn from the renormalised model."""
+        self._check_fitted()
+        rng = check_random_state(random_state)
+        groups = self.layout_.groups(np.exp(self.layout_.tables.normalised(self.weights_)))
+        cumulative = {name: np.cumsum(table, axis=-1) for name, table in groups.items()}
+        X, Y = [], []
+        for _ in range(n):
+            draws = rng.random_sample((length, 2))
+            states: list[int] = []
+            symbols: list[int] = []
+            for t in range(length):
+                row = cumulative["initial"] if t == 0 else cumulative["transition"][states[-1]]
+                states.append(min(int(np.searchsorted(row, draws[t, 0] * row[-1], side="right")), len(row) - 1))
+                row = cumulative["emission"][states[-1]]
+                symbols.append(min(int(np.searchsorted(row, draws[t, 1] * row[-1], side="right")), len(row) - 1))
+            X.append([self.symbols_[s] for s in symbols])
+            Y.append([self.classes_[s] for s in states])
+        return X, Y
+
+    # --- the tables ---------------------------------------------------------------------------------------------------
+
+    @property
+    def initial_(self) -> np.ndarray:
+        return self._probabilities("initial")
+
+    @property
+    def transition_(self) -> np.ndarray:
+        return self._probabilities("transition")
+
+    @property
+    def emission_(self) -> np.ndarray:
+        return self._probabilities("emission")
+
+    def tables(self, renormalised: bool = False) -> dict[str, Any]:
+        """``initial``, ``transition`` and ``emission`` as frames with the names of states and symbols; needs pandas.
+
+        Parameters
+        ----------
+        renormalised : bool
+            Divide every table by its sum; otherwise as trained, which may leave mass for values never seen.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("tables() needs pandas; install maxmargin[viz].") from None
+        self._check_fitted()
+        theta = self.layout_.tables.normalised(self.weights_) if renormalised else self.weights_
+        groups = {name: np.exp(table) for name, table in self.layout_.groups(theta).items()}
+        return {
+            "initial": pandas.Series(groups["initial"], index=self.classes_, name="initial"),
+            "transition": pandas.DataFrame(groups["transition"], index=self.classes_, columns=self.classes_),
+            "emission": pandas.DataFrame(groups["emission"], index=self.classes_, columns=self.symbols_),
+        }
+
+    def movement(self) -> Any:
+        """How far each table has moved: its divergence ``KL(c_j || e^{theta_j})`` and the mass it has left.
+
+        Returns
+        -------
+        pandas.DataFrame or list of dict
+            ``table``, ``divergence`` (nats; that of the renormalised table and the lost mass together) and ``mass``.
+        """
+        self._check_fitted()
+        tables, c, theta = self.layout_.tables, self.reference_, self.weights_
+        divergence = tables.sums(c * (np.log(c) - theta))
+        mass = np.exp(tables.log_mass(theta))
+        rows = [
+            {"table": tables.name(j), "divergence": float(max(divergence[j], 0.0)), "mass": float(min(mass[j], 1.0))}
+            for j in range(len(tables))
+        ]
+        return as_frame(rows)
+
+    def to_hmmlearn(self) -> Any:
+        """The renormalised model as hmmlearn's ``CategoricalHMM``; its symbols are the codes in ``symbols_``."""
+        from maxmargin.estimators.hmm_exchange import to_hmmlearn
+
+        return to_hmmlearn(self)
+
+    @classmethod
+    def from_hmmlearn(cls, model: Any, states: Any = None, symbols: Any = None, **parameters: Any) -> DiscriminativeHMM:
+        """A fitted hmmlearn ``CategoricalHMM`` as an estimator that predicts, and may be a ``reference``.
+
+        Parameters
+        ----------
+        model : hmmlearn.hmm.CategoricalHMM
+        states, symbols : sequence, optional
+            Names of its states and symbols, in order; numbers when missing.
+        **parameters
+            Parameters of the estimator.
+        """
+        from maxmargin.estimators.hmm_exchange import from_hmmlearn
+
+        return from_hmmlearn(cls, model, states, symbols, parameters)
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _probabilities(self, name: str) -> np.ndarray:
+        if "weights_" not in self.__dict__:
+            raise AttributeError(f"{name}_ is there after fit.")
+        return np.exp(self.layout_.groups(self.weights_)[name])
+
+    def _forward_backward(self, X: Any) -> list[tuple[float, np.ndarray]]:
+        from maxmargin.inference.forward_backward import marginals
+        from maxmargin.models.hmm_kernel import hmm_table
+
+        self._check_fitted()
+        bound = self.model_.bind(X, layout=self.layout_)
+        theta = writable(self.layout_.tables.normalised(self.weights_))
+        transition, K = self.layout_.groups(theta)["transition"], len(self.classes_)
+        answers = []
+        for i in range(bound.n_examples):
+            unary = np.empty((bound.output_at[i + 1] - bound.output_at[i], K))
+            hmm_table(bound.meta, bound.ints, bound.floats, theta, i, 0.0, unary.ravel())
+            value, posterior, _ = marginals(unary, transition, pairwise=False)
+            answers.append((float(value), posterior))
+        return answers
+
+    def _predict_codes(self, weights: np.ndarray, X: Any) -> list:
+        bound = self.model_.bind(X, layout=self.layout_)
+        return [self.layout_.output(codes) for codes in decode(bound, np.maximum(weights, IMPOSSIBLE))]
+
+    def _score_predictions(self, y: Any, predicted: list) -> float:
+        return token_accuracy([plain(states) for states in y], predicted)
+
+
+def _values(given: Any, name: str) -> Any:
+    """States or symbols as a list; a number n stands for 0, ..., n - 1."""
+    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+        if given < 1:
+            raise ValueError(f"{name} must be a number >= 1, a sequence, or None; got {given}.")
+        return range(int(given))
+    return given

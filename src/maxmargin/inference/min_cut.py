@@ -1,0 +1,425 @@
+"""Minimum cuts: the labeling of least energy of binary grids and graphs, with real capacities.
+
+The energy of labels y in {0, 1} is ``E(y) = sum_p unary[p, y_p] + sum_{pairs (p, q)} capacity_pq [y_p != y_q]`` with
+capacities >= 0. :func:`grid_cut` and :func:`graph_cut` cut once; :class:`GridCut` and :class:`GraphCut` keep what they
+found and cut again when costs or capacities have changed. Of several labelings of least energy all of them give the one
+with the fewest ones. Whole numbers are cut exactly, others up to rounding. All run without the GIL: cut many images in
+threads, each with an object of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = [
+    "GraphCut",
+    "GridCut",
+    "directions",
+    "graph_cut",
+    "grid_cut",
+    "submodular_terms",
+    "workspace_sizes",
+]
+
+NEIGHBOURS = {2: (4, 8), 3: (6, 18, 26)}
+_MOST_ARCS = 2**31 - 1
+
+
+def directions(neighbours: int) -> np.ndarray:
+    """The steps to half of the neighbours, (neighbours / 2, 2 or 3): the order of capacities by direction.
+
+    The other half are the same steps backwards. Steps along the last axis come first, diagonals last.
+    """
+    from maxmargin.inference.min_cut_grid_kernel import FLAT, SOLID
+
+    if not any(neighbours in counts for counts in NEIGHBOURS.values()):
+        raise ValueError(f"neighbours is {neighbours!r}; give 4 or 8 for flat grids and 6, 18 or 26 for volumes")
+    return FLAT[: neighbours // 2, 1:].copy() if neighbours in (4, 8) else SOLID[: neighbours // 2].copy()
+
+
+def workspace_sizes(shape: tuple[int, ...], neighbours: int) -> tuple[int, int]:
+    """Lengths of the int32 and the float64 scratch that the kernel ``cut_grid`` needs for a grid.
+
+    Longer scratch serves too: for several grids take the largest of each.
+    """
+    from maxmargin.inference.min_cut_grid_kernel import grid_layout
+    from maxmargin.inference.min_cut_kernel import STATE_SIZE
+
+    *depth, height, width = _checked_shape(shape, neighbours)
+    nodes = grid_layout(*(depth or [1]), height, width, neighbours)[3]
+    if nodes * neighbours > _MOST_ARCS:
+        raise ValueError(
+            f"a grid of shape {tuple(shape)} with {neighbours} neighbours has {nodes * neighbours} arcs, more than the "
+            f"{_MOST_ARCS} that can be numbered; cut it in pieces or use fewer neighbours"
+        )
+    return STATE_SIZE + 5 * nodes, nodes * (neighbours + 1) + 1
+
+
+def grid_cut(unary: ArrayLike, capacities: ArrayLike, neighbours: int | None = None) -> tuple[np.ndarray, float]:
+    """Labels of least energy of a grid, and the energy; see :meth:`GridCut.solve`."""
+    unary = _checked_unary(unary)
+    return GridCut(unary.shape[:-1], neighbours).solve(unary, capacities)
+
+
+def graph_cut(
+    unary: ArrayLike, edges: ArrayLike, capacities: ArrayLike, backward: ArrayLike | None = None
+) -> tuple[np.ndarray, float]:
+    """Labels of least energy of a graph, and the energy; see :meth:`GraphCut.solve`."""
+    unary = _checked_unary(unary)
+    return GraphCut(len(unary), edges).solve(unary, capacities, backward)
+
+
+class _Cut(ABC):
+    """What grids and graphs share: costs in, labels out, and the flow kept in between."""
+
+    def __init__(self, shape: tuple[int, ...], n_arcs: int, degree: int, sizes: tuple[int, int]) -> None:
+        self.shape = shape
+        self._n_arcs = n_arcs
+        self._degree = degree  # the most neighbours of a node
+        self._work = np.zeros(sizes[0], np.int32)
+        self._fwork = np.empty(sizes[1])
+        self._excess: np.ndarray | None = None  # of the last cut
+        self._spare: np.ndarray | None = None  # of the one before, to be filled again
+        self._large: float | None = None  # an excess that the capacities can not outweigh, once it is needed
+
+    def reset(self) -> None:
+        """Forget the last cut: the next one starts afresh and needs capacities."""
+        self._excess = None
+
+    def _cut(self, unary: ArrayLike, capacities: tuple[np.ndarray, ...] | None) -> tuple[np.ndarray, float]:
+        from maxmargin.inference.min_cut_kernel import terminals
+
+        unary = _checked_unary(unary)
+        if unary.shape[:-1] != self.shape:
+            raise ValueError(f"unary has shape {unary.shape}; give two costs for each place, {(*self.shape, 2)}")
+        if capacities is None and self._excess is None:
+            raise ValueError("the first cut needs capacities; give them, later ones may go without")
+        if capacities is not None:
+            self._large = None
+        excess = np.empty(unary.size // 2) if self._spare is None else self._spare
+        base = terminals(unary.reshape(-1, 2), excess)
+        if np.isnan(base):
+            base = self._replace_infinite(unary, capacities or (self._fwork[: self._n_arcs],), excess)
+        old, self._excess = self._excess, None  # no flow is trusted before it is complete
+        if capacities is not None:
+            self._start(old, excess, capacities)
+        elif old is not None:
+            self._continue(old, excess)
+        self._excess, self._spare = excess, old
+        labels = np.empty(len(excess), np.int32)
+        energy = base + self._labels(labels)
+        return labels.reshape(self.shape), float(energy)
+
+    def _replace_infinite(self, unary: np.ndarray, rooms: tuple[np.ndarray, ...], excess: np.ndarray) -> float:
+        """Make differences with infinite costs so large that they decide; returns the matching costs of label 0."""
+        bad = np.isnan(unary) | (unary == -np.inf)
+        if bad.any():
+            where = tuple(map(int, np.argwhere(bad)[0]))
+            raise ValueError(f"unary{list(where)} is {unary[where]}; costs must be numbers, or inf to forbid a label")
+        both = np.isinf(unary).all(axis=-1)
+        if both.any():
+            where = tuple(map(int, np.argwhere(both)[0]))
+            raise ValueError(f"unary{list(where)} forbids both labels; leave at least one of them finite")
+        if self._large is None:
+            most = max(room[np.isfinite(room)].max(initial=0.0) for room in rooms)
+            self._large = 1.0 + 2.0 * self._degree * most
+        zero, one = unary.reshape(-1, 2).T
+        excess[np.isinf(one)] = self._large
+        excess[np.isinf(zero)] = -self._large
+        base = float(np.where(np.isinf(zero), one + self._large, zero).sum())
+        if not (np.isfinite(excess).all() and np.isfinite(base)):
+            raise ValueError("the costs in unary are so large that their sums overflow; scale them below 1e300")
+        return base
+
+    @abstractmethod
+    def _start(self, old: np.ndarray | None, new: np.ndarray, capacities: tuple[np.ndarray, ...]) -> None:
+        """Flow with new capacities; the last flow, if ``old`` is not None, is kept as far as it fits."""
+
+    @abstractmethod
+    def _continue(self, old: np.ndarray, new: np.ndarray) -> None:
+        """Flow after a change of the excesses."""
+
+    @abstractmethod
+    def _labels(self, labels: np.ndarray) -> float:
+        """Write the labels; returns the energy without the costs of label 0."""
+
+
+class GridCut(_Cut):
+    """Minimum cuts of one grid, flat or a volume, each starting from the flow of the last.
+
+    Parameters
+    ----------
+    shape : (height, width) or (depth, height, width)
+    neighbours : int, optional
+        4 (default) or 8 for flat grids, 6 (default), 18 or 26 for volumes.
+
+    Examples
+    --------
+    >>> cut = GridCut((2, 3))
+    >>> unary = np.zeros((2, 3, 2))
+    >>> unary[0, 0, 0], unary[1, 2, 1] = 2.0, 2.0
+    >>> labels, energy = cut.solve(unary, capacities=0.5)
+    >>> labels.tolist(), energy
+    ([[1, 0, 0], [0, 0, 0]], 1.0)
+    """
+
+    def __init__(self, shape: tuple[int, ...], neighbours: int | None = None) -> None:
+        shape = tuple(map(int, shape))
+        if neighbours is None:
+            neighbours = NEIGHBOURS.get(len(shape), (4,))[0]
+        sizes = workspace_sizes(shape, neighbours)
+        super().__init__(shape, sizes[1] // (neighbours + 1) * neighbours, neighbours, sizes)
+        self.neighbours = neighbours
+        self._layout = (*((1,) * (3 - len(shape))), *shape, neighbours)
+
+    def solve(self, unary: ArrayLike, capacities: ArrayLike | None = None) -> tuple[np.ndarray, float]:
+        """Labels of least energy, and the energy.
+
+        Formula: ``E(y) = sum_p unary[p, y_p] + sum_{j, p} capacities[j, p] [y_p != y_{p + directions[j]}]``.
+
+        Complexity: about O(n) on usual energies, O(n^2 m) at worst for n pixels and m pairs. After a change of the
+        costs of a few pixels, close together, about O(those) and one look at all. Memory: 44 + 8 neighbours bytes a
+        pixel.
+
+        Parameters
+        ----------
+        unary : array (*shape, 2)
+            Costs of labels 0 and 1; inf forbids a label.
+        capacities : array, broadcast to (neighbours / 2, *shape), optional
+            Between each pixel and its neighbour in each of :func:`directions`; ignored where that is outside. Left out:
+            those of the last call. Given anew, the flow of the last call is kept as far as it fits.
+
+        Returns
+        -------
+        labels : int32 (*shape)
+        energy : float
+
+        References
+        ----------
+        Goldberg et al. (2015), Faster and more dynamic maximum flow by incremental breadth-first search.
+        """
+        if capacities is None:
+            return self._cut(unary, None)
+        full = (self.neighbours // 2, *self.shape)
+        capacities = np.asarray(capacities, np.float64)
+        try:
+            capacities = np.require(np.broadcast_to(capacities, full), requirements=["C", "W"])
+        except ValueError:
+            raise ValueError(
+                f"capacities have shape {capacities.shape}; give one array for each of the {full[0]} directions, "
+                f"{full}, or what broadcasts to that"
+            ) from None
+        return self._cut(unary, (capacities,))
+
+    def _start(self, old: np.ndarray | None, new: np.ndarray, capacities: tuple[np.ndarray, ...]) -> None:
+        from maxmargin.inference.min_cut_grid_kernel import grid_load, grid_reload, grid_solve
+
+        (given,) = capacities
+        if old is None:
+            bad = grid_load(*self._layout, new, given.reshape(-1), self._work, self._fwork)
+        else:
+            bad = grid_reload(*self._layout, old, new, given.reshape(-1), self._work, self._fwork)
+        if bad >= 0:
+            _refuse_capacity("capacities", np.unravel_index(bad, given.shape), given)
+        grid_solve(*self._layout, self._work, self._fwork)
+
+    def _continue(self, old: np.ndarray, new: np.ndarray) -> None:
+        from maxmargin.inference.min_cut_grid_kernel import grid_solve_again
+
+        grid_solve_again(*self._layout, old, new, self._work, self._fwork)
+
+    def _labels(self, labels: np.ndarray) -> float:
+        from maxmargin.inference.min_cut_grid_kernel import grid_labels
+
+        return grid_labels(*self._layout, labels, self._work, self._fwork)
+
+
+class GraphCut(_Cut):
+    """Minimum cuts of one graph, each starting from the flow of the last.
+
+    Parameters
+    ----------
+    n_nodes : int
+    edges : int array (m, 2)
+        Pairs of different nodes; a pair may come several times.
+    """
+
+    def __init__(self, n_nodes: int, edges: ArrayLike) -> None:
+        from maxmargin.inference.min_cut_graph_kernel import graph_rows
+        from maxmargin.inference.min_cut_kernel import STATE_SIZE
+
+        self._edges = _checked_edges(n_nodes, edges)
+        n, m = n_nodes + 1, 2 * len(self._edges) + 1
+        if m > _MOST_ARCS:
+            raise ValueError(f"{len(self._edges)} edges are more than the {_MOST_ARCS // 2} that can be numbered")
+        self._begin = np.zeros(n + 1, np.int32)
+        self._head, self._back = np.empty(m, np.int32), np.empty(m, np.int32)
+        self._place = np.empty(len(self._edges), np.int32)
+        graph_rows(self._edges, self._begin, self._head, self._back, self._place)
+        self._forward = np.empty(0)
+        super().__init__((n_nodes,), m, int(np.diff(self._begin).max()), (STATE_SIZE + 5 * n, m + n + 1))
+
+    def solve(
+        self, unary: ArrayLike, capacities: ArrayLike | None = None, backward: ArrayLike | None = None
+    ) -> tuple[np.ndarray, float]:
+        """Labels of least energy, and the energy.
+
+        Formula: ``E(y) = sum_p unary[p, y_p] + sum_{e = (p, q)} (capacities[e] (1 - y_p) y_q + backward[e] y_p
+        (1 - y_q))``, that is ``capacities[e] [y_p != y_q]`` when both are equal.
+
+        Complexity: as :meth:`GridCut.solve`. Memory: 48 bytes a node and 52 an edge.
+
+        Parameters
+        ----------
+        unary : array (n, 2)
+            Costs of labels 0 and 1; inf forbids a label.
+        capacities : array, broadcast to (m,), optional
+            Of the edges. Left out: those of the last call. Given anew, the last flow is kept as far as it fits.
+        backward : array, broadcast to (m,), optional
+            What edge (p, q) costs when p has label 1 and q has label 0; ``capacities`` are then for 0 and 1. Without it
+            they are for both.
+
+        Returns
+        -------
+        labels : int32 (n,)
+        energy : float
+
+        References
+        ----------
+        Goldberg et al. (2015), Faster and more dynamic maximum flow by incremental breadth-first search.
+        """
+        if capacities is None:
+            if backward is not None:
+                raise ValueError("backward needs capacities beside it; give both or none")
+            return self._cut(unary, None)
+        forward = self._checked_capacities("capacities", capacities)
+        return self._cut(
+            unary, (forward, forward if backward is None else self._checked_capacities("backward", backward))
+        )
+
+    def _checked_capacities(self, name: str, capacities: ArrayLike) -> np.ndarray:
+        given = np.asarray(capacities, np.float64)
+        if given.shape not in ((), (1,), (len(self._edges),)):
+            raise ValueError(f"{name} have shape {given.shape}; give one for each of the {len(self._edges)} edges")
+        full = np.array(np.broadcast_to(given, (len(self._edges),)))
+        bad = ~((full >= 0.0) & (full < np.inf))
+        if bad.any():
+            _refuse_capacity(name, (int(np.argmax(bad)),), full)
+        return full
+
+    def _start(self, old: np.ndarray | None, new: np.ndarray, capacities: tuple[np.ndarray, ...]) -> None:
+        from maxmargin.inference.min_cut_graph_kernel import graph_load, graph_reload, graph_solve
+
+        forward, backward = capacities
+        rows = (self._back, self._place, self._fwork)
+        if old is None:
+            graph_load(new, forward, backward, *rows)
+        else:
+            graph_reload(old, new, self._edges, self._forward, forward, backward, *rows)
+        self._forward = forward
+        graph_solve(self._begin, self._head, self._back, self._work, self._fwork)
+
+    def _continue(self, old: np.ndarray, new: np.ndarray) -> None:
+        from maxmargin.inference.min_cut_graph_kernel import graph_solve_again
+
+        graph_solve_again(old, new, self._begin, self._head, self._back, self._work, self._fwork)
+
+    def _labels(self, labels: np.ndarray) -> float:
+        from maxmargin.inference.min_cut_graph_kernel import graph_labels
+
+        return graph_labels(labels, self._head, self._work, self._fwork)
+
+
+def submodular_terms(n_nodes: int, edges: ArrayLike, tables: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Costs of pairs of labels as unary costs and capacities, for :func:`graph_cut`.
+
+    Formula: ``table[y_p, y_q] = table[0, 0] + (table[1, 0] - table[0, 0] - c) y_p + (table[0, 1] - table[0, 0] - c) y_q
+    + c [y_p != y_q]`` with ``c = (table[0, 1] + table[1, 0] - table[0, 0] - table[1, 1]) / 2``. A cut can minimise it
+    when c >= 0, that is when the table is submodular.
+
+    Parameters
+    ----------
+    n_nodes : int
+    edges : int array (m, 2)
+    tables : array (m, 2, 2)
+        Cost of labels (y_p, y_q) for each edge (p, q); finite.
+
+    Returns
+    -------
+    unary : float64 (n, 2)
+        To be added to the other unary costs.
+    capacities : float64 (m,)
+
+    References
+    ----------
+    Kolmogorov, Zabih (2004), What energy functions can be minimized via graph cuts?
+    """
+    edges = _checked_edges(n_nodes, edges)
+    tables = np.asarray(tables, np.float64)
+    if tables.shape != (len(edges), 2, 2):
+        raise ValueError(f"tables have shape {tables.shape}; give a 2 x 2 table for each edge, {(len(edges), 2, 2)}")
+    if not np.isfinite(tables).all():
+        e, i, j = map(int, np.argwhere(~np.isfinite(tables))[0])
+        raise ValueError(f"tables[{e}, {i}, {j}] is {tables[e, i, j]}; costs of pairs must be finite")
+    low, high = tables[:, 0, 0] + tables[:, 1, 1], tables[:, 0, 1] + tables[:, 1, 0]
+    capacities = 0.5 * (high - low)
+    # Rounding of a table that is modular in exact numbers is no offence.
+    offence = capacities < -1e-12 * np.abs(tables).max(axis=(1, 2), initial=0.0)
+    if offence.any():
+        e = int(np.argmax(offence))
+        raise ValueError(
+            f"tables[{e}], of edge {tuple(map(int, edges[e]))}, is not submodular: equal labels cost {low[e]} in sum, "
+            f"different ones {high[e]}; cuts need equal labels to be no dearer than different ones"
+        )
+    capacities = np.maximum(capacities, 0.0)
+    unary = np.zeros((n_nodes, 2))
+    np.add.at(unary[:, 0], edges[:, 0], tables[:, 0, 0])
+    np.add.at(unary[:, 1], edges[:, 0], tables[:, 1, 0] - capacities)
+    np.add.at(unary[:, 1], edges[:, 1], tables[:, 0, 1] - tables[:, 0, 0] - capacities)
+    return unary, capacities
+
+
+def _checked_shape(shape: tuple[int, ...], neighbours: int) -> tuple[int, ...]:
+    if len(shape) not in NEIGHBOURS or min(shape) < 1:
+        raise ValueError(f"the grid has shape {tuple(shape)}; give (height, width) or (depth, height, width), all >= 1")
+    if neighbours not in NEIGHBOURS[len(shape)]:
+        raise ValueError(
+            f"neighbours is {neighbours!r} for a grid of shape {tuple(shape)}; give one of {NEIGHBOURS[len(shape)]}"
+        )
+    return tuple(shape)
+
+
+def _checked_unary(unary: ArrayLike) -> np.ndarray:
+    unary = np.require(unary, np.float64, ["C", "W"])
+    if unary.ndim < 2 or unary.shape[-1] != 2:
+        raise ValueError(f"unary has shape {unary.shape}; the last axis must hold the costs of labels 0 and 1")
+    return unary
+
+
+def _checked_edges(n_nodes: int, edges: ArrayLike) -> np.ndarray:
+    given = np.asarray(edges)
+    if given.size == 0:
+        return np.empty((0, 2), np.int32)
+    if given.ndim != 2 or given.shape[1] != 2 or not np.issubdtype(given.dtype, np.integer):
+        raise ValueError(f"edges are {given.dtype} of shape {given.shape}; give pairs of node numbers, integers (m, 2)")
+    outside = ((given < 0) | (given >= n_nodes)).any(axis=1)
+    if outside.any():
+        e = int(np.argmax(outside))
+        raise ValueError(f"edges[{e}] is {given[e].tolist()}; nodes are numbered from 0 to {n_nodes - 1}")
+    loop = given[:, 0] == given[:, 1]
+    if loop.any():
+        e = int(np.argmax(loop))
+        raise ValueError(f"edges[{e}] joins node {given[e, 0]} with itself; leave it out, it costs nothing")
+    return np.require(given, np.int32, ["C", "W"])
+
+
+def _refuse_capacity(name: str, where: tuple[int, ...], values: np.ndarray) -> NoReturn:
+    where = tuple(map(int, where))
+    raise ValueError(
+        f"{name}{list(where)} is {values[where]}; capacities must be finite and not negative, or the cut is not the "
+        f"labeling of least energy"
+    )

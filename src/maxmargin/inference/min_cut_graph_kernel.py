@@ -1,0 +1,118 @@
+"""Compiled minimum cut of any graph: an edge list to rows of arcs, and labels back.
+
+Node i is number i + 1 inside (number 0 is nobody). Edge e is an arc at ``place[e]`` in the row of its first node and
+one at ``back[place[e]]`` in the row of its second. The float workspace holds the residuals, then the excesses,
+then the grain.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.inference.min_cut_kernel import forest_of, grain_for, graph_flow, shift, worthwhile
+from maxmargin.kernel import kernel
+
+
+@kernel("void(int32[:, ::1], int32[::1], int32[::1], int32[::1], int32[::1])", fast=False)
+def graph_rows(edges, begin, head, back, place):
+    """Fill ``begin`` (n + 2, zeros before), ``head`` and ``back`` (2 m + 1) and ``place`` (m); O(n + m)."""
+    m = len(edges)
+    n = len(begin) - 2
+    for e in range(m):
+        begin[edges[e, 0] + 1] += 1
+        begin[edges[e, 1] + 1] += 1
+    last = np.int32(1)
+    begin[0] = last
+    for v in range(1, n + 2):  # the end of each row, from which the arcs are filled in backwards
+        last += begin[v]
+        begin[v] = last
+    head[0], back[0] = 0, 0
+    for e in range(m - 1, -1, -1):
+        p, q = edges[e, 0] + 1, edges[e, 1] + 1
+        begin[p] -= 1
+        begin[q] -= 1
+        arc, opposite = begin[p], begin[q]
+        head[arc], back[arc] = q, opposite
+        head[opposite], back[opposite] = p, arc
+        place[e] = arc
+
+
+@kernel("float64(float64[::1], float64[::1])", fast=False)
+def grain_of(forward, backward):
+    """The grain for these capacities."""
+    largest = 0.0
+    for e in range(len(forward)):
+        largest = max(largest, forward[e], backward[e])
+    return grain_for(largest)
+
+
+@kernel("void(float64[::1], float64[::1], float64[::1], int32[::1], int32[::1], float64[::1])", fast=False)
+def graph_load(excess, forward, backward, back, place, fwork):
+    """Fill the float workspace."""
+    m = len(back)
+    fwork[0], fwork[m] = 0.0, 0.0
+    for e in range(len(place)):
+        fwork[place[e]] = forward[e]
+        fwork[back[place[e]]] = backward[e]
+    for i in range(len(excess)):
+        fwork[m + 1 + i] = excess[i]
+    fwork[m + 1 + len(excess)] = grain_of(forward, backward)
+
+
+@kernel(
+    "void(float64[::1], float64[::1], int32[:, ::1], float64[::1], float64[::1], float64[::1], int32[::1], int32[::1],"
+    "float64[::1])",
+    fast=False,
+)
+def graph_reload(old, new, edges, last, forward, backward, back, place, fwork):
+    """New capacities and excesses after a flow, which is kept as far as it fits; ``graph_solve`` must follow.
+
+    ``last`` has the forward capacities so far. What an arc can no longer carry goes back to the excess of its tail.
+    """
+    excess = fwork[len(back) + 1 :]
+    for i in range(len(old)):
+        excess[i] += new[i] - old[i]
+    for e in range(len(place)):
+        arc = place[e]
+        flow = last[e] - fwork[arc]
+        kept = max(min(flow, forward[e]), -backward[e])
+        fwork[arc], fwork[back[arc]] = forward[e] - kept, backward[e] + kept
+        excess[edges[e, 0]] += flow - kept
+        excess[edges[e, 1]] -= flow - kept
+    excess[len(old)] = grain_of(forward, backward)
+
+
+@kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], float64[::1])", fast=False)
+def graph_solve(begin, head, back, work, fwork):
+    """The flow from the start, after ``graph_load`` or ``graph_reload``."""
+    m, n = len(head), len(begin) - 1
+    graph_flow(n, 0, begin, head, back, work, fwork[:m], fwork[m : m + n], fwork[m + n], True)
+
+
+@kernel("void(float64[::1], float64[::1], int32[::1], int32[::1], int32[::1], int32[::1], float64[::1])", fast=False)
+def graph_solve_again(old, new, begin, head, back, work, fwork):
+    """The flow after a flow, for changed excesses; when they are few, only what has to change is touched."""
+    m, n = len(head), len(begin) - 1
+    residual, excess, grain = fwork[:m], fwork[m : m + n], fwork[m + n]
+    graph, forest = (np.int64(0), begin, head, back), forest_of(n, work)
+    fresh = not worthwhile(old, new, work)
+    for i in range(len(old)):
+        if old[i] != new[i]:
+            if fresh:
+                excess[i + 1] += new[i] - old[i]
+            else:
+                shift(i + 1, new[i] - old[i], graph, residual, excess, grain, forest)
+    graph_flow(n, 0, begin, head, back, work, residual, excess, grain, fresh)
+
+
+@kernel("float64(int32[::1], int32[::1], int32[::1], float64[::1])", fast=False)
+def graph_labels(labels, head, work, fwork):
+    """Write the labels of the nodes after a flow and return the energy, without the costs of label 0."""
+    m, n = len(head), len(labels) + 1
+    distance = forest_of(n, work)[0]
+    energy = 0.0
+    for i in range(n - 1):
+        one = distance[i + 1] > 0
+        labels[i] = one
+        energy += fwork[m + i + 1] if one else 0.0
+    return energy

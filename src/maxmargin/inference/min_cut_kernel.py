@@ -1,0 +1,383 @@
+"""Compiled minimum cut: one forest, grown breadth first from the nodes that want label 1.
+
+The energy of a labeling y in {0, 1}^n, with arcs in both directions between neighbours, is
+
+    E(y) = sum_p excess_p y_p + sum_{arcs p -> q} residual_pq (1 - y_p) y_q .
+
+Sending x over an arc p -> q (excess_p and residual_pq lose x, excess_q and residual_qp gain x) leaves E as it is, as
+long as no residual turns negative. So the kernels send excess to nodes with negative excess until none can get there.
+Then the nodes that can still reach a negative excess over arcs with room form the smallest set of ones of least energy,
+and E is the sum of their excesses. The steps:
+
+* ``sweep``: each node in turn shares its excess among its later neighbours, then the same backwards (one iteration of
+  sequential tree-reweighted message passing); two passes over memory that do most of the work on usual energies.
+* ``search``: the forest holds the nodes that can reach a negative excess, with their distance; it grows level by level,
+  and a node with excess that joins is drained down the tree.
+* ``drain``: excess runs to the root; a node whose arc fills up, and a root that has got enough, is an orphan.
+* ``adopt``: an orphan looks for a parent as near as the lost one; otherwise its distance grows, its children are
+  orphans too, and when no parent is in sight it leaves the forest.
+
+Distances never fall during a search and an arc fills up at most once for each distance of its tail, so the work is
+bounded by O(n^2 m) for any real capacities; usual energies need about O(n). Nothing is compiled with ``fast``, so that
+the order of sums, and with it the last digit, does not depend on the addresses of the arrays.
+
+The same code serves two kinds of graphs. ``graph = (degree, begin, head, back)``:
+
+* grid: ``begin`` and ``back`` are None; arc ``v * degree + k`` leads from v to ``v + head[k]``, and k ^ 1 leads back;
+* any graph: arcs ``begin[v] ... begin[v + 1] - 1`` lead from v to ``head[arc]``, the arc back is ``back[arc]``.
+
+Node 0 and arc 0 are nobody's, so zeros mean: outside the forest, in no list. ``forest = (distance, parent, queue, lost,
+surplus, state)``: parent is an arc, ROOT or LOST; the next three are the links of lists, all zero between calls.
+
+References
+----------
+Goldberg, Hed, Kaplan, Tarjan, Werneck (2011), Maximum flows by incremental breadth-first search. Goldberg, Hed, Kaplan,
+Kohli, Tarjan, Werneck (2015), Faster and more dynamic maximum flow by incremental breadth-first search. Kohli, Torr
+(2005), Efficiently solving dynamic Markov random fields using graph cuts. Kolmogorov (2006), Convergent tree-reweighted
+message passing for energy minimization.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numba.extending import register_jitable
+
+from maxmargin.kernel import kernel
+
+ROOT, LOST = -1, -2  # parents that are no arcs
+END = -1  # of a list
+# positions in ``state``, which also has the offsets of a grid, at most 26, from OFFSETS on
+HEAD, TAIL, COUNT, LEVEL, LIMIT, FIRST_LOST, FIRST_SURPLUS, OFFSETS, STATE_SIZE = 0, 1, 2, 3, 4, 5, 6, 7, 40
+
+
+@register_jitable
+def arcs_of(v, degree, begin):
+    """First arc of node v, and the one after its last."""
+    if begin is None:
+        return v * degree, v * degree + degree
+    else:
+        return np.int64(begin[v]), np.int64(begin[v + 1])
+
+
+@register_jitable
+def across(v, arc, degree, head, back):
+    """The node at the other end of an arc of v, and the arc back."""
+    if back is None:
+        k = arc - v * degree
+        u = v + head[k]
+        return u, u * degree + (k ^ 1)
+    else:
+        return np.int64(head[arc]), np.int64(back[arc])
+
+
+@register_jitable
+def forest_of(n, work):
+    """The parts of the integer workspace, ``STATE_SIZE + 5 n`` long."""
+    at = STATE_SIZE
+    return (
+        work[at : at + n],
+        work[at + n : at + 2 * n],
+        work[at + 2 * n : at + 3 * n],
+        work[at + 3 * n : at + 4 * n],
+        work[at + 4 * n : at + 5 * n],
+        work[:at],
+    )
+
+
+@register_jitable
+def grain_for(largest):
+    """What ``coarse`` needs, for capacities up to ``largest``."""
+    return 1.5 * 2.0 ** min(22.0 + np.floor(np.log2(largest)), 1000.0) if largest > 0.0 else 1.0
+
+
+@register_jitable
+def coarse(x, grain):
+    """x rounded to multiples of 2^-30 of the largest capacity, a power of two: flows of whole numbers stay exact."""
+    return (x + grain) - grain
+
+
+@register_jitable
+def sweep(n, graph, residual, excess, grain, forward):
+    """Every node in turn shares its excess, of either sign, evenly among the neighbours that come after it."""
+    degree, begin, head, back = graph
+    for i in range(1, n):
+        p = i if forward else n - i
+        e = excess[p]
+        if e == 0.0:
+            continue
+        start, stop = arcs_of(p, degree, begin)
+        if begin is None:
+            left = degree // 2
+        else:
+            left = 0
+            for arc in range(start, stop):
+                left += (head[arc] > p) == forward
+        for arc in range(start, stop):
+            u, opposite = across(p, arc, degree, head, back)
+            if (u > p) == forward:
+                # The last one gets all that is left, so that no dust of rounding remains.
+                x = coarse(e * (1.0 / left), grain) if left > 1 else e
+                x = max(min(x, residual[arc]), -residual[opposite])
+                left -= 1
+                e -= x
+                residual[arc] -= x
+                residual[opposite] += x
+                excess[u] += x
+        excess[p] = e
+
+
+@register_jitable
+def wait(v, queue, state):
+    """Queue a node of the forest that has to look for new members."""
+    if queue[v] == 0:
+        queue[v] = END
+        if state[COUNT] == 0:
+            state[HEAD] = v
+        else:
+            queue[state[TAIL]] = v
+        state[TAIL] = v
+        state[COUNT] += 1
+
+
+@register_jitable
+def adopt(first, graph, residual, forest):
+    """Find parents for a list of orphans and for the orphans that this makes."""
+    degree, begin, head, back = graph
+    distance, parent, queue, lost, _, state = forest
+    level = np.uint32(state[LEVEL])
+    later, tail = END, END
+    while first != END or later != END:
+        if first != END:
+            v = np.int64(first)
+            first = lost[v]
+        else:
+            v = np.int64(later)
+            later = lost[v]
+        lost[v] = 0
+        start, stop = arcs_of(v, degree, begin)
+        # Distance minus one, unsigned: outsiders are the farthest. Without branches, which nobody could predict here.
+        best, chosen = level, np.int64(0)
+        for arc in range(start, stop):
+            u, _ = across(v, arc, degree, head, back)
+            near = np.uint32(distance[u] - 1)
+            better = (near < best) & (residual[arc] > 0.0)
+            best = near if better else best
+            chosen = arc if better else chosen
+        parent[v] = chosen
+        if chosen != 0 and best + 2 == distance[v]:
+            continue
+        for arc in range(start, stop):
+            u, opposite = across(v, arc, degree, head, back)
+            if parent[u] == opposite:
+                parent[u] = LOST
+                lost[u] = END
+                if later == END:
+                    later = u
+                else:
+                    lost[tail] = u
+                tail = u
+        if chosen == 0:
+            distance[v] = 0
+        else:
+            distance[v] = best + 2
+            if best + 1 == level:
+                wait(v, queue, state)
+
+
+@register_jitable
+def drain(first, graph, residual, excess, forest):
+    """Send the excess of a list of nodes down the forest, until they are empty or outside it."""
+    degree, _, head, back = graph
+    distance, parent, _, lost, surplus, _ = forest
+    tail = first
+    while first != END and surplus[tail] != END:
+        tail = surplus[tail]
+    while first != END:
+        v = np.int64(first)
+        first = surplus[v]
+        surplus[v] = 0
+        if distance[v] == 0 or excess[v] <= 0.0:
+            continue
+        orphans = np.int64(END)
+        x, room = excess[v], 0.0
+        while True:
+            arc = np.int64(parent[v])
+            u = np.int64(0)
+            if arc == ROOT:
+                excess[v] = x
+                if x < 0.0:
+                    break
+            else:
+                u, opposite = across(v, arc, degree, head, back)
+                room = residual[arc]
+                if x < room:
+                    residual[arc] = room - x
+                    residual[opposite] += x
+                    excess[v] = 0.0
+                    v = u
+                    x += excess[v]
+                    continue
+                residual[arc] = 0.0
+                residual[opposite] += room
+                excess[v] = x - room
+            parent[v] = LOST
+            lost[v] = orphans  # the nearest to the root comes first
+            orphans = v
+            if excess[v] > 0.0 and surplus[v] == 0:
+                surplus[v] = END
+                if first == END:
+                    first = v
+                else:
+                    surplus[tail] = v
+                tail = v
+            if u == 0:
+                break
+            v = u
+            x = room + excess[v]
+        adopt(orphans, graph, residual, forest)
+
+
+@register_jitable
+def search(graph, residual, excess, forest):
+    """Grow the forest from the queued nodes, level by level, and drain what it meets, until nothing can join."""
+    degree, begin, head, back = graph
+    distance, parent, queue, _, surplus, state = forest
+    while state[COUNT] > 0:
+        if distance[state[HEAD]] > state[LEVEL]:
+            state[LEVEL] += 1
+        for _ in range(state[COUNT]):
+            p = np.int64(state[HEAD])
+            state[HEAD] = queue[p]
+            state[COUNT] -= 1
+            queue[p] = 0
+            d = distance[p]
+            if d > state[LEVEL]:
+                wait(p, queue, state)
+                continue
+            if d == 0:
+                continue
+            start, stop = arcs_of(p, degree, begin)
+            for arc in range(start, stop):
+                q, opposite = across(p, arc, degree, head, back)
+                if distance[q] == 0 and residual[opposite] > 0.0:
+                    distance[q] = d + 1
+                    parent[q] = opposite
+                    wait(q, queue, state)
+                    if excess[q] > 0.0:
+                        surplus[q] = END
+                        drain(q, graph, residual, excess, forest)
+                        if distance[p] != d:  # what joins now would be too near
+                            if distance[p] > 0:
+                                wait(p, queue, state)
+                            break
+
+
+@register_jitable
+def plant(n, excess, forest):
+    """An empty forest, and a root at each node of negative excess."""
+    distance, parent, queue, _, _, state = forest
+    state[LEVEL] = 0
+    for p in range(1, n):
+        want = excess[p] < 0.0
+        distance[p] = 1 if want else 0
+        parent[p] = ROOT if want else 0
+        if want:
+            wait(p, queue, state)
+
+
+@register_jitable
+def shift(p, change, graph, residual, excess, grain, forest):
+    """Change the excess of one node after a search; a flow that is not fresh must follow.
+
+    A node that no longer belongs to its side first settles with the neighbours on that side, which mostly have
+    something to spare. They keep half of it, and the arcs half of their room, so the forest stays as it is.
+    """
+    degree, begin, head, back = graph
+    distance, parent, queue, lost, surplus, state = forest
+    e = excess[p] + change
+    inside = distance[p] > 0
+    sign = 1.0 if inside else -1.0
+    if sign * e > 0.0 or (e == 0.0 and parent[p] == ROOT):
+        start, stop = arcs_of(p, degree, begin)
+        for arc in range(start, stop):
+            u, opposite = across(p, arc, degree, head, back)
+            # No arc may open that leads down by more than one.
+            if (distance[u] > 0) == inside and distance[u] <= distance[p] + 1:
+                x = coarse(0.5 * min(-sign * excess[u], residual[arc] if inside else residual[opposite]), grain)
+                if x > 0.0:
+                    e -= sign * x
+                    excess[u] += sign * x
+                    residual[arc] -= sign * x
+                    residual[opposite] += sign * x
+                    if sign * e < 0.0:
+                        break
+    excess[p] = e
+    if e < 0.0:
+        parent[p] = ROOT
+        if not inside:  # farther than all, so no distance becomes too large
+            distance[p] = state[LEVEL] + 1
+            wait(p, queue, state)
+    elif inside:
+        if parent[p] == ROOT:
+            parent[p] = LOST
+            lost[p] = state[FIRST_LOST] if state[FIRST_LOST] != 0 else END
+            state[FIRST_LOST] = p
+        if e > 0.0:
+            surplus[p] = state[FIRST_SURPLUS] if state[FIRST_SURPLUS] != 0 else END
+            state[FIRST_SURPLUS] = p
+
+
+@register_jitable
+def worthwhile(old, new, work):
+    """Whether to go on from the last forest: few excesses have changed, in few places, and it is not too deep yet.
+
+    Otherwise it is cheaper to keep only the flow: a sweep settles scattered changes better than the forest does.
+    """
+    changed, places, before = 0, 0, False
+    for i in range(len(old)):
+        here = old[i] != new[i]
+        changed += here
+        places += here and not before
+        before = here
+    return 8 * changed <= len(old) and 32 * places <= len(old) and work[LEVEL] <= work[LIMIT]
+
+
+@kernel("float64(float64[:, ::1], float64[::1])", fast=False)
+def terminals(unary, excess):
+    """Write what label 1 costs more than label 0; the sum of the costs of label 0, NaN when not all is finite."""
+    total, finite = 0.0, True
+    for p in range(len(unary)):
+        excess[p] = unary[p, 1] - unary[p, 0]
+        total += unary[p, 0]
+        finite &= abs(excess[p]) < np.inf
+    return total if finite and abs(total) < np.inf else np.nan
+
+
+def _flow(n, degree, begin, head, back, work, residual, excess, grain, fresh):
+    """Send all excess that can go; ``fresh``: forget the forest and sweep, else go on after calls of ``shift``."""
+    graph = (degree, begin, head, back)
+    forest = forest_of(n, work)
+    state = forest[-1]
+    if fresh:
+        sweep(n, graph, residual, excess, grain, True)
+        sweep(n, graph, residual, excess, grain, False)
+        plant(n, excess, forest)
+    else:
+        if state[FIRST_LOST] != 0:
+            adopt(np.int64(state[FIRST_LOST]), graph, residual, forest)
+        if state[FIRST_SURPLUS] != 0:
+            drain(np.int64(state[FIRST_SURPLUS]), graph, residual, excess, forest)
+    state[FIRST_LOST] = 0
+    state[FIRST_SURPLUS] = 0
+    search(graph, residual, excess, forest)
+    if fresh:
+        state[LIMIT] = 64 + 2 * state[LEVEL]
+
+
+_i8, _f8, _i4s, _f8s = types.int64, types.float64, types.int32[::1], types.float64[::1]
+_rest = (_i4s, _f8s, _f8s, _f8, types.boolean)
+
+# The same function, compiled for each kind of graph.
+grid_flow = kernel(types.void(_i8, _i8, types.none, _i4s, types.none, *_rest), fast=False)(_flow)
+graph_flow = kernel(types.void(_i8, _i8, _i4s, _i4s, _i4s, *_rest), fast=False)(_flow)

@@ -1,0 +1,293 @@
+"""The hidden Markov model with categorical observations: weights are log-probabilities.
+
+    w . phi(x, y) = ln initial[y_1] + sum_t ln transition[y_{t-1}, y_t] + sum_t ln emission[y_t, x_t] = ln P(y, x)
+
+Rabiner 1989, A tutorial on hidden Markov models and selected applications in speech recognition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from maxmargin.costs import as_cost
+from maxmargin.models.base import CompiledModel
+from maxmargin.models.labels import Labels, plain
+from maxmargin.models.tables import Tables
+from maxmargin.parameters import Parameters
+
+__all__ = ["HMM", "HMMLayout"]
+
+UNKNOWN = ("error", "missing")
+
+
+@dataclass(frozen=True)
+class HMMLayout:
+    """Where each log-probability lives: initial K, transition K x K, emission K x V."""
+
+    states: Labels
+    symbols: Labels
+    cost_table: np.ndarray
+    normalize: bool
+    margin: float
+    unknown: str
+
+    @property
+    def n_weights(self) -> int:
+        K, V = len(self.states), len(self.symbols)
+        return K + K * K + K * V
+
+    @cached_property
+    def tables(self) -> Tables:
+        """One table for the initial state, and two for each state: what follows it, what it emits."""
+        K, V, states = len(self.states), len(self.symbols), self.states.classes
+        names = ["initial"] + [f"transition from {s!r}" for s in states] + [f"emission of {s!r}" for s in states]
+        return Tables.of([K] + [K] * K + [V] * K, names)
+
+    def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
+        """``initial`` (K,), ``transition`` (K, K) and ``emission`` (K, V)."""
+        K, V = len(self.states), len(self.symbols)
+        return {
+            "initial": w[:K],
+            "transition": w[K : K + K * K].reshape(K, K),
+            "emission": w[K + K * K : self.n_weights].reshape(K, V),
+        }
+
+    def join(self, initial: np.ndarray, transition: np.ndarray, emission: np.ndarray) -> np.ndarray:
+        """The weights of three tables."""
+        K, V = len(self.states), len(self.symbols)
+        shapes = {"initial": (K,), "transition": (K, K), "emission": (K, V)}
+        parts = []
+        for (name, shape), given in zip(shapes.items(), (initial, transition, emission), strict=True):
+            table = np.asarray(given, np.float64)
+            if table.shape != shape:
+                raise ValueError(f"{name} has shape {table.shape}; {K} states and {V} symbols need {shape}.")
+            parts.append(table.ravel())
+        return np.concatenate(parts)
+
+    def output(self, codes: np.ndarray) -> list[Hashable]:
+        """States of a decoded sequence."""
+        return self.states.decode(codes)
+
+    def cost(self, y_true: Sequence[Hashable], y: Sequence[Hashable]) -> float:
+        """Cost of one sequence of states where another is true."""
+        table, code = self.cost_table, self.states.code
+        worst = table.max(initial=0.0)  # a state never seen in training can not be predicted
+        pairs = zip(y_true, y, strict=True)
+        total = float(sum(table[code[a], code[b]] if a in code else worst for a, b in pairs))
+        return total / max(len(y), 1) if self.normalize else total
+
+
+@dataclass(frozen=True)
+class HMMBound(CompiledModel):
+    """The hidden Markov model bound to n sequences."""
+
+    def symbols(self, i: int) -> np.ndarray:
+        """Codes of the observations of sequence i, -1 where missing."""
+        from maxmargin.models import hmm_kernel as hk
+
+        at = self.meta[hk.AT_SYMBOLS]
+        return self.ints[at + self.output_at[i] : at + self.output_at[i + 1]]
+
+    def _events(self) -> np.ndarray:
+        """Entries of the tables that each position uses, (positions, 2), -1 for none: of its state, of its symbol."""
+        from maxmargin.models import hmm_kernel as hk
+
+        layout, N = self.layout, int(self.output_at[-1])
+        K, V = len(layout.states), len(layout.symbols)
+        states = self.ints[self.meta[hk.AT_LABELS] : self.meta[hk.AT_LABELS] + N].astype(np.int64)
+        symbols = self.ints[self.meta[hk.AT_SYMBOLS] : self.meta[hk.AT_SYMBOLS] + N].astype(np.int64)
+        events = np.empty((N, 2), np.int64)
+        events[1:, 0] = K + states[:-1] * K + states[1:]
+        first = self.output_at[:-1][np.diff(self.output_at) > 0]
+        events[first, 0] = states[first]
+        events[:, 1] = np.where(symbols >= 0, K + K * K + states * V + symbols, -1)
+        return events
+
+    def counts(self) -> np.ndarray:
+        """How often each entry of the tables occurs in the sequences, (n_weights,)."""
+        events = self._events().ravel()
+        return np.bincount(events[events >= 0], minlength=self.n_weights).astype(np.float64)
+
+    def log_joint(self, w: np.ndarray) -> np.ndarray:
+        """``w . phi(x, y)`` of each sequence with its own states: ``ln P(x, y)`` when the weights are normalised."""
+        events = self._events()
+        scores = np.where(events >= 0, w[events], 0.0).sum(axis=1)
+        example = np.repeat(np.arange(self.n_examples), np.diff(self.output_at))
+        return np.bincount(example, scores, self.n_examples)
+
+
+class HMM(Parameters):
+    """A hidden state for every position, an observed symbol for each.
+
+    Parameters
+    ----------
+    cost : str, mapping, array, callable or Cost
+        Cost of a state where another is true, added up over positions; see :func:`maxmargin.costs.as_cost`.
+    states, symbols : sequence of hashable, optional
+        All states and symbols that may occur; learned from the training data when missing.
+    margin : float
+        Margin asked for each unit of cost. Log-probabilities have a scale of their own, so this is a choice.
+    unknown : {"error", "missing"}
+        What a symbol never seen is: an error, or a missing observation. None and NaN are always missing.
+    """
+
+    def __init__(
+        self,
+        *,
+        cost: Any = "hamming",
+        states: Sequence[Hashable] | None = None,
+        symbols: Sequence[Hashable] | None = None,
+        margin: float = 1.0,
+        unknown: str = "error",
+    ) -> None:
+        self.cost = cost
+        self.states = states
+        self.symbols = symbols
+        self.margin = margin
+        self.unknown = unknown
+
+    def bind(self, X: Any, Y: Any = None, *, layout: HMMLayout | None = None) -> HMMBound:
+        """Pack sequences (and their states) for the kernel.
+
+        Parameters
+        ----------
+        X : list of n sequences of symbols
+        Y : list of n sequences of states, optional
+            Missing at prediction time.
+        layout : HMMLayout, optional
+            The layout of the training data, for further data.
+        """
+        X = _lists(X, "X", "symbol")
+        Y = None if Y is None else _lists(Y, "y", "state")
+        if Y is not None:
+            _check_lengths(X, Y)
+        if layout is None:
+            layout = self._layout(X, Y)
+        symbols = _symbols(layout, X)
+        states = None if Y is None else [layout.states.encode(y, i) for i, y in enumerate(Y)]
+        return _pack(layout, [len(x) for x in X], symbols, states)
+
+    def _layout(self, X: list[list], Y: list[list] | None) -> HMMLayout:
+        if self.unknown not in UNKNOWN:
+            raise ValueError(f"unknown must be one of {', '.join(UNKNOWN)}; got {self.unknown!r}.")
+        if not (isinstance(self.margin, (int, float, np.number)) and np.isfinite(self.margin) and self.margin >= 0):
+            raise ValueError(f"margin must be a finite number >= 0, got {self.margin!r}.")
+        if self.states is None and Y is None:
+            raise ValueError("states are needed to learn the layout of a hidden Markov model; pass Y.")
+        states = Labels.of(s for y in Y or [] for s in y) if self.states is None else Labels(plain(self.states))
+        if self.symbols is None:
+            for i, x in enumerate(X):
+                odd = next((o for o in x if isinstance(o, float) and not _missing(o) and not o.is_integer()), None)
+                if odd is not None:
+                    raise ValueError(
+                        f"example {i} has the observation {odd}, which looks continuous; this model is for categories. "
+                        "Bin the values first, or name all that may occur in symbols=."
+                    )
+            symbols = Labels.of(o for x in X for o in x if not _missing(o))
+        else:
+            symbols = Labels(plain(self.symbols))
+        if len(states) == 0:
+            raise ValueError("every sequence is empty; at least one position with a state is needed.")
+        if any(_missing(state) for state in states.classes):
+            i = next(i for i, y in enumerate(Y or []) if any(map(_missing, y)))
+            raise ValueError(f"example {i} has a position without a state; give it one, or leave the example out.")
+        if len(symbols) == 0:
+            raise ValueError("every observation is missing; at least one symbol is needed.")
+        cost = as_cost(self.cost)
+        table = np.ascontiguousarray(cost.table(states.classes), np.float64)
+        layout = HMMLayout(states, symbols, table, cost.normalize, float(self.margin), self.unknown)
+        if layout.n_weights >= 2**31:
+            raise ValueError(
+                f"{len(states)} states and {len(symbols)} symbols make {layout.n_weights} weights, more than 2^31; "
+                "map rare symbols to one."
+            )
+        return layout
+
+
+def _missing(symbol: Any) -> bool:
+    return symbol is None or symbol != symbol
+
+
+def _lists(sequences: Any, name: str, what: str) -> list[list]:
+    if isinstance(sequences, (str, bytes)) or not hasattr(sequences, "__iter__"):
+        raise TypeError(f"{name} must be a list of sequences, got {type(sequences).__name__}.")
+    lists = []
+    for i, sequence in enumerate(sequences):
+        if not hasattr(sequence, "__iter__") and not hasattr(sequence, "__array__"):
+            raise TypeError(
+                f"example {i} of {name} is {sequence!r}; give a sequence with one {what} for each position. "
+                f"For a single sequence pass [{name}]."
+            )
+        array = np.asarray(sequence) if isinstance(sequence, np.ndarray) else None
+        if array is not None and array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]  # a column of symbols, as other libraries write sequences
+        if array is not None and array.ndim != 1:
+            raise ValueError(f"example {i} of {name} has shape {array.shape}; one {what} a position is needed.")
+        lists.append(plain(sequence if array is None else array))
+    return lists
+
+
+def _check_lengths(X: list[list], Y: list[list]) -> None:
+    if len(X) != len(Y):
+        raise ValueError(f"X has {len(X)} sequences and y has {len(Y)}; they must agree.")
+    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
+        if len(x) != len(y):
+            raise ValueError(f"example {i} has {len(x)} observations and {len(y)} states; they must agree.")
+
+
+def _symbols(layout: HMMLayout, X: list[list]) -> list[np.ndarray]:
+    code, lists = layout.symbols.code, []
+    for i, x in enumerate(X):
+        codes = np.full(len(x), -1, np.int32)
+        for t, symbol in enumerate(x):
+            try:
+                codes[t] = code.get(symbol, -1)
+            except TypeError:
+                raise TypeError(
+                    f"example {i}, position {t}: {symbol!r} can not be a symbol; give text, numbers or tuples."
+                ) from None
+            if codes[t] < 0 and not _missing(symbol) and layout.unknown == "error":
+                hint = " Continuous values must be binned first." if isinstance(symbol, float) else ""
+                raise ValueError(
+                    f"example {i}, position {t} has the symbol {symbol!r}, which training has not seen. Pass symbols= "
+                    f'with all that may occur, or set unknown="missing".{hint}'
+                )
+        lists.append(codes)
+    return lists
+
+
+def _pack(layout: HMMLayout, lengths: list[int], symbols: list[np.ndarray], states: list | None) -> HMMBound:
+    from maxmargin.models import hmm_kernel as hk
+
+    n, K, V = len(lengths), len(layout.states), len(layout.symbols)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    longest = max([1, *lengths])
+    empty = np.empty(0, np.int32)
+    ints = [offsets, np.concatenate([empty, *symbols]), np.concatenate([empty, *(states or [])])]
+    scale = layout.margin * (1.0 / np.maximum(lengths, 1) if layout.normalize else np.ones(n))
+    floats = [layout.cost_table.ravel(), scale]
+    meta = np.zeros(hk.META_SIZE, np.int64)
+    one = min(4 * longest + 2, layout.n_weights) + 1
+    bits = max(6, int(np.ceil(np.log2(2 * one + 1))))
+    meta[[hk.N_STATES, hk.N_SYMBOLS, hk.HAS_LABELS, hk.TABLE_BITS]] = K, V, states is not None, bits
+    meta[[hk.AT_OFFSETS, hk.AT_SYMBOLS, hk.AT_LABELS]] = np.cumsum([0] + [len(part) for part in ints[:-1]])
+    meta[[hk.AT_COST, hk.AT_SCALE]] = 0, K * K
+    return HMMBound(
+        n_examples=n,
+        n_weights=layout.n_weights,
+        layout=layout,
+        capabilities=frozenset({"exact", "marginals"}),
+        kernel=hk.hmm_plane,
+        meta=meta,
+        ints=np.concatenate(ints).astype(np.int32),
+        floats=np.concatenate(floats),
+        room=one + 4 * longest + 2 + longest,
+        iwork_size=(1 << bits) + longest,
+        fwork_size=longest * K + K,
+        output_at=offsets,
+    )

@@ -1,0 +1,164 @@
+"""Compiled kernel of the hidden Markov model: max-product with a cost weight, plane.
+
+Layout of the weights, all log-probabilities (K states, V symbols):
+
+    initial K | transition K x K (from, to) | emission K x V
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.kernel import kernel
+from maxmargin.models.signature import PLANE_SIGNATURE
+from maxmargin.planes_kernel import accumulate, finish
+
+# positions in ``meta``
+N_STATES, N_SYMBOLS, HAS_LABELS, TABLE_BITS = range(4)
+AT_OFFSETS, AT_SYMBOLS, AT_LABELS, AT_COST, AT_SCALE = range(4, 9)
+META_SIZE = 9
+
+
+@kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64, float64[::1])")
+def hmm_table(meta, ints, floats, w, example, cost_weight, table):
+    """Fill ``table`` (T x K, flat) with log-probabilities of initial state and symbols + cost_weight * cost.
+
+    A symbol of -1 is missing and says nothing about the state.
+    """
+    K, V = meta[N_STATES], meta[N_SYMBOLS]
+    first, last = ints[meta[AT_OFFSETS] + example], ints[meta[AT_OFFSETS] + example + 1]
+    emission = K + K * K
+    for t in range(first, last):
+        at, symbol = (t - first) * K, ints[meta[AT_SYMBOLS] + t]
+        for k in range(K):
+            table[at + k] = w[k] if t == first else 0.0
+        if symbol >= 0:
+            for k in range(K):
+                table[at + k] += w[emission + k * V + symbol]
+        if cost_weight != 0.0 and meta[HAS_LABELS]:
+            row = meta[AT_COST] + ints[meta[AT_LABELS] + t] * K
+            scale = cost_weight * floats[meta[AT_SCALE] + example]
+            for k in range(K):
+                table[at + k] += scale * floats[row + k]
+
+
+@kernel("float64(int64[::1], int32[::1], float64[::1], int64, int32[::1])")
+def hmm_cost(meta, ints, floats, example, output):
+    """Cost of an output."""
+    K, labels = meta[N_STATES], meta[AT_LABELS]
+    first, last = ints[meta[AT_OFFSETS] + example], ints[meta[AT_OFFSETS] + example + 1]
+    cost = 0.0
+    for t in range(first, last):
+        cost += floats[meta[AT_COST] + ints[labels + t] * K + output[t - first]]
+    return floats[meta[AT_SCALE] + example] * cost
+
+
+@kernel("int64(int64[::1], int32[::1], int64, int32[::1], int32[::1], int32[::1], float64[::1])")
+def hmm_psi(meta, ints, example, output, iwork, index, value):
+    """Counts of the truth minus counts of ``output`` into (index, value); returns the number of non-zeros."""
+    K, V, bits, nnz = meta[N_STATES], meta[N_SYMBOLS], meta[TABLE_BITS], 0
+    first, last = ints[meta[AT_OFFSETS] + example], ints[meta[AT_OFFSETS] + example + 1]
+    labels, emission = meta[AT_LABELS] + first, K + K * K
+    for t in range(last - first):
+        true, found = np.int64(ints[labels + t]), np.int64(output[t])
+        if true != found:
+            symbol = np.int64(ints[meta[AT_SYMBOLS] + first + t])
+            if symbol >= 0:
+                nnz = accumulate(iwork, bits, index, value, nnz, emission + true * V + symbol, 1.0)
+                nnz = accumulate(iwork, bits, index, value, nnz, emission + found * V + symbol, -1.0)
+            if t == 0:
+                nnz = accumulate(iwork, bits, index, value, nnz, true, 1.0)
+                nnz = accumulate(iwork, bits, index, value, nnz, found, -1.0)
+        if t > 0:
+            left, wrong = np.int64(ints[labels + t - 1]), np.int64(output[t - 1])
+            if left != wrong or true != found:
+                nnz = accumulate(iwork, bits, index, value, nnz, K + left * K + true, 1.0)
+                nnz = accumulate(iwork, bits, index, value, nnz, K + wrong * K + found, -1.0)
+    return finish(iwork, bits, index, value, nnz)
+
+
+@kernel(PLANE_SIGNATURE)
+def hmm_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """Max-product along the sequence, then the plane of the winner; planes of single runs of errors when asked for.
+
+    Weights may be -inf; when that leaves no output the kernel returns -1. O(T K^2); scratch T K + K.
+    """
+    K, V = meta[N_STATES], meta[N_SYMBOLS]
+    first, last = ints[meta[AT_OFFSETS] + example], ints[meta[AT_OFFSETS] + example + 1]
+    T = last - first
+    result[:4] = 0.0
+    if T == 0:
+        return min(emit, 1)
+    table, best = fwork[: T * K], fwork[T * K : T * K + K]
+    hmm_table(meta, ints, floats, w, example, cost_weight, table)
+    for t in range(1, T):
+        before, now = table[(t - 1) * K : t * K], table[t * K : (t + 1) * K]
+        best[:] = -np.inf
+        for j in range(K):
+            score, arc = before[j], w[K + j * K : K + j * K + K]
+            for k in range(K):
+                v = score + arc[k]
+                best[k] = v if v > best[k] else best[k]
+        for k in range(K):
+            now[k] += best[k]
+    top, winner = -np.inf, -1
+    for k in range(K):
+        if table[(T - 1) * K + k] > top:
+            top, winner = table[(T - 1) * K + k], k
+    if winner < 0:
+        return -1
+    output[T - 1] = winner
+    for t in range(T - 1, 0, -1):
+        reach, previous = -np.inf, 0
+        for j in range(K):
+            v = table[(t - 1) * K + j] + w[K + j * K + winner]
+            if v > reach:
+                reach, previous = v, j
+        winner = previous
+        output[t - 1] = winner
+
+    if not meta[HAS_LABELS]:
+        result[0] = top
+        result[1] = top
+        return 0
+    labels, truth = meta[AT_LABELS] + first, 0.0
+    for t in range(T):
+        k, symbol = np.int64(ints[labels + t]), np.int64(ints[meta[AT_SYMBOLS] + first + t])
+        truth += w[k] if t == 0 else w[K + ints[labels + t - 1] * K + k]
+        if symbol >= 0:
+            truth += w[K + K * K + k * V + symbol]
+    result[0] = top - truth
+    result[1] = top - truth
+    result[2] = hmm_cost(meta, ints, floats, example, output)
+    if emit == 0:
+        return 0
+    end = hmm_psi(meta, ints, example, output, iwork, index, value)
+    result[3] = end
+
+    # runs of wrong states with a right one between them do not interact: each is an output of its own
+    runs = 0
+    for t in range(T):
+        if output[t] != ints[labels + t] and (t == 0 or output[t - 1] == ints[labels + t - 1]):
+            runs += 1
+    if runs < 2 or runs >= emit:
+        return 1
+    part = iwork[1 << meta[TABLE_BITS] :]
+    for t in range(T):
+        part[t] = ints[labels + t]
+    made, t = 1, 0
+    while t < T:
+        begin = t
+        while t < T and output[t] != ints[labels + t]:
+            part[t] = output[t]
+            t += 1
+        if t > begin:
+            result[2 + 2 * made] = hmm_cost(meta, ints, floats, example, part)
+            end += hmm_psi(meta, ints, example, part, iwork, index[end:], value[end:])
+            result[3 + 2 * made] = end
+            made += 1
+            for s in range(begin, t):
+                part[s] = ints[labels + s]
+        t += 1
+    for s in range(T):
+        part[s] = 0
+    return made

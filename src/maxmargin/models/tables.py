@@ -1,0 +1,135 @@
+"""Conditional distributions as weights: where each lives, and the reference that training pulls it towards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+__all__ = ["Tables", "reference_distribution"]
+
+REFERENCES = ("uniform", "ml", "smoothed")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Where each conditional distribution lives: table j is ``theta[starts[j]:starts[j + 1]]``.
+
+    Attributes
+    ----------
+    starts : int64 array (J + 1,)
+    names : tuple of str
+        A name for each table, for messages and reports; empty for numbers.
+    """
+
+    starts: np.ndarray
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        starts = np.ascontiguousarray(self.starts, np.int64)
+        if starts.ndim != 1 or len(starts) < 2 or starts[0] != 0 or (np.diff(starts) < 1).any():
+            raise ValueError("tables must begin at 0 and hold at least one entry each; give the sizes to Tables.of.")
+        if self.names and len(self.names) != len(starts) - 1:
+            raise ValueError(f"{len(starts) - 1} tables have {len(self.names)} names; name every table or none.")
+        object.__setattr__(self, "starts", starts)
+
+    @staticmethod
+    def of(sizes: Sequence[int] | np.ndarray, names: Sequence[str] = ()) -> Tables:
+        """Tables of the given sizes, one after the other."""
+        return Tables(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), tuple(names))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def n_weights(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def table(self) -> np.ndarray:
+        """Table of each entry, (n_weights,)."""
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
+    def name(self, j: int) -> str:
+        """What messages call table j."""
+        return self.names[j] if self.names else f"table {j}"
+
+    def sums(self, x: np.ndarray) -> np.ndarray:
+        """Sum within each table along the last axis, (..., J)."""
+        return np.add.reduceat(x, self.starts[:-1], axis=-1)
+
+    def log_mass(self, theta: np.ndarray) -> np.ndarray:
+        """``ln 1'e^{theta_j}`` of each table."""
+        top = np.maximum.reduceat(theta, self.starts[:-1])
+        top = np.where(np.isfinite(top), top, 0.0)
+        with np.errstate(divide="ignore"):
+            return top + np.log(self.sums(np.exp(theta - top[self.table])))
+
+    def feasible(self, theta: np.ndarray) -> np.ndarray:
+        """The feasible shift: tables whose mass is above 1 are divided by it."""
+        return theta - np.maximum(self.log_mass(theta), 0.0)[self.table]
+
+    def normalised(self, theta: np.ndarray) -> np.ndarray:
+        """Every table divided by its mass, so that all are distributions."""
+        return theta - self.log_mass(theta)[self.table]
+
+
+def reference_distribution(
+    tables: Tables,
+    reference: str | np.ndarray,
+    counts: np.ndarray | None = None,
+    *,
+    smoothing: float = 1.0,
+    floor: float = 1e-6,
+) -> np.ndarray:
+    """The distributions c that training pulls towards, (n_weights,), each table summing to 1.
+
+    Parameters
+    ----------
+    tables : Tables
+    reference : {"uniform", "ml", "smoothed"} or array (n_weights,)
+        "ml" divides ``counts``; "smoothed" adds ``smoothing`` to each before; an array is a model's own probabilities.
+    counts : array (n_weights,), optional
+        How often each entry occurs in the training data.
+    smoothing : float
+    floor : float
+        The least probability. A reference of 0 would let theta run to minus infinity, and no bound could be proven.
+
+    Notes
+    -----
+    A table without any count is uniform.
+    """
+    if isinstance(reference, str):
+        if reference not in REFERENCES:
+            raise ValueError(f"reference must be {', '.join(REFERENCES)} or probabilities; got {reference!r}.")
+        if reference != "uniform" and counts is None:
+            raise ValueError(f'reference "{reference}" needs the counts of the training data.')
+        if not (np.isfinite(smoothing) and smoothing >= 0):
+            raise ValueError(f"smoothing must be a number >= 0, got {smoothing}.")
+        zeros = np.zeros(tables.n_weights)
+        c = zeros if reference == "uniform" else np.asarray(counts, np.float64)
+        c = c + smoothing if reference == "smoothed" else c
+    else:
+        c = np.array(reference, np.float64)
+    if c.shape != (tables.n_weights,):
+        raise ValueError(f"the reference must have {tables.n_weights} entries, one a weight; got shape {c.shape}.")
+    bad = np.flatnonzero(~np.isfinite(c) | (c < 0))
+    if len(bad):
+        raise ValueError(
+            f"the reference has the probability {c[bad[0]]} in {tables.name(tables.table[bad[0]])}; "
+            "give finite numbers >= 0."
+        )
+    if not (0 <= floor < 1):
+        raise ValueError(f"floor must be a probability in [0, 1), got {floor}.")
+    sizes = np.diff(tables.starts)
+    total = tables.sums(c)
+    c = np.where(
+        total[tables.table] > 0, c / np.where(total > 0, total, 1.0)[tables.table], (1.0 / sizes)[tables.table]
+    )
+    c = np.maximum(c, np.minimum(floor, 1.0 / sizes)[tables.table])
+    if (c == 0).any():
+        j = int(tables.table[np.flatnonzero(c == 0)[0]])
+        raise ValueError(f"the reference has a zero in {tables.name(j)}; give a floor above 0, such as 1e-6.")
+    return c / tables.sums(c)[tables.table]

@@ -1,0 +1,80 @@
+"""Each acceleration of the dual engine alone, and all of them together, leave the optimum where it is."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from agreement.tiny import Tiny, best
+from maxmargin.solvers.dials import Dials
+from maxmargin.solvers.driver import run
+from maxmargin.solvers.engine import DualEngine
+
+PLAIN = {
+    "selection": "permutation",
+    "cached_passes": 0,
+    "parts": 1,
+    "batch": 1,
+    "shrinking": False,
+    "master": "smo",
+    "visits": 1.0,
+}
+FAST = {
+    "selection": "gap",
+    "cached_passes": 30,
+    "parts": 8,
+    "batch": 8,
+    "shrinking": True,
+    "master": "auto",
+    "visits": 0.25,
+}
+CASES = [
+    Tiny("chain", C=1.0, seed=1),
+    Tiny("chain", signed=True, cost="matrix", weighted=True, C=3.0, seed=2, n=8),
+    Tiny("chain", "squared_hinge", cost="matrix", C=0.5, seed=3, n=6, ends=True),
+    Tiny("multiclass", "squared_hinge", signed=True, C=1.0, seed=4, n=6),
+]
+
+
+def solve(tiny, **dials):
+    problem = tiny.problem()
+    problem.oracle.parts = dials["parts"]
+    engine = DualEngine(Dials(patience=5, cached_share=0.05, certificate_every=2.0, **dials), 0)
+    return run(engine, problem, tol=1e-8, max_passes=5000)
+
+
+def assert_optimal(tiny, result):
+    assert result.status.code == "converged", str(result.status)
+    assert result.certificate.primal == pytest.approx(best(tiny).objective, rel=1e-6)
+    assert result.certificate.dual == pytest.approx(best(tiny).objective, rel=1e-6)
+    assert result.weights == pytest.approx(best(tiny).weights, abs=1e-4)
+
+
+@pytest.mark.parametrize("tiny", CASES, ids=str)
+@pytest.mark.parametrize("name", [None, *FAST])
+def test_one_by_one(name, tiny):
+    """On top of the plain method, and taken away from the fast one."""
+    assert_optimal(tiny, solve(tiny, **PLAIN | ({} if name is None else {name: FAST[name]})))
+    assert_optimal(tiny, solve(tiny, **FAST | ({} if name is None else {name: PLAIN[name]})))
+
+
+@pytest.mark.parametrize("selection", ["gap", "permutation"])
+@pytest.mark.parametrize("cached_passes", [0, 30])
+@pytest.mark.parametrize("parts", [1, 8])
+@pytest.mark.parametrize("batch", [1, 8])
+def test_all_combinations(selection, cached_passes, parts, batch):
+    for shrinking, master in product([False, True], ["smo", "auto"]):
+        dials = {"shrinking": shrinking, "master": master, "visits": 0.5}
+        dials |= {"selection": selection, "cached_passes": cached_passes, "parts": parts, "batch": batch}
+        assert_optimal(CASES[1], solve(CASES[1], **dials))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20, 40))
+def test_some_combinations_on_many_problems(seed):
+    kind, loss = ["chain", "multiclass"][seed % 2], ["hinge", "squared_hinge"][seed // 2 % 2]
+    cost, C = "matrix" if seed % 3 else "hamming", [0.1, 1.0, 10.0][seed % 3]
+    tiny = Tiny(kind, loss, seed % 4 > 1, cost, seed % 5 > 2, C, seed, n=4 + seed % 5, K=2 + seed % 3)
+    for chosen in np.random.default_rng(seed).integers(0, 2, (8, len(PLAIN))).astype(bool):
+        names = [name for name, fast in zip(PLAIN, chosen, strict=True) if fast]
+        assert_optimal(tiny, solve(tiny, **PLAIN | {name: FAST[name] for name in names}))

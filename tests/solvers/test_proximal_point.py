@@ -1,0 +1,307 @@
+"""The proximal point method against a conic solver on enumerated problems: every variant, every rule, odd inputs."""
+
+import numpy as np
+import pytest
+
+from maxmargin.formulations.generative import GenerativeProblem
+from maxmargin.models.tables import Tables, reference_distribution
+from maxmargin.solvers.driver import run
+from maxmargin.solvers.masters.newton import newton_simplex
+from maxmargin.solvers.proximal_point import BoundColumns, ProximalPoint
+from reference.generative import ArrayOracle, objective, optimum, random_problem
+
+SUBSETS = [[0, 1, 2], [2, 3], [3, 4, 5], [5, 0]]  # a stream with overlaps that covers six examples
+VARIANTS = {
+    "whole set": {},
+    "whole set, limit 8": {"limit": 8},
+    "groups together": {"blocks": 3},
+    "groups in turn": {"blocks": 3, "visits": 1},
+    "groups in random order": {"blocks": 3, "visits": 2, "selection": "permutation"},
+    "product": {"blocks": "product"},
+    "product in turn": {"blocks": "product", "visits": 2},
+    "stream": {"blocks": SUBSETS, "visits": 1},
+    "stream, several iterations": {"blocks": SUBSETS, "visits": 1, "repeats": 3},
+    "looks again": {"refind": True},
+}
+
+
+def make(seed, C=0.7, squared=False, several=1, n=6, **words):
+    planes, c, starts = random_problem(seed, n=n, **words)
+    weight = np.full(n, float(C)) if np.isscalar(C) else np.asarray(C, float)
+    problem = GenerativeProblem(ArrayOracle(planes, len(c), several), weight, Tables(starts), c, squared)
+    return problem, planes, c, starts
+
+
+def solve(problem, tol=1e-6, max_passes=2000, callbacks=(), **settings):
+    return run(
+        ProximalPoint(**settings).engine(problem, 0), problem, tol=tol, max_passes=max_passes, callbacks=callbacks
+    )
+
+
+def check(result, problem, planes, c, starts, tol=1e-5):
+    value, _ = optimum(planes, problem.weight, c, starts, squared=problem.squared)
+    size = max(1.0, abs(value))
+    for row in result.history:
+        assert row["dual"] <= value + 1e-6 * size and value <= row["primal"] + 1e-6 * size
+    assert result.certificate.primal == pytest.approx(value, abs=tol * size)
+    here = objective(planes, problem.weight, c, result.weights, squared=problem.squared)
+    assert here == pytest.approx(result.certificate.primal, abs=1e-9 * size)
+    assert (problem.tables.log_mass(result.weights) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_reaches_the_optimum(variant, squared):
+    for seed in range(3):
+        problem, *data = make(seed, squared=squared)
+        result = solve(problem, **VARIANTS[variant])
+        assert result.status.converged, result.status
+        check(result, problem, *data)
+
+
+@pytest.mark.parametrize("rule", ["gap", "improvement", "optimality", "paper"])
+@pytest.mark.parametrize("decay", [1.0, 0.5])
+def test_every_rule_reaches_the_optimum(rule, decay):
+    problem, *data = make(7, C=2.0)
+    words = {"improvement": 1e-7} if rule == "improvement" else {}
+    result = solve(problem, rule=rule, decay=decay, gamma=0.05, tol=1e-5, **words)
+    assert result.state.centres > 0
+    check(result, problem, *data, tol=1e-4)
+
+
+def test_the_centre_only_moves_downhill():
+    problem, *_ = make(3, C=1.0)
+    state = solve(problem).state
+    trace = np.array(state.trace)
+    moves = np.flatnonzero(np.diff(trace[:, 1]) > 0)
+    assert len(moves) > 1 and (np.diff(trace[moves, 7]) <= 0).all()
+
+
+@pytest.mark.parametrize("gamma", [1e-8, 1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
+def test_extreme_proximal_weights(gamma, squared):
+    problem, *data = make(2, squared=squared)
+    result = solve(problem, gamma=gamma, tol=1e-5, max_passes=3000)
+    check(result, problem, *data, tol=1e-4)
+
+
+@pytest.mark.parametrize("C", [1e-8, 1e-2, 30.0])
+@pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
+def test_small_and_large_weights_of_the_losses(C, squared):
+    problem, *data = make(4, C=C, squared=squared, n=3)
+    result = solve(problem, tol=1e-5, max_passes=3000)
+    check(result, problem, *data, tol=1e-4)
+
+
+def test_tables_of_one_entry_and_uniform_references():
+    problem, *data = make(5, sizes=(1, 3, 1, 2), uniform=True)
+    check(solve(problem), problem, *data)
+
+
+def test_references_with_zeros_get_a_floor():
+    planes, c, starts = random_problem(6)
+    tables = Tables(starts)
+    counts = np.where(np.arange(len(c)) % 3 == 0, 0.0, 5.0)
+    c = reference_distribution(tables, "ml", counts, floor=1e-6)
+    problem = GenerativeProblem(ArrayOracle(planes, len(c)), np.full(len(planes), 0.5), tables, c)
+    result = solve(problem, tol=1e-4, max_passes=3000)
+    value, _ = optimum(planes, problem.weight, c, starts)
+    assert result.certificate.dual - 1e-6 <= value <= result.certificate.primal + 1e-6
+    assert result.certificate.relative_gap <= 1e-3
+
+
+def test_weights_of_zero_and_examples_without_other_outputs():
+    planes, c, starts = random_problem(8, n=3)
+    planes.append((np.zeros((0, len(c))), np.zeros(0)))  # only the truth
+    planes.append((planes[0][0], np.zeros(5)))  # all costs are 0
+    problem = GenerativeProblem(ArrayOracle(planes, len(c)), np.array([1.0, 0.0, 0.5, 1.0, 1.0]), Tables(starts), c)
+    for blocks in ("one", "product"):
+        check(solve(problem, blocks=blocks), problem, planes, c, starts)
+    idle = GenerativeProblem(ArrayOracle(planes, len(c)), np.zeros(5), Tables(starts), c)
+    result = solve(idle)
+    assert result.status.converged
+    np.testing.assert_allclose(result.weights, np.log(c), atol=1e-9)
+
+
+def test_several_planes_of_an_example_save_passes():
+    looks = {1: 0, 4: 0}
+    for seed in range(6):
+        for several in looks:
+            problem, *data = make(seed, C=2.0, n=8, outputs=30, several=several)
+            result = solve(problem, blocks="product")
+            check(result, problem, *data)
+            looks[several] += result.state.looks
+    assert looks[4] < looks[1]
+
+
+def test_a_stream_of_subsets_solves_the_problem_and_not_that_of_the_largest_subset():
+    """The hull of the union of the subsets' dual sets has the penalty max_t sum_{k in t} loss_k: another optimum."""
+    problem, planes, c, starts = make(2, C=1.0)
+    subsets = [[0, 1], [2, 3], [4, 5]]
+    value, _ = optimum(planes, problem.weight, c, starts)
+    other, _ = optimum(planes, problem.weight, c, starts, penalty=subsets)
+    assert value - other > 0.05 * value
+    result = solve(problem, blocks=subsets, visits=1, limit=5)
+    assert result.certificate.primal == pytest.approx(value, rel=1e-5)
+    assert result.certificate.dual > other
+
+
+def test_limits_keep_the_number_of_planes():
+    problem, *_ = make(3, C=1.0, outputs=20)
+    for limit in (1, 2, 5):
+        result = solve(problem, limit=limit, tol=1e-3, max_passes=3000)
+        assert len(result.state.pool.rows()) <= limit + 1
+        assert result.certificate.relative_gap <= 1e-3
+
+
+def test_the_dual_of_the_proximal_problem_never_falls_between_centre_changes():
+    problem, *_ = make(5, C=2.0)
+    trace = np.array(solve(problem, limit=3, tol=1e-4).state.trace)
+    centre, value = trace[:, 1], trace[:, 11]
+    same = centre[1:] == centre[:-1]
+    # the first look after a change reports the value of the old centre
+    same[1:] &= same[:-1]
+    assert (np.diff(value)[same] >= -1e-7 * np.abs(value[1:][same])).all()
+
+
+@pytest.mark.parametrize("settings", [{}, {"blocks": 2, "visits": 1, "selection": "permutation"}], ids=["one", "turns"])
+@pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
+def test_a_saved_run_goes_on_exactly(settings, squared):
+    problem, *_ = make(3, squared=squared)
+    engine = ProximalPoint(**settings).engine(problem, 5)
+    straight, halted = engine.init(problem), engine.init(problem)
+    for state in (straight, halted):
+        engine.certificate(state)
+    for _ in range(6):
+        engine.step(straight)
+        engine.step(halted)
+    resumed = engine.from_arrays(problem, halted.to_arrays())
+    for _ in range(6):
+        engine.step(straight)
+        engine.step(resumed)
+    assert np.array_equal(straight.best, resumed.best) and np.array_equal(straight.theta, resumed.theta)
+    assert (straight.primal, straight.dual, straight.looks) == (resumed.primal, resumed.dual, resumed.looks)
+    assert straight.oracle_calls == resumed.oracle_calls
+    np.testing.assert_array_equal(np.delete(straight.trace, 6, axis=1), np.delete(resumed.trace, 6, axis=1))
+
+
+def test_a_state_of_another_problem_is_refused():
+    problem, *_ = make(3)
+    other, *_ = make(3, C=0.3)
+    engine = ProximalPoint().engine(problem)
+    state = engine.init(problem)
+    engine.certificate(state)
+    with pytest.raises(ValueError, match="another problem"):
+        engine.from_arrays(other, state.to_arrays())
+
+
+@pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
+@pytest.mark.parametrize("blocks", ["one", "product"])
+def test_warm_start_at_another_weight_of_the_losses(squared, blocks):
+    problem, *_ = make(3, C=0.5, squared=squared)
+    stronger, *data = make(3, C=1.5, squared=squared)
+    engine = ProximalPoint(blocks=blocks).engine(problem, 0)
+    before = run(engine, problem, tol=1e-6)
+    result = run(engine, stronger, tol=1e-6, warm=before.state)
+    check(result, stronger, *data)
+    with pytest.raises(ValueError, match="warm start"):
+        run(ProximalPoint(blocks=2).engine(stronger, 0), stronger, warm=before.state)
+
+
+@pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
+@pytest.mark.parametrize("blocks", ["one", 2, "product"])
+def test_further_examples_without_the_first(squared, blocks):
+    """Planes of examples that are gone go on counting: better than forgetting them, and the bound stays a bound."""
+    planes, c, starts = random_problem(11, n=6)
+    weight = np.full(6, 1.0)
+    value, _ = optimum(planes, weight, c, starts, squared=squared)
+    first, second = (
+        GenerativeProblem(ArrayOracle(part, len(c)), np.ones(3), Tables(starts), c, squared)
+        for part in (planes[:3], planes[3:])
+    )
+    engine = ProximalPoint(blocks=blocks).engine(first, 0)
+    state = run(engine, first, tol=1e-6).state
+    alone = run(engine, second, tol=1e-6).weights
+    state = engine.extend(state, second)
+    for _ in range(40):
+        engine.step(state)
+    certificate = engine.certificate(state)
+    assert not certificate.certified
+    assert certificate.dual <= value + 1e-6
+    both = objective(planes, weight, c, engine.weights(state), squared=squared)
+    assert value - 1e-6 <= both
+    share = 0.7 if blocks == "one" else 0.2  # planes of single examples tell more about other weights
+    assert both - value < share * (objective(planes, weight, c, alone, squared=squared) - value)
+    assert certificate.primal <= both + 1e-6  # an estimate from below
+
+
+def test_history_has_the_labelled_estimate():
+    problem, *_ = make(3)
+    history = solve(problem, callbacks=[BoundColumns()]).history
+    row = history[-1]
+    assert {"estimate", "outside", "centres", "gamma", "proximal_upper", "proximal_lower", "planes"} <= set(row)
+    assert row["proximal_lower"] <= row["proximal_upper"] + 1e-9
+
+
+def test_an_oracle_without_upper_bounds_is_not_certified():
+    class Guessing(ArrayOracle):
+        def planes(self, w, examples, known=None):
+            planes = super().planes(w, examples)
+            planes.bound[:] = np.inf
+            return planes
+
+    planes, c, starts = random_problem(2)
+    problem = GenerativeProblem(Guessing(planes, len(c)), np.ones(len(planes)), Tables(starts), c)
+    result = solve(problem, tol=1e-4)
+    assert not result.certificate.certified and "estimate" in result.status.sentence
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"rule": "often"}, "rule must be"),
+        ({"gamma": 0.0}, "gamma must be"),
+        ({"limit": 0}, "limit must be"),
+        ({"share": 2.0}, "share must be"),
+        ({"selection": "best"}, "selection must be"),
+        ({"visits": 0}, "visits must be"),
+        ({"blocks": "groups"}, "blocks must be"),
+        ({"blocks": [[0, 1], [2, 3]]}, "example 4 is in no subset"),
+        ({"blocks": [[0, 1, 2, 3, 4, 5], [6]]}, "names example 6"),
+        ({"blocks": [[0, 1, 2, 3, 4, 5], []]}, "subset 1 of the stream has no examples"),
+        ({"memory": 100}, "use fewer blocks"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else "",
+)
+def test_settings_that_can_not_be(settings, message):
+    problem, *_ = make(0)
+    with pytest.raises(ValueError, match=message):
+        solve(problem, **settings)
+
+
+def test_other_problems_are_refused():
+    with pytest.raises(ValueError, match="generative"):
+        ProximalPoint().engine(object())
+
+
+def test_parameters_can_be_read_and_set():
+    solver = ProximalPoint(limit=7)
+    assert solver.get_params()["limit"] == 7 and solver.set_params(limit=3).limit == 3
+    assert repr(solver) == "ProximalPoint(limit=3)"
+
+
+def test_the_master_is_the_quadratic_one_where_no_table_binds():
+    """Where no table binds R_n* is |u|^2 / (2 gamma) + u . (theta^n + c / gamma) + const."""
+    from maxmargin.formulations.proximal import Proximal
+    from maxmargin.solvers.masters.proximal import solve_planes
+
+    rng = np.random.default_rng(0)
+    tables, c = Tables.of([3, 2]), np.full(5, 0.3)
+    centre = tables.feasible(rng.normal(-4, 0.1, 5))  # far inside, so that no table binds
+    A, b, gamma = rng.normal(size=(4, 5)), rng.random(4) * 3 + 10, 1e3
+    proximal = Proximal(tables, c, gamma, centre)
+    ours = solve_planes(A, b, np.zeros(4, int), None, np.zeros(4), proximal, np.zeros(5), 1e-12)
+    whole = np.vstack([A, np.zeros(5)])
+    shifted = np.append(b, 0.0) - whole @ (centre + c / gamma)
+    theirs = newton_simplex(whole @ whole.T / gamma, shifted, 1.0)
+    np.testing.assert_allclose(ours.weights, theirs.q[:4], atol=1e-6)
