@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut experiment-ring clean
+.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut experiment-ring experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,15 @@ bench-mincut: setup  ## minimum cuts of grids: ours and PyMaxflow (pip install P
 
 experiment-ring: setup  ## tracking on a ring with a discriminatively trained HMM: figure 1 and table 1
 	$(RUN) experiments/generative/ring.py
+
+experiment-ramp-table: setup  ## hinge and ramp, six methods, two corpora (needs MAXMARGIN_DATA)
+	$(RUN) experiments/ramp/table_5_1.py
+
+experiment-ramp-passes: setup  ## hinge and ramp: score against passes (needs MAXMARGIN_DATA)
+	$(RUN) experiments/ramp/figure_4_1.py
+
+experiment-ramp-outliers: setup  ## hinge and ramp with sentences relabelled at random (needs MAXMARGIN_DATA)
+	$(RUN) experiments/ramp/figure_5_1.py
 
 clean:  ## remove the environment, the caches and the outputs
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist outputs

@@ -5,8 +5,7 @@
     python benchmarks/ablation.py --against v0.1.0    # beside the default of an earlier commit, from the same history
 
 Each line switches one thing off (or on) in :class:`maxmargin.Auto`. Passes and processor seconds at a gap are
-interpolated between certificates (logarithm of the gap), the best of a few interleaved repeats. The last lines are
-measured, not options: what certified skipping of examples could save at best.
+interpolated between certificates (logarithm of the gap), the best of a few interleaved repeats.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ def variants() -> dict[str, dict[str, Any]]:
         "batches of 64": {"batch": 64},
         "batches of 64, two threads": {"batch": 64, "n_jobs": 2},
         "shrinking in cached passes": {"shrinking": True},
-        "over-relaxation": {"relaxation": 1.5},
         "whole sweeps": {"visits": 1.0},
     }
 
@@ -56,9 +54,9 @@ def task(name: str) -> tuple[Any, Any, dict[str, Any]]:
 
         train = load_conll2000("train")
         return sequences(ChunkingVocabulary().fit_transform(train)), chunk_labels(train), {"C": 0.1}
-    from ocr import splits
+    from ocr import load_splits
 
-    split = splits()["large"]
+    split = load_splits()["large"]
     return split.X, split.y, {"C": 1.0, "ends": True}
 
 

@@ -8,8 +8,12 @@ Five per cent of the training sentences are spoilt in one of two ways: every tok
 random, or one random token gets another label. Sentences are ranked, and the rankings are judged by their average
 precision and by the precision among the first k, where k is the number of spoilt sentences. Mistakes that the corpus
 had before count against every ranking alike. Intervals are of the difference of average precisions, over 1000
-resamplings of the sentences. Both sides see the same features and have five folds. The score of `audit` was chosen
-with ``--columns`` and the like, on seeds that are not reported.
+resamplings of the sentences of one seed; they do not cover other draws of the spoilt labels or of the folds.
+
+Both sides see the same features and have five folds. They are not alike in three things: `audit` deals the folds twice
+(``--repeats 1`` for once), its C is that of a cross-validation while CRFsuite keeps its default c2, and its score was
+made for labels that are replaced uniformly at random, which is what happens here. The form of the score and its
+constants were chosen among several dozen variants on seed 101; seed 102 and the reported one were not looked at.
 """
 
 from __future__ import annotations
@@ -41,17 +45,20 @@ RESAMPLINGS = 1000
 REPORTED, HELD_OUT = 0, (101, 102)
 
 
-def spoil(y: list[list[str]], how: str, seed: int) -> tuple[list[list[str]], np.ndarray]:
+def spoil(y: list[list[str]], how: str, seed: int, by_frequency: bool = False) -> tuple[list[list[str]], np.ndarray]:
     """Labels with a share of the sentences spoilt, and which ones are."""
     rng = np.random.default_rng(seed)
-    labels = sorted({label for sentence in y for label in sentence})
+    labels, counts = np.unique([label for sentence in y for label in sentence], return_counts=True)
+    labels = labels.tolist()
+    share = counts / counts.sum() if by_frequency else np.full(len(labels), 1.0 / len(labels))
     spoilt = [list(sentence) for sentence in y]
     for i in rng.choice(len(y), round(SHARE * len(y)), replace=False).tolist():
         if how == "every token":
-            spoilt[i] = [labels[k] for k in rng.integers(len(labels), size=len(y[i])).tolist()]
+            spoilt[i] = [labels[k] for k in rng.choice(len(labels), len(y[i]), p=share).tolist()]
         else:
             t = int(rng.integers(len(y[i])))
-            spoilt[i][t] = str(rng.choice([label for label in labels if label != y[i][t]]))
+            other = np.where(np.array(labels) == y[i][t], 0.0, share)
+            spoilt[i][t] = labels[int(rng.choice(len(labels), p=other / other.sum()))]
     return spoilt, np.array([a != b for a, b in zip(y, spoilt, strict=True)])
 
 
@@ -128,8 +135,10 @@ def row(name: str, spoilt: np.ndarray, ranking: np.ndarray, ours: np.ndarray | N
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer", default="lbfgs", choices=list(PEERS), help="how CRFsuite is trained")
+    parser.add_argument("--peer", default="lbfgs", choices=[*PEERS, "none"], help="how CRFsuite is trained")
     parser.add_argument("--seed", type=int, default=REPORTED, help="which sentences and tokens are spoilt")
+    parser.add_argument("--by-frequency", action="store_true", help="draw wrong labels as often as they occur")
+    parser.add_argument("--repeats", type=int, default=2, help="how often audit deals the folds")
     parser.add_argument("--columns", action="store_true", help=f"compare columns of the table on seeds {HELD_OUT}")
     parser.add_argument("--sentences", type=int, default=None, help="only so many sentences, for a quick look")
     options = parser.parse_args()
@@ -142,9 +151,9 @@ def main() -> None:
 
     for seed in HELD_OUT if options.columns else (options.seed,):
         for how in ("every token", "one token"):
-            noisy, spoilt = spoil(y, how, seed)
+            noisy, spoilt = spoil(y, how, seed, options.by_frequency)
             begin, busy = time.perf_counter(), time.process_time()
-            found = records(audit(estimator, X, noisy, cv=FOLDS))
+            found = records(audit(estimator, X, noisy, cv=FOLDS, repeats=options.repeats))
             seconds, busy = time.perf_counter() - begin, time.process_time() - busy
             print(f"\n{spoilt.sum()} of {len(y)} sentences spoilt in {how}, seed {seed}; ", end="")
             print(f"audit took {seconds:.0f} s, {busy:.0f} s of the processor")
@@ -158,8 +167,9 @@ def main() -> None:
                 ours = found["score"]
                 row("hinge loss in sample", spoilt, in_sample_hinge(X, noisy), ours)
                 row("hinge loss out of fold", spoilt, found["hinge"], ours)
-                for name, ranking in peer_rankings(options.peer, string_features(train), noisy).items():
-                    row(name, spoilt, ranking, ours)
+                if options.peer != "none":
+                    for name, ranking in peer_rankings(options.peer, string_features(train), noisy).items():
+                        row(name, spoilt, ranking, ours)
 
 
 if __name__ == "__main__":

@@ -206,7 +206,7 @@ def test_killed_in_mid_run(solver, tmp_path):
     assert 3 <= rows <= 5
     assert not (tmp_path / "killed.weights.npy").exists()
     resumed = start(tmp_path, "resumed", 0, solver, tmp_path / "killed")
-    told = resumed.communicate(timeout=60)[0]
+    told = resumed.communicate(timeout=240)[0]
     assert resumed.returncode == 0
     assert int(told.split()[0]) == rows + 1
     np.testing.assert_array_equal(np.load(tmp_path / "whole.weights.npy"), np.load(tmp_path / "resumed.weights.npy"))

@@ -224,7 +224,7 @@ def test_real_signal():
     )
     assert process.stdout.readline() == "step\n"
     os.kill(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=240)
     assert process.returncode == 0 and output.splitlines()[-1] == "interrupted True True"
 
 

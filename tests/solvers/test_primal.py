@@ -168,7 +168,7 @@ def test_steps_of_the_squared_hinge(tiny, solver):
 )
 @pytest.mark.parametrize("ramp", ["cost_diminished", "best_output"])
 def test_steps_on_the_majorants_of_a_ramp(ramp, name, averaging):
-    """Three rounds: w = u - v when one begins, and steps that subtract the concave planes as they add the others."""
+    """Three rounds, each from where the last one ended; steps subtract the concave planes as they add the others."""
     tiny, solver = Tiny("chain", cost="matrix", weighted=True, C=2.0, seed=4), with_average(SOLVERS[name], averaging)
     problem = ramp_problem(tiny, ramp)
     _, below = COST_WEIGHTS[ramp]

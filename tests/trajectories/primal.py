@@ -10,7 +10,7 @@ import numpy as np
 
 
 class PlainPrimal:
-    """The weights are ``u - s``: a combination of planes, and one of the planes that a ramp subtracts."""
+    """The weights are ``u - s``: a combination of planes, and one of the planes that ramps have subtracted."""
 
     def __init__(self, planes, C, method="subgradient", *, eta=None, augmented=True, squared=False, radius=np.inf):
         self.planes, self.C, self.n = planes, np.asarray(C, float), len(planes)
@@ -59,9 +59,8 @@ class PlainPrimal:
         self.zeta, self.linear = factor * self.zeta, factor * self.linear
 
     def subtract(self, rows: np.ndarray, radius: float = np.inf) -> None:
-        """A new round: ``rows[i]`` is the plane that is subtracted from example i. Averages begin anew."""
+        """A new round from the same weights: ``rows[i]`` is subtracted from example i. Averages begin anew."""
         self.subtracted, self.radius = rows, radius
-        self.s = self.C @ rows
         self.iterates = []
 
     def average(self, rule: str | None) -> np.ndarray:

@@ -24,6 +24,7 @@ from maxmargin.oracles.wrapper import innermost
 from maxmargin.planes import aligned_zeros
 from maxmargin.solvers.history import as_frame
 from maxmargin.solvers.presets import as_solver
+from maxmargin.solvers.primal import PrimalSolver
 
 __all__ = ["Structured"]
 
@@ -154,11 +155,7 @@ class Structured(BaseEstimator, ABC):
             )
         problem = formulation.problem(bound, C=self.C, sample_weight=sample_weight)
         solver = as_solver(self.solver).engine(problem, _seed(self.random_state))
-        if not isinstance(solver, PrimalEngine):
-            raise ValueError(
-                f"partial_fit needs a solver that learns example by example: perceptron, mira, sgd or pegasos; "
-                f"got {self.solver!r}."
-            )
+        assert isinstance(solver, PrimalEngine)
         earlier = self.__dict__.get("stream_")
         seen = bound.n_examples + int(self.__dict__.get("n_seen_", 0))
         if solver.rule.method == "subgradient":  # steps are scaled to the sum over all examples seen so far
@@ -248,6 +245,16 @@ class Structured(BaseEstimator, ABC):
         state.pop("state_", None)  # the working set is large and refers to the training data
         state.pop("stream_", None)
         return state
+
+
+def learns_from_streams(estimator: Any) -> bool:
+    """Whether there is ``partial_fit``; an AttributeError, as scikit-learn wants it, says what would have it."""
+    if not isinstance(as_solver(estimator.solver), PrimalSolver):
+        raise AttributeError(
+            f"partial_fit needs a solver that learns example by example: perceptron, mira, sgd or pegasos; "
+            f"got {estimator.solver!r}."
+        )
+    return True
 
 
 def decode(bound: CompiledModel, weights: np.ndarray, cost_weight: float = 0.0) -> list[np.ndarray]:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
-from maxmargin.estimators.base import Moment, Structured, decode
+from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams
 from maxmargin.formulations.margin_rescaling import check_sample_weight
 from maxmargin.models.multiclass import Multiclass, MulticlassBound
 
@@ -133,6 +134,7 @@ verbose, callbacks, warm_start
         self._set_coef()
         return self
 
+    @available_if(learns_from_streams)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> MulticlassClassifier:
         """Learn from further examples, one pass over them, with a solver of the primal family.
 

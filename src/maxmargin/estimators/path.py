@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from maxmargin.formulations.margin_rescaling import MarginRescaling
 from maxmargin.solvers.certificate import Certificate
 
 __all__ = ["PathPoint", "RegularisationPath", "regularisation_path"]
@@ -113,7 +114,8 @@ def regularisation_path(
         raise ValueError(f"need 0 < C_min <= C_max, got {C_min} and {C_max}.")
     if not 0 < tol < 1:
         raise ValueError(f"tol must be between 0 and 1, got {tol}.")
-    if estimator._formulation().loss != "hinge":
+    formulation = estimator.get_params(deep=False).get("formulation") or estimator._formulation()
+    if not (isinstance(formulation, MarginRescaling) and formulation.loss == "hinge"):
         raise ValueError('the path needs loss="hinge"; for other losses fit with warm_start=True at each C.')
     work = clone(estimator)
     work.set_params(warm_start=True, tol=FIT_SHARE * tol)

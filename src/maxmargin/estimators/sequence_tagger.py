@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
-from maxmargin.estimators.base import Moment, Structured, decode, writable
+from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams, writable
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
 from maxmargin.metrics import token_accuracy
@@ -189,6 +190,7 @@ class SequenceTagger(Structured):
         )
         return self
 
+    @available_if(learns_from_streams)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SequenceTagger:
         """Learn from further sequences, one pass over them, with a solver of the primal family.
 

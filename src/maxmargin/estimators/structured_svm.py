@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
-from maxmargin.estimators.base import Moment, Structured, decode
+from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.user import PythonModel
 
@@ -146,6 +147,7 @@ class StructuredSVM(Structured):
         self.coef_ = self.weights_
         return self
 
+    @available_if(learns_from_streams)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> StructuredSVM:
         """Learn from further examples, one pass over them, with a solver of the primal family; no certificate."""
         if "stream_" not in self.__dict__:

@@ -14,8 +14,8 @@
 ===========================  =====  =====  ==============================================  ============================
 
 where y+, y0, y- are the outputs that maximise the score with cost weight 1, 0 and -1. The third ramp is zero at zero
-weights, which are therefore the global minimum of its J: give it a start elsewhere, and few rounds. Linearising r_i at
-some weights gives a convex *majorant* of J that touches it there:
+weights, and every majorant of it is smallest there: an exact round ends at zero. It is of use with few passes only, or
+with a first cost weight above 0. Linearising r_i at some weights gives a convex *majorant* of J that touches it there:
 
     J(w') <= R(w') + w' . v + offset + C sum_i s_i h_i(w'),      v = sum_i C_i a_i,   offset = - sum_i C_i b_i
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["OracleWrapper", "innermost"]
+import numpy as np
+
+__all__ = ["OracleWrapper", "all_losses", "innermost"]
+
+AT_ONCE = 2048  # examples whose planes are held together when only their losses count
 
 
 class OracleWrapper:
@@ -36,3 +40,12 @@ def innermost(oracle: Any) -> Any:
     while isinstance(oracle, OracleWrapper):
         oracle = oracle.oracle
     return oracle
+
+
+def all_losses(oracle: Any, w: np.ndarray) -> np.ndarray:
+    """Losses (or upper bounds of them) of all examples at ``w``; planes are let go as they come."""
+    losses = np.zeros(oracle.n_examples)
+    for begin in range(0, oracle.n_examples, AT_ONCE):
+        planes = oracle.planes(w, np.arange(begin, min(begin + AT_ONCE, oracle.n_examples)))
+        losses[planes.example] = planes.bound
+    return losses

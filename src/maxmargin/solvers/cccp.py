@@ -29,6 +29,7 @@ import numpy as np
 from maxmargin.formulations.ramp import Linearisation, RampProblem
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
+from maxmargin.oracles.wrapper import all_losses
 from maxmargin.planes import Planes, weighted_sum
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.state import PLANE_FIELDS
@@ -168,11 +169,10 @@ class CCCP:
         if start is not None or warm is not None:
             w = np.zeros(problem.convex.n_columns)
             w[: problem.convex.n_weights] = start if start is not None else self.inner.weights(inner)
-            planes = inner.oracle.planes(w, np.arange(problem.n_examples))
-            losses = np.zeros(problem.n_examples)
-            losses[planes.example] = planes.bound
+            if self.start is not None:
+                self.inner.begin_at(inner, w)
             first = self._linearise(state, w)
-            state.objective = problem.convex.primal(w, losses) - first.value
+            state.objective = problem.convex.primal(w, all_losses(inner.oracle, w)) - first.value
             self._move(state, first)
             linear, u, _ = self.inner.dual_point(inner)  # the run may end with these weights
             certificate = Certificate(state.objective, inner.problem.dual(linear, u))

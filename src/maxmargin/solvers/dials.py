@@ -92,6 +92,10 @@ class Dials:
                 raise ValueError(f"{name} must be a number >= 0, got {value!r}.")
         if self.master not in ("smo", "newton", "auto"):
             raise ValueError(f'master must be "smo", "newton" or "auto", got {self.master!r}.')
+        if self.selection == "gap" and not self.reuse:
+            raise ValueError(
+                'selection="gap" needs the gaps that come with the planes of certificates: set reuse=True.'
+            )
         check_averaging(self.averaging)
 
 

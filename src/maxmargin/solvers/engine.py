@@ -203,6 +203,9 @@ class DualEngine:
         """The run ends where it stands."""
         return certificate
 
+    def begin_at(self, state: DualState, w: np.ndarray) -> None:
+        """Weights without multipliers are no point of the dual: only the linear term of a start counts here."""
+
     def move(self, state: DualState, problem: Problem) -> None:
         """Go on with a problem that differs in its shift and offset only: ``w = u`` follows the shift."""
         before, after = state.problem.shift, problem.shift

@@ -27,7 +27,7 @@ from maxmargin.formulations.margin_rescaling import Problem
 from maxmargin.kernel import clock
 from maxmargin.models.base import CompiledModel
 from maxmargin.oracles.counting import CountingOracle
-from maxmargin.oracles.wrapper import innermost
+from maxmargin.oracles.wrapper import all_losses, innermost
 from maxmargin.planes import Planes, aligned_zeros, weighted_sum
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.dials import check_averaging
@@ -97,6 +97,7 @@ class PrimalState:
     largest: np.ndarray  # largest cost of each example, for the radius
     subtracted_at: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     radius: float = np.inf
+    rest: np.ndarray | None = None  # what the weights still hold of earlier linear terms, at the last change of them
     earlier: tuple[float, np.ndarray] | None = None  # the half before, of a tail average: weight and sum
     since: float = 0.0
     passes: float = 0.0
@@ -130,6 +131,8 @@ class PrimalState:
             "weight": self.problem.weight,
             "data": np.array(self.problem.fingerprint()),
         }
+        if self.rest is not None:
+            arrays["rest"] = self.rest
         if self.earlier is not None:
             arrays |= {"earlier/weight": np.array(self.earlier[0]), "earlier/sum": self.earlier[1]}
         return {name: np.array(array) for name, array in arrays.items()}
@@ -170,7 +173,7 @@ class PrimalEngine:
                 "solvers of the primal family do not keep weights >= 0; use a dual one for positive=, such as "
                 'solver="auto", "sequential_dual" or "bcfw".'
             )
-        columns = problem.n_weights + 2 * problem.n_examples + 1
+        columns = problem.n_weights + 2 * problem.n_examples + 2
         state = PrimalState(
             problem,
             CountingOracle(problem.oracle),
@@ -182,8 +185,7 @@ class PrimalEngine:
         )
         state.numbers[SCALE] = 1.0
         if self.rule.project:  # at zero weights the most violating output is the one of largest cost
-            planes = state.oracle.planes(np.zeros(problem.n_columns), np.arange(problem.n_examples))
-            state.largest[planes.example] = np.maximum(planes.bound, 0.0)
+            state.largest[:] = np.maximum(all_losses(state.oracle, np.zeros(problem.n_columns)), 0.0)
             self._set_radius(state)
         if warm is not None:
             self._continue(state, warm)
@@ -198,9 +200,7 @@ class PrimalEngine:
         begin, oracle_before = clock(), state.oracle.seconds
         problem = state.problem
         linear, u, w = self.dual_point(state)
-        planes = state.oracle.planes(w, np.arange(problem.n_examples))
-        losses = np.zeros(problem.n_examples)
-        losses[planes.example] = planes.bound
+        losses = all_losses(state.oracle, w)
         certified = bool(np.isfinite(losses[problem.weight > 0]).all())
         certificate = Certificate(problem.primal(w, losses), problem.dual(linear, u), certified)
         state.since = 0.0
@@ -237,7 +237,9 @@ class PrimalEngine:
         zeta, linear = vector[d : d + n], float(vector[d + n])
         u = w.copy()
         if problem.subtracted is not None:
-            u += weighted_sum(problem.subtracted, vector[d + n + 1 :][problem.subtracted.example])
+            u += weighted_sum(problem.subtracted, vector[d + n + 1 + problem.subtracted.example])
+        if state.rest is not None:
+            u[:d] -= vector[-1] * state.rest
         if problem.squared:
             u[d:] = zeta * innermost(problem.oracle).lift
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -263,19 +265,25 @@ class PrimalEngine:
         return certificate
 
     def move(self, state: PrimalState, problem: Problem) -> None:
-        """Go on with a problem that differs in its linear term only: w follows the shift."""
+        """Go on with a problem that differs in its linear term only, from the same weights.
+
+        With ``w = u - sum_i m_i a_i + c rest`` over the planes a_i behind the shift (multipliers m_i, c in columns of
+        the vector), new planes change the rest and nothing else; it fades like everything that steps shrink.
+        """
         from maxmargin.solvers.primal_kernel import RHO, SCALE, SQUARE, TOTAL
 
         d, n = problem.n_weights, problem.n_examples
         vector, numbers = state.vector, state.numbers
         vector *= numbers[SCALE]
         before, after = state.problem.subtracted, problem.subtracted
+        rest = np.zeros(d) if state.rest is None else vector[-1] * state.rest
         if before is not None:
-            vector[:d] += weighted_sum(before, vector[d + n + 1 :][before.example])[:d]
+            rest -= weighted_sum(before, vector[d + n + 1 + before.example])[:d]
         vector[d + n + 1 :] = 0.0
         if after is not None:
-            vector[:d] -= weighted_sum(after, problem.weight[after.example])[:d]
+            rest += weighted_sum(after, problem.weight[after.example])[:d]
             vector[d + n + 1 + after.example] = problem.weight[after.example]
+        state.rest, vector[-1] = rest, 1.0
         numbers[SCALE], numbers[TOTAL], numbers[RHO] = 1.0, 0.0, 0.0
         numbers[SQUARE] = float(vector[:d] @ vector[:d])
         state.mean[:] = 0.0
@@ -284,9 +292,18 @@ class PrimalEngine:
         if self.rule.project:
             self._set_radius(state)
 
+    def begin_at(self, state: PrimalState, w: np.ndarray) -> None:
+        """Begin at given weights, which count like those of one pass."""
+        from maxmargin.solvers.primal_kernel import SQUARE, STEPS
+
+        d = state.problem.n_weights
+        state.vector[:d] = w[:d]
+        state.rest, state.vector[-1] = w[:d].copy(), 1.0
+        state.numbers[STEPS], state.numbers[SQUARE] = state.problem.n_examples, float(w[:d] @ w[:d])
+
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> PrimalState:
         """Resume where :meth:`PrimalState.to_arrays` left off."""
-        columns = problem.n_weights + 2 * problem.n_examples + 1
+        columns = problem.n_weights + 2 * problem.n_examples + 2
         same = len(arrays["vector"]) == columns and np.array_equal(arrays["weight"], problem.weight)
         if not (same and str(arrays["data"]) == problem.fingerprint()):
             raise ValueError("the saved state belongs to another problem: resume with the same examples, cost and C.")
@@ -302,6 +319,8 @@ class PrimalEngine:
             float, arrays["run"]
         )
         state.clean = bool(clean)
+        if "rest" in arrays:
+            state.rest = np.array(arrays["rest"])
         if "earlier/sum" in arrays:
             state.earlier = (float(arrays["earlier/weight"]), np.array(arrays["earlier/sum"]))
         return state
@@ -411,6 +430,7 @@ class PrimalEngine:
             raise ValueError("warm start needs the same examples, costs and C as before; else set warm_start=False.")
         state.vector[:] = warm.vector
         state.numbers[:] = warm.numbers
+        state.rest = warm.rest
         if len(state.mean) == len(warm.mean):
             state.mean[:] = warm.mean
             state.earlier = warm.earlier

@@ -5,8 +5,8 @@ iterates is ``mean + TOTAL * vector``, so that averaging costs nothing but what 
 with cost weight lam is one at ``vector`` with cost weight ``lam / SCALE``, so nothing is ever multiplied out.
 
 Behind the weights the vector carries a dual point, in columns that shrink and average with the rest: the multipliers
-of each example's planes added up (n columns), ``sum alpha b`` (1), and the multipliers of the concave planes that a
-step of CCCP subtracts (n, when there are any).
+of each example's planes added up (n columns), ``sum alpha b`` (1), the multipliers of the concave planes that a step of
+CCCP subtracts (n), and the share of earlier linear terms that is left (1).
 """
 
 from __future__ import annotations

@@ -1,0 +1,231 @@
+"""Foreground and background of images and volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from maxmargin.estimators.base import Moment, Structured, decode
+from maxmargin.features.image_files import read_images, read_masks
+from maxmargin.features.images import ImageFeatures
+from maxmargin.formulations.margin_rescaling import check_sample_weight
+from maxmargin.inference.min_cut import directions
+from maxmargin.metrics.segmentation import mean_iou
+from maxmargin.models.grid import IGNORE, Grid, GridBound
+
+__all__ = ["ImageSegmenter"]
+
+
+class ImageSegmenter(Structured):
+    """A mask for every image, by a minimum cut whose weights are learned with a large margin.
+
+    Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the grid model (:mod:`maxmargin.models.grid`),
+    those of the edges kept >= 0 by the dual itself, so that every argmax is one cut. Training stops with a certificate.
+
+    Parameters
+    ----------
+    features : ImageFeatures or None
+        How features are made of images; None takes mappings of ``"node"`` and ``"edge"`` arrays as they are, and images
+        with the default :class:`~maxmargin.features.images.ImageFeatures`.
+    neighbours : {4, 8, 6, 18, 26}
+        4 or 8 for images, the others for volumes.
+    C : float
+        Weight of the losses; larger fits the training data more closely.
+    loss : {"hinge", "squared_hinge", "ramp"}
+        "ramp" is bounded, so that wrong masks can do little harm; it is minimised by a sequence of convex fits (CCCP).
+    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
+        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
+    cost : {"hamming", "balanced", "balanced_image"}
+        What wrong pixels cost: 1 each, or so much that both labels together cost the same, over all masks or in each.
+    boundary, width : float
+        Pixels next to the true boundary cost ``1 + boundary`` times as much, with a reach of ``width`` pixels.
+    normalize : bool
+        Divide the loss of an image by its number of pixels: large images then count no more than small ones, and C
+        does not depend on the size.
+    solver : str or solver object
+        "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", or one of their classes.
+    tol : float
+        Relative duality gap at which training ends.
+    max_passes, max_oracle_calls, max_seconds : number or None
+        Budgets. A fit that ends by one of them warns, and is usable.
+    max_rounds, passes_per_round : number or None
+        Of CCCP, for the ramp: the most convex fits, and passes for each; None lets the gap decide.
+    start : {"zero", "hinge"}, fitted estimator or array
+        Where a ramp fit begins: at zero weights (its first round is then the hinge), from a hinge fit, or from a model.
+    n_jobs : int or None
+        Threads for cuts; the weights do not depend on it.
+    random_state : int or None
+    verbose : int
+        1 shows progress.
+    callbacks : list of Callback, optional
+    warm_start : bool
+        Start from the multipliers of the previous fit; the examples must be the same, C may differ.
+
+    Attributes
+    ----------
+    node_coef_ : array (F,)
+    edge_coef_ : array (G,)
+        Not negative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.estimators.image_segmenter import ImageSegmenter
+    >>> rng = np.random.default_rng(0)
+    >>> mask = np.zeros((12, 16), int)
+    >>> mask[3:9, 4:12] = 1
+    >>> images = [mask + rng.normal(scale=0.5, size=mask.shape) for _ in range(4)]
+    >>> segmenter = ImageSegmenter(tol=0.01).fit(images[:3], [mask] * 3)
+    >>> segmenter.predict(images[3:])[0].shape
+    (12, 16)
+    >>> bool((segmenter.edge_coef_ >= 0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        features: Any = None,
+        neighbours: int = 4,
+        C: float = 1.0,
+        loss: str = "hinge",
+        ramp: Any = "cost_diminished",
+        cost: str = "hamming",
+        boundary: float = 0.0,
+        width: float = 3.0,
+        normalize: bool = True,
+        solver: Any = "auto",
+        tol: float = 1e-2,
+        max_passes: float | None = 1000,
+        max_oracle_calls: int | None = None,
+        max_seconds: float | None = None,
+        max_rounds: int | None = None,
+        passes_per_round: float | None = None,
+        start: Any = "zero",
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+        callbacks: list | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.features = features
+        self.neighbours = neighbours
+        self.C = C
+        self.loss = loss
+        self.ramp = ramp
+        self.cost = cost
+        self.boundary = boundary
+        self.width = width
+        self.normalize = normalize
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.max_oracle_calls = max_oracle_calls
+        self.max_seconds = max_seconds
+        self.max_rounds = max_rounds
+        self.passes_per_round = passes_per_round
+        self.start = start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, pixel_cost: Any = None, resume: Any = None
+    ) -> ImageSegmenter:
+        """Learn from images and their masks.
+
+        Parameters
+        ----------
+        X : list of n images
+            Arrays (height, width), (height, width, channels) or with a depth in front; or paths of files (Pillow's
+            formats, NIfTI, .npy); or mappings of feature arrays, see :meth:`maxmargin.models.grid.Grid.bind`.
+        y : list of n masks
+            Arrays of 0, 1 and 255 (ignored), or paths; in files without any 1, white (255) is the foreground.
+        sample_weight : array (n,), optional
+        pixel_cost : list of n arrays, optional
+            Multiplies the cost of each pixel.
+        resume : path or mapping, optional
+            A checkpoint of an interrupted fit on the same examples.
+        """
+        begin = Moment.now()
+        self.model_ = Grid(self.neighbours, cost=self.cost, boundary=self.boundary, width=self.width)
+        steps = directions(self.neighbours)
+        X, masks = list(X), read_masks(y)
+        if not X:
+            raise ValueError("there are no images; give at least one.")
+        made = self.features is None and _is_features(X)
+        self.features_ = None if made else copy(ImageFeatures() if self.features is None else self.features)
+        if self.features_ is not None:
+            images = read_images(X)
+            _check_masks(images, masks, steps.shape[1])
+            X = self.features_.fit_transform(images, masks, steps)
+        bound = self.model_.bind(X, masks, pixel_cost=pixel_cost)
+        del X  # the features are packed now, and are the largest thing there is
+        self.layout_ = bound.layout
+        weights = check_sample_weight(sample_weight, bound.n_examples)
+        if self.normalize:
+            weights = weights / np.array([max(1, np.count_nonzero(mask != IGNORE)) for mask in masks])
+        self._train(bound, sample_weight=weights, positive=bound.layout.positive(), resume=resume, begin=begin)
+        groups = self.layout_.groups(self.weights_)
+        self.node_coef_, self.edge_coef_ = groups["node"], groups["edge"]
+        return self
+
+    def predict(self, X: Any, scribbles: Any = None) -> list[np.ndarray]:
+        """Masks of 0 and 1 (uint8), one an image.
+
+        Parameters
+        ----------
+        X : list of images
+            As in fit.
+        scribbles : list of int arrays, optional
+            Labels that are known, 0 or 1, and -1 elsewhere: the best mask that agrees with them.
+        """
+        self._check_fitted()
+        return self._predict_codes(self.weights_, X, scribbles)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean intersection over union of the foregrounds."""
+        return self._score_predictions(y, self.predict(X))
+
+    def _bound(self, X: Any, scribbles: Any = None) -> GridBound:
+        X = list(X)
+        if self.features_ is not None:
+            X = self.features_.transform(read_images(X))
+        elif not _is_features(X):
+            raise ValueError("the model was fitted on mappings of feature arrays; give those, not images.")
+        return self.model_.bind(X, None, layout=self.layout_, fixed=scribbles)
+
+    def _predict_codes(self, weights: np.ndarray, X: Any, scribbles: Any = None) -> list:
+        X = list(X)
+        if not X:
+            return []
+        bound = self._bound(X, scribbles)
+        codes = decode(bound, weights)
+        return [code.reshape(shape).astype(np.uint8) for code, shape in zip(codes, bound.shapes, strict=True)]
+
+    def _score_predictions(self, y: Any, predicted: list) -> float:
+        return mean_iou(read_masks(y), predicted)
+
+
+def _is_features(X: list) -> bool:
+    return bool(X) and isinstance(X[0], Mapping)
+
+
+def _check_masks(images: list[np.ndarray], masks: list[np.ndarray], ndim: int) -> None:
+    """What would go wrong in the feature makers otherwise; the model checks the rest."""
+    if len(images) != len(masks):
+        raise ValueError(f"there are {len(images)} images and {len(masks)} masks; give one for each image.")
+    for i, (image, mask) in enumerate(zip(images, masks, strict=True)):
+        if image.shape[:ndim] != mask.shape:
+            raise ValueError(f"the mask of image {i} has shape {mask.shape}; the image has {image.shape[:ndim]}.")
+    for label, name in ((1, "foreground (label 1)"), (0, "background (label 0)")):
+        if not any((mask == label).any() for mask in masks):
+            raise ValueError(
+                f"no mask has any {name}; there is nothing to learn. Check how the masks were read, and that {IGNORE} "
+                "(ignored) is what you mean where it stands."
+            )

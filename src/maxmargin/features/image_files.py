@@ -1,0 +1,79 @@
+"""Images, volumes and masks from files or arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+__all__ = ["read_image", "read_images", "read_masks"]
+
+_EXTRA = "install it with: pip install maxmargin[images]"
+
+
+def read_image(path: str | os.PathLike[str]) -> np.ndarray:
+    """One image as an array: NIfTI volumes (.nii, .nii.gz), numpy files (.npy), and all that Pillow reads."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no image file {str(path)!r}; check the path.")
+    try:
+        if path.name.lower().endswith((".nii", ".nii.gz")):
+            try:
+                import nibabel
+            except ImportError:
+                raise ImportError(f"reading {str(path)!r} needs nibabel; {_EXTRA}") from None
+            return np.asarray(nibabel.load(path).dataobj)
+        if path.suffix.lower() == ".npy":
+            return np.load(path, allow_pickle=False)
+        try:
+            from PIL import Image
+        except ImportError:
+            raise ImportError(f"reading {str(path)!r} needs Pillow; {_EXTRA}") from None
+        with Image.open(path) as image:
+            # palettes, transparency and printing colours become plain ones
+            plain = image if image.mode in ("1", "L", "I", "I;16", "F", "RGB") else image.convert("RGB")
+            return np.asarray(plain)
+    except ImportError:
+        raise
+    except Exception as error:
+        raise ValueError(f"the image file {str(path)!r} can not be read ({error}); convert or remove it.") from error
+
+
+def read_images(images: Any) -> list[np.ndarray]:
+    """Images as arrays; entries that are paths are read."""
+    return [_entry(image, i) for i, image in enumerate(_entries(images, "images"))]
+
+
+def read_masks(masks: Any) -> list[np.ndarray]:
+    """Masks as arrays of labels; entries that are paths are read.
+
+    Files often hold black and white, 0 and 255. When no mask file has a label 1, white stands for 1, not for ignored.
+    """
+    entries = _entries(masks, "masks")
+    arrays = [_entry(mask, i) for i, mask in enumerate(entries)]
+    files = [i for i, mask in enumerate(entries) if isinstance(mask, (str, os.PathLike))]
+    for i in files:
+        if arrays[i].ndim == 3 and arrays[i].shape[-1] == 3 and (arrays[i] == arrays[i][..., :1]).all():
+            arrays[i] = arrays[i][..., 0]  # grey stored as colour
+    if not any((arrays[i] == 1).any() for i in files if arrays[i].dtype != bool):
+        for i in files:
+            arrays[i] = np.where(arrays[i] == 255, 1, arrays[i]) if arrays[i].dtype != bool else arrays[i]
+    return [array.astype(np.uint8) if array.dtype == bool else array for array in arrays]
+
+
+def _entries(given: Any, name: str) -> Sequence[Any]:
+    if isinstance(given, (str, os.PathLike)):
+        raise TypeError(f"{name} must be a list of arrays or paths; for one only, pass [{str(given)!r}].")
+    return list(given)
+
+
+def _entry(entry: Any, i: int) -> np.ndarray:
+    if not isinstance(entry, (str, os.PathLike)):
+        return np.asarray(entry)
+    try:
+        return read_image(entry)
+    except (FileNotFoundError, ValueError) as error:
+        raise type(error)(f"image {i}: {error}") from error

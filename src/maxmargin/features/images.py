@@ -1,0 +1,256 @@
+"""Features of the pixels and edges of images and volumes.
+
+Each maker takes one image as float64 (*shape, channels), shape being (height, width) or (depth, height, width), and
+gives node features (*shape, F), or edge features (directions, *shape, G).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from scipy import ndimage
+
+from maxmargin.parameters import Parameters
+
+__all__ = ["ImageFeatures", "colours", "contrast_edges", "positions", "squared_steps", "textures"]
+
+
+def colours(image: np.ndarray) -> np.ndarray:
+    """The channels; of three also the shares of the first two in the sum (chroma), and the spread (saturation)."""
+    if image.shape[-1] != 3:
+        return image
+    chroma = (image[..., :2] + 1e-3) / (image.sum(axis=-1, keepdims=True) + 3e-3)
+    spread = image.max(axis=-1, keepdims=True) - image.min(axis=-1, keepdims=True)
+    return np.concatenate([image, chroma, spread], axis=-1)
+
+
+def positions(shape: tuple[int, ...]) -> np.ndarray:
+    """Coordinates from -1 to 1 along each axis, and their products of degree two."""
+    axes = np.meshgrid(*[np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1) for n in shape], indexing="ij")
+    products = [a * b for i, a in enumerate(axes) for b in axes[i:]]
+    return np.stack([*axes, *products], axis=-1)
+
+
+def textures(image: np.ndarray, scales: Sequence[float] = (1.5, 4.0)) -> np.ndarray:
+    """Of the mean of the channels, at each scale: local mean, local deviation, magnitude of the gradient."""
+    grey = image.mean(axis=-1)
+    parts = []
+    for scale in scales:
+        mean = ndimage.gaussian_filter(grey, scale)
+        variance = ndimage.gaussian_filter(grey**2, scale) - mean**2
+        parts += [mean, np.sqrt(np.maximum(variance, 0.0)), ndimage.gaussian_gradient_magnitude(grey, scale)]
+    return np.stack(parts, axis=-1)
+
+
+def squared_steps(image: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Squared distance of the channels of each pixel and its neighbour in each direction; 0 where that is outside."""
+    shape = image.shape[:-1]
+    out = np.zeros((len(steps), *shape))
+    for j, step in enumerate(steps):
+        first = tuple(slice(max(0, -s), n - max(0, s)) for s, n in zip(step, shape, strict=True))
+        second = tuple(slice(max(0, s), n - max(0, -s)) for s, n in zip(step, shape, strict=True))
+        out[j][first] = ((image[first] - image[second]) ** 2).sum(axis=-1)
+    return out
+
+
+def contrast_edges(image: np.ndarray, steps: np.ndarray, betas: Sequence[float]) -> np.ndarray:
+    """Edge features: a constant, and for each beta ``exp(-beta |I_p - I_q|^2)``, all divided by the step's length.
+
+    Parameters
+    ----------
+    image : array (*shape, channels)
+    steps : int array (directions, 2 or 3)
+        To the neighbours; see :func:`maxmargin.inference.min_cut.directions`.
+    betas : sequence of float
+
+    Returns
+    -------
+    array (directions, *shape, 1 + len(betas))
+
+    References
+    ----------
+    Boykov, Jolly (2001), Interactive graph cuts for optimal boundary and region segmentation of objects in N-D images.
+    """
+    squares = squared_steps(image, steps)
+    length = np.sqrt((steps**2).sum(axis=1)).reshape(-1, *[1] * squares.ndim)
+    return np.stack([np.ones_like(squares), *[np.exp(-beta * squares) for beta in betas]], axis=-1) / length
+
+
+class ImageFeatures(Parameters):
+    """Node and edge features of images, scaled as the training images suggest.
+
+    Parameters
+    ----------
+    colour, position, texture : bool
+        See :func:`colours`, :func:`positions` and :func:`textures`.
+    mixture : int
+        Components of the mixtures of Gaussians whose log-likelihood ratios, foreground against background, are
+        features: one over the channels, one over channels, smoothed channels and place. 0 leaves them out.
+    contrast : sequence of float
+        Sharpness of the contrast-sensitive edge features, in units of one over twice the mean squared step.
+    edges : bool
+        Without them pixels are labeled one by one.
+    sample : int
+        The most pixels of each label that the mixtures are fitted on.
+    random_state : int
+
+    Attributes
+    ----------
+    mean_, scale_ : array (F - 1,)
+        Of the node features, which are shifted and scaled by them; a constant 1 comes last.
+    beta_ : float
+        One over twice the mean squared step between neighbours.
+    """
+
+    def __init__(
+        self,
+        *,
+        colour: bool = True,
+        position: bool = True,
+        texture: bool = True,
+        mixture: int = 5,
+        contrast: Sequence[float] = (1.0,),
+        edges: bool = True,
+        sample: int = 20_000,
+        random_state: int = 0,
+    ) -> None:
+        self.colour = colour
+        self.position = position
+        self.texture = texture
+        self.mixture = mixture
+        self.contrast = contrast
+        self.edges = edges
+        self.sample = sample
+        self.random_state = random_state
+
+    def fit(self, images: Sequence[Any], masks: Sequence[Any], steps: np.ndarray) -> Self:
+        """Learn mixtures, scales and contrast.
+
+        Parameters
+        ----------
+        images : list of arrays (*shape) or (*shape, channels)
+            Whole numbers are divided by the largest of their type.
+        masks : list of int arrays (*shape)
+            0 and 1; other pixels are left out of the mixtures.
+        steps : int array (directions, 2 or 3)
+            To the neighbours of a pixel; images have as many dimensions as a step.
+        """
+        self._fit(images, masks, steps)
+        return self
+
+    def transform(self, images: Sequence[Any]) -> list[dict[str, np.ndarray]]:
+        """Features of each image as float32: ``node`` (*shape, F) and, unless left out, ``edge``."""
+        if not hasattr(self, "mean_"):
+            raise ValueError("these ImageFeatures are not fitted yet; call fit with images and masks first.")
+        pictures = self._pictures(images)
+        self._check_channels(pictures)
+        return [self._features(picture, self._raw(picture)) for picture in pictures]
+
+    def fit_transform(self, images: Sequence[Any], masks: Sequence[Any], steps: np.ndarray) -> list[dict]:
+        """Fit, then transform the same images."""
+        return [self._features(picture, raw) for picture, raw in zip(*self._fit(images, masks, steps), strict=True)]
+
+    def _fit(self, images: Sequence[Any], masks: Sequence[Any], steps: np.ndarray) -> tuple[list, list]:
+        """Learn all there is; returns the pictures and their node features before scaling."""
+        self.steps_ = np.asarray(steps)
+        pictures = self._pictures(images)
+        if not pictures:
+            raise ValueError("there are no images; give at least one.")
+        self.n_channels_ = pictures[0].shape[-1]
+        self._check_channels(pictures)
+        self.mixtures_ = self._fit_mixtures(pictures, masks) if self.mixture else []
+        raws = [self._raw(picture) for picture in pictures]
+        count = sum(picture[..., 0].size for picture in pictures)
+        axes = tuple(range(self.steps_.shape[1]))
+        self.mean_ = np.sum([raw.sum(axis=axes, dtype=np.float64) for raw in raws], axis=0) / count
+        squares = np.sum([((raw - self.mean_) ** 2).sum(axis=axes) for raw in raws], axis=0)
+        spread = np.sqrt(squares / count)
+        self.scale_ = np.where(spread > 1e-6, spread, 1.0)
+        jumps = [squared_steps(picture, self.steps_).mean(dtype=np.float64) for picture in pictures]
+        self.beta_ = 1.0 / (2.0 * max(float(np.mean(jumps)), 1e-12))
+        return pictures, raws
+
+    def _features(self, picture: np.ndarray, raw: np.ndarray) -> dict[str, np.ndarray]:
+        scaled = (raw - self.mean_) / self.scale_
+        node = np.concatenate([scaled, np.ones((*scaled.shape[:-1], 1))], axis=-1)
+        if not self.edges:
+            return {"node": node.astype(np.float32)}
+        edge = contrast_edges(picture, self.steps_, [self.beta_ * sharpness for sharpness in self.contrast])
+        return {"node": node.astype(np.float32), "edge": edge.astype(np.float32)}
+
+    def _pictures(self, images: Sequence[Any]) -> list[np.ndarray]:
+        return [_picture(image, i, self.steps_.shape[1]) for i, image in enumerate(images)]
+
+    def _check_channels(self, pictures: list[np.ndarray]) -> None:
+        for i, picture in enumerate(pictures):
+            if picture.shape[-1] != self.n_channels_:
+                raise ValueError(
+                    f"image {i} has {picture.shape[-1]} channels; the first image of the training set has "
+                    f"{self.n_channels_}. Convert all to the same, for instance to colour."
+                )
+
+    def _raw(self, picture: np.ndarray) -> np.ndarray:
+        """Node features before scaling, float32 because there may be many."""
+        parts = [colours(picture)] if self.colour else []
+        parts += [positions(picture.shape[:-1])] if self.position else []
+        parts += [textures(picture)] if self.texture else []
+        for (front, back), view in zip(self.mixtures_, _views(picture) if self.mixtures_ else (), strict=True):
+            flat = view.reshape(-1, view.shape[-1])
+            ratio = np.clip(front.score_samples(flat) - back.score_samples(flat), -10.0, 10.0)
+            parts.append(ratio.reshape(*picture.shape[:-1], 1))
+        shape = picture.shape[:-1]
+        return np.concatenate(parts, axis=-1).astype(np.float32) if parts else np.zeros((*shape, 0), np.float32)
+
+    def _fit_mixtures(self, pictures: list[np.ndarray], masks: Sequence[Any]) -> list[tuple[Any, Any]]:
+        """A mixture for the foreground and one for the background, for each view of the pixels."""
+        from sklearn.mixture import GaussianMixture
+
+        rng = np.random.default_rng(self.random_state)
+        each = max(1, self.sample // len(pictures))
+        samples: list[tuple[list, list]] = [([], []), ([], [])]  # by view; foreground, background
+        for picture, mask in zip(pictures, masks, strict=True):
+            flat = np.asarray(mask).ravel()
+            views = [view.reshape(len(flat), -1) for view in _views(picture)]
+            for kind, label in enumerate((1, 0)):
+                chosen = np.flatnonzero(flat == label)
+                chosen = rng.choice(chosen, min(each, len(chosen)), replace=False)
+                for view, both in zip(views, samples, strict=True):
+                    both[kind].append(view[chosen])
+        fitted = []
+        for both in samples:
+            pair = []
+            for pixels in map(np.concatenate, both):
+                mixture = GaussianMixture(
+                    min(self.mixture, max(1, len(pixels) // 20)), reg_covar=1e-4, random_state=self.random_state
+                )
+                pair.append(mixture.fit(pixels if len(pixels) > 1 else np.zeros((2, pixels.shape[1]))))
+            fitted.append((pair[0], pair[1]))
+        return fitted
+
+
+def _views(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What the two mixtures see: the channels; channels, smoothed channels and place."""
+    ndim = picture.ndim - 1
+    smooth = ndimage.gaussian_filter(picture, (*[3.0] * ndim, 0.0))
+    return picture, np.concatenate([picture, smooth, positions(picture.shape[:-1])[..., :ndim]], axis=-1)
+
+
+def _picture(image: Any, i: int, ndim: int) -> np.ndarray:
+    """An image as float64 (*shape, channels), checked."""
+    image = np.asarray(image)
+    if image.ndim == ndim:
+        image = image[..., None]
+    if image.ndim != ndim + 1 or image.size == 0 or image.dtype.kind not in "fiub":
+        wanted = "(height, width)" if ndim == 2 else "(depth, height, width)"
+        raise ValueError(
+            f"image {i} is {image.dtype} of shape {image.shape}; give numbers of shape {wanted}, with or without a "
+            "last axis of channels."
+        )
+    largest = np.iinfo(image.dtype).max if image.dtype.kind in "iu" else 1
+    picture = image.astype(np.float64) / largest
+    if not np.isfinite(picture).all():
+        where = tuple(map(int, np.argwhere(~np.isfinite(picture))[0]))
+        raise ValueError(f"image {i} has NaN or infinite pixels, first at {where}; replace them before fitting.")
+    return picture

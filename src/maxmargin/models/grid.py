@@ -1,0 +1,343 @@
+"""Binary masks of images and volumes: a pairwise model on a grid whose argmax is a minimum cut.
+
+    w . phi(x, y) = sum_p y_p w_node . x_p  -  sum_{neighbours p, q} (w_edge . e_pq) [y_p != y_q]
+
+with edge features e_pq >= 0. A cut finds the best mask when also w_edge >= 0: train with ``positive`` set for the edge
+weights (:meth:`GridLayout.positive`), as :class:`~maxmargin.estimators.image_segmenter.ImageSegmenter` does.
+
+Greig, Porteous, Seheult (1989), Exact maximum a posteriori estimation for binary images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxmargin.inference.min_cut import NEIGHBOURS, directions, workspace_sizes
+from maxmargin.models.base import CompiledModel
+from maxmargin.parameters import Parameters
+
+__all__ = ["IGNORE", "Grid", "GridBound", "GridLayout"]
+
+IGNORE = 255
+COSTS = ("hamming", "balanced", "balanced_image")
+
+
+@dataclass(frozen=True)
+class GridLayout:
+    """Where each weight lives, node features first, and what a wrong pixel costs."""
+
+    neighbours: int
+    n_node: int
+    n_edge: int
+    class_cost: tuple[float, float]
+    by_image: bool
+    boundary: float
+    width: float
+    normalize: bool
+
+    @property
+    def n_weights(self) -> int:
+        return self.n_node + self.n_edge
+
+    def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
+        """``node`` (F,) and ``edge`` (G,) weights."""
+        return {"node": w[: self.n_node], "edge": w[self.n_node : self.n_weights]}
+
+    def positive(self) -> np.ndarray:
+        """Mask of the weights that must be >= 0: those of the edges."""
+        return np.arange(self.n_weights) >= self.n_node
+
+    def output(self, codes: np.ndarray) -> np.ndarray:
+        """Mask of a decoded image, flat in C order."""
+        return codes.copy()
+
+    def pixel_costs(self, mask: np.ndarray) -> np.ndarray:
+        """Cost of a wrong label at each pixel of a true mask; 0 where it is ignored.
+
+        Formula: ``c_p = class_cost[y_p] (1 + boundary exp(-d_p^2 / (2 width^2)))``, with d_p the distance to the
+        nearest pixel of the other label, less one; divided by the number of pixels that count when ``normalize``.
+        """
+        used = mask != IGNORE
+        inside = mask == 1
+        counts = np.array([np.count_nonzero(used & ~inside), np.count_nonzero(inside)])
+        total = int(counts.sum())
+        classes = total / (2.0 * np.maximum(counts, 1)) if self.by_image else np.asarray(self.class_cost)
+        costs = np.where(used, np.where(inside, classes[1], classes[0]), 0.0)
+        if self.boundary and counts.all():
+            from scipy.ndimage import distance_transform_edt as distance
+
+            nearest = np.where(inside, distance(mask != 0), distance(mask != 1)) - 1.0
+            costs *= 1.0 + self.boundary * np.exp(-0.5 * (nearest / self.width) ** 2)
+        return costs / max(total, 1) if self.normalize else costs
+
+    def cost(self, y_true: np.ndarray, y: np.ndarray) -> float:
+        """Cost of a mask where another is true."""
+        y_true = np.asarray(y_true)
+        return float(self.pixel_costs(y_true)[y_true != np.reshape(y, y_true.shape)].sum())
+
+
+@dataclass(frozen=True)
+class GridBound(CompiledModel):
+    """The grid model bound to n images.
+
+    Attributes
+    ----------
+    shapes : list of tuple of int
+    """
+
+    shapes: Sequence[tuple[int, ...]] = ()
+
+
+class Grid(Parameters):
+    """A label 0 or 1 for every pixel or voxel.
+
+    Parameters
+    ----------
+    neighbours : {4, 8, 6, 18, 26}
+        4 or 8 for images, the others for volumes.
+    cost : {"hamming", "balanced", "balanced_image"}
+        What wrong pixels cost: 1 each, or so much that both labels together cost the same, over all masks or in each.
+    boundary : float
+        Pixels next to the true boundary cost ``1 + boundary`` times as much.
+    width : float
+        How far that reaches, in pixels.
+    normalize : bool
+        Divide the cost of an image by its number of pixels.
+    """
+
+    def __init__(
+        self,
+        neighbours: int = 4,
+        *,
+        cost: str = "hamming",
+        boundary: float = 0.0,
+        width: float = 3.0,
+        normalize: bool = False,
+    ) -> None:
+        self.neighbours = neighbours
+        self.cost = cost
+        self.boundary = boundary
+        self.width = width
+        self.normalize = normalize
+
+    def bind(
+        self, X: Any, Y: Any = None, *, layout: GridLayout | None = None, pixel_cost: Any = None, fixed: Any = None
+    ) -> GridBound:
+        """Pack images (and their masks) for the kernel.
+
+        Parameters
+        ----------
+        X : list of n mappings
+            ``"node"``: array (height, width, F) or (depth, height, width, F). ``"edge"``, optional: array
+            (neighbours / 2, height, width, G) >= 0, for each pixel and its neighbour in each of
+            :func:`~maxmargin.inference.min_cut.directions`. Sizes may differ.
+        Y : list of n masks, optional
+            0, 1, or 255 for pixels to be left out: they and their edges count for nothing in training.
+        layout : GridLayout, optional
+            The layout of the training data, for further data.
+        pixel_cost : list of n arrays, optional
+            Multiplies the cost of each pixel.
+        fixed : list of n masks, optional
+            For prediction: 0 and 1 where the label is known, -1 elsewhere.
+        """
+        nodes, edges = _checked_features(X, self.neighbours)
+        shapes = [node.shape[:-1] for node in nodes]
+        if Y is not None and fixed is not None:
+            raise ValueError("fixed labels are for prediction; leave Y out.")
+        masks = None if Y is None else _checked_masks(Y, shapes, (0, 1, IGNORE), "mask")
+        known = None if fixed is None else _checked_masks(fixed, shapes, (-1, 0, 1), "fixed mask")
+        if layout is None:
+            if masks is None:
+                raise ValueError("masks are needed to learn the layout of a grid model; pass Y.")
+            layout = self._layout(nodes, edges, masks)
+        for i, (node, edge) in enumerate(zip(nodes, edges, strict=True)):
+            if (node.shape[-1], edge.shape[-1]) != (layout.n_node, layout.n_edge):
+                raise ValueError(
+                    f"image {i} has {node.shape[-1]} node and {edge.shape[-1]} edge features; the others, or the "
+                    f"training data, have {layout.n_node} and {layout.n_edge}."
+                )
+        costs = None if masks is None else [layout.pixel_costs(mask) for mask in masks]
+        if costs is not None and pixel_cost is not None:
+            costs = [c * given for c, given in zip(costs, _checked_costs(pixel_cost, shapes), strict=True)]
+        return _pack(layout, nodes, edges, masks, known, costs)
+
+    def _layout(self, nodes: list[np.ndarray], edges: list[np.ndarray], masks: list[np.ndarray]) -> GridLayout:
+        if self.cost not in COSTS:
+            raise ValueError(f"cost must be one of {', '.join(COSTS)}; got {self.cost!r}.")
+        for name, value, least in (("boundary", self.boundary, 0.0), ("width", self.width, 1e-6)):
+            if not (np.isfinite(value) and value >= least):
+                raise ValueError(f"{name} is {value}; give a finite number >= {least:g}.")
+        ones = sum(np.count_nonzero(mask == 1) for mask in masks)
+        zeros = sum(np.count_nonzero(mask == 0) for mask in masks)
+        if ones == 0:
+            raise ValueError(
+                "no mask has any foreground (label 1); there is nothing to learn. Check how the masks were read."
+            )
+        balanced = self.cost == "balanced"
+        return GridLayout(
+            neighbours=self.neighbours,
+            n_node=nodes[0].shape[-1],
+            n_edge=edges[0].shape[-1],
+            class_cost=((ones + zeros) / (2 * max(zeros, 1)), (ones + zeros) / (2 * ones)) if balanced else (1.0, 1.0),
+            by_image=self.cost == "balanced_image",
+            boundary=float(self.boundary),
+            width=float(self.width),
+            normalize=bool(self.normalize),
+        )
+
+
+def _checked_features(X: Any, neighbours: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Node features (*shape, F) and edge features (directions, *shape, G) of each image."""
+    J = len(directions(neighbours))
+    ndim = 2 if neighbours in NEIGHBOURS[2] else 3
+    X = list(X)
+    if not X:
+        raise ValueError("there are no images; give at least one.")
+    nodes, edges = [], []
+    for i, x in enumerate(X):
+        if not isinstance(x, Mapping) or "node" not in x or set(x) - {"node", "edge"}:
+            raise ValueError(f"image {i} must be a mapping with the keys 'node' and, if wanted, 'edge'.")
+        node = np.asarray(x["node"])
+        if node.ndim != ndim + 1 or node.size == 0 or node.dtype.kind not in "fiub":
+            wanted = "(height, width, F)" if ndim == 2 else "(depth, height, width, F)"
+            raise ValueError(
+                f"the node features of image {i} are {node.dtype} of shape {node.shape}; with {neighbours} neighbours "
+                f"give numbers of shape {wanted}."
+            )
+        shape = node.shape[:-1]
+        edge = np.zeros((J, *shape, 0)) if x.get("edge") is None else np.asarray(x["edge"])
+        if edge.shape[:-1] != (J, *shape):
+            raise ValueError(
+                f"the edge features of image {i} have shape {edge.shape}; give one array of shape {(*shape, 'G')} for "
+                f"each of the {J} directions."
+            )
+        for name, array in (("node", node), ("edge", edge)):
+            if not np.isfinite(array).all():
+                where = tuple(map(int, np.argwhere(~np.isfinite(array))[0]))
+                raise ValueError(
+                    f"image {i} has NaN or infinite {name} features, first at {where}; replace them before fitting."
+                )
+        if edge.size and edge.min() < 0:
+            where = tuple(map(int, np.argwhere(edge < 0)[0]))
+            raise ValueError(
+                f"image {i} has negative edge features, first {edge[where]} at {where}; a cut needs them >= 0. Shift "
+                "them, or use two features, max(e, 0) and max(-e, 0)."
+            )
+        nodes.append(node)
+        edges.append(edge)
+    return nodes, edges
+
+
+def _checked_masks(Y: Any, shapes: list, allowed: tuple[int, ...], name: str) -> list[np.ndarray]:
+    Y = list(Y)
+    if len(Y) != len(shapes):
+        raise ValueError(f"there are {len(shapes)} images and {len(Y)} {name}s; give one for each image.")
+    masks = []
+    for i, (y, shape) in enumerate(zip(Y, shapes, strict=True)):
+        mask = np.asarray(y)
+        if mask.shape != shape:
+            raise ValueError(f"the {name} of image {i} has shape {mask.shape}; the image has {shape}.")
+        strange = ~np.isin(mask, allowed)
+        if strange.any():
+            found = mask[strange].ravel()[0]
+            hint = " Use GraphLabeler for more than two labels." if name == "mask" else ""
+            raise ValueError(
+                f"the {name} of image {i} has the label {found}; labels must be among "
+                f"{', '.join(map(str, allowed))}.{hint}"
+            )
+        masks.append(mask.astype(np.int32))
+    return masks
+
+
+def _checked_costs(costs: Any, shapes: list) -> list[np.ndarray]:
+    costs = [np.asarray(c, np.float64) for c in costs]
+    if len(costs) != len(shapes):
+        raise ValueError(f"there are {len(shapes)} images and {len(costs)} arrays of pixel costs; give one for each.")
+    for i, (c, shape) in enumerate(zip(costs, shapes, strict=True)):
+        if c.shape != shape:
+            raise ValueError(f"the pixel costs of image {i} have shape {c.shape}; the image has {shape}.")
+        if not (np.isfinite(c).all() and c.min() >= 0):
+            raise ValueError(f"the pixel costs of image {i} must be finite numbers >= 0.")
+    return costs
+
+
+def _pack(
+    layout: GridLayout,
+    nodes: list[np.ndarray],
+    edges: list[np.ndarray],
+    masks: list[np.ndarray] | None,
+    known: list[np.ndarray] | None,
+    costs: list[np.ndarray] | None,
+) -> GridBound:
+    from maxmargin.models import grid_kernel as gk
+
+    shapes = [node.shape[:-1] for node in nodes]
+    sizes = np.array([int(np.prod(shape)) for shape in shapes])
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    F, G, J, total = layout.n_node, layout.n_edge, layout.neighbours // 2, int(starts[-1])
+    if total >= 2**31:
+        raise ValueError(f"{total} pixels are more than 2^31; bind the images in parts.")
+    labels = masks if masks is not None else known
+    floats = np.empty(total * (F + J * G) + (0 if costs is None else total))
+    for i, (node, edge) in enumerate(zip(nodes, edges, strict=True)):
+        here = floats[starts[i] * F : starts[i + 1] * F].reshape(node.shape)
+        there = floats[total * F :][starts[i] * J * G : starts[i + 1] * J * G].reshape(edge.shape)
+        here[...], there[...] = node, edge
+        _drop_outside(there, layout.neighbours)
+        if masks is not None:
+            _drop_ignored(here, there, masks[i] == IGNORE, layout.neighbours)
+    if costs is not None:
+        floats[total * (F + J * G) :] = np.concatenate([c.ravel() for c in costs])
+    flat = [np.where(mask == IGNORE, 0, mask).ravel() for mask in labels] if labels is not None else []
+    ints = [np.array([(1, *shape)[-3:] for shape in shapes]).ravel(), starts, *flat]
+
+    meta = np.zeros(gk.META_SIZE, np.int64)
+    meta[[gk.N_NODE, gk.N_EDGE, gk.NEIGHBOURS]] = F, G, layout.neighbours
+    meta[[gk.HAS_LABELS, gk.HAS_FIXED]] = masks is not None, known is not None
+    meta[[gk.AT_SHAPES, gk.AT_STARTS, gk.AT_LABELS]] = 0, len(ints[0]), len(ints[0]) + len(starts)
+    meta[[gk.AT_NODES, gk.AT_EDGES, gk.AT_COSTS]] = 0, total * F, total * (F + J * G)
+    scratch = np.array([workspace_sizes(shape, layout.neighbours) for shape in set(shapes)]).max(axis=0)
+    return GridBound(
+        n_examples=len(nodes),
+        n_weights=layout.n_weights,
+        layout=layout,
+        capabilities=frozenset({"exact_if_positive"}),
+        kernel=gk.grid_plane,
+        meta=meta,
+        ints=np.concatenate(ints).astype(np.int32),
+        floats=floats,
+        room=F + G + 1,  # one more for the extra column of squared slacks
+        iwork_size=int(scratch[0]),
+        fwork_size=F + 2 * G + (1 + J) * int(sizes.max()) + int(scratch[1]),
+        output_at=starts.astype(np.int64),
+        shapes=shapes,
+    )
+
+
+def _ends(step: np.ndarray, shape: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """Where edges in one direction begin and where they end, as two slices of the same size."""
+    first = tuple(slice(max(0, -s), n - max(0, s)) for s, n in zip(step, shape, strict=True))
+    second = tuple(slice(max(0, s), n - max(0, -s)) for s, n in zip(step, shape, strict=True))
+    return first, second
+
+
+def _drop_outside(edges: np.ndarray, neighbours: int) -> None:
+    """Edges that leave the grid count for nothing."""
+    for edge, step in zip(edges, directions(neighbours), strict=True):
+        outside = np.ones(edge.shape[:-1], bool)
+        outside[_ends(step, outside.shape)[0]] = False
+        edge[outside] = 0.0
+
+
+def _drop_ignored(nodes: np.ndarray, edges: np.ndarray, ignored: np.ndarray, neighbours: int) -> None:
+    """Ignored pixels count for nothing, nor do the edges at either side of them."""
+    if not ignored.any():
+        return
+    nodes[ignored] = 0.0
+    for edge, step in zip(edges, directions(neighbours), strict=True):
+        first, second = _ends(step, ignored.shape)
+        edge[first][ignored[first] | ignored[second]] = 0.0

@@ -1,0 +1,148 @@
+"""Segmentation of small synthetic pictures: what is learned, scribbles, files, and bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from maxmargin.estimators.image_segmenter import ImageSegmenter
+from maxmargin.features.images import ImageFeatures, contrast_edges, positions
+from maxmargin.inference.min_cut import directions, grid_cut
+
+
+def pictures(n=6, shape=(14, 18), noise=0.35, seed=0, channels=3):
+    """Noisy blocks of another colour, of different sizes."""
+    rng = np.random.default_rng(seed)
+    images, masks = [], []
+    for i in range(n):
+        size = (*shape[:-1], shape[-1] + i % 3)
+        mask = np.zeros(size, int)
+        corner = [rng.integers(1, s // 3 + 1) for s in size]
+        mask[tuple(slice(c, c + s // 2) for c, s in zip(corner, size, strict=True))] = 1
+        image = 0.3 + 0.4 * mask[..., None] + rng.normal(scale=noise, size=(*size, channels))
+        images.append(image)
+        masks.append(mask)
+    return images, masks
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    images, masks = pictures()
+    return ImageSegmenter(features=ImageFeatures(mixture=2)).fit(images, masks)
+
+
+def test_learned_edges_help(fitted):
+    images, masks = pictures()
+    fresh, truth = pictures(seed=1)
+    alone = ImageSegmenter(features=ImageFeatures(mixture=2, edges=False)).fit(images, masks)
+    assert fitted.certificate_.certified and fitted.certificate_.relative_gap <= 1e-2
+    assert (fitted.edge_coef_ >= 0).all() and fitted.edge_coef_.max() > 0 and alone.edge_coef_.size == 0
+    assert fitted.score(fresh, truth) > alone.score(fresh, truth) + 0.02
+    assert [mask.shape for mask in fitted.predict(fresh)] == [mask.shape for mask in truth]
+
+
+def test_prediction_is_the_cut_of_the_features(fitted):
+    fresh, _ = pictures(2, seed=2)
+    scribbles = [np.full(image.shape[:2], -1) for image in fresh]
+    scribbles[0][2:4, 2:9] = 1
+    scribbles[0][10, :] = 0
+    for known in (None, scribbles):
+        for i, x in enumerate(fitted.features_.transform(fresh)):
+            one = -(x["node"].astype(float) @ fitted.node_coef_)
+            unary = np.stack([np.zeros_like(one), one], axis=-1)
+            if known is not None:
+                unary[known[i] == 1, 0] = unary[known[i] == 0, 1] = np.inf
+            labels, _ = grid_cut(unary, x["edge"].astype(float) @ fitted.edge_coef_, 4)
+            np.testing.assert_array_equal(fitted.predict(fresh, scribbles=known)[i], labels)
+
+
+@pytest.mark.parametrize(
+    "loss, cost", [("squared_hinge", "balanced"), ("ramp", "hamming"), ("hinge", "balanced_image")]
+)
+def test_losses_and_costs(loss, cost):
+    images, masks = pictures(4)
+    segmenter = ImageSegmenter(features=ImageFeatures(mixture=0), loss=loss, cost=cost, boundary=1.0, neighbours=8)
+    assert segmenter.fit(images, masks).score(images, masks) > 0.7
+
+
+def test_volumes():
+    images, masks = pictures(3, shape=(6, 8, 9), noise=0.2, channels=1)
+    volumes = [image[..., 0] for image in images]
+    segmenter = ImageSegmenter(features=ImageFeatures(mixture=1), neighbours=6).fit(volumes[:2], masks[:2])
+    assert segmenter.score(volumes[2:], masks[2:]) > 0.8
+
+
+def test_normalized_losses_do_not_depend_on_how_often_an_image_is_tiled():
+    # two copies side by side without edges have twice the loss, hence the same normalised loss
+    rng = np.random.default_rng(0)
+    node, mask = rng.normal(size=(4, 5, 3)), rng.integers(0, 2, (4, 5))
+    once = ImageSegmenter(tol=1e-8).fit([{"node": node}], [mask])
+    twice = ImageSegmenter(tol=1e-8).fit([{"node": np.tile(node, (1, 2, 1))}], [np.tile(mask, (1, 2))])
+    np.testing.assert_allclose(once.weights_, twice.weights_, atol=1e-5)
+
+
+def test_files(tmp_path):
+    image_module = pytest.importorskip("PIL.Image")
+    images, masks = pictures(3, noise=0.1)
+    bytes_ = [(np.clip(image, 0, 1) * 255).astype(np.uint8) for image in images]
+    paths, mask_paths = [], []
+    for i, (image, mask) in enumerate(zip(bytes_, masks, strict=True)):
+        paths.append(tmp_path / f"{i}.png")
+        mask_paths.append(str(tmp_path / f"mask{i}.png"))
+        image_module.fromarray(image).save(paths[-1])
+        image_module.fromarray((255 * mask).astype(np.uint8)).save(mask_paths[-1])  # white is the foreground
+    from_files = ImageSegmenter(features=ImageFeatures(mixture=1)).fit(paths, mask_paths)
+    from_arrays = ImageSegmenter(features=ImageFeatures(mixture=1)).fit(bytes_, masks)
+    np.testing.assert_array_equal(from_files.weights_, from_arrays.weights_)
+    assert from_files.score(paths, mask_paths) == from_arrays.score(bytes_, masks)
+    (tmp_path / "broken.png").write_bytes(b"not an image")
+    with pytest.raises(ValueError, match=r"image 1: .*broken.png.*can not be read"):
+        from_files.predict([paths[0], tmp_path / "broken.png"])
+    with pytest.raises(FileNotFoundError, match=r"image 0: .*missing.png"):
+        from_files.predict([tmp_path / "missing.png"])
+
+
+def test_edge_features_by_hand():
+    image = np.array([[0.0, 1.0], [3.0, 1.0]])[..., None]
+    edges = contrast_edges(image, directions(8), [0.5])
+    assert edges.shape == (4, 2, 2, 2)
+    assert edges[0, 0, 0].tolist() == [1.0, np.exp(-0.5)]  # to the right: 0 and 1
+    assert edges[1, 0, 0, 1] == np.exp(-4.5)  # down: 0 and 3
+    np.testing.assert_allclose(edges[3, 0, 1], np.array([1.0, np.exp(-2.0)]) / np.sqrt(2))  # down and left: 1 and 3
+    assert positions((3, 5))[0, 4].tolist() == [-1.0, 1.0, 1.0, -1.0, 1.0]
+
+
+def test_features_are_standardised():
+    images, masks = pictures(4)
+    made = ImageFeatures(mixture=2).fit_transform(images, masks, directions(4))
+    flat = np.concatenate([x["node"].reshape(-1, x["node"].shape[-1]) for x in made])
+    np.testing.assert_allclose(flat[:, :-1].mean(axis=0), 0.0, atol=1e-4)
+    np.testing.assert_allclose(flat[:, :-1].std(axis=0), 1.0, atol=1e-3)
+    assert (flat[:, -1] == 1).all() and all((x["edge"] >= 0).all() for x in made)
+
+
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (lambda X, Y: Y.__setitem__(1, Y[1][:-1]), "mask of image 1 has shape"),
+        (lambda X, Y: Y[2].__setitem__((0, 0), 2), "mask of image 2 has the label 2.*GraphLabeler"),
+        (lambda X, Y: X[1].__setitem__((3, 4, 0), np.nan), r"image 1 has NaN or infinite pixels, first at \(3, 4, 0\)"),
+        (lambda X, Y: [y.fill(0) for y in Y], "no mask has any foreground"),
+        (lambda X, Y: Y.pop(), "3 images and 2 masks"),
+        (lambda X, Y: (X.clear(), Y.clear()), "there are no images"),
+        (lambda X, Y: X.__setitem__(2, X[2][..., :1]), "image 2 has 1 channels"),
+        (lambda X, Y: X.__setitem__(0, np.ones(4)), "mask of image 0 has shape"),
+    ],
+    ids=["size", "labels", "nan", "empty", "count", "none", "channels", "flat"],
+)
+def test_bad_input(spoil, message):
+    X, Y = pictures(3)
+    spoil(X, Y)
+    with pytest.raises(ValueError, match=message):
+        ImageSegmenter(features=ImageFeatures(mixture=1)).fit(X, Y)
+
+
+def test_bad_scribbles(fitted):
+    fresh, _ = pictures(1)
+    with pytest.raises(ValueError, match="fixed mask of image 0 has the label 7"):
+        fitted.predict(fresh, scribbles=[np.full(fresh[0].shape[:2], 7)])
