@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.mixture import GaussianMixture
 
 from maxmargin.estimators.image_segmenter import ImageSegmenter
-from maxmargin.features.images import ImageFeatures, contrast_edges, positions
+from maxmargin.features.images import ImageFeatures, Mixture, contrast_edges, positions
 from maxmargin.inference.min_cut import directions, grid_cut
 
 
@@ -140,6 +141,27 @@ def test_bad_input(spoil, message):
     spoil(X, Y)
     with pytest.raises(ValueError, match=message):
         ImageSegmenter(features=ImageFeatures(mixture=1)).fit(X, Y)
+
+
+def test_saved_and_loaded(fitted, tmp_path):
+    fresh, truth = pictures(2, seed=3)
+    path = fitted.save(tmp_path / "model.mm")
+    loaded = ImageSegmenter.load(path)
+    for ours, theirs in zip(fitted.predict(fresh), loaded.predict(fresh), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert loaded.certificate_ == fitted.certificate_ and loaded.score(fresh, truth) == fitted.score(fresh, truth)
+    assert loaded.features.get_params() == fitted.features.get_params() and loaded.tol == fitted.tol
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ValueError, match=r"model\.mm"):
+        ImageSegmenter.load(path)
+
+
+def test_mixture_densities_agree_with_a_peer():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=(200, 3)), rng.normal(size=(100, 3)) @ rng.normal(size=(3, 3)) + 2])
+    peer = GaussianMixture(3, random_state=0).fit(x)
+    ours = Mixture(peer.weights_, peer.means_, peer.precisions_cholesky_)
+    np.testing.assert_allclose(ours.log_density(x), peer.score_samples(x), rtol=1e-10)
 
 
 def test_bad_scribbles(fitted):

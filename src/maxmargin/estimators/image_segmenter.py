@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from copy import copy
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
@@ -191,6 +193,19 @@ class ImageSegmenter(Structured):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean intersection over union of the foregrounds."""
         return self._score_predictions(y, self.predict(X))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted segmenter to a file without pickles; see :meth:`load`."""
+        from maxmargin.estimators.segmenter_file import save_segmenter
+
+        return save_segmenter(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
+        """The segmenter in a file of :meth:`save`; ``verify`` checks the data against its checksum."""
+        from maxmargin.estimators.segmenter_file import load_segmenter
+
+        return load_segmenter(path, cls, verify=verify)
 
     def _bound(self, X: Any, scribbles: Any = None) -> GridBound:
         X = list(X)

@@ -7,14 +7,17 @@ gives node features (*shape, F), or edge features (directions, *shape, G).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import ndimage
+from scipy.special import logsumexp
 
 from maxmargin.parameters import Parameters
 
 __all__ = ["ImageFeatures", "colours", "contrast_edges", "positions", "squared_steps", "textures"]
+
+_LEARNED = ("steps_", "n_channels_", "mean_", "scale_", "beta_")
 
 
 def colours(image: np.ndarray) -> np.ndarray:
@@ -76,6 +79,22 @@ def contrast_edges(image: np.ndarray, steps: np.ndarray, betas: Sequence[float])
     squares = squared_steps(image, steps)
     length = np.sqrt((steps**2).sum(axis=1)).reshape(-1, *[1] * squares.ndim)
     return np.stack([np.ones_like(squares), *[np.exp(-beta * squares) for beta in betas]], axis=-1) / length
+
+
+class Mixture(NamedTuple):
+    """A mixture of Gaussians: weights (K,), means (K, d), and factors (K, d, d) of the inverse covariances."""
+
+    weights: np.ndarray
+    means: np.ndarray
+    factors: np.ndarray  # upper triangular, P with P P' the inverse covariance
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        """Logarithm of the density at each row of x (n, d); O(n K d^2)."""
+        parts = [
+            np.log(weight) + np.log(np.diag(factor)).sum() - 0.5 * (((x - mean) @ factor) ** 2).sum(axis=1)
+            for weight, mean, factor in zip(*self, strict=True)
+        ]
+        return np.asarray(logsumexp(parts, axis=0)) - 0.5 * x.shape[1] * np.log(2.0 * np.pi)
 
 
 class ImageFeatures(Parameters):
@@ -152,6 +171,20 @@ class ImageFeatures(Parameters):
         """Fit, then transform the same images."""
         return [self._features(picture, raw) for picture, raw in zip(*self._fit(images, masks, steps), strict=True)]
 
+    def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Constructor arguments and what was learned, as plain values and arrays."""
+        learned = {name: getattr(self, name) for name in _LEARNED}
+        return self.get_params(), {**learned, "mixtures_": [[tuple(m) for m in pair] for pair in self.mixtures_]}
+
+    @classmethod
+    def from_state(cls, parameters: dict[str, Any], learned: dict[str, Any]) -> Self:
+        """The features of :meth:`to_state`."""
+        features = cls(**parameters)
+        for name in _LEARNED:
+            setattr(features, name, learned[name])
+        features.mixtures_ = [(Mixture(*front), Mixture(*back)) for front, back in learned["mixtures_"]]
+        return features
+
     def _fit(self, images: Sequence[Any], masks: Sequence[Any], steps: np.ndarray) -> tuple[list, list]:
         """Learn all there is; returns the pictures and their node features before scaling."""
         self.steps_ = np.asarray(steps)
@@ -198,12 +231,12 @@ class ImageFeatures(Parameters):
         parts += [textures(picture)] if self.texture else []
         for (front, back), view in zip(self.mixtures_, _views(picture) if self.mixtures_ else (), strict=True):
             flat = view.reshape(-1, view.shape[-1])
-            ratio = np.clip(front.score_samples(flat) - back.score_samples(flat), -10.0, 10.0)
+            ratio = np.clip(front.log_density(flat) - back.log_density(flat), -10.0, 10.0)
             parts.append(ratio.reshape(*picture.shape[:-1], 1))
         shape = picture.shape[:-1]
         return np.concatenate(parts, axis=-1).astype(np.float32) if parts else np.zeros((*shape, 0), np.float32)
 
-    def _fit_mixtures(self, pictures: list[np.ndarray], masks: Sequence[Any]) -> list[tuple[Any, Any]]:
+    def _fit_mixtures(self, pictures: list[np.ndarray], masks: Sequence[Any]) -> list[tuple[Mixture, Mixture]]:
         """A mixture for the foreground and one for the background, for each view of the pixels."""
         from sklearn.mixture import GaussianMixture
 
@@ -225,7 +258,8 @@ class ImageFeatures(Parameters):
                 mixture = GaussianMixture(
                     min(self.mixture, max(1, len(pixels) // 20)), reg_covar=1e-4, random_state=self.random_state
                 )
-                pair.append(mixture.fit(pixels if len(pixels) > 1 else np.zeros((2, pixels.shape[1]))))
+                mixture.fit(pixels if len(pixels) > 1 else np.zeros((2, pixels.shape[1])))
+                pair.append(Mixture(mixture.weights_, mixture.means_, mixture.precisions_cholesky_))
             fitted.append((pair[0], pair[1]))
         return fitted
 

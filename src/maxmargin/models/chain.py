@@ -24,7 +24,7 @@ from maxmargin.parameters import Parameters
 
 __all__ = ["Chain", "ChainLayout"]
 
-TOKENS_AT_ONCE = 1 << 17  # whose observed pairs are collected together
+TOKENS_AT_ONCE = 1 << 15  # whose observed pairs are collected together
 _CAPABILITIES = frozenset({"exact", "k_best", "by_cost", "marginals", "fixed", "constraints"})
 
 

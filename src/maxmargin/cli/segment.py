@@ -1,0 +1,149 @@
+"""``maxmargin segment train`` and ``maxmargin segment predict``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from maxmargin.cli import options as o
+from maxmargin.cli.errors import guarded
+
+__all__ = ["segment"]
+
+SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".bmp",
+    ".gif",
+    ".tif",
+    ".tiff",
+    ".ppm",
+    ".pgm",
+    ".webp",
+    ".npy",
+    ".nii",
+    ".nii.gz",
+)
+
+segment = typer.Typer(name="segment", no_args_is_help=True, help="Foreground and background of images and volumes.")
+
+
+@segment.command(no_args_is_help=True)
+@guarded
+def train(
+    images: Annotated[str, typer.Argument(help="Folder of images or volumes.")],
+    masks: Annotated[str, typer.Argument(help="Folder of masks with the same names; endings may differ.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.")] = "segmenter.mm",
+    neighbours: Annotated[int, typer.Option(help="4 or 8 for images; 6, 18 or 26 for volumes.")] = 4,
+    cost_weight: o.CostWeight = 1.0,
+    loss: o.LossOption = o.Loss.hinge,
+    cost: Annotated[str, typer.Option(help="hamming, balanced or balanced_image.")] = "hamming",
+    solver: o.SolverOption = o.Solver.auto,
+    tol: o.Tol = 1e-2,
+    max_passes: o.MaxPasses = 1000,
+    max_seconds: o.MaxSeconds = None,
+    n_jobs: o.Jobs = None,
+    seed: o.Seed = 0,
+    debug: o.Debug = False,
+) -> None:
+    """Learn a segmenter from a folder of images and a folder of masks.
+
+    Masks have labels 0 and 1, and 255 for pixels to ignore; or black and white, white being the foreground.
+
+    Examples:
+
+      maxmargin segment train rgb/ mask/ -o horses.mm
+
+      maxmargin segment train volumes/ labels/ --neighbours 6 -o hippocampus.mm
+    """
+    from maxmargin.estimators.image_segmenter import ImageSegmenter
+
+    paths = _files(images)
+    by_name = {_stem(path): path for path in _files(masks)}
+    missing = [path for path in paths if _stem(path) not in by_name]
+    if missing:
+        raise ValueError(f"{missing[0]} has no mask in {masks}; masks must have the names of their images.")
+    segmenter = ImageSegmenter(
+        neighbours=neighbours, C=cost_weight, loss=str(loss), cost=cost, solver=str(solver), tol=tol,
+        max_passes=max_passes, max_seconds=max_seconds, n_jobs=n_jobs, random_state=seed,
+    )  # fmt: skip
+    segmenter.fit(paths, [by_name[_stem(path)] for path in paths])
+    segmenter.save(output)
+    typer.echo(f"{len(paths)} images, {segmenter.status_}", err=True)
+    typer.echo(f"{segmenter.certificate_}; model in {output}", err=True)
+
+
+@segment.command(no_args_is_help=True)
+@guarded
+def predict(
+    model: Annotated[str, typer.Argument(help="Model file.")],
+    images: Annotated[str, typer.Argument(help="An image, a volume, or a folder of them.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder for the masks.")] = "masks",
+    overlay: Annotated[
+        bool, typer.Option("--overlay", help="Also write each image with its background dimmed.")
+    ] = False,
+    debug: o.Debug = False,
+) -> None:
+    """Write a mask for every image, black and white PNG files; .npy files for volumes.
+
+    Examples:
+
+      maxmargin segment predict horses.mm rgb/ -o found/ --overlay
+    """
+    import numpy as np
+
+    from maxmargin.estimators.image_segmenter import ImageSegmenter
+    from maxmargin.features.image_files import read_image
+
+    segmenter = ImageSegmenter.load(model)
+    paths = _files(images)
+    folder = Path(output)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in paths:
+        image = read_image(path)
+        try:
+            (mask,) = segmenter.predict([image])
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+        if mask.ndim == 3:
+            np.save(folder / f"{_stem(path)}.npy", mask)
+            continue
+        _write(folder / f"{_stem(path)}.png", 255 * mask)
+        if overlay:
+            _write(folder / f"{_stem(path)}_overlay.png", _dimmed(image, mask))
+    typer.echo(f"{len(paths)} masks in {folder}", err=True)
+
+
+def _files(place: str) -> list[Path]:
+    """The image files of a folder in the order of their names, or the one file."""
+    path = Path(place)
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise ValueError(f"{place}: no such file or folder.")
+    found = sorted(entry for entry in path.iterdir() if entry.name.lower().endswith(SUFFIXES))
+    if not found:
+        raise ValueError(f"{place} holds no images; known endings are {', '.join(SUFFIXES)}.")
+    return found
+
+
+def _stem(path: Path) -> str:
+    return path.name[: -len(".nii.gz")] if path.name.lower().endswith(".nii.gz") else path.stem
+
+
+def _dimmed(image: Any, mask: Any) -> Any:
+    """The image with its background at a third of its brightness."""
+    import numpy as np
+
+    colour = image if image.ndim == 3 else np.repeat(image[..., None], 3, axis=-1)
+    largest = np.iinfo(colour.dtype).max if colour.dtype.kind in "iu" else 1.0
+    return (255 * (colour / largest) * np.where(mask, 1.0, 1 / 3)[..., None]).clip(0, 255).astype(np.uint8)
+
+
+def _write(path: Path, pixels: Any) -> None:
+    from PIL import Image
+
+    Image.fromarray(pixels).save(path)

@@ -1,0 +1,57 @@
+"""`maxmargin segment`: folders in, a model and masks out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from maxmargin.cli.segment import segment
+from maxmargin.estimators.image_segmenter import ImageSegmenter
+
+Image = pytest.importorskip("PIL.Image")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    root = tmp_path_factory.mktemp("pictures")
+    rng = np.random.default_rng(0)
+    for name in ("rgb", "mask"):
+        (root / name).mkdir()
+    for i in range(4):
+        mask = np.zeros((12, 15), bool)
+        mask[2 + i : 8 + i, 4:11] = True
+        picture = np.clip(90 + 80 * mask[..., None] + rng.normal(scale=25, size=(12, 15, 3)), 0, 255)
+        Image.fromarray(picture.astype(np.uint8)).save(root / "rgb" / f"{i}.png")
+        Image.fromarray(mask).save(root / "mask" / f"{i}.png")
+    return root
+
+
+def run(*arguments):
+    return CliRunner().invoke(segment, [str(a) for a in arguments], env={"COLUMNS": "100", "TERM": "dumb"})
+
+
+def test_train_and_predict(folders):
+    model, out = folders / "model.mm", folders / "found"
+    done = run("train", folders / "rgb", folders / "mask", "-o", model)
+    assert done.exit_code == 0, done.output
+    assert "relative gap" in done.output
+    done = run("predict", model, folders / "rgb", "-o", out, "--overlay")
+    assert done.exit_code == 0, done.output
+    segmenter, paths = ImageSegmenter.load(model), sorted((folders / "rgb").iterdir())
+    for path, mask in zip(paths, segmenter.predict(paths), strict=True):
+        np.testing.assert_array_equal(np.asarray(Image.open(out / path.name)), 255 * mask)
+        picture, shown = np.asarray(Image.open(path)), np.asarray(Image.open(out / f"{path.stem}_overlay.png"))
+        np.testing.assert_array_equal(shown[mask == 1], picture[mask == 1])
+        assert (shown[mask == 0] <= picture[mask == 0] / 2).all()
+
+
+def test_errors_are_one_line(folders, tmp_path):
+    (tmp_path / "other.png").write_bytes(b"no image")
+    for arguments, message in [
+        (("train", folders / "rgb", tmp_path), "has no mask in"),
+        (("train", folders / "nowhere", folders / "mask"), "no such file or folder"),
+        (("predict", tmp_path / "other.png", folders / "rgb"), "other.png"),
+    ]:
+        done = run(*arguments)
+        assert done.exit_code == 1 and message in done.output and "Traceback" not in done.output
