@@ -7,10 +7,13 @@ the features (colour, place, texture, log ratios of mixtures fitted on the train
     smoothness  the unary model and one weight for equal neighbours, by grid search for the best intersection over union
                 on the training images: over the weight, and over which of the edge features it is for
     structured  node and edge weights learned together, each argmax one minimum cut
-    ramp        the same with the bounded loss, from there on; at most 60 passes, as its last digits do not matter
+    ramp        the same with the bounded loss, from there on; stopped after 60 passes, far from converged: its gap is
+                printed, and is large
 
 Two things are in favour of the grid search: it looks at the measure of the test itself, where the learned models see
-wrong pixels, and no regulariser holds its weight down.
+wrong pixels, and no regulariser holds its weight down. C, the contrasts and the ramp were chosen with a look at the
+test images of seed 0, so splits begin at seed 1; as all splits draw from the same images, that removes the bias only
+in part.
 
 Printed: mean intersection over union on the test images, paired differences by split with bootstrap intervals over the
 images, the t interval over splits (whose test sets overlap, so it is a little too narrow), and training times.
@@ -43,6 +46,7 @@ from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import boundary_f, mean_dice, mean_iou, pixel_accuracy
 from maxmargin.models.grid import Grid
 
+FIRST_SEED = 1  # seed 0 was looked at while the settings were chosen
 METHODS = ("unary", "smoothness", "structured", "ramp")
 CONTRAST = (1.0, 4.0, 16.0)  # sharpness of the edge features
 KINDS = ("constant", *(f"contrast {sharpness:g}" for sharpness in CONTRAST))
@@ -210,11 +214,12 @@ def main() -> None:
     images, masks = load()
     n_train, n_test = (40, 40) if args.quick else (160, 168)
     splits = []
-    for seed in range(1 if args.quick else args.splits):
+    for k in range(1 if args.quick else args.splits):
+        seed = FIRST_SEED + k
         order = np.random.default_rng(seed).permutation(len(images))
         print(f"split {seed}", flush=True)
         splits.append(one_split(images, masks, order[:n_train], order[n_train : n_train + n_test], args))
-        if seed > 0:
+        if k > 0:
             del splits[-1]["train"]
     report(splits)
     if args.solvers:
