@@ -1,4 +1,4 @@
-"""``maxmargin``: train, run, judge, look into and tune taggers of column files, and audit their labels.
+"""``maxmargin``: train, run, judge, look into and tune taggers of column files, audit their labels, and segment pictures.
 
 Only typer is imported here; a command imports what it needs when it runs, so that ``--help`` is quick.
 """
@@ -14,6 +14,7 @@ from maxmargin.cli.audit import audit
 from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.inspect import inspect
 from maxmargin.cli.predict import predict
+from maxmargin.cli.segment import segment
 from maxmargin.cli.train import train
 from maxmargin.cli.tune import tune
 
@@ -51,6 +52,7 @@ def about(
 
 for command in (train, predict, evaluate, inspect, tune, audit):
     app.command(no_args_is_help=True)(command)
+app.add_typer(segment)
 
 
 def main() -> None:

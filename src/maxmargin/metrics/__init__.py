@@ -1,6 +1,7 @@
 """How good predictions are, counted as the community counts it."""
 
 from maxmargin.metrics.scorers import SCORERS, get_scorer
+from maxmargin.metrics.segmentation import boundary_f, mean_dice, mean_iou, pixel_accuracy
 from maxmargin.metrics.spans import Span, SpanReport, SpanScores, span_f1, span_report, spans
 from maxmargin.metrics.tokens import sequence_accuracy, token_accuracy, token_error
 
@@ -9,7 +10,11 @@ __all__ = [
     "Span",
     "SpanReport",
     "SpanScores",
+    "boundary_f",
     "get_scorer",
+    "mean_dice",
+    "mean_iou",
+    "pixel_accuracy",
     "sequence_accuracy",
     "span_f1",
     "span_report",
