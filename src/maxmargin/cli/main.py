@@ -1,4 +1,4 @@
-"""``maxmargin``: train, run, judge, look into and tune taggers of column files, audit their labels, and segment pictures.
+"""``maxmargin``: taggers of column files (train, run, judge, inspect, tune, audit) and segmentation of pictures.
 
 Only typer is imported here; a command imports what it needs when it runs, so that ``--help`` is quick.
 """

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from maxmargin.estimators.base import Moment, Structured, _check_stopping, _seed, decode, writable
+from maxmargin.estimators.base import Moment, decode, writable
+from maxmargin.estimators.generative_base import IMPOSSIBLE, GenerativeEstimator
 from maxmargin.estimators.hmm_exchange import aligned
-from maxmargin.formulations.generative import Generative
 from maxmargin.metrics import token_accuracy
 from maxmargin.models.hmm import HMM, HMMBound, HMMLayout
 from maxmargin.models.labels import plain
-from maxmargin.models.tables import reference_distribution
-from maxmargin.solvers.history import as_frame
-from maxmargin.solvers.presets import as_solver
-from maxmargin.solvers.proximal_state import TRACE
 
 __all__ = ["DiscriminativeHMM"]
 
-IMPOSSIBLE = -1e6  # stands for ln 0 in decoding: outputs with the fewest impossible events win
 TABLES = ("initial", "transition", "emission")
 
 
-class DiscriminativeHMM(Structured):
+class DiscriminativeHMM(GenerativeEstimator):
     """A hidden Markov model whose most probable states are the right ones.
 
     Minimises, over log-probabilities theta with every table summing to at most 1,
@@ -150,12 +142,10 @@ class DiscriminativeHMM(Structured):
         """
         begin = Moment.now()
         bound = self._bind_first(X, y)
-        self.counts_ = bound.counts()
-        self.n_seen_ = bound.n_examples
-        formulation = self._generative(bound.layout)
-        self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin, formulation=formulation)
-        self.n_seen_ = bound.n_examples
-        self._keep_trace()
+        self.counts_, self.n_seen_ = bound.counts(), bound.n_examples
+        self._take_reference(bound.layout)
+        self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin, formulation=self._generative())
+        self._keep_trace(bound.n_examples)
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DiscriminativeHMM:
@@ -167,36 +157,11 @@ class DiscriminativeHMM(Structured):
         """
         if "weights_" not in self.__dict__:
             return self.fit(X, y, sample_weight)
-        if "state_" not in self.__dict__:
-            raise ValueError(
-                "partial_fit goes on where a fit in the same process ended; to start from this model, give it as the "
-                "reference of a new one."
-            )
-        from maxmargin.execution.executors import make_executor
-        from maxmargin.execution.sharded import ShardedOracle
-        from maxmargin.solvers.driver import run
-        from maxmargin.solvers.proximal_engine import Further
-
-        _check_stopping(self)
+        self._check_continues()
         bound = self.model_.bind(X, y, layout=self.layout_)
         self.counts_ = self.counts_ + bound.counts()
-        problem = self._generative(bound.layout).problem(bound, C=self.C, sample_weight=sample_weight)
-        solver = as_solver(self.solver).engine(problem, _seed(self.random_state))
-        executor = make_executor(self.n_jobs, problem.oracle, compiled=True)
-        problem = replace(problem, oracle=ShardedOracle(problem.oracle, executor))
-        budgets = {name: getattr(self, name) for name in ("tol", "max_passes", "max_oracle_calls", "max_seconds")}
-        try:
-            result = run(solver, problem, **budgets, callbacks=self._callbacks(), warm=Further(self.state_))
-        finally:
-            executor.close()
-        self.weights_ = np.array(result.weights)
-        self.certificate_, self.status_, self.state_ = result.certificate, result.status, result.state
-        self.history_, self.seconds_ = result.history.to_frame(), result.seconds
-        self.n_iter_ = result.state.oracle_calls / max(1, bound.n_examples)
-        self.n_seen_ += bound.n_examples
-        self._keep_trace()
-        if not result.status.converged:
-            warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=2)
+        self._take_reference(bound.layout)
+        self._learn_further(bound, sample_weight)
         return self
 
     def _bind_first(self, X: Any, y: Any) -> HMMBound:
@@ -222,27 +187,21 @@ class DiscriminativeHMM(Structured):
         self.layout_ = layout
         self.classes_, self.symbols_ = layout.states.classes, layout.symbols.classes
 
-    def _generative(self, layout: HMMLayout) -> Generative:
+    def _given_reference(self, layout: HMMLayout) -> str | np.ndarray:
         reference = self.reference
+        if isinstance(reference, str):
+            return reference
         if isinstance(reference, DiscriminativeHMM):
             reference._check_fitted()
-            reference = aligned(reference, layout)
-        elif isinstance(reference, Mapping):
+            return aligned(reference, layout)
+        if isinstance(reference, Mapping):
             if set(reference) != set(TABLES):
                 raise ValueError(f"reference has {sorted(map(str, reference))}; give {', '.join(TABLES)}.")
-            reference = layout.join(**reference)
-        elif not isinstance(reference, str):
-            raise TypeError(
-                f'reference must be "ml", "uniform", "smoothed", a fitted DiscriminativeHMM or a mapping of tables; '
-                f"got {type(reference).__name__}."
-            )
-        self.reference_ = reference_distribution(
-            layout.tables, reference, self.counts_, smoothing=self.smoothing, floor=self.floor
+            return layout.join(**reference)
+        raise TypeError(
+            f'reference must be "ml", "uniform", "smoothed", a fitted DiscriminativeHMM or a mapping of tables; '
+            f"got {type(reference).__name__}."
         )
-        return Generative(loss=self.loss, reference=self.reference_)
-
-    def _keep_trace(self) -> None:
-        self.trace_ = as_frame([dict(zip(TRACE, row, strict=True)) for row in self.state_.trace])
 
     # --- prediction ---------------------------------------------------------------------------------------------------
 
@@ -259,9 +218,8 @@ class DiscriminativeHMM(Structured):
         """``ln P(x)`` of each sequence under the renormalised model, or ``ln P(x, y)``."""
         if y is None:
             return np.array([value for value, _ in self._forward_backward(X)])
-        self._check_fitted()
-        bound = self.model_.bind(X, y, layout=self.layout_)
-        return bound.log_joint(self.layout_.tables.normalised(self.weights_))
+        weights = self._normalised()
+        return self.model_.bind(X, y, layout=self.layout_).log_joint(weights)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of positions whose state is right."""
@@ -273,9 +231,9 @@ class DiscriminativeHMM(Structured):
 
     def sample(self, n: int, length: int, random_state: Any = None) -> tuple[list[list], list[list]]:
         """``n`` sequences of symbols and their states, drawn from the renormalised model."""
-        self._check_fitted()
+        theta = self._normalised()
+        groups = self.layout_.groups(np.exp(theta))
         rng = check_random_state(random_state)
-        groups = self.layout_.groups(np.exp(self.layout_.tables.normalised(self.weights_)))
         cumulative = {name: np.cumsum(table, axis=-1) for name, table in groups.items()}
         X, Y = [], []
         for _ in range(n):
@@ -326,24 +284,6 @@ class DiscriminativeHMM(Structured):
             "emission": pandas.DataFrame(groups["emission"], index=self.classes_, columns=self.symbols_),
         }
 
-    def movement(self) -> Any:
-        """How far each table has moved: its divergence ``KL(c_j || e^{theta_j})`` and the mass it has left.
-
-        Returns
-        -------
-        pandas.DataFrame or list of dict
-            ``table``, ``divergence`` (nats; that of the renormalised table and the lost mass together) and ``mass``.
-        """
-        self._check_fitted()
-        tables, c, theta = self.layout_.tables, self.reference_, self.weights_
-        divergence = tables.sums(c * (np.log(c) - theta))
-        mass = np.exp(tables.log_mass(theta))
-        rows = [
-            {"table": tables.name(j), "divergence": float(max(divergence[j], 0.0)), "mass": float(min(mass[j], 1.0))}
-            for j in range(len(tables))
-        ]
-        return as_frame(rows)
-
     def to_hmmlearn(self) -> Any:
         """The renormalised model as hmmlearn's ``CategoricalHMM``; its symbols are the codes in ``symbols_``."""
         from maxmargin.estimators.hmm_exchange import to_hmmlearn
@@ -377,9 +317,8 @@ class DiscriminativeHMM(Structured):
         from maxmargin.inference.forward_backward import marginals
         from maxmargin.models.hmm_kernel import hmm_table
 
-        self._check_fitted()
+        theta = writable(self._normalised())
         bound = self.model_.bind(X, layout=self.layout_)
-        theta = writable(self.layout_.tables.normalised(self.weights_))
         transition, K = self.layout_.groups(theta)["transition"], len(self.classes_)
         answers = []
         for i in range(bound.n_examples):

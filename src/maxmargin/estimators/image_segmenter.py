@@ -16,7 +16,7 @@ from maxmargin.features.images import ImageFeatures
 from maxmargin.formulations.margin_rescaling import check_sample_weight
 from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import mean_iou
-from maxmargin.models.grid import IGNORE, Grid, GridBound
+from maxmargin.models.grid import IGNORE, Grid, GridBound, sure_labels
 
 __all__ = ["ImageSegmenter"]
 
@@ -44,6 +44,12 @@ class ImageSegmenter(Structured):
         What wrong pixels cost: 1 each, or so much that both labels together cost the same, over all masks or in each.
     boundary, width : float
         Pixels next to the true boundary cost ``1 + boundary`` times as much, with a reach of ``width`` pixels.
+    tolerance : float
+        Pixels by which the true boundaries may be off. When positive, labels that near to the boundary are latent:
+        after each fit the best mask that agrees with the others takes the place of the truth, and the fit is repeated
+        ``refits`` times; the certificate is that of the last. Without it the truth has to outdo masks that follow the
+        edges of the image better than it does, and the learned edges come out too weak.
+    refits : int
     normalize : bool
         Divide the loss of an image by its number of pixels: large images then count no more than small ones, and C
         does not depend on the size.
@@ -72,6 +78,11 @@ class ImageSegmenter(Structured):
     edge_coef_ : array (G,)
         Not negative.
 
+    References
+    ----------
+    Yu, Rousu (2007), An efficient method for large margin parameter optimization in structured prediction problems. Yu,
+    Joachims (2009), Learning structural SVMs with latent variables: what ``tolerance`` does.
+
     Examples
     --------
     >>> import numpy as np
@@ -98,6 +109,8 @@ class ImageSegmenter(Structured):
         cost: str = "hamming",
         boundary: float = 0.0,
         width: float = 3.0,
+        tolerance: float = 0.0,
+        refits: int = 2,
         normalize: bool = True,
         solver: Any = "auto",
         tol: float = 1e-2,
@@ -121,6 +134,8 @@ class ImageSegmenter(Structured):
         self.cost = cost
         self.boundary = boundary
         self.width = width
+        self.tolerance = tolerance
+        self.refits = refits
         self.normalize = normalize
         self.solver = solver
         self.tol = tol
@@ -155,6 +170,7 @@ class ImageSegmenter(Structured):
             A checkpoint of an interrupted fit on the same examples.
         """
         begin = Moment.now()
+        latent = self._check_tolerance(resume)
         self.model_ = Grid(self.neighbours, cost=self.cost, boundary=self.boundary, width=self.width)
         steps = directions(self.neighbours)
         X, masks = list(X), read_masks(y)
@@ -172,7 +188,15 @@ class ImageSegmenter(Structured):
         weights = check_sample_weight(sample_weight, bound.n_examples)
         if self.normalize:
             weights = weights / np.array([max(1, np.count_nonzero(mask != IGNORE)) for mask in masks])
-        self._train(bound, sample_weight=weights, positive=bound.layout.positive(), resume=resume, begin=begin)
+        options = {"sample_weight": weights, "positive": bound.layout.positive(), "begin": begin}
+        self._train(bound, resume=resume, **options)
+        if latent:
+            known = bound.with_fixed([sure_labels(mask, self.tolerance) for mask in masks])
+            calls = self.oracle_calls_
+            for _ in range(self.refits):
+                self._train(bound.with_truth(decode(known, self.weights_)), **options)
+                calls += self.oracle_calls_
+            self.oracle_calls_, self.n_iter_ = calls, calls / bound.n_examples
         groups = self.layout_.groups(self.weights_)
         self.node_coef_, self.edge_coef_ = groups["node"], groups["edge"]
         return self
@@ -206,6 +230,19 @@ class ImageSegmenter(Structured):
         from maxmargin.estimators.segmenter_file import load_segmenter
 
         return load_segmenter(path, cls, verify=verify)
+
+    def _check_tolerance(self, resume: Any) -> bool:
+        """Whether there are latent labels."""
+        if not (np.isfinite(self.tolerance) and self.tolerance >= 0):
+            raise ValueError(f"tolerance is {self.tolerance!r}; give a finite number of pixels >= 0.")
+        if not (isinstance(self.refits, (int, np.integer)) and self.refits >= 0):
+            raise ValueError(f"refits must be a whole number >= 0, got {self.refits!r}.")
+        latent = self.tolerance > 0 and self.refits > 0
+        if latent and (self.warm_start or resume is not None):
+            raise ValueError(
+                "warm_start and resume need the same truth in every fit, and tolerance > 0 changes it; set tolerance=0."
+            )
+        return latent
 
     def _bound(self, X: Any, scribbles: Any = None) -> GridBound:
         X = list(X)

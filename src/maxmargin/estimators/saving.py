@@ -20,9 +20,31 @@ from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.presets import SOLVERS
 from maxmargin.solvers.status import Status
 
-__all__ = ["load", "load_tagger", "save_tagger"]
+__all__ = [
+    "COMPONENTS",
+    "KINDS",
+    "as_mapping",
+    "library_version",
+    "load",
+    "load_as",
+    "load_tagger",
+    "restore",
+    "restore_training",
+    "save_tagger",
+    "training_facts",
+    "unfitted",
+]
 
 TAGGER = "SequenceTagger"
+
+# What may stand in a model file, by the name of its class: the module of the class, and that of ``restore``, which
+# makes a fitted estimator from (class, header, tensors).
+KINDS = {
+    TAGGER: ("maxmargin.estimators.sequence_tagger", "maxmargin.estimators.saving"),
+    "ImageSegmenter": ("maxmargin.estimators.image_segmenter", "maxmargin.estimators.segmenter_file"),
+    "DiscriminativeHMM": ("maxmargin.estimators.discriminative_hmm", "maxmargin.estimators.generative_file"),
+    "DiscriminativeBayesNet": ("maxmargin.estimators.discriminative_bayes_net", "maxmargin.estimators.generative_file"),
+}
 
 # Feature extractors that may stand in a model file: a file names one of these and can name nothing else.
 EXTRACTORS = {
@@ -30,7 +52,7 @@ EXTRACTORS = {
     "DictFeatures": "maxmargin.features.dicts",
 }
 
-_COMPONENTS: dict[str, type] = {
+COMPONENTS: dict[str, type] = {
     kind.__name__: kind for kind in (HammingCost, MatrixCost, WeightedHammingCost, *SOLVERS.values())
 }
 
@@ -51,7 +73,51 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
     ValueError
         When the file is truncated, damaged, of another kind, or of a newer version.
     """
-    return load_tagger(path, verify=verify)  # the only kind so far; another kind is refused by its name
+    header, tensors = read_model(path, verify=verify)
+    return _rebuilt(path, header, tensors, None)
+
+
+def load_as(
+    kind: str, path: str | os.PathLike[str], cls: type | None = None, *, verify: bool = True, mmap: bool = True
+) -> Any:
+    """The fitted estimator in a model file that must hold this kind.
+
+    Parameters
+    ----------
+    kind : str
+        One of ``KINDS``.
+    path : path-like
+    cls : type, optional
+        The class of that name or a subclass.
+    verify, mmap : bool
+        See :func:`maxmargin.persistence.model_file.read_model`.
+    """
+    header, tensors = read_model(path, mmap=mmap, verify=verify)
+    if header.get("kind") != kind:
+        raise ValueError(
+            f"{path} holds a {header.get('kind', 'model of no kind')[:80]}, not a {kind}; check the path, or take "
+            "maxmargin.load, which loads every kind."
+        )
+    return _rebuilt(path, header, tensors, cls)
+
+
+def _rebuilt(path: Any, header: dict[str, str], tensors: dict[str, np.ndarray], cls: Any) -> Any:
+    kind = header.get("kind", "model of no kind")
+    if kind not in KINDS:
+        raise ValueError(
+            f"{path} holds a {kind[:80]}, this version loads {', '.join(KINDS)}. Check the path, or upgrade maxmargin."
+        )
+    own, maker = KINDS[kind]
+    cls = getattr(import_module(own), kind) if cls is None else cls
+    try:
+        return import_module(maker).restore(cls, header, tensors)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        writer = header.get("library_version", "unknown")[:40]
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else str(error)
+        raise ValueError(
+            f"{path} can not be loaded: {what[:500]}. It was written by version {writer} of the library; save the "
+            "model again, or load it with that version."
+        ) from error
 
 
 def save_tagger(tagger: Any, path: str | os.PathLike[str], *, precision: str = "float64") -> Path:
@@ -74,11 +140,11 @@ def save_tagger(tagger: Any, path: str | os.PathLike[str], *, precision: str = "
     labels = facts.pop("labels")
     header = {
         "kind": TAGGER,
-        "library_version": _library_version(),
-        "parameters": pack_value(_storable_parameters(tagger), tensors, "parameters", _COMPONENTS),
+        "library_version": library_version(),
+        "parameters": pack_value(_storable_parameters(tagger), tensors, "parameters", COMPONENTS),
         "labels": _pack_labels(labels, tensors),
         "layout": pack_value(facts, tensors, "layout"),
-        "training": pack_value(_training(tagger), tensors, "training"),
+        "training": pack_value(training_facts(tagger), tensors, "training"),
     }
     features = getattr(tagger, "features_", None)
     if features is not None:
@@ -99,32 +165,13 @@ def load_tagger(
     verify, mmap : bool
         See :func:`maxmargin.persistence.model_file.read_model`.
     """
-    if cls is None:
-        from maxmargin.estimators.sequence_tagger import SequenceTagger as cls
-    header, tensors = read_model(path, mmap=mmap, verify=verify)
-    if header.get("kind") != TAGGER:
-        raise ValueError(
-            f"{path} holds a {header.get('kind', 'model of no kind')[:80]}, this version loads a {TAGGER}. Check the "
-            "path, or upgrade maxmargin."
-        )
-    try:
-        return _restore(cls, header, tensors)
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
-        writer = header.get("library_version", "unknown")[:40]
-        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else str(error)
-        raise ValueError(
-            f"{path} can not be loaded: {what[:500]}. It was written by version {writer} of the library; save the "
-            "model again, or load it with that version."
-        ) from error
+    return load_as(TAGGER, path, cls, verify=verify, mmap=mmap)
 
 
-def _restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -> Any:
-    parameters = _mapping(unpack_value(header["parameters"], tensors, _COMPONENTS), "parameters")
-    unknown = set(parameters) - set(cls._get_param_names())
-    if unknown:
-        raise ValueError(f"{cls.__name__} has no parameter {min(unknown)[:80]!r}; a newer version may have it")
-    tagger = cls(**parameters)
-    facts = _mapping(unpack_value(header["layout"], tensors), "layout")
+def restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -> Any:
+    """The tagger of a header and tensors."""
+    tagger = unfitted(cls, header, tensors)
+    facts = as_mapping(unpack_value(header["layout"], tensors), "layout")
     labels = unpack_value(header["labels"], tensors)
     chain = {name.removeprefix("chain."): array for name, array in tensors.items() if name.startswith("chain.")}
     tagger.layout_, tagger.weights_ = unpack_chain({**facts, "labels": labels}, chain)
@@ -136,7 +183,7 @@ def _restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -
         constraints=tagger.constraints,
         classes=tagger.classes,
     )
-    _restore_training(tagger, _mapping(unpack_value(header["training"], tensors), "training"))
+    restore_training(tagger, as_mapping(unpack_value(header["training"], tensors), "training"))
     tagger.features_ = None
     if "features" in header:
         tagger.features_, given = _unpack_features(header["features"], tensors)
@@ -144,36 +191,46 @@ def _restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -
     return tagger
 
 
-def _restore_training(tagger: Any, training: dict[str, Any]) -> None:
+def unfitted(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -> Any:
+    """An estimator with the stored parameters."""
+    parameters = as_mapping(unpack_value(header["parameters"], tensors, COMPONENTS), "parameters")
+    unknown = set(parameters) - set(cls._get_param_names())
+    if unknown:
+        raise ValueError(f"{cls.__name__} has no parameter {min(unknown)[:80]!r}; a newer version may have it")
+    return cls(**parameters)
+
+
+def restore_training(estimator: Any, training: dict[str, Any]) -> None:
     """Set the fitted attributes that tell how training went; None stands for one that was not there."""
     temperature = training.get("temperature")  # the first files have none
     if temperature is not None:
         if type(temperature) is not float or not 0 < temperature < np.inf:
             raise ValueError(f"its temperature is {temperature!r}")
-        tagger.temperature_ = temperature
+        estimator.temperature_ = temperature
     column = training.get("label_column")  # only the command line knows of columns
     if column is not None:
         if type(column) is not int or column < 0:
             raise ValueError(f"its label column is {column!r}")
-        tagger.label_column_ = column
+        estimator.label_column_ = column
     if training["certificate"] is not None:
-        stored = _mapping(training["certificate"], "certificate")
+        stored = as_mapping(training["certificate"], "certificate")
         if not all(type(stored[name]) is float for name in ("primal", "dual")):
             raise ValueError("the primal and the dual of its certificate are not both numbers")
-        tagger.certificate_ = Certificate(stored["primal"], stored["dual"], stored["certified"] is True)
+        estimator.certificate_ = Certificate(stored["primal"], stored["dual"], stored["certified"] is True)
     if training["status"] is not None:
-        stored = _mapping(training["status"], "status")
+        stored = as_mapping(training["status"], "status")
         if not all(type(stored[name]) is str for name in ("code", "sentence")):
             raise ValueError("the code and the sentence of its status are not both text")
-        tagger.status_ = Status(stored["code"], stored["sentence"])
+        estimator.status_ = Status(stored["code"], stored["sentence"])
     for name, kind in (("n_iter", float), ("oracle_calls", int), ("seconds", dict)):
         if training[name] is not None:
             if type(training[name]) is not kind:
                 raise ValueError(f"its {name} is a {type(training[name]).__name__}")
-            setattr(tagger, f"{name}_", training[name])
+            setattr(estimator, f"{name}_", training[name])
 
 
-def _mapping(value: Any, name: str) -> dict[str, Any]:
+def as_mapping(value: Any, name: str) -> dict[str, Any]:
+    """A stored value, if it is a mapping with text keys."""
     if type(value) is not dict or not all(type(key) is str for key in value):
         raise ValueError(f"its {name} is not a mapping with text keys")
     return value
@@ -186,7 +243,7 @@ def _storable_parameters(tagger: Any) -> dict[str, Any]:
         if name in ("callbacks", "features"):  # the extractor is stored as it is after fit
             continue
         try:
-            pack_value(value, {}, name, _COMPONENTS)
+            pack_value(value, {}, name, COMPONENTS)
         except ValueError:
             if name != "cost":
                 warnings.warn(
@@ -208,11 +265,12 @@ def _pack_labels(labels: list, tensors: dict[str, np.ndarray]) -> str:
         raise ValueError(f"the labels can not be stored: {error}.") from None
 
 
-def _training(tagger: Any) -> dict[str, Any]:
-    certificate, status = getattr(tagger, "certificate_", None), getattr(tagger, "status_", None)
-    seconds, temperature = getattr(tagger, "seconds_", None), getattr(tagger, "temperature_", None)
-    passes, calls = getattr(tagger, "n_iter_", None), getattr(tagger, "oracle_calls_", None)
-    column = getattr(tagger, "label_column_", None)
+def training_facts(estimator: Any) -> dict[str, Any]:
+    """What a file holds about the training of an estimator; the counterpart of :func:`restore_training`."""
+    certificate, status = getattr(estimator, "certificate_", None), getattr(estimator, "status_", None)
+    seconds, temperature = getattr(estimator, "seconds_", None), getattr(estimator, "temperature_", None)
+    passes, calls = getattr(estimator, "n_iter_", None), getattr(estimator, "oracle_calls_", None)
+    column = getattr(estimator, "label_column_", None)
     return {
         "certificate": None
         if certificate is None
@@ -242,13 +300,13 @@ def _pack_features(features: Any, given: bool, tensors: dict[str, np.ndarray]) -
 
 def _unpack_features(text: str, tensors: dict[str, np.ndarray]) -> tuple[Any, bool]:
     """The fitted extractor, and whether it was given as a parameter rather than chosen by the tagger."""
-    stored = _mapping(unpack_value(text, tensors), "feature extractor")
+    stored = as_mapping(unpack_value(text, tensors), "feature extractor")
     if type(stored["kind"]) is not str or stored["kind"] not in EXTRACTORS:
         raise ValueError(f"its feature extractor {str(stored['kind'])[:80]!r} is unknown; upgrade maxmargin")
     kind = getattr(import_module(EXTRACTORS[stored["kind"]]), stored["kind"])
     return kind.from_state(*stored["state"]), stored["given"] is True
 
 
-def _library_version() -> str:
+def library_version() -> str:
     """Version of the package this module is part of, which is imported before any of its modules."""
     return str(getattr(sys.modules[__name__.partition(".")[0]], "__version__", "unknown"))

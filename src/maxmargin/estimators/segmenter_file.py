@@ -9,17 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.estimators.saving import _library_version, _mapping, _restore_training, _training
+from maxmargin.estimators.saving import (
+    COMPONENTS,
+    as_mapping,
+    library_version,
+    load_as,
+    restore_training,
+    training_facts,
+    unfitted,
+)
 from maxmargin.features.images import ImageFeatures
 from maxmargin.models.grid import Grid, GridLayout
-from maxmargin.persistence.model_file import read_model, write_model
+from maxmargin.persistence.model_file import write_model
 from maxmargin.persistence.values import pack_value, unpack_value
-from maxmargin.solvers.presets import SOLVERS
 
-__all__ = ["SEGMENTER", "load_segmenter", "save_segmenter"]
+__all__ = ["SEGMENTER", "load_segmenter", "restore", "save_segmenter"]
 
 SEGMENTER = "ImageSegmenter"
-_COMPONENTS: dict[str, type] = {kind.__name__: kind for kind in SOLVERS.values()}
 _NOT_STORED = ("callbacks", "features", "start")  # the features are stored as they are after fit
 
 
@@ -33,10 +39,10 @@ def save_segmenter(segmenter: Any, path: str | os.PathLike[str]) -> Path:
     parameters = {k: v for k, v in segmenter.get_params(deep=False).items() if k not in _NOT_STORED}
     header = {
         "kind": SEGMENTER,
-        "library_version": _library_version(),
-        "parameters": pack_value(parameters, tensors, "parameters", _COMPONENTS),
+        "library_version": library_version(),
+        "parameters": pack_value(parameters, tensors, "parameters", COMPONENTS),
         "layout": pack_value(asdict(segmenter.layout_), tensors, "layout"),
-        "training": pack_value(_training(segmenter), tensors, "training"),
+        "training": pack_value(training_facts(segmenter), tensors, "training"),
     }
     if segmenter.features_ is not None:
         if type(segmenter.features_) is not ImageFeatures:
@@ -51,25 +57,13 @@ def save_segmenter(segmenter: Any, path: str | os.PathLike[str]) -> Path:
 
 def load_segmenter(path: str | os.PathLike[str], cls: type | None = None, *, verify: bool = True) -> Any:
     """The segmenter of :func:`save_segmenter`, ready to predict."""
-    if cls is None:
-        from maxmargin.estimators.image_segmenter import ImageSegmenter as cls
-    header, tensors = read_model(path, mmap=False, verify=verify)
-    if header.get("kind") != SEGMENTER:
-        raise ValueError(
-            f"{path} holds a {header.get('kind', 'model of no kind')[:80]}, not a {SEGMENTER}; check the path."
-        )
-    try:
-        return _restore(cls, header, tensors)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path} can not be understood ({error}); it may be of a newer version, or damaged. Train and save again."
-        ) from error
+    return load_as(SEGMENTER, path, cls, verify=verify, mmap=False)
 
 
-def _restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -> Any:
-    parameters = _mapping(unpack_value(header["parameters"], tensors, _COMPONENTS), "parameters")
-    segmenter = cls(**parameters)
-    layout = GridLayout(**_mapping(unpack_value(header["layout"], tensors), "layout"))
+def restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -> Any:
+    """The segmenter of a header and tensors."""
+    segmenter = unfitted(cls, header, tensors)
+    layout = GridLayout(**as_mapping(unpack_value(header["layout"], tensors), "layout"))
     weights = np.array(tensors["weights"], np.float64)
     if weights.shape != (layout.n_weights,):
         raise ValueError(f"it has {weights.shape} weights for {layout.n_weights} features")
@@ -79,9 +73,9 @@ def _restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -
     segmenter.layout_, segmenter.weights_, segmenter.features_ = layout, weights, None
     groups = layout.groups(weights)
     segmenter.node_coef_, segmenter.edge_coef_ = groups["node"], groups["edge"]
-    _restore_training(segmenter, _mapping(unpack_value(header["training"], tensors), "training"))
+    restore_training(segmenter, as_mapping(unpack_value(header["training"], tensors), "training"))
     if "features" in header:
-        stored = _mapping(unpack_value(header["features"], tensors), "features")
+        stored = as_mapping(unpack_value(header["features"], tensors), "features")
         segmenter.features_ = ImageFeatures.from_state(*stored["state"])
         segmenter.features = segmenter.features_ if stored["given"] is True else None  # fit works on a copy
     return segmenter

@@ -13,11 +13,13 @@ import numpy as np
 from scipy import ndimage
 from scipy.special import logsumexp
 
+from maxmargin.features.own_colours import colour_range, own_colours, place_of_foreground
 from maxmargin.parameters import Parameters
 
-__all__ = ["ImageFeatures", "colours", "contrast_edges", "positions", "squared_steps", "textures"]
+__all__ = ["CONTRASTS", "ImageFeatures", "colours", "contrast_edges", "positions", "squared_steps", "textures"]
 
-_LEARNED = ("steps_", "n_channels_", "mean_", "scale_", "beta_")
+CONTRASTS = ("pixels", "near", "smooth")
+_LEARNED = ("steps_", "n_channels_", "mean_", "scale_", "beta_", "place_", "limits_")
 
 
 def colours(image: np.ndarray) -> np.ndarray:
@@ -58,7 +60,36 @@ def squared_steps(image: np.ndarray, steps: np.ndarray) -> np.ndarray:
     return out
 
 
-def contrast_edges(image: np.ndarray, steps: np.ndarray, betas: Sequence[float]) -> np.ndarray:
+def wide_steps(image: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """As :func:`squared_steps`, but of the smoothed image, and from one pixel before the first to one after the second.
+
+    An edge that is blurred over several pixels has a large wide step, and noise has not.
+    """
+    shape = image.shape[:-1]
+    smooth = ndimage.gaussian_filter(image, (*[1.0] * len(shape), 0.0))
+    ends = []
+    for k in (-1, 2):
+        places = [
+            np.ix_(*[np.clip(np.arange(n) + k * s, 0, n - 1) for s, n in zip(step, shape, strict=True)])
+            for step in steps
+        ]
+        ends.append(np.stack([smooth[place] for place in places]))
+    return ((ends[0] - ends[1]) ** 2).sum(axis=-1)
+
+
+def squares_of(image: np.ndarray, steps: np.ndarray, contrast: str) -> np.ndarray:
+    """Squared steps, (directions, *shape): between the pixels, the largest near by, or wide ones of a smooth image."""
+    if contrast not in CONTRASTS:
+        raise ValueError(f"contrasts are among {', '.join(CONTRASTS)}; got {contrast!r}.")
+    if contrast == "smooth":
+        return wide_steps(image, steps)
+    squares = squared_steps(image, steps)
+    return squares if contrast == "pixels" else np.stack([ndimage.maximum_filter(s, 3) for s in squares])
+
+
+def contrast_edges(
+    image: np.ndarray, steps: np.ndarray, betas: Sequence[float], contrasts: Sequence[str] = ("pixels",)
+) -> np.ndarray:
     """Edge features: a constant, and for each beta ``exp(-beta |I_p - I_q|^2)``, all divided by the step's length.
 
     Parameters
@@ -66,19 +97,26 @@ def contrast_edges(image: np.ndarray, steps: np.ndarray, betas: Sequence[float])
     image : array (*shape, channels)
     steps : int array (directions, 2 or 3)
         To the neighbours; see :func:`maxmargin.inference.min_cut.directions`.
-    betas : sequence of float
+    betas : sequence of float, or of one such for each contrast
+    contrasts : sequence of {"pixels", "near", "smooth"}
+        What stands for ``|I_p - I_q|^2``: the step itself, the largest among the eight pixels around, which forgives
+        an edge that is off by one, or a wide step of the smoothed image.
 
     Returns
     -------
-    array (directions, *shape, 1 + len(betas))
+    array (directions, *shape, 1 + len(betas) * len(contrasts))
 
     References
     ----------
     Boykov, Jolly (2001), Interactive graph cuts for optimal boundary and region segmentation of objects in N-D images.
     """
-    squares = squared_steps(image, steps)
-    length = np.sqrt((steps**2).sum(axis=1)).reshape(-1, *[1] * squares.ndim)
-    return np.stack([np.ones_like(squares), *[np.exp(-beta * squares) for beta in betas]], axis=-1) / length
+    parts = [np.ones((len(steps), *image.shape[:-1]))]
+    rows = np.broadcast_to(np.asarray(betas, np.float64), (len(contrasts), np.shape(betas)[-1]))
+    for contrast, row in zip(contrasts, rows, strict=True):
+        squares = squares_of(image, steps, contrast)
+        parts += [np.exp(-beta * squares) for beta in row]
+    length = np.sqrt((steps**2).sum(axis=1)).reshape(-1, *[1] * image.ndim)
+    return np.stack(parts, axis=-1) / length
 
 
 class Mixture(NamedTuple):
@@ -107,8 +145,15 @@ class ImageFeatures(Parameters):
     mixture : int
         Components of the mixtures of Gaussians whose log-likelihood ratios, foreground against background, are
         features: one over the channels, one over channels, smoothed channels and place. 0 leaves them out.
+    own : bool
+        Log ratios of the histograms of each image by itself; see :func:`~maxmargin.features.own_colours.own_colours`.
     contrast : sequence of float
         Sharpness of the contrast-sensitive edge features, in units of one over twice the mean squared step.
+    contrasts : sequence of {"pixels", "near", "smooth"}
+        Of which steps; see :func:`contrast_edges`. There is a feature for each of these and each sharpness.
+    strength : float
+        Multiplies the edge features. The regulariser holds all weights down alike, and good edges are stronger than
+        good nodes.
     edges : bool
         Without them pixels are labeled one by one.
     sample : int
@@ -119,8 +164,10 @@ class ImageFeatures(Parameters):
     ----------
     mean_, scale_ : array (F - 1,)
         Of the node features, which are shifted and scaled by them; a constant 1 comes last.
-    beta_ : float
-        One over twice the mean squared step between neighbours.
+    beta_ : array (contrasts,)
+        One over twice the mean squared step, of each kind.
+    place_ : array
+        How often each place is foreground.
     """
 
     def __init__(
@@ -130,7 +177,10 @@ class ImageFeatures(Parameters):
         position: bool = True,
         texture: bool = True,
         mixture: int = 5,
-        contrast: Sequence[float] = (1.0,),
+        own: bool = True,
+        contrast: Sequence[float] = (1.0, 4.0),
+        contrasts: Sequence[str] = ("pixels",),
+        strength: float = 10.0,
         edges: bool = True,
         sample: int = 20_000,
         random_state: int = 0,
@@ -139,7 +189,10 @@ class ImageFeatures(Parameters):
         self.position = position
         self.texture = texture
         self.mixture = mixture
+        self.own = own
         self.contrast = contrast
+        self.contrasts = contrasts
+        self.strength = strength
         self.edges = edges
         self.sample = sample
         self.random_state = random_state
@@ -194,6 +247,8 @@ class ImageFeatures(Parameters):
         self.n_channels_ = pictures[0].shape[-1]
         self._check_channels(pictures)
         self.mixtures_ = self._fit_mixtures(pictures, masks) if self.mixture else []
+        self.place_ = place_of_foreground(masks, self.steps_.shape[1]) if self.own else np.empty(0)
+        self.limits_ = colour_range(pictures) if self.own else np.empty(0)
         raws = [self._raw(picture) for picture in pictures]
         count = sum(picture[..., 0].size for picture in pictures)
         axes = tuple(range(self.steps_.shape[1]))
@@ -201,8 +256,8 @@ class ImageFeatures(Parameters):
         squares = np.sum([((raw - self.mean_) ** 2).sum(axis=axes) for raw in raws], axis=0)
         spread = np.sqrt(squares / count)
         self.scale_ = np.where(spread > 1e-6, spread, 1.0)
-        jumps = [squared_steps(picture, self.steps_).mean(dtype=np.float64) for picture in pictures]
-        self.beta_ = 1.0 / (2.0 * max(float(np.mean(jumps)), 1e-12))
+        jumps = [[squares_of(p, self.steps_, kind).mean() for kind in self.contrasts] for p in pictures]
+        self.beta_ = 1.0 / (2.0 * np.maximum(np.mean(jumps, axis=0), 1e-12))
         return pictures, raws
 
     def _features(self, picture: np.ndarray, raw: np.ndarray) -> dict[str, np.ndarray]:
@@ -210,7 +265,8 @@ class ImageFeatures(Parameters):
         node = np.concatenate([scaled, np.ones((*scaled.shape[:-1], 1))], axis=-1)
         if not self.edges:
             return {"node": node.astype(np.float32)}
-        edge = contrast_edges(picture, self.steps_, [self.beta_ * sharpness for sharpness in self.contrast])
+        betas = np.multiply.outer(self.beta_, np.asarray(self.contrast, np.float64))
+        edge = self.strength * contrast_edges(picture, self.steps_, betas, self.contrasts)
         return {"node": node.astype(np.float32), "edge": edge.astype(np.float32)}
 
     def _pictures(self, images: Sequence[Any]) -> list[np.ndarray]:
@@ -229,6 +285,7 @@ class ImageFeatures(Parameters):
         parts = [colours(picture)] if self.colour else []
         parts += [positions(picture.shape[:-1])] if self.position else []
         parts += [textures(picture)] if self.texture else []
+        parts += [own_colours(picture, self.place_, self.limits_)] if self.own else []
         for (front, back), view in zip(self.mixtures_, _views(picture) if self.mixtures_ else (), strict=True):
             flat = view.reshape(-1, view.shape[-1])
             ratio = np.clip(front.log_density(flat) - back.log_density(flat), -10.0, 10.0)

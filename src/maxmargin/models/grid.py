@@ -11,7 +11,7 @@ Greig, Porteous, Seheult (1989), Exact maximum a posteriori estimation for binar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,35 @@ class GridBound(CompiledModel):
     """
 
     shapes: Sequence[tuple[int, ...]] = ()
+
+    def with_truth(self, masks: Sequence[np.ndarray]) -> GridBound:
+        """The same images and costs with other true masks of 0 and 1; ignored pixels stay ignored."""
+        return self._with_labels(masks, self.meta)
+
+    def with_fixed(self, fixed: Sequence[np.ndarray]) -> GridBound:
+        """The same images without a truth, some labels fixed to 0 or 1, -1 elsewhere."""
+        from maxmargin.models import grid_kernel as gk
+
+        meta = self.meta.copy()
+        meta[[gk.HAS_LABELS, gk.HAS_FIXED]] = False, True
+        return self._with_labels(fixed, meta)
+
+    def _with_labels(self, labels: Sequence[np.ndarray], meta: np.ndarray) -> GridBound:
+        from maxmargin.models import grid_kernel as gk
+
+        flat = np.concatenate([np.ravel(label) for label in labels]).astype(np.int32)
+        return replace(self, meta=meta, ints=np.concatenate([self.ints[: meta[gk.AT_LABELS]], flat]))
+
+
+def sure_labels(mask: np.ndarray, tolerance: float) -> np.ndarray:
+    """A mask of 0 and 1 with -1 for pixels at most ``tolerance`` from the other label, and for those ignored."""
+    from scipy.ndimage import distance_transform_edt as distance
+
+    mask = np.asarray(mask)
+    known = np.where(mask == IGNORE, -1, mask.astype(np.int32))
+    if (mask == 0).any() and (mask == 1).any():
+        known[np.where(mask == 1, distance(mask != 0), distance(mask != 1)) <= tolerance] = -1
+    return known
 
 
 class Grid(Parameters):

@@ -1,0 +1,460 @@
+"""Bayesian networks trained for their predictions, with real probabilities all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from maxmargin.estimators.base import Moment, decode, writable
+from maxmargin.estimators.bayes_net_parts import (
+    aligned_network,
+    build_network,
+    column_of,
+    unusual_hidden,
+)
+from maxmargin.estimators.generative_base import IMPOSSIBLE
+from maxmargin.estimators.network_base import NetworkEstimator
+from maxmargin.models.bayes_net import BayesNet, BayesNetLayout
+from maxmargin.models.bayes_net_scheme import coding_sets
+from maxmargin.models.frames import Frame, encode_column, read_frame
+from maxmargin.models.labels import plain
+from maxmargin.models.network import Network
+from maxmargin.models.tables import reference_distribution
+
+__all__ = ["DiscriminativeBayesNet"]
+
+UNKNOWN = ("error", "missing")
+
+
+class DiscriminativeBayesNet(NetworkEstimator):
+    """A Bayesian network whose most probable values of the variables you care about are the right ones.
+
+    Minimises, over log-probabilities theta with every conditional distribution summing to at most 1,
+    ``sum_j KL(c_j || e^{theta_j}) + C sum_i s_i loss_i(theta)`` (but for the constant entropies of c), where
+    ``loss_i = max_y margin cost(y_i, y) + ln P(y, x_i) - ln P(y_i, x_i)`` over the values y of the hidden variables of
+    row i: the network stays near the reference c and puts the true values ahead of all others by a margin. Training
+    ends with a certificate.
+
+    Parameters
+    ----------
+    structure : {"naive", "tan", "chow-liu"}, list of edges, mapping of child to parents, networkx.DiGraph, or Network
+        The graph: naive Bayes, tree-augmented naive Bayes or a Chow-Liu tree of the data, or a given one.
+    C : float
+        Weight of the losses, against one Kullback-Leibler divergence for each conditional distribution.
+    loss : {"hinge", "squared_hinge"}
+    cost : str, mapping, array, callable or Cost, or a mapping of variable to such or to a number
+        Cost of a value where another is true, added up over hidden variables.
+    margin : float
+        Margin asked for each unit of cost. Log-probabilities have a scale of their own, so this is a choice.
+    reference : {"ml", "uniform", "smoothed"}, DiscriminativeBayesNet, or mapping of variable to table
+        What the tables are pulled towards: counts of the training data, nothing in particular, counts with
+        ``smoothing`` added, another model of the same graph, or probabilities.
+    smoothing : float
+    floor : float
+        Least probability of the reference.
+    states : mapping of variable to sequence, optional
+        All values that may occur; learned from the training data where missing.
+    unknown : {"error", "missing"}
+        What a value never seen is. None and NaN are always missing.
+    inference : {"exact", "bounded"}
+        When a junction tree needs more than ``max_cells`` cells: refuse, or train and predict with mini-buckets, whose
+        maxima are upper bounds, so that the certificate stays valid.
+    max_cells : int
+    solver : "proximal" or ProximalPoint
+    tol, max_passes, max_oracle_calls, max_seconds, n_jobs, random_state, verbose, callbacks, warm_start
+        See :class:`~maxmargin.estimators.structured_svm.StructuredSVM`.
+
+    Attributes
+    ----------
+    network_ : Network
+    target_ : list of str
+        Empty when hidden variables differ by row.
+    classes_ : list, or dict of name to list
+        States of the target, or of each variable that was hidden.
+    reference_, counts_, n_seen_, trace_
+        See :class:`~maxmargin.estimators.generative_base.GenerativeEstimator`.
+    certificate_, history_, status_, n_iter_, seconds_
+        See :class:`~maxmargin.estimators.base.Structured`.
+
+    Notes
+    -----
+    Missing values with nothing known below them are summed out, which costs nothing; others are maximised along with
+    the hidden variables, and in training the truth is completed once by what the reference finds most probable.
+
+    References
+    ----------
+    Yu, Bertsekas, Rousu. An efficient discriminative training method for generative models.
+
+    Examples
+    --------
+    >>> from maxmargin import DiscriminativeBayesNet
+    >>> frame = {
+    ...     "rain": ["no", "no", "yes", "yes"],
+    ...     "wet": ["no", "no", "yes", "no"],
+    ...     "cat": ["out", "out", "in", "in"],
+    ... }
+    >>> model = DiscriminativeBayesNet(structure="naive", C=1.0).fit(frame, target="rain")
+    >>> model.predict({"wet": ["yes", None], "cat": ["in", "out"]}).tolist()
+    ['yes', 'no']
+    """
+
+    def __init__(
+        self,
+        *,
+        structure: Any = "naive",
+        C: float = 0.01,
+        loss: str = "hinge",
+        cost: Any = "hamming",
+        margin: float = 1.0,
+        reference: Any = "ml",
+        smoothing: float = 1.0,
+        floor: float = 1e-6,
+        states: Any = None,
+        unknown: str = "error",
+        inference: str = "exact",
+        max_cells: int = 2**24,
+        solver: Any = "proximal",
+        tol: float = 1e-3,
+        max_passes: float | None = 1000,
+        max_oracle_calls: int | None = None,
+        max_seconds: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+        callbacks: list | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.structure = structure
+        self.C = C
+        self.loss = loss
+        self.cost = cost
+        self.margin = margin
+        self.reference = reference
+        self.smoothing = smoothing
+        self.floor = floor
+        self.states = states
+        self.unknown = unknown
+        self.inference = inference
+        self.max_cells = max_cells
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.max_oracle_calls = max_oracle_calls
+        self.max_seconds = max_seconds
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+
+    # --- learning -----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        target: Any = None,
+        hidden: Any = None,
+        resume: Any = None,
+    ) -> DiscriminativeBayesNet:
+        """Learn from rows.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, mapping of name to column, list of mappings, or array (n, v)
+            None or NaN where a value is missing.
+        y : sequence (n,), optional
+            Values of the target, when X does not hold them.
+        sample_weight : array (n,), optional
+            Weighs the losses; the counts behind the reference are not weighted.
+        target : str or list of str
+            What is to be predicted, the same for all rows; with y its name ("class", or the name y has).
+        hidden : "coding" or list of n lists of names
+            In place of a target: what is to be predicted in each row from the rest of it. "coding" gives the rows in
+            turn sets that cover the network, none of which holds two variables that matter to each other directly.
+        resume : path or mapping, optional
+            A checkpoint of an interrupted fit on the same rows.
+        """
+        begin = Moment.now()
+        frame, targets = self._read(X, y, target, hidden)
+        if frame.n_rows == 0:
+            raise ValueError("X is empty; at least one row is needed.")
+        if self.unknown not in UNKNOWN:
+            raise ValueError(f"unknown must be one of {', '.join(UNKNOWN)}; got {self.unknown!r}.")
+        network = build_network(self.structure, frame, self.states, targets, self.unknown)
+        self._take_network(network, targets, hidden)
+        mask = self._mask(frame.n_rows, hidden)
+        if not mask.any():
+            raise ValueError("no row has a hidden variable, so there is nothing to learn to predict; name some.")
+        self._take_layout(self.model_.layout(np.flatnonzero(mask.any(axis=0)).tolist()))
+        codes = self._codes(frame)
+        self.counts_, self.n_seen_ = network.counts(codes), frame.n_rows
+        self._take_reference(self.layout_)
+        bound = self.model_.bind(codes, mask, layout=self.layout_, start=np.log(self.reference_))
+        self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin, formulation=self._generative())
+        self._keep_trace(bound.n_examples)
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, hidden: Any = None
+    ) -> DiscriminativeBayesNet:
+        """Learn from further rows, without those of before.
+
+        What the earlier ones have taught stays in planes and multipliers, and their counts go on counting. The
+        objective over all rows can no longer be known, so the certificate afterwards is not certified; its ``dual`` is
+        still a lower bound. The first call is a fit; give it ``states`` when not all values occur in it.
+        """
+        if "weights_" not in self.__dict__:
+            return self.fit(X, y, sample_weight, target=target, hidden=hidden)
+        self._check_continues()
+        hidden = hidden if hidden is not None or self.target_ else self.hidden_
+        frame, _ = self._read(X, y, self.target_ or None, hidden)
+        mask, codes = self._mask(frame.n_rows, hidden, self.n_seen_), self._codes(frame)
+        other = [v for v in np.flatnonzero(mask.any(axis=0)) if v not in self.layout_.costs]
+        if other:
+            raise ValueError(f"{self.network_.names[other[0]]!r} was not hidden in the first rows; hide it there too.")
+        self.counts_ = self.counts_ + self.network_.counts(codes)
+        self._take_reference(self.layout_)
+        bound = self.model_.bind(codes, mask, layout=self.layout_, start=np.log(self.reference_))
+        self._learn_further(bound, sample_weight)
+        return self
+
+    def _read(self, X: Any, y: Any, target: Any, hidden: Any) -> tuple[Frame, list[str]]:
+        """The frame with y in it, and the names of the targets."""
+        frame = read_frame(X)
+        targets = [target] if isinstance(target, str) else list(target or [])
+        if y is not None:
+            if len(targets) > 1:
+                raise ValueError("y is one column; for several targets leave y out and keep them in X.")
+            name = getattr(y, "name", None)
+            targets = targets or [name if isinstance(name, str) else "class"]
+            frame = frame.with_column(targets[0], plain(y.tolist() if hasattr(y, "tolist") else y))
+        if bool(targets) == (hidden is not None):
+            raise ValueError('say what is to be predicted: target="name" (or a list), or hidden="coding" or lists.')
+        return frame, targets
+
+    def _take_network(self, network: Network, targets: list[str], hidden: Any) -> None:
+        for name in targets:
+            if name not in network.code:
+                raise ValueError(f"the target {name!r} is not a variable of the network; correct its name.")
+        self.network_, self.target_ = network, targets
+        self.hidden_ = "coding" if isinstance(hidden, str) and hidden == "coding" else None
+        self.model_ = BayesNet(
+            network, cost=self.cost, margin=self.margin, inference=self.inference, max_cells=self.max_cells
+        )
+
+    def _take_layout(self, layout: BayesNetLayout) -> None:
+        self.layout_, net = layout, layout.network
+        one = net.code[self.target_[0]] if len(self.target_) == 1 else None
+        named = {net.names[v]: net.states[v].classes for v in layout.costs}
+        self.classes_ = named if one is None else net.states[one].classes
+
+    def _codes(self, frame: Frame, without: Any = ()) -> np.ndarray:
+        """Codes of the columns of the network, -1 for those left out; int32 (n, v)."""
+        codes = np.full((frame.n_rows, len(self.network_)), -1, np.int32)
+        for v, (name, labels) in enumerate(zip(self.network_.names, self.network_.states, strict=True)):
+            if name in without:
+                continue
+            if name not in frame.columns:
+                raise ValueError(f"the frame has no column {name!r}; add it, with None where a value is missing.")
+            codes[:, v] = encode_column(frame.columns[name], labels, name, self.unknown)
+        return codes
+
+    def _mask(self, n: int, hidden: Any = None, first: int = 0) -> np.ndarray:
+        """Which variables are hidden in each row, bool (n, v)."""
+        mask = np.zeros((n, len(self.network_)), bool)
+        if hidden is None:
+            mask[:, [self.network_.code[name] for name in self.target_]] = True
+        elif isinstance(hidden, str) and hidden == "coding":
+            sets = coding_sets(self.network_)
+            for k, own in enumerate(sets):
+                mask[(k - first) % len(sets) :: len(sets), list(own)] = True
+        else:
+            mask = unusual_hidden(hidden, self.network_, n)
+        return mask
+
+    def _given_reference(self, layout: BayesNetLayout) -> str | np.ndarray:
+        reference = self.reference
+        if isinstance(reference, str):
+            return reference
+        if isinstance(reference, DiscriminativeBayesNet):
+            reference._check_fitted()
+            return aligned_network(layout.network, reference.network_, np.exp(reference.weights_))
+        if isinstance(reference, Mapping):
+            shapes = {name: layout.network.shape(v) for name, v in layout.network.code.items()}
+            tables = {name: np.asarray(table, np.float64) for name, table in reference.items()}
+            fits = {name: table.size == np.prod(shapes.get(name, ())) for name, table in tables.items()}
+            return layout.network.join(
+                {name: table.reshape(shapes[name]) if fits[name] else table for name, table in tables.items()}
+            )
+        raise TypeError(
+            'reference must be "ml", "uniform", "smoothed", a fitted DiscriminativeBayesNet or a mapping of tables; '
+            f"got {type(reference).__name__}."
+        )
+
+    # --- prediction ---------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any, hidden: Any = None) -> Any:
+        """The most probable values of the target, or of what is hidden, given the rest of each row.
+
+        Parameters
+        ----------
+        X : as in fit
+            Columns of targets may be left out, and are not looked at.
+        hidden : list of n lists of names, optional
+            Predict these instead.
+
+        Returns
+        -------
+        array (n,), or frame
+            Values of one target; a frame (as X is: pandas or a dict of lists) of several. Without a target, or with
+            ``hidden``: the whole rows, with what is hidden, or else what is missing, filled in.
+        """
+        self._check_fitted()
+        return self._predict_codes(self.weights_, X, hidden)
+
+    def predict_marginals(self, X: Any) -> Any:
+        """Posterior probabilities under the renormalised model, missing values summed out.
+
+        Returns
+        -------
+        array (n, K), or dict of name to array
+            Of the target; of several, or without a target of all variables, by name. Known values have probability 1.
+        """
+        theta = writable(self._normalised())
+        frame = read_frame(X)
+        codes = self._codes(frame, self.target_)
+        wanted = [self.network_.code[name] for name in self.target_] or list(range(len(self.network_)))
+        mask = np.zeros(codes.shape, bool)
+        mask[:, wanted] = codes[:, wanted] < 0
+        bound = self.model_.bind(codes, mask, layout=self.layout_, labels=False)
+        _, posteriors = bound.sums(theta)
+        answers = {v: np.zeros((len(codes), self.network_.cardinalities[v])) for v in wanted}
+        for v in wanted:
+            known = np.flatnonzero(codes[:, v] >= 0)
+            answers[v][known, codes[known, v]] = 1.0
+        for p, tables in enumerate(posteriors):
+            rows = bound.pattern == p
+            for v in set(tables) & set(wanted):
+                answers[v][rows] = tables[v]
+        named = {self.network_.names[v]: table for v, table in answers.items()}
+        return named[self.target_[0]] if len(self.target_) == 1 else named
+
+    def log_likelihood(self, X: Any, y: Any = None) -> np.ndarray:
+        """``ln P`` of all that is known in each row, the target too when it is there, under the renormalised model."""
+        theta = writable(self._normalised())
+        frame = read_frame(X)
+        if y is not None:
+            frame, _ = self._read(X, y, self.target_, None)
+        codes = self._codes(frame, [name for name in self.target_ if name not in frame.columns])
+        nothing = np.zeros(codes.shape, bool)
+        bound = self.model_.bind(codes, nothing, layout=self.layout_, labels=False, all_missing=True)
+        return bound.sums(theta, marginals=False)[0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, hidden: Any = None) -> float:
+        """Share of values that are right: of targets, of what is hidden, or of all variables, each hidden once.
+
+        The truth stands in X, or that of one target in y; ``hidden`` is as in fit.
+        """
+        right = count = 0.0
+        for _, rows, truth, found in self._compared(X, y, hidden):
+            weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, np.float64)[rows]
+            right, count = right + float(weight @ (truth == found)), count + float(weight.sum())
+        return right / count if count else 1.0
+
+    def mean_cost(self, X: Any, y: Any = None, *, hidden: Any = None) -> float:
+        """Mean over rows of the cost of what is predicted."""
+        total = np.zeros(read_frame(X).n_rows)
+        for v, rows, truth, found in self._compared(X, y, hidden):
+            table = self.layout_.costs.get(v, np.zeros((1, 1)))
+            worst = table.max(initial=0.0)  # a value never seen in training can not be predicted
+            cost = np.where(
+                truth >= 0, table[np.minimum(truth, len(table) - 1), np.minimum(found, len(table) - 1)], worst
+            )
+            np.add.at(total, rows, cost)
+        return float(np.mean(total)) / (max(len(self.target_), 1) if self.layout_.normalize else 1)
+
+    # --- other libraries ----------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_network(
+        cls, network: Network, probabilities: Any, target: Any = None, **parameters: Any
+    ) -> DiscriminativeBayesNet:
+        """A network with its probabilities as an estimator that predicts, and may be a ``reference``.
+
+        Parameters
+        ----------
+        network : Network
+        probabilities : array (n_weights,), or mapping of name to table
+            :func:`~maxmargin.estimators.net_exchange.from_bif`, ``from_pgmpy``, ``from_pyagrum`` and
+            ``from_networkx`` give both: ``from_network(*from_bif(path), target="class")``.
+        target : str or list of str, optional
+        **parameters
+            Parameters of the estimator.
+        """
+        own = cls(structure=network, **parameters)
+        own._take_network(network, [target] if isinstance(target, str) else list(target or []), None)
+        own._take_layout(own.model_.layout([network.code[name] for name in own.target_]))
+        p = network.join(probabilities) if isinstance(probabilities, Mapping) else np.array(probabilities, np.float64)
+        own.reference_ = reference_distribution(network.tables, p, floor=own.floor)
+        with np.errstate(divide="ignore"):
+            own.weights_ = np.log(p)
+        own.counts_, own.n_seen_ = np.zeros(len(p)), 0
+        return own
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _predict_codes(self, weights: np.ndarray, X: Any, hidden: Any = None) -> Any:
+        frame = read_frame(X)
+        target = bool(self.target_) and hidden is None
+        codes = self._codes(frame, self.target_ if target else ())
+        mask = self._mask(frame.n_rows, hidden) if target or hidden is not None else codes < 0
+        filled = self._filled(weights, codes, mask)
+        names = self.target_ if target else self.network_.names
+        lists = {name: _decoded(self.network_, name, filled) for name in names}
+        return column_of(lists[names[0]]) if target and len(names) == 1 else frame.like(lists)
+
+    def _filled(self, weights: np.ndarray, codes: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """The codes, with the most probable ones where the mask hides them."""
+        bound = self.model_.bind(codes, mask, layout=self.layout_, labels=False)
+        return bound.filled(decode(bound, np.maximum(weights, IMPOSSIBLE)))
+
+    def _compared(self, X: Any, y: Any, hidden: Any) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+        """Variable, rows, true codes (-1: never seen) and predicted codes of all that is hidden."""
+        self._check_fitted()
+        frame = read_frame(X) if y is None else self._read(X, y, self.target_, None)[0]
+        hidden = self.hidden_ if hidden is None else hidden
+        targets = self.target_ if hidden is None else []
+        codes = self._codes(frame, targets)
+        for name in targets:
+            if name not in frame.columns:
+                raise ValueError(f"the frame has no column {name!r}, the truth to compare with; add it, or give y.")
+            v = self.network_.code[name]
+            codes[:, v] = encode_column(frame.columns[name], self.network_.states[v], name, "missing")
+        if isinstance(hidden, str) and hidden == "coding":
+            masks = [np.isin(np.arange(len(self.network_)), own) & (codes >= 0) for own in coding_sets(self.network_)]
+        elif hidden is None and not targets:
+            raise ValueError("say what is hidden in each row: hidden=[[names], ...].")
+        else:
+            masks = [self._mask(frame.n_rows, hidden)]
+        answers = []
+        for mask in masks:
+            filled = self._filled(self.weights_, codes, mask)
+            for v in np.flatnonzero(mask.any(axis=0)).tolist():
+                rows = np.flatnonzero(mask[:, v])
+                answers.append((v, rows, codes[rows, v], filled[rows, v]))
+        return answers
+
+    def _score_predictions(self, y: Any, predicted: Any) -> float:
+        return float(np.mean([a == b for a, b in zip(plain(y), predicted, strict=True)]))
+
+
+def _decoded(net: Network, name: str, codes: np.ndarray) -> list:
+    """Values of a column; None where still unknown, because nothing is known below and nothing was asked."""
+    v = net.code[name]
+    classes = [*net.states[v].classes, None]
+    return [classes[k] for k in codes[:, v].tolist()]

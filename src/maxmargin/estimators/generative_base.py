@@ -1,0 +1,129 @@
+"""What generative estimators share: the reference, training, further examples, and how far tables have moved."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import abstractmethod
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin.estimators.base import Structured, _check_stopping, _seed
+from maxmargin.formulations.generative import Generative
+from maxmargin.models.base import BoundModel
+from maxmargin.models.tables import reference_distribution
+from maxmargin.solvers.history import as_frame
+from maxmargin.solvers.presets import as_solver
+from maxmargin.solvers.proximal_state import TRACE
+
+__all__ = ["IMPOSSIBLE", "GenerativeEstimator"]
+
+IMPOSSIBLE = -1e6  # stands for ln 0 in decoding: outputs with the fewest impossible events win
+
+
+class GenerativeEstimator(Structured):
+    """Base of estimators whose weights are log-probabilities in tables.
+
+    Subclasses bind their data and count it; ``layout_.tables`` says where each conditional distribution lives.
+
+    counts_ : array (n_weights,)
+        How often each entry occurs in the examples seen.
+    reference_ : array (n_weights,)
+        The distributions that training pulls towards.
+    n_seen_ : int
+        Examples seen.
+    trace_ : pandas.DataFrame or list of dict
+        One row an iteration of the solver.
+    """
+
+    @abstractmethod
+    def _given_reference(self, layout: Any) -> str | np.ndarray:
+        """The parameter ``reference`` as a name, or as probabilities in a layout."""
+
+    def _take_reference(self, layout: Any) -> None:
+        """Set ``reference_`` from the parameter and the counts so far."""
+        self.reference_ = reference_distribution(
+            layout.tables, self._given_reference(layout), self.counts_, smoothing=self.smoothing, floor=self.floor
+        )
+
+    def _generative(self) -> Generative:
+        """The formulation, at the reference of now."""
+        return Generative(loss=self.loss, reference=self.reference_)
+
+    def _keep_trace(self, n_seen: int) -> None:
+        """After training: what the solver went through, and how many examples it has seen."""
+        self.n_seen_ = n_seen
+        self.trace_ = as_frame([dict(zip(TRACE, row, strict=True)) for row in self.state_.trace])
+
+    def _check_continues(self) -> None:
+        """Further examples need the planes and multipliers of those before."""
+        if "state_" not in self.__dict__:
+            raise ValueError(
+                "partial_fit goes on where a fit in the same process ended; to start from this model, give it as the "
+                "reference of a new one."
+            )
+
+    def _learn_further(self, bound: BoundModel, sample_weight: Any) -> None:
+        """Go on with further examples, at the reference of now."""
+        from maxmargin.execution.executors import make_executor
+        from maxmargin.execution.sharded import ShardedOracle
+        from maxmargin.solvers.driver import run
+        from maxmargin.solvers.proximal_engine import Further
+
+        _check_stopping(self)
+        problem = self._generative().problem(bound, C=self.C, sample_weight=sample_weight)
+        solver = as_solver(self.solver).engine(problem, _seed(self.random_state))
+        executor = make_executor(self.n_jobs, problem.oracle, compiled=True)
+        problem = replace(problem, oracle=ShardedOracle(problem.oracle, executor))
+        budgets = {name: getattr(self, name) for name in ("tol", "max_passes", "max_oracle_calls", "max_seconds")}
+        try:
+            result = run(solver, problem, **budgets, callbacks=self._callbacks(), warm=Further(self.state_))
+        finally:
+            executor.close()
+        self.weights_ = np.array(result.weights)
+        self.certificate_, self.status_, self.state_ = result.certificate, result.status, result.state
+        self.history_, self.seconds_ = result.history.to_frame(), result.seconds
+        self.n_iter_ = result.state.oracle_calls / max(1, bound.n_examples)
+        self._keep_trace(self.n_seen_ + bound.n_examples)
+        if not result.status.converged:
+            warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=3)
+
+    def _normalised(self) -> np.ndarray:
+        """Log-probabilities with every table divided by its sum."""
+        self._check_fitted()
+        return self.layout_.tables.normalised(self.weights_)
+
+    def movement(self) -> Any:
+        """How far each table has moved: its divergence ``KL(c_j || e^{theta_j})`` and the mass it has left.
+
+        Returns
+        -------
+        pandas.DataFrame or list of dict
+            ``table``, ``divergence`` (nats; that of the renormalised table and the lost mass together) and ``mass``.
+        """
+        self._check_fitted()
+        tables, c, theta = self.layout_.tables, self.reference_, self.weights_
+        divergence = tables.sums(c * (np.log(c) - theta))
+        mass = np.exp(tables.log_mass(theta))
+        rows = [
+            {"table": tables.name(j), "divergence": float(max(divergence[j], 0.0)), "mass": float(min(mass[j], 1.0))}
+            for j in range(len(tables))
+        ]
+        return as_frame(rows)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted model to one file; see :func:`~maxmargin.estimators.generative_file.save_generative`."""
+        from maxmargin.estimators.generative_file import save_generative
+
+        return save_generative(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
+        """The model of :meth:`save`, ready to predict."""
+        from maxmargin.estimators.generative_file import load_generative
+
+        return load_generative(path, cls, verify=verify)

@@ -1,0 +1,228 @@
+"""A label for every node of any graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxmargin.estimators.base import Moment, Structured, decode, writable
+from maxmargin.estimators.signs import positive_mask
+from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
+from maxmargin.models.base import CompiledModel
+from maxmargin.models.graph import Graph
+
+__all__ = ["GraphLabeler"]
+
+
+class GraphLabeler(Structured):
+    """Labels for the nodes of graphs, learned with a large margin.
+
+    Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the graph model (:mod:`maxmargin.models.graph`).
+    Where the best labels can not be found for certain, the certificate uses an upper bound of their score: it holds for
+    every graph, and a gap that stays says how much the search may have missed.
+
+    Parameters
+    ----------
+    pairwise : {"full", "symmetric", "potts"}
+        Weights of an edge feature: for each ordered pair of labels, for each pair whatever its order, or one that
+        counts against different labels.
+    C : float
+        Weight of the losses; larger fits the training data more closely.
+    loss : {"hinge", "squared_hinge", "ramp"}
+        "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
+    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
+        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
+    cost : str, mapping, array, callable or Cost
+        Cost of a label where another is true.
+    method : str
+        How labels are found; "auto" is exact where it can be, see :class:`~maxmargin.models.graph.Graph`.
+    positive : "auto", None, True, names, indices or mask
+        Weights that must be >= 0; names are "node", "edge" and "factor3", ... "auto": the edges of "potts", which then
+        join labels, so that two labels are one cut.
+    classes : sequence of hashable, optional
+        All labels that may occur; learned from the training data when missing.
+    ignore : hashable, optional
+        The label of nodes to be left out of training.
+    max_cells : int
+        The most cells of the tables of a junction tree.
+    passes : int
+        The most passes of tree-reweighted messages.
+    branches : int
+        The most parts of the labelings that a branch and bound looks at for one argmax.
+    solver, tol, max_passes, max_oracle_calls, max_seconds, max_rounds, passes_per_round, start, n_jobs, random_state, \
+verbose, callbacks, warm_start
+        See :class:`~maxmargin.estimators.structured_svm.StructuredSVM`.
+
+    Attributes
+    ----------
+    classes_ : list
+    node_coef_ : array (F, K)
+    edge_coef_ : array (G, K, K)
+        Scores of pairs of labels, whatever ``pairwise`` is.
+    method_ : dict
+        How many training graphs each method answered, at the final weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.estimators.graph_labeler import GraphLabeler
+    >>> rng = np.random.default_rng(0)
+    >>> ring = np.stack([np.arange(6), (np.arange(6) + 1) % 6], 1)
+    >>> labels = [np.roll([0, 0, 1, 1, 2, 2], rng.integers(6)) for _ in range(20)]
+    >>> graphs = [{"node": np.eye(3)[y] + rng.normal(scale=0.3, size=(6, 3)), "edges": ring} for y in labels]
+    >>> labeler = GraphLabeler().fit(graphs[:15], labels[:15])
+    >>> labeler.method_
+    {'junction_tree': 15}
+    >>> labeler.score(graphs[15:], labels[15:]) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        pairwise: str = "full",
+        C: float = 1.0,
+        loss: str = "hinge",
+        ramp: Any = "cost_diminished",
+        cost: Any = "hamming",
+        method: str = "auto",
+        positive: Any = "auto",
+        classes: Sequence[Hashable] | None = None,
+        ignore: Any = None,
+        max_cells: int = MAX_CELLS,
+        passes: int = PASSES,
+        branches: int = BRANCHES,
+        solver: Any = "auto",
+        tol: float = 1e-2,
+        max_passes: float | None = 1000,
+        max_oracle_calls: int | None = None,
+        max_seconds: float | None = None,
+        max_rounds: int | None = None,
+        passes_per_round: float | None = None,
+        start: Any = "zero",
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+        callbacks: list | None = None,
+        warm_start: bool = False,
+    ) -> None:
+        self.pairwise = pairwise
+        self.C = C
+        self.loss = loss
+        self.ramp = ramp
+        self.cost = cost
+        self.method = method
+        self.positive = positive
+        self.classes = classes
+        self.ignore = ignore
+        self.max_cells = max_cells
+        self.passes = passes
+        self.branches = branches
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.max_oracle_calls = max_oracle_calls
+        self.max_seconds = max_seconds
+        self.max_rounds = max_rounds
+        self.passes_per_round = passes_per_round
+        self.start = start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, node_cost: Any = None, resume: Any = None
+    ) -> GraphLabeler:
+        """Learn from graphs and the labels of their nodes.
+
+        Parameters
+        ----------
+        X : list of n mappings
+            ``"node"``: array (nodes, F). ``"edges"``: int array (m, 2). ``"edge"``, optional: array (m, G), a constant
+            when missing. ``"factors"``, optional: list of (scope, features), scopes of three nodes or more.
+        y : list of n sequences of labels
+        sample_weight : array (n,), optional
+        node_cost : list of n arrays (nodes,), optional
+            Multiplies the cost of each node.
+        resume : path or mapping, optional
+            A checkpoint of an interrupted fit on the same examples.
+        """
+        begin = Moment.now()
+        self.model_ = Graph(
+            self.pairwise,
+            cost=self.cost,
+            method=self.method,
+            classes=self.classes,
+            ignore=self.ignore,
+            max_cells=self.max_cells,
+            passes=self.passes,
+            branches=self.branches,
+        )
+        bound = self.model_.bind(X, y, node_cost=node_cost)
+        self.layout_ = bound.layout
+        self.classes_ = self.layout_.labels.classes
+        automatic = isinstance(self.positive, str) and self.positive == "auto"
+        positive = positive_mask(self.layout_.positive() if automatic else self.positive, self.layout_)
+        self._train(
+            bound,
+            sample_weight=sample_weight,
+            positive=positive if positive is not None and positive.any() else None,
+            resume=resume,
+            begin=begin,
+        )
+        self.node_coef_, self.edge_coef_ = (
+            self.layout_.groups(self.weights_)["node"],
+            self.layout_.tables(self.weights_),
+        )
+        if isinstance(bound, CompiledModel):
+            from maxmargin.models.graph_kernel import METHODS
+
+            self.method_ = dict(Counter(METHODS[codes[-1]] for codes in decode(bound, self.weights_)))
+        else:
+            found = (bound.answer(self.weights_, i).method for i in range(bound.n_examples))
+            self.method_ = dict(Counter(found))
+        return self
+
+    def predict(self, X: Any) -> list[np.ndarray]:
+        """The labels of each graph, an array (nodes,)."""
+        self._check_fitted()
+        return self._predict_codes(self.weights_, X)
+
+    def predict_bounds(self, X: Any) -> list[GraphAnswer]:
+        """For each graph the labels, their score, an upper bound of all scores, and the method that answered."""
+        self._check_fitted()
+        bound, weights = self.model_.bind(X, None, layout=self.layout_), writable(self.weights_)
+        answers = (bound.answer(weights, i) for i in range(bound.n_examples))
+        return [answer._replace(labels=self._labels(answer.labels)) for answer in answers]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of nodes with the right label, those to be ignored left out."""
+        return self._score_predictions(y, self.predict(X))
+
+    def _predict_codes(self, weights: np.ndarray, X: Any) -> list[np.ndarray]:
+        if len(X) == 0:
+            return []
+        bound = self.model_.bind(X, None, layout=self.layout_)
+        if isinstance(bound, CompiledModel):
+            return [self._labels(codes[:-1]) for codes in decode(bound, weights)]
+        return [self._labels(bound.answer(weights, i).labels) for i in range(bound.n_examples)]
+
+    def _labels(self, codes: np.ndarray) -> np.ndarray:
+        classes = np.asarray(self.classes_)
+        if classes.ndim != 1:  # labels that are tuples
+            classes = np.empty(len(self.classes_), object)
+            classes[:] = self.classes_
+        return classes[codes]
+
+    def _score_predictions(self, y: Any, predicted: list) -> float:
+        right, total = 0, 0
+        for true, found in zip(y, predicted, strict=True):
+            pairs = [(t, f) for t, f in zip(true, found, strict=True) if not self.layout_.ignored(t)]
+            right += sum(t == f for t, f in pairs)
+            total += len(pairs)
+        return float(right) / total if total else 0.0

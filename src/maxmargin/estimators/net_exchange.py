@@ -1,0 +1,226 @@
+"""Bayesian networks to and from other libraries and files.
+
+Every function takes or gives a :class:`~maxmargin.models.network.Network` and its probabilities, an array (n_weights,)
+in the order of the network's weights. Tables that sum to less than 1 go into files and graphs as they are; other
+libraries get distributions, so divide by the sums first (``net.tables.normalised`` of their logarithms).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maxmargin.models.network import Network
+from maxmargin.persistence.bif import Bif, read_bif, write_bif
+
+__all__ = [
+    "from_bif",
+    "from_networkx",
+    "from_pgmpy",
+    "from_pyagrum",
+    "to_bif",
+    "to_networkx",
+    "to_pgmpy",
+    "to_pyagrum",
+]
+
+SUM = 1e-6  # how far from 1 a distribution may sum
+
+States = Mapping[str, Sequence[Hashable]]
+
+
+def to_bif(network: Network, probabilities: np.ndarray, path: str | os.PathLike[str], *, name: str = "unknown") -> Path:
+    """Write a BIF file. States are written as text; the numbers are read back exactly.
+
+    Names of letters, digits, ``_``, ``-`` and ``.`` are understood by all readers; some do not take any others.
+    """
+    tables = network.groups(_checked(network, probabilities))
+    parents = {child: [network.names[u] for u in above] for child, above in _parents(network)}
+    return write_bif(path, Bif(name, _texts(network), parents, tables))
+
+
+def from_bif(path: str | os.PathLike[str], states: States | None = None) -> tuple[Network, np.ndarray]:
+    """The network of a BIF file.
+
+    Parameters
+    ----------
+    path : path-like
+    states : mapping of name to sequence, optional
+        What stands for the states of a variable, in the order of the file, where they are not to be text.
+    """
+    bif = read_bif(path)
+    return _assembled(bif.states, bif.parents, bif.tables, states, str(path))
+
+
+def to_pyagrum(network: Network, probabilities: np.ndarray) -> Any:
+    """As ``pyagrum.BayesNet``; its labels are the states as text."""
+    try:
+        import pyagrum as gum
+    except ImportError:
+        raise ImportError("to_pyagrum() needs pyagrum; install maxmargin[interop].") from None
+    tables = network.groups(_distributions(network, probabilities))
+    net = gum.BayesNet()
+    for name, labels in _texts(network).items():
+        net.add(gum.LabelizedVariable(name, name, labels))
+    for child, above in _parents(network):
+        for u in reversed(above):  # its arrays have the parents last to first
+            net.addArc(network.names[u], child)
+        net.cpt(child)[:] = tables[child]
+    return net
+
+
+def from_pyagrum(net: Any, states: States | None = None) -> tuple[Network, np.ndarray]:
+    """From ``pyagrum.BayesNet``; ``states`` as for :func:`from_bif`."""
+    names = [net.variable(node).name() for node in net.nodes()]
+    labels = {name: list(net.variable(name).labels()) for name in names}
+    parents, tables = {}, {}
+    for name in names:
+        axes = list(net.cpt(name).names)[::-1]  # numpy's order
+        parents[name] = [other for other in axes if other != name]
+        array = np.asarray(net.cpt(name).toarray(), np.float64)
+        tables[name] = np.transpose(array, [axes.index(other) for other in (*parents[name], name)])
+    return _assembled(labels, parents, tables, states, "the network")
+
+
+def to_pgmpy(network: Network, probabilities: np.ndarray) -> Any:
+    """As pgmpy's ``DiscreteBayesianNetwork``, with the states themselves."""
+    try:
+        from pgmpy.factors.discrete import TabularCPD
+        from pgmpy.models import DiscreteBayesianNetwork
+    except ImportError:
+        raise ImportError("to_pgmpy() needs pgmpy; pip install pgmpy.") from None
+    tables = network.groups(_distributions(network, probabilities))
+    net = DiscreteBayesianNetwork()
+    net.add_nodes_from(network.names)
+    net.add_edges_from(network.edges)
+    for v, name in enumerate(network.names):
+        above = [network.names[u] for u in network.parents[v]]
+        size = len(network.states[v])
+        net.add_cpds(
+            TabularCPD(
+                name,
+                size,
+                np.moveaxis(tables[name], -1, 0).reshape(size, -1),
+                evidence=above or None,
+                evidence_card=[len(network.states[u]) for u in network.parents[v]] or None,
+                state_names={network.names[u]: list(network.states[u].classes) for u in network.family(v)},
+            )
+        )
+    return net
+
+
+def from_pgmpy(net: Any, states: States | None = None) -> tuple[Network, np.ndarray]:
+    """From pgmpy's ``DiscreteBayesianNetwork``; ``states`` as for :func:`from_bif`."""
+    names, labels, parents, tables = [str(node) for node in net.nodes()], {}, {}, {}
+    for node, name in zip(net.nodes(), names, strict=True):
+        cpd = net.get_cpds(node)
+        if cpd is None:
+            raise ValueError(f"the pgmpy network has no probabilities for {name!r}; fit it first.")
+        labels[name] = list(cpd.state_names[node])
+        parents[name] = [str(other) for other in cpd.variables[1:]]
+        tables[name] = np.moveaxis(np.asarray(cpd.values, np.float64), 0, -1)
+    for node, name in zip(net.nodes(), names, strict=True):  # a parent's states may stand in another order in a child
+        cpd = net.get_cpds(node)
+        for axis, other in enumerate(cpd.variables[1:]):
+            order = [cpd.state_names[other].index(state) for state in labels[str(other)]]
+            tables[name] = np.take(tables[name], order, axis=axis)
+    return _assembled(labels, parents, tables, states, "the pgmpy network")
+
+
+def to_networkx(network: Network, probabilities: np.ndarray) -> Any:
+    """As ``networkx.DiGraph``: every node has its ``states``, its ``parents`` in order, and its ``table``.
+
+    The table has one axis for each parent and the last for the variable itself.
+    """
+    try:
+        import networkx
+    except ImportError:
+        raise ImportError("to_networkx() needs networkx; pip install networkx.") from None
+    tables = network.groups(_checked(network, probabilities))
+    graph = networkx.DiGraph()
+    for (name, above), labels in zip(_parents(network), network.states, strict=True):
+        parents = [network.names[u] for u in above]
+        graph.add_node(name, states=list(labels.classes), parents=parents, table=tables[name].copy())
+    graph.add_edges_from(network.edges)
+    return graph
+
+
+def from_networkx(graph: Any, states: States | None = None) -> tuple[Network, np.ndarray]:
+    """From a graph as :func:`to_networkx` makes it; without ``parents``, the axes are in the order of predecessors."""
+    labels, parents, tables = {}, {}, {}
+    for name, facts in graph.nodes(data=True):
+        for key in ("states", "table"):
+            if key not in facts:
+                raise ValueError(f"the node {name!r} has no {key!r}; set it with graph.nodes[{name!r}][{key!r}] = ...")
+        labels[name], tables[name] = list(facts["states"]), np.asarray(facts["table"], np.float64)
+        above = list(graph.predecessors(name))
+        parents[name] = list(facts.get("parents", above))
+        if sorted(map(str, parents[name])) != sorted(map(str, above)):
+            raise ValueError(
+                f"the node {name!r} has the parents {parents[name]}, and edges from {above}; make them agree."
+            )
+    return _assembled(labels, parents, tables, states, "the graph")
+
+
+def _assembled(
+    labels: Mapping[str, Sequence[Hashable]],
+    parents: Mapping[str, Sequence[str]],
+    tables: Mapping[str, np.ndarray],
+    states: States | None,
+    source: str,
+) -> tuple[Network, np.ndarray]:
+    named = dict(labels)
+    for name, values in (states or {}).items():
+        if name not in labels:
+            raise ValueError(f"states are given for {name!r}, which {source} does not have; correct the name.")
+        if len(values) != len(labels[name]):
+            raise ValueError(f"{name!r} has {len(labels[name])} states in {source}, and {len(values)} are given.")
+        named[name] = values
+    try:
+        network = Network.of(parents, named)
+        return network, _checked(network, network.join(tables))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{source} can not be used: {error}") from error
+
+
+def _parents(network: Network) -> list[tuple[str, tuple[int, ...]]]:
+    return list(zip(network.names, network.parents, strict=True))
+
+
+def _texts(network: Network) -> dict[str, list[str]]:
+    """States as text, which must still differ."""
+    texts = {}
+    for name, labels in zip(network.names, network.states, strict=True):
+        texts[name] = [str(state) for state in labels.classes]
+        if len(set(texts[name])) < len(labels):
+            raise ValueError(
+                f"two states of {name!r} look the same as text ({', '.join(texts[name])[:80]}); rename one."
+            )
+    return texts
+
+
+def _checked(network: Network, probabilities: np.ndarray) -> np.ndarray:
+    p = np.asarray(probabilities, np.float64)
+    if p.shape != (network.n_weights,):
+        raise ValueError(f"the network has {network.n_weights} probabilities, got an array of shape {p.shape}.")
+    bad = np.flatnonzero(~(np.isfinite(p) & (p >= 0)))
+    if len(bad):
+        table = network.tables.name(int(network.tables.table[bad[0]]))
+        raise ValueError(f"{table} has the probability {p[bad[0]]}; give finite numbers >= 0, not logarithms.")
+    return p
+
+
+def _distributions(network: Network, probabilities: np.ndarray) -> np.ndarray:
+    p = _checked(network, probabilities)
+    sums = network.tables.sums(p)
+    bad = np.flatnonzero(np.abs(sums - 1) > SUM)
+    if len(bad):
+        raise ValueError(
+            f"{network.tables.name(int(bad[0]))} sums to {sums[bad[0]]:.6g}; other libraries need distributions, "
+            "so divide every table by its sum first."
+        )
+    return p

@@ -1,0 +1,95 @@
+"""The colours of one image by itself: which of them lie where foreground is likely.
+
+Objects of one kind differ in colour from image to image more than a mixture over all images can tell, but they lie in
+similar places. So the colours of an image are counted twice, weighted by how likely each pixel is foreground and how
+likely it is not; the log ratio of the two histograms tells the object's colours, in this image, from the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import ndimage
+from scipy.special import expit, logit
+
+__all__ = ["colour_range", "own_colours", "place_of_foreground"]
+
+_BINS = {1: 64, 2: 32, 3: 16}  # a channel, by the number of channels
+_CELLS = 24  # of the map of places, a side
+_MOST = 6.0  # of a log ratio: few pixels of a colour prove little
+_SURE = 0.02  # no place is surer than this
+
+
+def place_of_foreground(masks: Sequence[Any], ndim: int) -> np.ndarray:
+    """How often each place is foreground, on a coarse map (24, ..., 24); images of all sizes are stretched to it."""
+    ones, counts = np.zeros((_CELLS,) * ndim), np.zeros((_CELLS,) * ndim)
+    for mask in map(np.asarray, masks):
+        for label in (0, 1):
+            share = _stretched(ndimage.gaussian_filter((mask == label).astype(np.float64), 3.0), ones.shape)
+            ones += label * share
+            counts += share
+    return np.clip(ones / np.maximum(counts, 1e-9), _SURE, 1.0 - _SURE)
+
+
+def colour_range(pictures: Sequence[np.ndarray]) -> np.ndarray:
+    """Between which values the bins of each channel lie, (2, channels): all but one in 200 at either end."""
+    some = np.concatenate([p.reshape(-1, p.shape[-1])[::37] for p in pictures])
+    low, high = np.quantile(some, [0.005, 0.995], axis=0)
+    return np.stack([low, np.maximum(high, low + 1e-6)])
+
+
+def own_colours(picture: np.ndarray, place: np.ndarray, limits: np.ndarray, rounds: int = 3) -> np.ndarray:
+    """Features of each pixel from the histograms of its own image.
+
+    Formula: ``r(c) = log h1(c) / h0(c)``, the histograms h1 and h0 weighted by p and 1 - p, and
+    ``p = sigmoid(smooth(logit place + r))`` in the next round; the first has the place alone.
+
+    Parameters
+    ----------
+    picture : array (*shape, channels)
+    place : array (24, ..., 24)
+        See :func:`place_of_foreground`.
+    limits : array (2, channels)
+        See :func:`colour_range`.
+    rounds : int
+
+    Returns
+    -------
+    array (*shape, 4)
+        r after the first and after the last round, ``logit place``, and the smoothed sum of the last two.
+
+    References
+    ----------
+    Rother, Kolmogorov, Blake (2004), "GrabCut": interactive foreground extraction using iterated graph cuts; with the
+    usual place instead of a user's rectangle.
+    """
+    shape, channels = picture.shape[:-1], picture.shape[-1]
+    if channels not in _BINS:  # more channels than a histogram can have
+        picture, limits, channels = picture.mean(axis=-1, keepdims=True), limits.mean(axis=1, keepdims=True), 1
+    bins = _BINS[channels]
+    scaled = (picture - limits[0]) / (limits[1] - limits[0])
+    codes = np.clip(scaled * bins, 0, bins - 1).astype(np.int64)
+    code = np.ravel_multi_index(tuple(np.moveaxis(codes, -1, 0)), (bins,) * channels)
+    usual = np.clip(_stretched(place, shape), _SURE, 1.0 - _SURE)
+    here = logit(usual)
+    likely, ratios, total = usual, [], here
+    for _ in range(rounds):
+        front, back = (_log_histogram(code, weight, bins, channels) for weight in (likely, 1.0 - likely))
+        ratios.append(np.clip((front - back)[code], -_MOST, _MOST))
+        total = ndimage.gaussian_filter(here + ratios[-1], 2.0)
+        likely = expit(total)
+    return np.stack([ratios[0], ratios[-1], here, total], axis=-1)
+
+
+def _log_histogram(code: np.ndarray, weight: np.ndarray, bins: int, channels: int) -> np.ndarray:
+    counts = np.bincount(code.ravel(), weight.ravel(), minlength=bins**channels).reshape((bins,) * channels)
+    smooth = ndimage.gaussian_filter(counts, 1.0, mode="nearest").ravel()
+    return np.log(smooth / smooth.sum() + 1e-6)
+
+
+def _stretched(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """An array at the centres of the cells of a grid of another shape over the same area, linearly."""
+    axes = [(np.arange(n) + 0.5) / n * m - 0.5 for n, m in zip(shape, array.shape, strict=True)]
+    return ndimage.map_coordinates(array, np.meshgrid(*axes, indexing="ij"), order=1, mode="nearest")

@@ -1,0 +1,364 @@
+"""The best labels of a graph whose score adds up over nodes and edges, with a bound of what any labels could score.
+
+    score(y) = sum_p unary[p, y_p] + sum_{e = (p, q)} pairwise[e, y_p, y_q] + sum_f factor_f[y_scope(f)]
+
+Exact on forests, for two labels where edges favour equal ones (a minimum cut), and where the treewidth is small; every
+other answer comes with an upper bound, so that its distance from the best is known. :func:`graph_argmax` chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from maxmargin.inference.junction_tree import JunctionTree, TooWide
+
+__all__ = ["GraphAnswer", "GraphProblem", "Structure", "graph_argmax"]
+
+METHODS = (
+    "auto", "tree", "cut", "junction_tree", "roof_duality", "expansion", "trws", "branch_and_bound", "relaxation",
+    "integer",
+)  # fmt: skip
+MAX_CELLS = 2**18
+PASSES = 200
+BRANCHES = 100
+SMALL = 20_000  # variables of a linear relaxation that is still solved unasked
+CLOSED = 1e-9  # relative: a gap below this is rounding
+
+
+class GraphAnswer(NamedTuple):
+    """Labels with a certificate: no labels score more than ``bound``.
+
+    Attributes
+    ----------
+    labels : int32 array (n,)
+    value : float
+        Their score.
+    bound : float
+        At least the score of any labels.
+    method : str
+        What found them; "a+b" when the bound is from b.
+    """
+
+    labels: np.ndarray
+    value: float
+    bound: float
+    method: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether the bound proves that no labels are better."""
+        return self.bound - self.value <= CLOSED * max(1.0, abs(self.value), abs(self.bound))
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Nodes and edges as the kernels read them; see :mod:`maxmargin.inference.graph_kernel`.
+
+    Attributes
+    ----------
+    n_nodes : int
+    edges : int32 array (m, 2)
+    begin, ends, order, up : int32 arrays (n + 1,), (2 m,), (n,), (n,)
+    forest : bool
+    """
+
+    n_nodes: int
+    edges: np.ndarray
+    begin: np.ndarray
+    ends: np.ndarray
+    order: np.ndarray
+    up: np.ndarray
+    forest: bool
+
+    @staticmethod
+    def of(n_nodes: int, edges: ArrayLike) -> Structure:
+        """From pairs of different nodes; a pair may come several times."""
+        from maxmargin.inference.graph_kernel import spanning_forest
+        from maxmargin.inference.min_cut import _checked_edges
+
+        pairs = _checked_edges(n_nodes, edges)
+        begin, ends = np.zeros(n_nodes + 1, np.int32), np.empty(2 * len(pairs), np.int32)
+        order, up = np.empty(n_nodes, np.int32), np.empty(n_nodes, np.int32)
+        forest = spanning_forest(pairs.reshape(-1), begin, ends, order, up)
+        return Structure(n_nodes, pairs, begin, ends, order, up, bool(forest))
+
+
+@dataclass(frozen=True)
+class GraphProblem:
+    """Scores of one graph.
+
+    Attributes
+    ----------
+    structure : Structure
+    unary : float64 array (n, K)
+    pairwise : float64 array (m, K, K)
+    factors : list of (scope, table)
+        Over more than two nodes, or any number.
+    """
+
+    structure: Structure
+    unary: np.ndarray
+    pairwise: np.ndarray
+    factors: Sequence[tuple[tuple[int, ...], np.ndarray]] = ()
+
+    @staticmethod
+    def of(
+        unary: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, weights: ArrayLike | None = None, factors: Any = ()
+    ) -> GraphProblem:
+        """Checked; see :func:`graph_argmax`."""
+        scores = np.require(unary, np.float64, ["C", "W"])
+        if scores.ndim != 2 or scores.shape[1] == 0:
+            raise ValueError(f"unary has shape {scores.shape}; give a row of scores for each node, (n, K).")
+        n, K = scores.shape
+        structure = Structure.of(n, edges)
+        m = len(structure.edges)
+        tables = np.asarray(pairwise, np.float64)
+        if tables.shape not in ((K, K), (m, K, K)):
+            raise ValueError(
+                f"pairwise has shape {tables.shape}; give one table {(K, K)} for all edges, or {(m, K, K)}."
+            )
+        if weights is not None:
+            scale = np.asarray(weights, np.float64)
+            if scale.shape != (m,):
+                raise ValueError(f"weights have shape {scale.shape}; give one for each of the {m} edges.")
+            tables = scale[:, None, None] * tables
+        tables = np.require(np.broadcast_to(tables, (m, K, K)), requirements=["C", "W"])
+        for name, array in (("unary", scores), ("pairwise", tables)):
+            if not np.isfinite(array).all():
+                where = tuple(map(int, np.argwhere(~np.isfinite(array))[0]))
+                raise ValueError(
+                    f"{name}{list(where)} is {array[where]}; scores must be finite, a large negative number forbids."
+                )
+        return GraphProblem(structure, scores, tables, [_factor(f, pair, n, K) for f, pair in enumerate(factors)])
+
+    def score(self, labels: ArrayLike) -> float:
+        """Score of labels (n,)."""
+        y = np.asarray(labels, np.int64)
+        first, second = self.structure.edges.T
+        total = self.unary[np.arange(len(y)), y].sum()
+        total += self.pairwise[np.arange(len(first)), y[first], y[second]].sum()
+        return float(total + sum(table[tuple(y[list(scope)])] for scope, table in self.factors))
+
+    def answer(self, labels: np.ndarray, bound: float, method: str) -> GraphAnswer:
+        """With the score of the labels; a bound below it is rounding."""
+        value = self.score(labels)
+        return GraphAnswer(labels, value, max(float(bound), value), method)
+
+    @property
+    def both_ways(self) -> np.ndarray:
+        """Pairwise scores, then the same with the two nodes exchanged, as the kernels read them."""
+        return np.concatenate([self.pairwise.ravel(), self.pairwise.transpose(0, 2, 1).ravel()])
+
+
+def _factor(f: int, pair: Any, n: int, K: int) -> tuple[tuple[int, ...], np.ndarray]:
+    scope, table = tuple(map(int, pair[0])), np.asarray(pair[1], np.float64)
+    if len(set(scope)) != len(scope) or any(not 0 <= p < n for p in scope):
+        raise ValueError(f"factor {f} has the scope {scope}; give different nodes between 0 and {n - 1}.")
+    if table.shape != (K,) * len(scope):
+        raise ValueError(f"factor {f} has a table of shape {table.shape}; its scope {scope} needs {(K,) * len(scope)}.")
+    if not np.isfinite(table).all():
+        raise ValueError(f"factor {f} has scores that are not finite; a large negative number forbids.")
+    return scope, table
+
+
+def graph_argmax(
+    unary: ArrayLike,
+    edges: ArrayLike,
+    pairwise: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    factors: Sequence[tuple[Sequence[int], ArrayLike]] = (),
+    method: str = "auto",
+    max_cells: int = MAX_CELLS,
+    passes: int = PASSES,
+    branches: int = BRANCHES,
+) -> GraphAnswer:
+    """Labels of a graph, their score, an upper bound of all scores, and the name of the method that answered.
+
+    Parameters
+    ----------
+    unary : float array (n, K)
+    edges : int array (m, 2)
+    pairwise : float array (m, K, K) or (K, K)
+        ``pairwise[e, i, j]`` for label i at the first and j at the second node of edge e; one table serves all edges.
+    weights : float array (m,), optional
+        Multiply the tables.
+    factors : list of (scope, table), optional
+        Further terms over any number of nodes; answered by the junction tree only.
+    method : str
+        "tree", "cut" and "junction_tree" are exact and refuse what they can not do. "roof_duality" (two labels),
+        "expansion" (metric tables), "trws" (any) and "relaxation" (any, small) give labels and a bound;
+        "branch_and_bound" goes on from "trws" with parts of the labelings until both meet or ``branches`` are spent,
+        "integer" until they meet. "auto": exact where that is cheap, otherwise the best labels and the best bound of
+        those that apply.
+    max_cells : int
+        The most cells of the tables of a junction tree.
+    passes : int
+        The most passes of tree-reweighted messages.
+    branches : int
+        The most parts that a branch and bound looks at.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    return solve(GraphProblem.of(unary, edges, pairwise, weights, factors), method, max_cells, passes, branches)
+
+
+def solve(
+    problem: GraphProblem,
+    method: str = "auto",
+    max_cells: int = MAX_CELLS,
+    passes: int = PASSES,
+    branches: int = BRANCHES,
+) -> GraphAnswer:
+    """As :func:`graph_argmax`, of scores that are checked."""
+    from maxmargin.inference.expansion import expansion
+    from maxmargin.inference.relaxation import relaxation
+    from maxmargin.inference.roof_duality import roof_duality
+
+    if problem.factors and method not in ("auto", "junction_tree"):
+        raise ValueError(f'method {method!r} is for pairs of nodes; factors over more need "junction_tree".')
+    if len(problem.unary) == 0:
+        return problem.answer(np.empty(0, np.int32), 0.0, "tree")
+    if method == "auto":
+        return _auto(problem, max_cells, passes, branches)
+    ways: dict[str, Callable[[], GraphAnswer]] = {
+        "tree": lambda: tree(problem),
+        "cut": lambda: cut(problem),
+        "junction_tree": lambda: junction_tree(problem, max_cells),
+        "roof_duality": lambda: roof_duality(problem),
+        "expansion": lambda: expansion(problem, passes=passes),
+        "trws": lambda: trws(problem, passes),
+        "branch_and_bound": lambda: branch_and_bound(problem, passes, branches),
+        "relaxation": lambda: relaxation(problem),
+        "integer": lambda: relaxation(problem, integer=True),
+    }
+    return ways[method]()
+
+
+def _auto(problem: GraphProblem, max_cells: int, passes: int, branches: int) -> GraphAnswer:
+    from maxmargin.inference.expansion import expansion, is_metric
+    from maxmargin.inference.relaxation import relaxation
+    from maxmargin.inference.roof_duality import roof_duality
+
+    n, K = problem.unary.shape
+    if problem.factors:
+        return junction_tree(problem, max_cells)
+    if problem.structure.forest:
+        return tree(problem)
+    if K == 2 and is_submodular(problem):
+        return cut(problem)
+    try:
+        return junction_tree(problem, max_cells)
+    except TooWide:
+        pass
+    found = roof_duality(problem) if K == 2 else trws(problem, passes)
+    if K > 2 and not found.exact and is_metric(problem):
+        found = _better(found, expansion(problem, found.labels, bound=found.bound))
+    if not found.exact:
+        found = _better(found, branch_and_bound(problem, passes, branches))
+    if not found.exact and n * K + len(problem.pairwise) * K * K <= SMALL:
+        found = _better(found, relaxation(problem))
+    return found
+
+
+def _better(a: GraphAnswer, b: GraphAnswer) -> GraphAnswer:
+    """The better labels with the better bound."""
+    best, least = (a if a.value >= b.value else b), (a if a.bound <= b.bound else b)
+    first, last = best.method.split("+")[0], least.method.split("+")[-1]
+    method = first if first == last else f"{first}+{last}"
+    return GraphAnswer(best.labels, best.value, max(least.bound, best.value), method)
+
+
+def tree(problem: GraphProblem) -> GraphAnswer:
+    """Max-product on a forest; exact. O(n K^2)."""
+    from maxmargin.inference.graph_kernel import tree_argmax
+
+    s, (n, K) = problem.structure, problem.unary.shape
+    if not s.forest:
+        raise ValueError('the edges close a cycle; method="tree" is for forests, use "auto".')
+    labels = np.empty(n, np.int32)
+    value = tree_argmax(
+        n, K, s.edges.reshape(-1), s.order, s.up, problem.unary.reshape(-1), problem.both_ways, labels, np.empty(n * K)
+    )
+    return problem.answer(labels, value, "tree")
+
+
+def is_submodular(problem: GraphProblem) -> bool:
+    """Whether there are two labels and all edges favour equal ones, up to rounding."""
+    from maxmargin.inference import graph_kernel as gk
+
+    m = len(problem.pairwise)
+    return problem.unary.shape[1] == 2 and bool(gk.is_submodular(m, problem.pairwise.reshape(-1), np.empty(m)))
+
+
+def cut(problem: GraphProblem) -> GraphAnswer:
+    """A minimum cut; exact up to rounding, for two labels and edges that favour equal ones."""
+    from maxmargin.inference.min_cut import graph_cut, submodular_terms
+
+    if problem.unary.shape[1] != 2:
+        raise ValueError(f'there are {problem.unary.shape[1]} labels; method="cut" is for two, use "auto".')
+    n, edges = len(problem.unary), problem.structure.edges
+    unary, capacities = submodular_terms(n, edges, -problem.pairwise)
+    labels, energy = graph_cut(unary - problem.unary, edges, capacities)
+    return problem.answer(labels, -energy, "cut")
+
+
+def junction_tree(problem: GraphProblem, max_cells: int = MAX_CELLS) -> GraphAnswer:
+    """Max-product on a tree of cliques; exact, for small treewidth and any factors. Raises TooWide otherwise."""
+    n, K = problem.unary.shape
+    scopes = [(p,) for p in range(n)] + [tuple(e) for e in problem.structure.edges.tolist()]
+    scopes += [scope for scope, _ in problem.factors]
+    flat = [problem.unary.ravel(), problem.pairwise.ravel(), *(table.ravel() for _, table in problem.factors)]
+    value, labels = JunctionTree.build(np.full(n, K), scopes, max_cells).argmax(np.concatenate(flat))
+    return problem.answer(labels, value, "junction_tree")
+
+
+def trws(problem: GraphProblem, passes: int = PASSES) -> GraphAnswer:
+    """Sequential tree-reweighted messages: labels by rounding, and the bound that the messages prove.
+
+    References
+    ----------
+    Kolmogorov (2006), Convergent tree-reweighted message passing for energy minimization.
+    """
+    from maxmargin.inference import graph_kernel as gk
+
+    s, (n, K) = problem.structure, problem.unary.shape
+    labels, work = np.zeros(2 * n, np.int32), np.empty((2 * len(s.edges) + 2) * K)
+    _, bound = gk.trws(
+        n, K, s.edges.reshape(-1), s.begin, s.ends, problem.unary.reshape(-1), problem.both_ways, passes, -np.inf,
+        True, labels, work,
+    )  # fmt: skip
+    return problem.answer(labels[:n].copy(), bound, "trws")
+
+
+def branch_and_bound(problem: GraphProblem, passes: int = PASSES, branches: int = BRANCHES) -> GraphAnswer:
+    """Tree-reweighted messages on ever smaller parts of the labelings, until labels and bound meet.
+
+    See :func:`maxmargin.inference.branch_kernel.branch_and_bound`.
+    """
+    from maxmargin.inference import branch_kernel as bk
+
+    s, (n, K) = problem.structure, problem.unary.shape
+    labels, work = np.zeros(3 * n, np.int32), np.empty(bk.scratch_size(n, len(s.edges), K, branches))
+    _, bound, _ = bk.branch_and_bound(
+        n, K, s.edges.reshape(-1), s.begin, s.ends, problem.unary.reshape(-1), problem.both_ways, passes, branches,
+        -np.inf, labels, work,
+    )  # fmt: skip
+    return problem.answer(labels[:n].copy(), bound, "branch_and_bound")
+
+
+def improved(problem: GraphProblem, labels: np.ndarray) -> np.ndarray:
+    """Single labels changed while that raises the score."""
+    from maxmargin.inference.graph_kernel import improve
+
+    s, (n, K) = problem.structure, problem.unary.shape
+    labels = np.array(labels, np.int32)
+    improve(
+        n, K, s.edges.reshape(-1), s.begin, s.ends, problem.unary.reshape(-1), problem.both_ways, labels, np.empty(K)
+    )
+    return labels

@@ -1,0 +1,291 @@
+"""Exact maxima and sums over discrete variables with factors of any size, by a tree of cliques.
+
+    max_x  sum_f t_f(x_f)        and        ln sum_x exp sum_f t_f(x_f)
+
+Variables are eliminated one after the other (min-fill order); each elimination makes a bucket, a table over the
+variable and its remaining neighbours. The buckets with their messages are a junction tree. O(total cells) for each
+pass, and that is exponential in the tree width: :class:`TooWide` says how large it would be.
+
+Dechter 1999, Bucket elimination: a unifying framework for reasoning. Dechter and Rish 2003, Mini-buckets: a general
+scheme for bounded inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = ["JunctionTree", "TooWide"]
+
+MAX_CELLS = 2**24
+WIDE = 64  # fill-in is estimated instead of counted above this many neighbours
+
+
+class TooWide(ValueError):
+    """The cliques do not fit: ``cells`` were needed where ``limit`` are allowed."""
+
+    def __init__(self, clique: int, variables: int, cells: int, limit: int) -> None:
+        self.clique, self.cells, self.limit = clique, cells, limit
+        super().__init__(
+            f"a clique of {variables} variables has {clique:,} cells, and the tables together need at least {cells:,} "
+            f"cells ({8 * cells / 2**20:,.0f} MiB); the limit is {limit:,} cells ({8 * limit / 2**20:,.0f} MiB). "
+            "Raise the limit, merge states, take away edges, or ask for bounded inference."
+        )
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A factor or a message: where it begins, and its scope (C order)."""
+
+    where: int
+    scope: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Bucket:
+    variable: int
+    neighbours: tuple[int, ...]
+    sources: tuple[_Source, ...]
+    message: int
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """A tree of cliques, compiled to a program of integers.
+
+    Attributes
+    ----------
+    cardinalities : int64 array (v,)
+        States of each variable, at least one.
+    scopes : tuple of tuples of int
+        Variables of each factor; the table of a factor is in C order over them.
+    ints : int64 array
+        The program that the kernels read; see :mod:`maxmargin.inference.junction_tree_kernel`.
+    cells : int
+        Floating-point scratch that the kernels need.
+    digits : int
+        Integer scratch that the kernels need.
+    width : int
+        Neighbours of the widest bucket, the width of the tree.
+    exact : bool
+        False when variables were split into mini-buckets: values of :meth:`argmax` are then upper bounds.
+    """
+
+    cardinalities: np.ndarray
+    scopes: tuple[tuple[int, ...], ...]
+    ints: np.ndarray
+    cells: int
+    digits: int
+    width: int
+    exact: bool
+
+    @staticmethod
+    def build(
+        cardinalities: ArrayLike,
+        scopes: Sequence[Sequence[int]],
+        max_cells: int = MAX_CELLS,
+        *,
+        bounded: bool = False,
+    ) -> JunctionTree:
+        """Plan the elimination.
+
+        Parameters
+        ----------
+        cardinalities : int array (v,)
+        scopes : list of tuples of variables
+            Any sizes, also none; factors of the same variables and variables without factors are allowed.
+        max_cells : int
+            The most cells of all tables together.
+        bounded : bool
+            Where a clique would have more than ``max_cells / 2v`` cells, split its variable into mini-buckets, instead
+            of raising TooWide.
+        """
+        states = np.ascontiguousarray(cardinalities, np.int64).reshape(-1)
+        if len(states) and states.min() < 1:
+            v = int(np.argmin(states))
+            raise ValueError(f"variable {v} has {states[v]} states; every variable needs at least one.")
+        factors = tuple(tuple(int(v) for v in scope) for scope in scopes)
+        for f, scope in enumerate(factors):
+            if len(set(scope)) != len(scope) or any(not 0 <= v < len(states) for v in scope):
+                raise ValueError(
+                    f"factor {f} has the scope {scope}; give different variables between 0 and {len(states) - 1}."
+                )
+        plan = _Plan(states.tolist(), factors, int(max_cells), bounded)
+        buckets = plan.eliminate()
+        ints, cells = plan.program(buckets)
+        width = max((len(b.neighbours) for b in buckets), default=0)
+        return JunctionTree(states, factors, ints, cells, width, width, len(buckets) == len(states))
+
+    @property
+    def table_size(self) -> int:
+        """Numbers in the tables of all factors."""
+        return sum(prod(self.cardinalities[list(scope)].tolist()) for scope in self.scopes)
+
+    def argmax(self, tables: ArrayLike) -> tuple[float, np.ndarray]:
+        """The largest sum of factors and its labels.
+
+        Parameters
+        ----------
+        tables : float array (table_size,)
+            The tables of the factors one after the other, each in C order over its scope; -inf forbids.
+
+        Returns
+        -------
+        value : float
+            -inf when nothing is allowed; an upper bound when the tree is not exact.
+        labels : int32 array (v,)
+        """
+        from maxmargin.inference.junction_tree_kernel import max_product
+
+        labels = np.zeros(len(self.cardinalities), np.int32)
+        value = max_product(self.ints, 0, self._tables(tables), labels, np.zeros(self.digits, np.int32), self._room())
+        return value, labels
+
+    def log_partition(self, tables: ArrayLike) -> float:
+        """``ln sum_x exp sum_f t_f(x_f)``; -inf when nothing is allowed."""
+        return self._sums(tables, np.empty(0))
+
+    def marginals(self, tables: ArrayLike) -> tuple[float, list[np.ndarray]]:
+        """Log-partition, and the probability of each state of each variable (zeros when nothing is allowed)."""
+        flat = np.empty(int(self.cardinalities.sum()))
+        value = self._sums(tables, flat)
+        return value, np.split(flat, np.cumsum(self.cardinalities)[:-1]) if len(self.cardinalities) else []
+
+    def _sums(self, tables: ArrayLike, marginals: np.ndarray) -> float:
+        from maxmargin.inference.junction_tree_kernel import sum_product
+
+        if not self.exact:
+            raise ValueError("sums need an exact tree; this one was built with bounded=True and split variables.")
+        return sum_product(self.ints, 0, self._tables(tables), marginals, np.zeros(self.digits, np.int32), self._room())
+
+    def _tables(self, tables: ArrayLike) -> np.ndarray:
+        flat = np.ascontiguousarray(tables, np.float64).reshape(-1)
+        if len(flat) != self.table_size:
+            raise ValueError(f"the factors have {self.table_size} cells together; got {len(flat)} numbers.")
+        return flat
+
+    def _room(self) -> np.ndarray:
+        return np.empty(self.cells)
+
+
+class _Plan:
+    """Min-fill elimination: which buckets, which sources each takes."""
+
+    def __init__(self, states: list[int], scopes: tuple[tuple[int, ...], ...], limit: int, bounded: bool) -> None:
+        self.states, self.limit, self.bounded = states, limit, bounded
+        self.share = limit // max(2 * len(states), 1)  # a message beside each table
+        self.near: list[set[int]] = [set() for _ in states]
+        self.waiting: list[list[_Source]] = [[] for _ in states]
+        self.constants: list[int] = []
+        self.messages = self.cells = 0
+        where = 0
+        for scope in scopes:
+            self._add(_Source(where, scope))
+            where += self._size(scope)
+
+    def _size(self, scope: Collection[int]) -> int:
+        return prod(self.states[v] for v in scope)
+
+    def _add(self, source: _Source) -> None:
+        for v in source.scope:
+            self.waiting[v].append(source)
+            self.near[v].update(source.scope)
+            self.near[v].discard(v)
+        if not source.scope and source.where >= 0:
+            self.constants.append(source.where)
+
+    def _rank(self, v: int) -> tuple[int, int, int]:
+        """Edges that eliminating v adds, then the size of its clique."""
+        near, d = self.near[v], len(self.near[v])
+        if d > WIDE:
+            return d * (d - 1) // 2, d, v
+        return sum(b not in self.near[a] for a, b in combinations(near, 2)), self._size([v, *near]), v
+
+    def eliminate(self) -> list[_Bucket]:
+        rank = [self._rank(v) for v in range(len(self.states))]
+        heap, done = list(rank), set()
+        buckets: list[_Bucket] = []
+        heapify(heap)
+        while heap:
+            best = heappop(heap)
+            v = best[-1]
+            if v in done or best != rank[v]:
+                continue  # an old entry: the rank has changed since
+            done.add(v)
+            buckets += self._buckets(v)
+            near = self.near[v]
+            for u in near:
+                self.near[u].discard(v)
+            touched = set(near)
+            for u in near:
+                if len(self.near[u]) <= WIDE:
+                    touched |= self.near[u]
+            for u in touched:
+                if (now := self._rank(u)) != rank[u]:
+                    rank[u] = now
+                    heappush(heap, now)
+        return buckets
+
+    def _buckets(self, v: int) -> list[_Bucket]:
+        """Eliminate v: one bucket, or several where one would be too large and bounds are enough."""
+        made = []
+        for sources in self._split(v):
+            scope = tuple(sorted({u for source in sources for u in source.scope} - {v}))
+            clique, rows = self._size([v, *scope]), self._size(scope)
+            self.cells += clique + rows
+            if self.cells > self.limit:
+                raise TooWide(clique, len(scope) + 1, self.cells, self.limit)
+            made.append(_Bucket(v, scope, tuple(sources), self.messages))
+            self.messages += rows
+        for source in self.waiting[v]:
+            for u in source.scope:
+                if u != v:
+                    self.waiting[u].remove(source)
+        for bucket in made:
+            self._add(_Source(-1 - bucket.message, bucket.neighbours))
+        return made
+
+    def _split(self, v: int) -> list[list[_Source]]:
+        """Sources of v, in groups whose cliques are small enough: first fit, the widest source first."""
+        sources = self.waiting[v]
+        if not (self.bounded and sources) or self._size({v}.union(*(s.scope for s in sources))) <= self.share:
+            return [list(sources)]
+        groups: list[tuple[set[int], list[_Source]]] = []
+        for source in sorted(sources, key=lambda s: -self._size(s.scope)):
+            for scope, members in groups:
+                if self._size(scope | set(source.scope)) <= self.share:
+                    scope.update(source.scope)
+                    members.append(source)
+                    break
+            else:
+                groups.append((set(source.scope), [source]))
+        return [members for _, members in groups]
+
+    def program(self, buckets: list[_Bucket]) -> tuple[np.ndarray, int]:
+        """The integers of the kernel, and the scratch it needs: all messages, then all tables."""
+        first = np.concatenate([[0], np.cumsum(self.states)]).astype(int).tolist()
+        head = [len(buckets), self.messages, len(self.constants)]
+        begin = len(head) + len(buckets) + len(self.constants)
+        places: list[int] = []
+        body: list[int] = []
+        table = self.messages
+        for b in buckets:
+            places.append(begin + len(body))
+            K, rows = self.states[b.variable], self._size(b.neighbours)
+            body += [b.variable, K, len(b.neighbours), rows, table, b.message, len(b.sources), first[b.variable]]
+            body += [self.states[u] for u in b.neighbours]
+            body += b.neighbours
+            for source in b.sources:
+                strides, stride = {}, 1
+                for u in reversed(source.scope):
+                    strides[u] = stride
+                    stride *= self.states[u]
+                body += [source.where, *(strides.get(u, 0) for u in b.neighbours), strides[b.variable]]
+            table += rows * K
+        return np.array(head + places + self.constants + body, np.int64), table

@@ -1,0 +1,354 @@
+"""The Bayesian network of discrete variables: weights are log-probabilities, and any variables may be unknown.
+
+    w . phi(x, y) = sum_v ln P(x_v | x_parents(v)) = ln P(x, y)
+
+The unknown variables of an example are its *hidden* ones, which have a cost and are to be predicted, and those whose
+value is missing. Missing values without anything known below them say nothing and are left out; the others are
+maximised along with the hidden ones, and cost nothing. Tables are reduced by what is known, and one junction tree
+serves all examples with the same unknown variables.
+
+Pearl 1988, Probabilistic reasoning in intelligent systems. Lauritzen, Spiegelhalter 1988, Local computations with
+probabilities on graphical structures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from maxmargin.costs import as_cost
+from maxmargin.inference.junction_tree import MAX_CELLS, JunctionTree, TooWide
+from maxmargin.models.base import CompiledModel
+from maxmargin.models.bayes_net_scheme import HIDDEN, KNOWN, MISSING, Scheme, Schemes
+from maxmargin.models.network import Network
+from maxmargin.models.tables import Tables
+from maxmargin.parameters import Parameters
+
+__all__ = ["BayesNet", "BayesNetBound", "BayesNetLayout"]
+
+INFERENCE = ("exact", "bounded")
+
+
+@dataclass(frozen=True)
+class BayesNetLayout:
+    """Where each log-probability lives, and what mistakes cost.
+
+    Attributes
+    ----------
+    network : Network
+    costs : mapping of variable to array (K, K)
+        Cost of a value (column) where another (row) is true; hidden variables that are not in it cost nothing.
+    normalize : bool
+        Divide the cost of an example by the number of its hidden variables.
+    margin : float
+    """
+
+    network: Network
+    costs: dict[int, np.ndarray] = field(default_factory=dict)
+    normalize: bool = False
+    margin: float = 1.0
+
+    @property
+    def n_weights(self) -> int:
+        return self.network.n_weights
+
+    @property
+    def tables(self) -> Tables:
+        return self.network.tables
+
+
+@dataclass(frozen=True)
+class BayesNetBound(CompiledModel):
+    """The network bound to n rows.
+
+    Attributes
+    ----------
+    codes : int32 array (n, v)
+        -1 where missing.
+    unknown : list of tuples of variables
+        Unknown variables of each pattern.
+    pattern : int64 array (n,)
+        Pattern of each example.
+    """
+
+    codes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+    unknown: list[tuple[int, ...]] = field(default_factory=list)
+    pattern: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def counts(self) -> np.ndarray:
+        """How often each entry of the tables occurs, (n_weights,); families with a missing value are not counted."""
+        return self.layout.network.counts(self.codes)
+
+    def filled(self, outputs: list[np.ndarray]) -> np.ndarray:
+        """The codes, with those of unknown variables from decoded outputs."""
+        codes = self.codes.copy()
+        for p, unknown in enumerate(self.unknown):
+            rows = np.flatnonzero(self.pattern == p)
+            if unknown and len(rows):
+                codes[rows[:, None], unknown] = np.array([outputs[i] for i in rows])
+        return codes
+
+    def sums(self, w: np.ndarray, marginals: bool = True) -> tuple[np.ndarray, list[dict[int, np.ndarray]]]:
+        """``ln P(known)`` of each row where ``w`` is normalised, and by pattern the posteriors of unknown variables.
+
+        Parameters
+        ----------
+        w : array (n_weights,)
+        marginals : bool
+            Make the posteriors too.
+
+        Returns
+        -------
+        values : array (n,)
+        posteriors : list of mappings of variable to array (rows of the pattern, K)
+        """
+        from maxmargin.models import bayes_net_kernel as bk
+
+        if "exact" not in self.capabilities:
+            raise ValueError("sums need exact trees; raise max_cells, or ask for predictions only.")
+        states = self.layout.network.cardinalities
+        width = np.array([int(states[list(u)].sum()) if marginals else 0 for u in self.unknown], np.int64)
+        at = np.concatenate([[0], np.cumsum(width[self.pattern])]).astype(np.int64)
+        flat, values = np.empty(at[-1]), np.empty(self.n_examples)
+        iwork, fwork, _ = self.workspace()
+        bk.net_sums(self.meta, self.ints, self.floats, w, at, flat, values, iwork, fwork)
+        places = self.layout.network.index(self.codes)
+        values += np.where(places >= 0, w[places], 0.0).sum(axis=1)  # families without an unknown member
+        posteriors: list[dict[int, np.ndarray]] = []
+        for p, unknown in enumerate(self.unknown):
+            rows = np.flatnonzero(self.pattern == p)
+            block = flat[at[rows][:, None] + np.arange(width[p])]
+            parts = np.split(block, np.cumsum(states[list(unknown)])[:-1], axis=1) if marginals and unknown else []
+            posteriors.append(dict(zip(unknown, parts, strict=False)))
+        return values, posteriors
+
+
+class BayesNet(Parameters):
+    """Values of some variables of a row from those of the others.
+
+    Parameters
+    ----------
+    network : Network
+    cost : str, mapping, array, callable, Cost, or mapping of variable name to such or to a number
+        Cost of a value where another is true, for all hidden variables alike or by name; a number is the weight of a
+        wrong value. Added up over hidden variables. See :func:`maxmargin.costs.as_cost`.
+    margin : float
+        Margin asked for each unit of cost.
+    inference : {"exact", "bounded"}
+        What happens when a junction tree needs more than ``max_cells`` cells: TooWide, or mini-buckets, whose maxima
+        are upper bounds, so that certificates stay valid.
+    max_cells : int
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        cost: Any = "hamming",
+        margin: float = 1.0,
+        inference: str = "exact",
+        max_cells: int = MAX_CELLS,
+    ) -> None:
+        self.network = network
+        self.cost = cost
+        self.margin = margin
+        self.inference = inference
+        self.max_cells = max_cells
+
+    def layout(self, hidden: Sequence[int]) -> BayesNetLayout:
+        """The layout with the costs of variables that may be hidden."""
+        if not (isinstance(self.margin, (int, float, np.number)) and np.isfinite(self.margin) and self.margin >= 0):
+            raise ValueError(f"margin must be a finite number >= 0, got {self.margin!r}.")
+        if self.inference not in INFERENCE:
+            raise ValueError(f"inference must be one of {', '.join(INFERENCE)}; got {self.inference!r}.")
+        net, costs, normalize = self.network, {}, False
+        named = isinstance(self.cost, Mapping) and bool(self.cost) and all(name in net.code for name in self.cost)
+        for v in hidden:
+            given = self.cost.get(net.names[v], 1.0) if named else self.cost
+            weight = float(given) if isinstance(given, (int, float, np.number)) else 1.0
+            cost = as_cost("hamming" if isinstance(given, (int, float, np.number)) else given)
+            try:
+                costs[v] = weight * np.ascontiguousarray(cost.table(net.states[v].classes), np.float64)
+            except ValueError as error:
+                raise ValueError(f"the cost of {net.names[v]!r} can not be used: {error}") from None
+            if not (np.isfinite(weight) and weight >= 0):
+                raise ValueError(f"the cost of {net.names[v]!r} is {weight}; give a finite number >= 0.")
+            normalize = normalize or cost.normalize
+        return BayesNetLayout(net, costs, normalize, float(self.margin))
+
+    def bind(
+        self,
+        codes: np.ndarray,
+        hidden: Sequence[Sequence[int]] | np.ndarray,
+        *,
+        layout: BayesNetLayout | None = None,
+        labels: bool = True,
+        all_missing: bool = False,
+        start: np.ndarray | None = None,
+    ) -> BayesNetBound:
+        """Pack rows for the kernel.
+
+        Parameters
+        ----------
+        codes : int array (n, v)
+            Values of all variables, -1 where missing; with ``labels`` also the true ones of hidden variables.
+        hidden : sequence of n sequences of variables, or bool array (n, v)
+            May be empty for an example, which then has no loss.
+        layout : BayesNetLayout, optional
+        labels : bool
+            Whether the values of hidden variables are known and true.
+        all_missing : bool
+            Keep missing values that have nothing to do with the hidden ones too: their sums matter to likelihoods.
+        start : array (n_weights,), optional
+            Log-probabilities that complete the missing values of the truth; uniform when not given. The loss asks the
+            true values, with this completion, to beat all others.
+        """
+        codes = np.ascontiguousarray(codes, np.int32)
+        kinds = self._kinds(codes, hidden, labels)
+        layout = self.layout(np.flatnonzero((kinds == HIDDEN).any(axis=0)).tolist()) if layout is None else layout
+        truth = codes
+        if labels and (codes < 0).any():
+            truth = self._complete(codes, layout, start)
+        return self._pack(layout, codes, truth, kinds, labels, all_missing)
+
+    def _kinds(self, codes: np.ndarray, hidden: Any, labels: bool) -> np.ndarray:
+        """KNOWN, MISSING or HIDDEN for each value, int8 (n, v)."""
+        net, n = self.network, len(codes)
+        if codes.ndim != 2 or codes.shape[1] != len(net):
+            raise ValueError(f"codes have shape {codes.shape}; one column for each of {len(net)} variables is needed.")
+        high = np.argwhere(codes >= net.cardinalities)
+        if len(high):
+            i, v = high[0]
+            raise ValueError(
+                f"example {i} has the code {codes[i, v]} for {net.names[v]!r}, which has {net.cardinalities[v]} states."
+            )
+        kinds = np.where(codes < 0, MISSING, KNOWN).astype(np.int8)
+        if isinstance(hidden, np.ndarray) and hidden.dtype == bool:
+            if hidden.shape != codes.shape:
+                raise ValueError(f"hidden has shape {hidden.shape}, the rows have {codes.shape}; they must agree.")
+            kinds[hidden] = HIDDEN
+        else:
+            if len(hidden) != n:
+                raise ValueError(f"there are {n} rows and {len(hidden)} hidden sets; give one for each row.")
+            for i, own in enumerate(hidden):
+                kinds[i, list(own)] = HIDDEN
+        if labels:
+            lacking = np.argwhere((kinds == HIDDEN) & (codes < 0))
+            if len(lacking):
+                i, v = lacking[0]
+                raise ValueError(
+                    f"example {i} has no value for the hidden variable {net.names[v]!r}; give the true one, or leave "
+                    "the variable out of its hidden set."
+                )
+        return kinds
+
+    def _complete(self, codes: np.ndarray, layout: BayesNetLayout, start: np.ndarray | None) -> np.ndarray:
+        """Missing values by their most probable ones given all that is known, the truth of hidden ones too."""
+        from maxmargin.models import bayes_net_kernel as bk
+
+        w = np.zeros(layout.n_weights) if start is None else np.ascontiguousarray(start, np.float64)
+        kinds = np.where(codes < 0, MISSING, KNOWN).astype(np.int8)
+        bound = self._pack(layout, codes, codes, kinds, labels=False, all_missing=True)
+        iwork, fwork, output = bound.workspace()
+        no_index, no_value, result = np.empty(0, np.int32), np.empty(0), np.empty(4)
+        outputs = []
+        for i in range(len(codes)):
+            bk.net_plane(
+                bound.meta, bound.ints, bound.floats, w, i, 0.0, 0, iwork, fwork, output, no_index, no_value, result
+            )
+            outputs.append(output[: bound.output_at[i + 1] - bound.output_at[i]].copy())
+        return bound.filled(outputs)
+
+    def _pack(
+        self,
+        layout: BayesNetLayout,
+        codes: np.ndarray,
+        truth: np.ndarray,
+        kinds: np.ndarray,
+        labels: bool,
+        all_missing: bool,
+    ) -> BayesNetBound:
+        from maxmargin.models import bayes_net_kernel as bk
+
+        n, net = len(codes), layout.network
+        if not labels:
+            codes = np.where(kinds == HIDDEN, np.int32(-1), codes)
+        schemes, pattern, found = _group(net, kinds, all_missing)
+        floats = [np.zeros(0), *(table.ravel() for table in layout.costs.values())]
+        begin = np.concatenate([[0], np.cumsum([len(table) for table in floats[1:]])]).astype(int).tolist()
+        place, n_floats = dict(zip(layout.costs, begin, strict=False)), begin[-1]
+        first = truth.copy()  # with all unknown variables at their first value
+        examples = np.zeros((n, 2), np.int64)
+        program = [np.array([labels], np.int64), examples.reshape(-1)]
+        at, exact, room, digits, cells = 1 + 2 * n, True, 1, 1, 1
+        ends = np.cumsum(np.bincount(pattern, minlength=len(found)))
+        members = np.split(np.argsort(pattern, kind="stable"), ends)[: len(found)]
+        for rows, scheme in zip(members, found, strict=True):
+            tree = self._tree(schemes, scheme, int(rows[0]))
+            costs = [place.get(v, -1) if h else -1 for v, h in zip(scheme.unknown, scheme.hidden, strict=True)]
+            floats.append(np.array([layout.margin / (max(sum(scheme.hidden), 1) if layout.normalize else 1)]))
+            numbers = schemes.numbers(scheme, costs, n_floats, tree.exact)
+            numbers[bk.TREE] = at + len(numbers)
+            program += [numbers, tree.ints]
+            examples[rows, 0] = at
+            first[rows[:, None], scheme.unknown] = 0
+            at, n_floats = at + len(numbers) + len(tree.ints), n_floats + 1
+            exact, room = exact and tree.exact, max(room, 2 * len(scheme.factors))
+            digits = max(digits, tree.digits, *(len(scope) for scope in schemes.scopes(scheme)), 1)
+            cells = max(cells, tree.table_size + tree.cells)
+        weights, own_at = net.index(first), 0
+        ints: list[np.ndarray] = [np.zeros(0, np.int32)]
+        for rows, scheme in zip(members, found, strict=True):
+            own = [np.maximum(truth[rows[:, None], scheme.unknown], 0), weights[rows[:, None], scheme.factors]]
+            ints.append(np.hstack(own).reshape(-1))
+            width = len(scheme.unknown) + len(scheme.factors)
+            examples[rows, 1] = own_at + width * np.arange(len(rows))
+            own_at += width * len(rows)
+        if own_at >= 2**31:
+            raise ValueError(f"{n} rows need {own_at} numbers, more than 2^31; bind fewer at a time.")
+        lengths = np.array([len(scheme.unknown) for scheme in found], np.int64)[pattern]
+        return BayesNetBound(
+            n_examples=n,
+            n_weights=layout.n_weights,
+            layout=layout,
+            capabilities=frozenset({"exact", "marginals"} if exact else {"marginals"}),
+            kernel=bk.net_plane,
+            meta=np.concatenate(program),
+            ints=np.concatenate(ints).astype(np.int32),
+            floats=np.concatenate(floats),
+            room=room,
+            iwork_size=digits,
+            fwork_size=cells,
+            output_at=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            codes=codes,
+            unknown=[scheme.unknown for scheme in found],
+            pattern=pattern,
+        )
+
+    def _tree(self, schemes: Schemes, scheme: Scheme, example: int) -> JunctionTree:
+        net, unknown = self.network, scheme.unknown
+        states = net.cardinalities[list(unknown)]
+        scopes = [(u,) for u in range(len(states))] + schemes.scopes(scheme)
+        try:
+            try:
+                return JunctionTree.build(states, scopes, self.max_cells)
+            except TooWide:
+                if self.inference == "exact":
+                    raise
+            return JunctionTree.build(states, scopes, self.max_cells, bounded=True)
+        except TooWide as error:
+            shown = ", ".join(net.names[v] for v in unknown[:8]) + (", ..." if len(unknown) > 8 else "")
+            error.args = (f"example {example}, with {len(unknown)} unknown variables ({shown}): {error}",)
+            raise
+
+
+def _group(net: Network, kinds: np.ndarray, all_missing: bool) -> tuple[Schemes, np.ndarray, list[Scheme]]:
+    """The different schemes of rows, in order of appearance by kind, and which one each row has."""
+    schemes = Schemes(net)
+    distinct, inverse = np.unique(kinds, axis=0, return_inverse=True)
+    number: dict[Scheme, int] = {}
+    which = [number.setdefault(schemes.of(kind, all_missing), len(number)) for kind in distinct.tolist()]
+    return schemes, np.array(which, np.int64)[inverse.reshape(-1)], list(number)

@@ -1,0 +1,364 @@
+"""A label for every node of a graph: scores of nodes, of edges, and of factors over more nodes.
+
+    w . phi(x, y) = sum_p w_node[:, y_p] . x_p + sum_{e = (p, q)} w_edge[:, y_p, y_q] . x_e
+                    + sum_f w_arity[:, y_scope(f)] . x_f
+
+The argmax is exact on forests, for two labels with edges that favour equal ones, and where the treewidth is small. In
+all other cases it comes with an upper bound, which the certificate uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from maxmargin.costs import as_cost
+from maxmargin.inference.graph import BRANCHES, MAX_CELLS, METHODS, PASSES, GraphAnswer, GraphProblem, solve
+from maxmargin.models.base import BoundModel, CompiledModel
+from maxmargin.models.graph_input import GraphInput, checked_graphs, checked_labels, checked_node_cost
+from maxmargin.models.labels import Labels, plain
+from maxmargin.parameters import Parameters
+
+__all__ = ["Graph", "GraphBound", "GraphLayout", "PlainGraphBound"]
+
+PAIRWISE = ("full", "symmetric", "potts")
+COMPILED = ("auto", "tree", "cut", "junction_tree", "trws", "branch_and_bound")
+
+
+@dataclass(frozen=True)
+class GraphLayout:
+    """Where each weight lives: node features first, then edge features, then factors by arity."""
+
+    labels: Labels
+    n_node: int
+    n_edge: int
+    pairwise: str
+    factors: tuple[tuple[int, int], ...]  # (arity, features)
+    cost_table: np.ndarray
+    normalize: bool
+    ignore: Any
+
+    @property
+    def place(self) -> np.ndarray:
+        """Which of its weights an edge feature reads for each pair of labels, (K, K); -1 for none."""
+        K = len(self.labels)
+        i, j = np.indices((K, K))
+        if self.pairwise == "potts":
+            return np.where(i == j, -1, 0)
+        if self.pairwise == "symmetric":
+            low, high = np.minimum(i, j), np.maximum(i, j)
+            return low * K - low * (low - 1) // 2 + high - low
+        return i * K + j
+
+    @property
+    def n_pair(self) -> int:
+        """Weights of one edge feature."""
+        K = len(self.labels)
+        return {"full": K * K, "symmetric": K * (K + 1) // 2, "potts": 1}[self.pairwise]
+
+    @property
+    def sign(self) -> int:
+        """Potts weights count against different labels, so that positive weights join."""
+        return -1 if self.pairwise == "potts" else 1
+
+    @property
+    def factor_starts(self) -> dict[int, int]:
+        """First weight of the factors of each arity."""
+        at = len(self.labels) * self.n_node + self.n_edge * self.n_pair
+        starts = {}
+        for arity, features in self.factors:
+            starts[arity] = at
+            at += features * len(self.labels) ** arity
+        return starts
+
+    @property
+    def n_weights(self) -> int:
+        K = len(self.labels)
+        return K * self.n_node + self.n_edge * self.n_pair + sum(f * K**arity for arity, f in self.factors)
+
+    def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
+        """``node`` (F, K), ``edge`` (G, K, K), (G, K (K + 1) / 2) or (G,), and ``factor3`` (features, K, K, K), ..."""
+        K, F, G = len(self.labels), self.n_node, self.n_edge
+        shape = {"full": (G, K, K), "symmetric": (G, self.n_pair), "potts": (G,)}[self.pairwise]
+        out = {"node": w[: F * K].reshape(F, K), "edge": w[F * K : F * K + G * self.n_pair].reshape(shape)}
+        for (arity, features), at in zip(self.factors, self.factor_starts.values(), strict=True):
+            out[f"factor{arity}"] = w[at : at + features * K**arity].reshape(features, *(K,) * arity)
+        return out
+
+    def tables(self, w: np.ndarray) -> np.ndarray:
+        """Scores of pairs of labels for each edge feature, (G, K, K), whatever the kind of weights."""
+        rows = self.groups(w)["edge"].reshape(self.n_edge, self.n_pair)
+        return self.sign * np.where(self.place >= 0, rows[:, self.place], 0.0)
+
+    def positive(self) -> np.ndarray:
+        """Mask of the weights that make edges attractive when they are >= 0: those of Potts edges."""
+        mask = np.zeros(self.n_weights, bool)
+        if self.pairwise == "potts":
+            mask[len(self.labels) * self.n_node :][: self.n_edge] = True
+        return mask
+
+    def output(self, codes: np.ndarray) -> list:
+        """Labels of a decoded graph; the last code is that of the method."""
+        return self.labels.decode(codes[:-1])
+
+    def cost(self, y_true: Any, y: Any) -> float:
+        """Cost of labels where others are true."""
+        pairs = [(t, f) for t, f in zip(plain(y_true), plain(y), strict=True) if not self.ignored(t)]
+        code, worst = self.labels.code, float(self.cost_table.max(initial=0.0))
+        total = sum(self.cost_table[code[t], code[f]] if t in code else worst for t, f in pairs)
+        return float(total) / max(1, len(pairs)) if self.normalize else float(total)
+
+    def ignored(self, label: Any) -> bool:
+        return self.ignore is not None and label == self.ignore
+
+
+@dataclass(frozen=True)
+class GraphBound(CompiledModel):
+    """The graph model bound to n graphs.
+
+    Attributes
+    ----------
+    graphs : list of GraphInput
+    codes : list of int32 arrays, or None
+        True labels; 0 where they are ignored.
+    costs : list of float64 arrays
+        Weight of each node in the cost.
+    """
+
+    graphs: Sequence[GraphInput] = ()
+    codes: Sequence[np.ndarray] | None = None
+    costs: Sequence[np.ndarray] = ()
+
+    def problem(self, w: np.ndarray, i: int, cost_weight: float = 0.0) -> GraphProblem:
+        """The scores of graph ``i``, costs included, as a problem for any of the methods of inference."""
+        graph, groups = self.graphs[i], self.layout.groups(w)
+        unary = graph.node @ groups["node"]
+        if self.codes is not None and cost_weight:
+            unary += cost_weight * self.costs[i][:, None] * self.layout.cost_table[self.codes[i]]
+        pairwise = np.tensordot(graph.edge, self.layout.tables(w), 1)
+        factors = [(scope, np.tensordot(x, groups[f"factor{len(scope)}"], 1)) for scope, x in graph.factors]
+        return GraphProblem(graph.structure, unary, np.ascontiguousarray(pairwise), factors)
+
+    def joint_features(self, i: int, codes: np.ndarray) -> np.ndarray:
+        """phi of labels (n,) of graph ``i``, (n_weights,)."""
+        layout, graph = self.layout, self.graphs[i]
+        phi = np.zeros(self.n_weights)
+        groups = layout.groups(phi)  # views
+        np.add.at(groups["node"].T, codes, graph.node)
+        place = layout.place[tuple(codes[graph.structure.edges].T)]
+        rows = groups["edge"].reshape(layout.n_edge, layout.n_pair)
+        np.add.at(rows.T, place[place >= 0], layout.sign * graph.edge[place >= 0])
+        for scope, x in graph.factors:
+            groups[f"factor{len(scope)}"][(slice(None), *codes[list(scope)])] += x
+        return phi
+
+    def answer(self, w: np.ndarray, i: int, cost_weight: float = 0.0) -> GraphAnswer:
+        """Labels of one graph as codes, their score, the bound, and the method that the kernel used."""
+        from maxmargin.models.graph_kernel import METHODS as NAMES
+
+        iwork, fwork, output = self.workspace()
+        result = np.zeros(4)
+        self.kernel(
+            self.meta, self.ints, self.floats, np.require(w, np.float64, ["C", "W"]), i, cost_weight, 0, iwork, fwork,
+            output, np.empty(0, np.int32), np.empty(0), result,
+        )  # fmt: skip
+        n = len(self.graphs[i].node)
+        truth = 0.0 if self.codes is None else float(self.joint_features(i, self.codes[i]) @ w[: self.n_weights])
+        value, bound = truth + result[:2]
+        return GraphAnswer(output[:n].copy(), float(value), float(bound), NAMES[output[n]])
+
+
+@dataclass(frozen=True)
+class PlainGraphBound(BoundModel):
+    """The graph model with a method of inference that is not compiled as a whole."""
+
+    inner: GraphBound | None = None
+    method: str = "auto"
+    max_cells: int = MAX_CELLS
+    passes: int = PASSES
+    branches: int = BRANCHES
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of the packed data."""
+        assert self.inner is not None
+        return self.inner.fingerprint
+
+    def plane(self, w: np.ndarray, i: int, cost_weight: float) -> tuple[np.ndarray, np.ndarray, float, float, float]:
+        """Indices and values of ``phi(y_i) - phi(y)``, its cost, ``w . (phi(y) - phi(y_i)) + lam cost``, a bound."""
+        inner = self.inner
+        assert inner is not None and inner.codes is not None
+        problem, true = inner.problem(w, i, cost_weight), inner.codes[i]
+        found, truth = solve(problem, self.method, self.max_cells, self.passes, self.branches), problem.score(true)
+        labels, score = (found.labels, found.value) if found.value >= truth else (true, truth)
+        psi = inner.joint_features(i, true) - inner.joint_features(i, labels)
+        cost = float(inner.costs[i] @ inner.layout.cost_table[true, labels])
+        index = np.flatnonzero(psi)
+        value = cost_weight * cost - float(w[: self.n_weights] @ psi)
+        return index.astype(np.int32), psi[index], cost, value, max(value + max(found.bound - score, 0.0), 0.0)
+
+    def answer(self, w: np.ndarray, i: int) -> GraphAnswer:
+        """Labels of one graph as codes, their score, the bound and the method."""
+        assert self.inner is not None
+        return solve(self.inner.problem(w, i), self.method, self.max_cells, self.passes, self.branches)
+
+    def decode(self, w: np.ndarray, i: int) -> list:
+        """Labels of largest score."""
+        return self.layout.labels.decode(self.answer(w, i).labels)
+
+
+class Graph(Parameters):
+    """A label for every node.
+
+    Parameters
+    ----------
+    pairwise : {"full", "symmetric", "potts"}
+        Weights of an edge feature: for each ordered pair of labels, for each pair whatever its order, or one that
+        counts against different labels.
+    cost : str, mapping, array, callable or Cost
+        Cost of a label where another is true; see :func:`maxmargin.costs.as_cost`.
+    method : str
+        "auto" is exact on forests, by a cut for two labels where edges favour equal ones, and by a junction tree where
+        that is small enough; otherwise labels and a bound by tree-reweighted messages, and a branch and bound that
+        brings them together as far as it can. Or one of "tree", "cut", "junction_tree", "trws", "branch_and_bound",
+        and, in plain Python, "roof_duality", "expansion", "relaxation", "integer"; see
+        :func:`maxmargin.inference.graph.graph_argmax`.
+    classes : sequence of hashable, optional
+        All labels that may occur; learned from the training data when missing.
+    ignore : hashable, optional
+        The label of nodes to be left out: they, their edges and factors count for nothing in training.
+    max_cells : int
+        The most cells of the tables of a junction tree.
+    passes : int
+        The most passes of tree-reweighted messages.
+    branches : int
+        The most parts of the labelings that a branch and bound looks at for one argmax.
+    """
+
+    def __init__(
+        self,
+        pairwise: str = "full",
+        *,
+        cost: Any = "hamming",
+        method: str = "auto",
+        classes: Sequence[Hashable] | None = None,
+        ignore: Any = None,
+        max_cells: int = MAX_CELLS,
+        passes: int = PASSES,
+        branches: int = BRANCHES,
+    ) -> None:
+        self.pairwise = pairwise
+        self.cost = cost
+        self.method = method
+        self.classes = classes
+        self.ignore = ignore
+        self.max_cells = max_cells
+        self.passes = passes
+        self.branches = branches
+
+    def bind(
+        self, X: Any, Y: Any = None, *, layout: GraphLayout | None = None, node_cost: Any = None
+    ) -> GraphBound | PlainGraphBound:
+        """Pack graphs (and their labels) for the kernel.
+
+        Parameters
+        ----------
+        X : list of n mappings
+            ``"node"``: array (nodes, F). ``"edges"``: int array (m, 2). ``"edge"``, optional: array (m, G), a constant
+            when missing. ``"factors"``, optional: list of (scope, features), scopes of three nodes or more.
+        Y : list of n sequences of labels, optional
+        layout : GraphLayout, optional
+            The layout of the training data, for further data.
+        node_cost : list of n arrays (nodes,), optional
+            Multiplies the cost of each node, for instance by the number of pixels it stands for.
+        """
+        from maxmargin.models.graph_pack import pack
+
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
+        graphs = checked_graphs(X)
+        labels = None if Y is None else checked_labels(Y, graphs)
+        if layout is None:
+            if labels is None:
+                raise ValueError("labels are needed to learn the layout of a graph model; pass Y.")
+            layout = self._layout(graphs, labels)
+        for i, graph in enumerate(graphs):
+            if (graph.node.shape[1], graph.edge.shape[1]) != (layout.n_node, layout.n_edge):
+                raise ValueError(
+                    f"graph {i} has {graph.node.shape[1]} node and {graph.edge.shape[1]} edge features; the others, or "
+                    f"the training data, have {layout.n_node} and {layout.n_edge}."
+                )
+            for f, (scope, x) in enumerate(graph.factors):
+                if (len(scope), len(x)) not in layout.factors:
+                    raise ValueError(
+                        f"factor {f} of graph {i} is over {len(scope)} nodes with {len(x)} features; the training data "
+                        f"have (nodes, features) {list(layout.factors)}."
+                    )
+        codes, costs = None, [np.zeros(len(graph.node)) for graph in graphs]
+        if labels is not None:
+            codes, costs = _truth(layout, labels)
+            if node_cost is not None:
+                given = checked_node_cost(node_cost, graphs)
+                costs = [c * factor for c, factor in zip(costs, given, strict=True)]
+            used = [np.array([not layout.ignored(label) for label in row], bool) for row in labels]
+            graphs = [graph.without(mask) for graph, mask in zip(graphs, used, strict=True)]
+        bound = pack(layout, graphs, codes, costs, self.method, self.max_cells, self.passes, self.branches)
+        if self.method in COMPILED:
+            return bound
+        return PlainGraphBound(
+            bound.n_examples,
+            bound.n_weights,
+            layout,
+            frozenset({"exact"} if self.method == "integer" else ()),
+            inner=bound,
+            method=self.method,
+            max_cells=self.max_cells,
+            passes=self.passes,
+            branches=self.branches,
+        )
+
+    def _layout(self, graphs: list[GraphInput], Y: list[list]) -> GraphLayout:
+        if self.pairwise not in PAIRWISE:
+            raise ValueError(f"pairwise must be one of {', '.join(PAIRWISE)}; got {self.pairwise!r}.")
+        seen = (label for row in Y for label in row if self.ignore is None or label != self.ignore)
+        labels = Labels.of(seen) if self.classes is None else Labels(plain(self.classes))
+        if len(labels) == 0:
+            raise ValueError("no node has a label; there is nothing to learn.")
+        cost = as_cost(self.cost)
+        widths: dict[int, int] = {}
+        for i, graph in enumerate(graphs):
+            for f, (scope, x) in enumerate(graph.factors):
+                if widths.setdefault(len(scope), len(x)) != len(x):
+                    raise ValueError(
+                        f"factor {f} of graph {i} has {len(x)} features; others over {len(scope)} nodes have "
+                        f"{widths[len(scope)]}."
+                    )
+        layout = GraphLayout(
+            labels=labels,
+            n_node=graphs[0].node.shape[1],
+            n_edge=graphs[0].edge.shape[1],
+            pairwise=self.pairwise,
+            factors=tuple(sorted(widths.items())),
+            cost_table=np.ascontiguousarray(cost.table(labels.classes), np.float64),
+            normalize=bool(cost.normalize),
+            ignore=self.ignore,
+        )
+        if not 0 < layout.n_weights < 2**31:
+            raise ValueError(f"the graphs make {layout.n_weights} weights; there must be between 1 and 2^31.")
+        return layout
+
+
+def _truth(layout: GraphLayout, labels: list[list]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Codes of the true labels, and what a node weighs in the cost: 0 when it is ignored."""
+    codes, costs = [], []
+    for i, row in enumerate(labels):
+        used = np.array([not layout.ignored(label) for label in row], bool)
+        code = np.zeros(len(row), np.int32)
+        code[used] = layout.labels.encode([label for label in row if not layout.ignored(label)], i)
+        codes.append(code)
+        costs.append(used / max(1, int(used.sum())) if layout.normalize else used.astype(np.float64))
+    return codes, costs

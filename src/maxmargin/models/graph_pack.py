@@ -1,0 +1,153 @@
+"""Graphs into the flat arrays that the kernel reads, each with the search that suits its shape."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.inference.branch_kernel import scratch_size
+from maxmargin.inference.graph import Structure
+from maxmargin.inference.junction_tree import JunctionTree, TooWide
+from maxmargin.inference.min_cut_graph_kernel import graph_rows
+from maxmargin.inference.min_cut_kernel import STATE_SIZE
+from maxmargin.models import graph_kernel as gk
+from maxmargin.models.graph import GraphBound, GraphLayout
+from maxmargin.models.graph_input import GraphInput
+
+__all__ = ["pack"]
+
+
+def pack(
+    layout: GraphLayout,
+    graphs: list[GraphInput],
+    codes: list[np.ndarray] | None,
+    costs: list[np.ndarray],
+    method: str,
+    max_cells: int,
+    passes: int,
+    branches: int,
+) -> GraphBound:
+    """The bound model; a ValueError names a graph that ``method`` can not do."""
+    K, F, G = len(layout.labels), layout.n_node, layout.n_edge
+    n_nodes = np.array([len(graph.node) for graph in graphs])
+    n_edges = np.array([len(graph.edge) for graph in graphs])
+    starts, edge_starts = (np.concatenate([[0], np.cumsum(sizes)]) for sizes in (n_nodes, n_edges))
+    nodes, edges = int(starts[-1]), int(edge_starts[-1])
+    branches = 1 if method == "trws" else branches
+    if method == "cut":
+        _check_cut(layout, graphs)
+
+    rows = np.zeros((len(graphs), gk.ROW), np.int64)
+    at_labels = rows.size + K * K
+    tail: list[np.ndarray] = []
+    at_tail = at_labels + (nodes if codes is not None else 0)
+    at_factor_features = nodes * F + edges * G
+    features: list[np.ndarray] = []
+    trees: dict[int, tuple[int, JunctionTree | None]] = {}  # junction trees of structures, and where they stand
+    meta_size, iwork, scratch = gk.META_SIZE, 1, 1
+    for i, graph in enumerate(graphs):
+        n, m, s = int(n_nodes[i]), int(n_edges[i]), graph.structure
+        cuts = K == 2 and not graph.factors and not s.forest and method in ("auto", "cut")
+        kind, tree, program = gk.TREE, None, 0
+        if not _as_forest(graph, method, i):
+            key = -1 - i if graph.factors else id(s)
+            if key not in trees:
+                trees[key] = (meta_size, _junction_tree(graph, K, method, max_cells, i))
+            program, tree = trees[key]
+            meta_size = max(meta_size, program + (0 if tree is None else len(tree.ints)))
+            kind = gk.MESSAGES if tree is None else gk.JUNCTION
+        parts = [s.edges.ravel(), s.begin, s.ends, s.order, s.up, *(_arcs(s) if cuts else [])]
+        size = sum(map(len, parts))
+        row = [n, m, kind, cuts, starts[i], edge_starts[i], at_tail, program, len(graph.factors), at_tail + size]
+        for scope, x in graph.factors:
+            parts.append(np.array([len(scope), len(x), layout.factor_starts[len(scope)], at_factor_features, *scope]))
+            features.append(x)
+            at_factor_features += len(x)
+        rows[i] = row
+        tail += parts
+        at_tail += sum(map(len, parts))
+        tables = n * K + m * K * K * (1 if graph.factors else 2) + sum(K ** len(scope) for scope, _ in graph.factors)
+        search = max(
+            n * K,
+            3 * m + 2 * n + 3 if cuts else 0,
+            tree.cells if tree is not None else 0,
+            scratch_size(n, m, K, branches) if kind == gk.MESSAGES else 0,
+        )
+        scratch = max(scratch, tables + search)
+        digits = tree.digits if tree is not None else 0
+        iwork = max(iwork, 3 * n, digits, STATE_SIZE + 5 * (n + 1) if cuts else 0)
+    if max(at_tail, at_factor_features) >= 2**31:
+        raise ValueError(f"the graphs need {max(at_tail, at_factor_features)} numbers, more than 2^31; bind in parts.")
+
+    at_costs = at_factor_features
+    meta = np.zeros(meta_size, np.int64)
+    meta[[gk.N_LABELS, gk.N_NODE, gk.N_EDGE, gk.N_PAIR, gk.SIGN]] = K, F, G, layout.n_pair, layout.sign
+    meta[[gk.HAS_LABELS, gk.PASSES, gk.BRANCHES, gk.N_WEIGHTS]] = codes is not None, passes, branches, layout.n_weights
+    meta[[gk.AT_ROWS, gk.AT_PLACE, gk.AT_LABELS]] = 0, rows.size, at_labels
+    meta[[gk.AT_NODES, gk.AT_EDGES, gk.AT_COSTS, gk.AT_TABLE]] = 0, nodes * F, at_costs, at_costs + nodes
+    for at, tree in trees.values():
+        if tree is not None:
+            meta[at : at + len(tree.ints)] = tree.ints
+    ints = np.concatenate([rows.ravel(), layout.place.ravel(), *(codes or []), *tail]).astype(np.int32)
+    floats = [*(graph.node.ravel() for graph in graphs), *(graph.edge.ravel() for graph in graphs), *features, *costs]
+    exact = all(row[gk.KIND] in (gk.TREE, gk.JUNCTION) for row in rows)
+    return GraphBound(
+        n_examples=len(graphs),
+        n_weights=layout.n_weights,
+        layout=layout,
+        capabilities=frozenset({"exact"} if exact else ()),
+        kernel=gk.graph_plane,
+        meta=meta,
+        ints=ints,
+        floats=np.concatenate([*floats, layout.cost_table.ravel()]),
+        room=layout.n_weights + 1,  # one more for the extra column of squared slacks
+        iwork_size=iwork,
+        fwork_size=layout.n_weights + layout.n_pair + scratch,
+        output_at=(starts + np.arange(len(starts))).astype(np.int64),
+        graphs=graphs,
+        codes=codes,
+        costs=costs,
+    )
+
+
+def _as_forest(graph: GraphInput, method: str, i: int) -> bool:
+    if graph.factors and method not in ("auto", "junction_tree"):
+        raise ValueError(f'graph {i} has factors over more than two nodes; use method="junction_tree" or "auto".')
+    forest = graph.structure.forest and not graph.factors
+    if method == "tree" and not forest:
+        raise ValueError(f'the edges of graph {i} close a cycle; method="tree" is for forests, use "auto".')
+    return forest and method in ("auto", "tree", "cut")
+
+
+def _junction_tree(graph: GraphInput, K: int, method: str, max_cells: int, i: int) -> JunctionTree | None:
+    """None when another search has to do."""
+    if method not in ("auto", "junction_tree"):
+        return None
+    s = graph.structure
+    scopes = [(p,) for p in range(s.n_nodes)] + [tuple(e) for e in s.edges.tolist()]
+    scopes += [scope for scope, _ in graph.factors]
+    try:
+        return JunctionTree.build(np.full(s.n_nodes, K), scopes, max_cells)
+    except TooWide as error:
+        if graph.factors or method == "junction_tree":
+            raise ValueError(f"graph {i} is too wide for a junction tree (max_cells): {error}") from None
+        return None
+
+
+def _arcs(s: Structure) -> list[np.ndarray]:
+    """The rows of arcs of the cut: begin, head, back, place."""
+    n, m = s.n_nodes, len(s.edges)
+    begin, head, back = np.zeros(n + 2, np.int32), np.empty(2 * m + 1, np.int32), np.empty(2 * m + 1, np.int32)
+    place = np.empty(m, np.int32)
+    graph_rows(s.edges, begin, head, back, place)
+    return [begin, head, back, place]
+
+
+def _check_cut(layout: GraphLayout, graphs: list[GraphInput]) -> None:
+    if len(layout.labels) != 2 or layout.pairwise != "potts":
+        raise ValueError(
+            f'method="cut" needs two labels and pairwise="potts"; there are {len(layout.labels)} labels and pairwise '
+            f'is {layout.pairwise!r}. method="auto" cuts where it can.'
+        )
+    for i, graph in enumerate(graphs):
+        if graph.edge.size and graph.edge.min() < 0:
+            raise ValueError(f'graph {i} has negative edge features; method="cut" needs them >= 0, or use "auto".')

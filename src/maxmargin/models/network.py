@@ -1,0 +1,337 @@
+"""Bayesian networks of discrete variables, without their numbers: variables, states, parents, and where weights live.
+
+    ln P(x) = sum_v theta_v[x_parents(v), x_v]
+
+Weights lie variable by variable; those of a variable are an array with one axis for each parent and a last one for the
+variable itself, in C order. A row along the last axis is one conditional distribution, one table.
+
+Pearl 1988, Probabilistic reasoning in intelligent systems.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast, overload
+
+import numpy as np
+
+from maxmargin.models.labels import Labels, plain
+from maxmargin.models.tables import Tables
+
+__all__ = ["Network"]
+
+MAX_PARENTS = 30  # arrays have few axes
+MAX_WEIGHTS = 2**31
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A directed acyclic graph over discrete variables.
+
+    Attributes
+    ----------
+    names : tuple of str
+    states : tuple of Labels
+        Values of each variable, in order of their codes.
+    parents : tuple of tuples of int
+        Parents of each variable, as positions in ``names``; their order is that of the axes of its weights.
+    """
+
+    names: tuple[str, ...]
+    states: tuple[Labels, ...]
+    parents: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        for field in ("names", "states", "parents"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
+        object.__setattr__(self, "parents", tuple(tuple(map(int, above)) for above in self.parents))
+        _check_names(self.names)
+        if not self.names:
+            raise ValueError("the network has no variable; give at least one, with its states.")
+        if not len(self.names) == len(self.states) == len(self.parents):
+            raise ValueError(
+                f"{len(self.names)} variables have {len(self.states)} lists of states and {len(self.parents)} lists of "
+                "parents; give one of each for every variable."
+            )
+        for v, name in enumerate(self.names):
+            _check_variable(self, v, name)
+        if len(self.order) < len(self.names):
+            raise ValueError(f"the graph has a cycle: {_cycle(self)}; take out one of these edges.")
+        if self.n_weights >= MAX_WEIGHTS:
+            v = int(np.argmax(np.diff(self.starts)))
+            raise ValueError(
+                f"the tables of the network have {self.n_weights} entries, more than 2^31; most are of "
+                f"{self.names[v]!r} with {len(self.parents[v])} parents. Give it fewer, or merge states."
+            )
+
+    @staticmethod
+    def of(structure: Any, states: Mapping[str, Sequence[Hashable]]) -> Network:
+        """A network from its edges.
+
+        Parameters
+        ----------
+        structure : iterable of pairs (parent, child), mapping of child to parents, or networkx.DiGraph
+        states : mapping of name to sequence of hashable
+            The values of every variable. Its order is the order of the variables.
+
+        Examples
+        --------
+        >>> net = Network.of([("rain", "wet")], {"rain": ["no", "yes"], "wet": ["no", "yes"]})
+        >>> net.n_weights, net.tables.name(2)
+        (6, "P(wet | rain='yes')")
+        """
+        _check_names(tuple(states))
+        at = {name: v for v, name in enumerate(states)}
+        parents: list[list[int]] = [[] for _ in at]
+        for parent, child in _edges(structure, at):
+            for name, other in ((parent, child), (child, parent)):
+                if name not in at:
+                    raise ValueError(
+                        f"the edge {parent!r} -> {child!r} has the unknown variable {name!r}; give its states beside "
+                        f"those of {other!r}, or correct the name."
+                    )
+            parents[at[child]].append(at[parent])
+        labels = []
+        for name, values in states.items():
+            try:
+                labels.append(Labels(plain(values)))
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"the states of {name!r} can not be used: {error}") from None
+        return Network(tuple(at), tuple(labels), tuple(map(tuple, parents)))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Network):
+            return NotImplemented
+        alike = (self.names, self.parents) == (other.names, other.parents)
+        return alike and all(a.classes == b.classes for a, b in zip(self.states, other.states, strict=True))
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.parents))
+
+    # --- the graph ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def code(self) -> dict[str, int]:
+        """Position of each variable."""
+        return {name: v for v, name in enumerate(self.names)}
+
+    @property
+    def edges(self) -> list[tuple[str, str]]:
+        """Pairs (parent, child) of names."""
+        return [(self.names[u], self.names[v]) for v, above in enumerate(self.parents) for u in above]
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Variables with parents before children, the first in ``names`` first where there is a choice."""
+        waiting = [len(above) for above in self.parents]
+        children: list[list[int]] = [[] for _ in self.names]
+        for v, above in enumerate(self.parents):
+            for u in above:
+                children[u].append(v)
+        ready = [v for v, n in enumerate(waiting) if n == 0]
+        order = []
+        while ready:
+            order.append(heapq.heappop(ready))
+            for v in children[order[-1]]:
+                waiting[v] -= 1
+                if waiting[v] == 0:
+                    heapq.heappush(ready, v)
+        return np.array(order, np.int64)
+
+    def family(self, v: int) -> tuple[int, ...]:
+        """The parents of variable v and v itself: the scope of its weights."""
+        return (*self.parents[v], v)
+
+    # --- the weights --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def cardinalities(self) -> np.ndarray:
+        """Number of states of each variable, int64 (n_variables,)."""
+        return np.array([len(labels) for labels in self.states], np.int64)
+
+    def shape(self, v: int) -> tuple[int, ...]:
+        """Shape of the weights of variable v: states of its parents, states of its own."""
+        return tuple(len(self.states[u]) for u in self.family(v))
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """First weight of each variable, and the number of weights, int64 (n_variables + 1,)."""
+        at = [0]
+        for v in range(len(self)):
+            at.append(at[-1] + math.prod(self.shape(v)))
+        return np.array([min(place, 2**62) for place in at], np.int64)
+
+    @property
+    def n_weights(self) -> int:
+        return int(self.starts[-1])
+
+    @cached_property
+    def scopes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Families for kernels: ``at`` (n_variables + 1,), and flat ``members`` and ``strides``.
+
+        The weight that variable v has at codes x is
+        ``starts[v] + sum_{at[v] <= k < at[v + 1]} strides[k] x[members[k]]``.
+        """
+        at: list[int] = [0]
+        members: list[int] = []
+        strides: list[int] = []
+        for v in range(len(self)):
+            shape = self.shape(v)
+            members.extend(self.family(v))
+            strides.extend(math.prod(shape[k + 1 :]) for k in range(len(shape)))
+            at.append(len(members))
+        return np.array(at, np.int64), np.array(members, np.int64), np.array(strides, np.int64)
+
+    def index(self, codes: np.ndarray) -> np.ndarray:
+        """The weight that each variable uses, (n, n_variables), from codes of that shape; -1 where one is missing."""
+        codes = np.asarray(codes)
+        if codes.ndim != 2 or codes.shape[1] != len(self):
+            raise ValueError(f"codes have shape {codes.shape}; one column for each of {len(self)} variables is needed.")
+        places = np.empty(codes.shape, np.int64)
+        for v in range(len(self)):
+            values = codes[:, self.family(v)].astype(np.int64)
+            strides = np.cumprod((1, *self.shape(v)[:0:-1]))[::-1]
+            places[:, v] = np.where((values >= 0).all(axis=1), self.starts[v] + values @ strides, -1)
+        return places
+
+    def counts(self, codes: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
+        """How often each weight is used by rows of codes, (n_weights,); what is missing in a family is not counted."""
+        places = self.index(codes)
+        weight = None if sample_weight is None else np.repeat(np.asarray(sample_weight, np.float64), len(self))
+        there = places.ravel() >= 0
+        weight = None if weight is None else weight[there]
+        return np.bincount(places.ravel()[there], weight, self.n_weights).astype(np.float64)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """One table for each variable and configuration of its parents, the last parent running fastest."""
+        own = self.cardinalities
+        sizes = np.repeat(own, np.diff(self.starts) // own)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return Tables(starts, cast("tuple[str, ...]", _TableNames(self)))
+
+    def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
+        """Weights of each variable, of ``shape(v)``; views where ``w`` allows."""
+        return {
+            name: w[self.starts[v] : self.starts[v + 1]].reshape(self.shape(v)) for v, name in enumerate(self.names)
+        }
+
+    def join(self, groups: Mapping[str, Any]) -> np.ndarray:
+        """The weights of arrays by name."""
+        unknown = [name for name in groups if name not in self.code]
+        if unknown:
+            raise ValueError(f"there is a table of the unknown variable {unknown[0]!r}; correct the name.")
+        w = np.empty(self.n_weights)
+        for v, name in enumerate(self.names):
+            if name not in groups:
+                raise ValueError(f"the table of {name!r} is missing; give one for every variable.")
+            table = np.asarray(groups[name], np.float64)
+            if table.shape != self.shape(v):
+                axes = ", ".join(self.names[u] for u in self.family(v))
+                raise ValueError(
+                    f"the table of {name!r} has shape {table.shape}; its axes are ({axes}), so it must have "
+                    f"{self.shape(v)}."
+                )
+            w[self.starts[v] : self.starts[v + 1]] = table.ravel()
+        return w
+
+
+class _TableNames(Sequence[str]):
+    """Names of the tables of a network, made when asked for: there may be a hundred thousand."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        configurations = np.diff(network.starts) // network.cardinalities
+        self.first = np.concatenate([[0], np.cumsum(configurations)])
+
+    def __len__(self) -> int:
+        return int(self.first[-1])
+
+    @overload
+    def __getitem__(self, j: int) -> str: ...
+
+    @overload
+    def __getitem__(self, j: slice) -> Sequence[str]: ...
+
+    def __getitem__(self, j: int | slice) -> str | Sequence[str]:
+        if isinstance(j, slice):
+            return [self[k] for k in range(*j.indices(len(self)))]
+        if not -len(self) <= j < len(self):
+            raise IndexError(f"there is no table {j}; there are {len(self)}.")
+        net, j = self.network, int(j) % len(self)
+        v = int(np.searchsorted(self.first, j, side="right")) - 1
+        codes = np.unravel_index(j - int(self.first[v]), net.shape(v)[:-1]) if net.parents[v] else ()
+        given = ", ".join(
+            f"{net.names[u]}={net.states[u].classes[int(k)]!r}" for u, k in zip(net.parents[v], codes, strict=True)
+        )
+        return f"P({net.names[v]} | {given})" if given else f"P({net.names[v]})"
+
+
+def _edges(structure: Any, at: Mapping[str, int]) -> Iterable[tuple[str, str]]:
+    """Pairs (parent, child), each once."""
+    if hasattr(structure, "is_directed"):  # a networkx graph
+        if not structure.is_directed():
+            raise ValueError("the graph is undirected; give a networkx.DiGraph, or a list of pairs (parent, child).")
+        alone = [name for name in structure.nodes if name not in at]
+        if alone:
+            raise ValueError(f"the graph has the node {alone[0]!r}, whose states are not given; add them.")
+        pairs: list = [(u, v) for v in structure.nodes for u in structure.predecessors(v)]
+    elif isinstance(structure, Mapping):
+        texts = [child for child, above in structure.items() if isinstance(above, str)]
+        if texts:
+            raise TypeError(f"the parents of {texts[0]!r} are a text; give a list of names, such as ['a'].")
+        unknown = [child for child in structure if child not in at]
+        if unknown:
+            raise ValueError(f"the unknown variable {unknown[0]!r} has parents; give its states, or correct the name.")
+        pairs = [(u, child) for child, above in structure.items() for u in above]
+    else:
+        pairs = list(structure)
+        for k, pair in enumerate(pairs):
+            if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+                raise TypeError(f"edge {k} is {pair!r}; give pairs (parent, child).")
+        pairs = [tuple(pair) for pair in pairs]
+    if len(set(pairs)) < len(pairs):
+        twice = next(pair for k, pair in enumerate(pairs) if pair in pairs[:k])
+        raise ValueError(f"the edge {twice[0]!r} -> {twice[1]!r} is there twice; give it once.")
+    return pairs
+
+
+def _check_names(names: tuple[Any, ...]) -> None:
+    seen: set[str] = set()
+    for v, name in enumerate(names):
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"variable {v} is called {name!r}; names are text (columns: frame.rename(columns=str)).")
+        if name in seen:
+            raise ValueError(f"two variables are called {name!r}; names must differ.")
+        seen.add(name)
+
+
+def _check_variable(net: Network, v: int, name: str) -> None:
+    if len(net.states[v]) == 0:
+        raise ValueError(f"the variable {name!r} has no state; give all values it may take.")
+    above = net.parents[v]
+    strange = [u for u in above if not 0 <= u < len(net.names)]
+    if strange:
+        raise ValueError(f"{name!r} has the unknown parent {strange[0]}; there are {len(net.names)} variables.")
+    if len(set(above)) < len(above):
+        twice = next(u for u in above if above.count(u) > 1)
+        raise ValueError(f"{name!r} has the parent {net.names[twice]!r} twice; give it once.")
+    if len(above) > MAX_PARENTS:
+        raise ValueError(f"{name!r} has {len(above)} parents, more than {MAX_PARENTS}; give it fewer.")
+
+
+def _cycle(net: Network) -> str:
+    """One cycle, in the direction of its edges: walk from parent to parent among the variables that have no order."""
+    left = set(range(len(net))) - set(net.order.tolist())
+    walk = [min(left)]
+    while len(set(walk)) == len(walk):
+        walk.append(next(u for u in net.parents[walk[-1]] if u in left))
+    ring = walk[walk.index(walk[-1]) :][::-1]
+    return " -> ".join(net.names[v] for v in ring)

@@ -1,0 +1,366 @@
+"""Bayesian networks as text in the interchange format BIF, which most libraries read and write.
+
+::
+
+    network unknown { }
+    variable rain { type discrete [ 2 ] { no, yes }; }
+    variable wet { type discrete [ 2 ] { no, yes }; }
+    probability ( rain ) { table 0.8, 0.2; }
+    probability ( wet | rain ) { (no) 0.9, 0.1; (yes) 0.2, 0.8; }
+
+Cozman 1998, The interchange format for Bayesian networks, version 0.15.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+__all__ = ["Bif", "bif_text", "parse_bif", "read_bif", "write_bif"]
+
+FILE_LIMIT = 64_000_000  # bytes
+CELL_LIMIT = 2**25  # numbers in all tables: a few lines of text can ask for any number of them
+PARENT_LIMIT = 30
+SLACK = 0.01  # files hold rounded numbers
+
+_SKIP = re.compile(r"(?:\s+|//[^\n]*|/\*(?s:.*?)\*/)*+")
+_TOKEN = re.compile(r'"[^"\n]*"|[{}()\[\]|,;]|(?:(?!//|/\*)[^\s{}()\[\]|,;"])+')
+_SIGNS = tuple("{}()[]|,;")
+_ROW = re.compile(r"[0-9eE+\-.,\s]*+;")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Bif:
+    """The content of a file.
+
+    Attributes
+    ----------
+    name : str
+    states : dict of name to list of str
+    parents : dict of name to list of str
+    tables : dict of name to array
+        One axis for each parent, in their order, and the last for the variable itself.
+    """
+
+    name: str
+    states: dict[str, list[str]]
+    parents: dict[str, list[str]]
+    tables: dict[str, np.ndarray]
+
+
+def read_bif(path: str | os.PathLike[str]) -> Bif:
+    """Read a file; a ValueError names the file and the line of what is wrong."""
+    path = Path(path)
+    size = path.stat().st_size
+    if size > FILE_LIMIT:
+        raise ValueError(f"{path} has {size} bytes, more than {FILE_LIMIT}; it is no network that could be used here.")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no UTF-8 text (byte {error.start}); save it in that encoding.") from None
+    return parse_bif(text, str(path))
+
+
+def write_bif(path: str | os.PathLike[str], bif: Bif) -> Path:
+    """Write a file, which appears only when it is complete."""
+    path = Path(path)
+    text = bif_text(bif)
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}.part")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def bif_text(bif: Bif) -> str:
+    """The text of a network; numbers are written such that they are read back exactly."""
+    lines = [f"network {_written(bif.name)} {{", "}"]
+    for name, states in bif.states.items():
+        values = ", ".join(map(_written, states))
+        lines += [f"variable {_written(name)} {{", f"  type discrete [ {len(states)} ] {{ {values} }};", "}"]
+    for name in bif.states:
+        above, table = bif.parents[name], np.asarray(bif.tables[name], np.float64)
+        given = " | " + ", ".join(map(_written, above)) if above else ""
+        lines.append(f"probability ( {_written(name)}{given} ) {{")
+        rows = table.reshape(-1, table.shape[-1]).tolist()
+        for values, row in zip(product(*(bif.states[u] for u in above)), rows, strict=True):
+            head = f"({', '.join(map(_written, values))})" if above else "table"
+            lines.append(f"  {head} {', '.join(map(repr, row))};")
+        lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def parse_bif(text: str, source: str = "the text") -> Bif:
+    """The network of a text; ``source`` is what errors call it."""
+    reader = _Reader(text, source)
+    name = "unknown"
+    states: dict[str, list[str]] = {}
+    blocks: dict[str, _Block] = {}
+    while not reader.at_end():
+        at = reader.at
+        word = reader.take()
+        if word == "network":
+            name = reader.name("the name of the network") if reader.peek() != "{" else name
+            reader.expect("{")
+            while reader.peek() != "}":
+                reader.skip_statement()
+            reader.expect("}")
+        elif word == "variable":
+            key, values = _variable(reader)
+            if key in states:
+                reader.fail(at, f"the variable {key!r} is declared twice")
+            states[key] = values
+        elif word == "probability":
+            block = _probability(reader, at)
+            if block.name in blocks:
+                reader.fail(at, f"the probabilities of {block.name!r} are given twice")
+            blocks[block.name] = block
+        else:
+            reader.fail(at, f"expected network, variable or probability, found {word[:40]!r}")
+    if not states:
+        raise ValueError(f"{source} declares no variable; is it a BIF file?")
+    for key in states:
+        if key not in blocks:
+            raise ValueError(f"{source} has no probability block for the variable {key!r}; add one.")
+    _check_sizes(reader, states, blocks)
+    return Bif(
+        name,
+        states,
+        {key: blocks[key].parents for key in states},
+        {key: _table(reader, blocks[key], states) for key in states},
+    )
+
+
+class _Reader:
+    """Tokens of a text, one at a time; errors know their line."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self.text, self.source = text, source
+        self.at = self._skip(0)
+
+    def _skip(self, at: int) -> int:
+        match = _SKIP.match(self.text, at)
+        return match.end() if match else at
+
+    def fail(self, at: int, what: str) -> NoReturn:
+        raise ValueError(f"{self.source}, line {self.text.count(chr(10), 0, at) + 1}: {what}.")
+
+    def at_end(self) -> bool:
+        return self.at >= len(self.text)
+
+    def peek(self) -> str:
+        if self.at_end():
+            self.fail(self.at, "the text ends in the middle of a block; is the file complete?")
+        match = _TOKEN.match(self.text, self.at)
+        if match is None:
+            what = "quotation mark" if self.text[self.at] == '"' else "comment"
+            self.fail(self.at, f"a {what} is opened and not closed")
+        return match.group()
+
+    def take(self) -> str:
+        token = self.peek()
+        self.at = self._skip(self.at + len(token))
+        return token
+
+    def expect(self, token: str) -> None:
+        at = self.at
+        if self.peek() != token:
+            self.fail(at, f"expected {token!r}, found {self.peek()[:40]!r}")
+        self.take()
+
+    def name(self, what: str) -> str:
+        at, token = self.at, self.take()
+        if token in _SIGNS:
+            self.fail(at, f"expected {what}, found {token!r}")
+        return token.strip('"')
+
+    def skip(self, token: str) -> None:
+        if self.peek() == token:
+            self.take()
+
+    def skip_statement(self) -> None:
+        """Past the next semicolon: a property."""
+        at = self.at
+        while (token := self.take()) != ";":
+            if token in ("{", "}"):
+                self.fail(at, "a property does not end with a semicolon")
+
+    def number(self) -> float:
+        at, token = self.at, self.take()
+        if not _NUMBER.fullmatch(token):
+            self.fail(at, f"expected a probability, found {token[:40]!r}")
+        value = float(token)
+        if not 0 <= value <= 1 + SLACK:
+            self.fail(at, f"{token[:40]} is no probability")
+        return value
+
+    def numbers(self) -> list[float]:
+        """Up to the semicolon, with commas or spaces between."""
+        plain = _ROW.match(self.text, self.at)
+        if plain is not None:  # the usual case, all at once; what is odd is read one by one, for its place
+            try:
+                values = [float(word) for word in plain.group()[:-1].replace(",", " ").split()]
+            except ValueError:
+                values = [-1.0]
+            if all(0 <= value <= 1 + SLACK for value in values):
+                self.at = self._skip(plain.end())
+                return values
+        values = []
+        while self.peek() != ";":
+            values.append(self.number())
+            self.skip(",")
+        self.take()
+        return values
+
+
+@dataclass
+class _Block:
+    """One probability block: ``default`` and ``table`` are stored under the configurations None and ()."""
+
+    name: str
+    parents: list[str]
+    at: int
+    entries: dict[tuple[str, ...] | None, tuple[list[float], int]] = field(default_factory=dict)
+
+
+def _variable(reader: _Reader) -> tuple[str, list[str]]:
+    name = reader.name("the name of a variable")
+    reader.expect("{")
+    states: list[str] | None = None
+    while reader.peek() != "}":
+        at = reader.at
+        if reader.peek() != "type":
+            reader.skip_statement()
+            continue
+        reader.take()
+        if states is not None:
+            reader.fail(at, f"the variable {name!r} has two types")
+        kind = reader.take()
+        if kind != "discrete":
+            reader.fail(at, f"the variable {name!r} is {kind[:40]!r}; only discrete variables can be read")
+        reader.expect("[")
+        size = reader.take()
+        reader.expect("]")
+        reader.expect("{")
+        states = []
+        while reader.peek() != "}":
+            states.append(reader.name("a state"))
+            reader.skip(",")
+        reader.expect("}")
+        reader.skip(";")
+        if size != str(len(states)):
+            reader.fail(at, f"the variable {name!r} has {size[:20]} states by its type, and {len(states)} are listed")
+        if len(set(states)) < len(states):
+            reader.fail(at, f"the variable {name!r} has a state twice")
+    reader.expect("}")
+    if not states:
+        reader.fail(reader.at, f"the variable {name!r} before has no states")
+    return name, states
+
+
+def _probability(reader: _Reader, at: int) -> _Block:
+    reader.expect("(")
+    names = [reader.name("the name of a variable")]
+    while reader.peek() != ")":
+        if reader.peek() in ("|", ","):  # early files have neither, the first name is the variable all the same
+            reader.take()
+        names.append(reader.name("the name of a parent"))
+    reader.take()
+    if len(set(names)) < len(names):
+        reader.fail(at, f"a name occurs twice in the probabilities of {names[0]!r}")
+    block = _Block(names[0], names[1:], at)
+    reader.expect("{")
+    while reader.peek() != "}":
+        here = reader.at
+        word = reader.peek()
+        key: tuple[str, ...] | None
+        if word == "(":
+            reader.take()
+            values = []
+            while reader.peek() != ")":
+                values.append(reader.name("the state of a parent"))
+                reader.skip(",")
+            reader.take()
+            key = tuple(values)
+            if not key:
+                reader.fail(here, "a configuration without states; roots have a table")
+        elif word in ("table", "default"):
+            reader.take()
+            key = () if word == "table" else None
+        else:
+            reader.skip_statement()
+            continue
+        if key in block.entries:
+            reader.fail(here, f"the probabilities of {block.name!r} have the same entry twice")
+        block.entries[key] = (reader.numbers(), here)
+    reader.take()
+    return block
+
+
+def _check_sizes(reader: _Reader, states: Mapping[str, Sequence[str]], blocks: Mapping[str, _Block]) -> None:
+    """Names are known and tables are small, before any is made."""
+    cells = 0
+    for block in blocks.values():
+        for name in (block.name, *block.parents):
+            if name not in states:
+                reader.fail(block.at, f"the variable {name!r} is not declared")
+        if len(block.parents) > PARENT_LIMIT:
+            reader.fail(block.at, f"{block.name!r} has {len(block.parents)} parents, more than {PARENT_LIMIT}")
+        cells += math.prod(len(states[name]) for name in (block.name, *block.parents))
+        if cells > CELL_LIMIT:
+            reader.fail(block.at, f"the tables up to here have more than {CELL_LIMIT} entries")
+
+
+def _table(reader: _Reader, block: _Block, states: Mapping[str, Sequence[str]]) -> np.ndarray:
+    """The table of a block: what is given for each configuration, else the whole table, else the default."""
+    own = len(states[block.name])
+    shape = tuple(len(states[name]) for name in block.parents)
+    table = np.full((*shape, own), np.nan)
+    codes = [{state: k for k, state in enumerate(states[name])} for name in block.parents]
+    for key in sorted(block.entries, key=lambda key: (key is not None, bool(key))):  # default, table, configurations
+        row, at = block.entries[key]
+        size = table.size if key == () else own
+        if len(row) != size:
+            reader.fail(at, f"{len(row)} probabilities of {block.name!r} where {size} are needed")
+        if key is None:
+            table[...] = row
+        elif key == ():
+            table[...] = np.moveaxis(np.reshape(row, (own, *shape)), 0, -1)  # the format has the variable first
+        else:
+            if len(key) != len(codes):
+                reader.fail(at, f"a configuration of {len(key)} states for {len(codes)} parents of {block.name!r}")
+            for name, state, code in zip(block.parents, key, codes, strict=True):
+                if state not in code:
+                    reader.fail(at, f"the parent {name!r} has no state {state[:40]!r}")
+            table[tuple(code[state] for state, code in zip(key, codes, strict=True))] = row
+    for place in _failing(np.isnan(table).any(axis=-1)):
+        words = ", ".join(states[name][k] for name, k in zip(block.parents, place, strict=True))
+        reader.fail(block.at, f"there are no probabilities of {block.name!r} for ({words[:80]}), and no default")
+    for place in _failing(table.sum(axis=-1) > 1 + SLACK):
+        reader.fail(block.at, f"probabilities of {block.name!r} sum to {table[place].sum():.6g}, more than 1")
+    return table
+
+
+def _failing(mask: Any) -> Iterator[tuple[int, ...]]:
+    yield from (tuple(map(int, place)) for place in np.argwhere(np.asarray(mask))[:1])
+
+
+def _written(name: str) -> str:
+    """A name as one word where it can be read as one, which more libraries understand, else in quotation marks."""
+    if re.search(r'["\x00-\x1f]', name):
+        raise ValueError(f"{name!r} can not be written to BIF, which has no quotation marks or line ends; rename it.")
+    word = _TOKEN.fullmatch(name) is not None and name not in _SIGNS
+    return name if word else f'"{name}"'

@@ -1,0 +1,201 @@
+"""How faithful a generative model stays when it is trained for its predictions: likelihood against accuracy over C.
+
+With C = 0 the model is its reference. As C grows it predicts better, for a while, and moves away from the reference:
+tables change their shape, ``KL(c_j || e^{theta_j} / m_j)``, and lose mass, ``-ln m_j`` with ``m_j = 1'e^{theta_j}``.
+The two add up to the divergence that training holds down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxmargin.reports.convergence import require_matplotlib
+from maxmargin.solvers.history import as_frame
+
+__all__ = ["faithfulness", "moved_tables", "plot_faithfulness"]
+
+GRID = (0.0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
+ORDERS = ("divergence", "lost_mass")
+
+
+def faithfulness(
+    estimator: Any,
+    train: Sequence[Any],
+    held_out: Sequence[Any],
+    C: Sequence[float] = GRID,
+    **fit_words: Any,
+) -> Any:
+    """Held-out likelihood and accuracy of a generative model over a grid of C.
+
+    Parameters
+    ----------
+    estimator : DiscriminativeHMM or DiscriminativeBayesNet
+        Its parameters are used; it is left as it is.
+    train, held_out : sequences of arguments
+        ``(X, y)`` for a hidden Markov model, ``(frame,)`` for a network: what ``fit``, ``score`` and
+        ``log_likelihood`` take.
+    C : sequence of float
+        0 is the reference itself.
+    **fit_words
+        Further words for ``fit``, such as ``target``.
+
+    Returns
+    -------
+    pandas.DataFrame or list of dict
+        A row for each C: ``C``; ``log_likelihood``, mean ``ln P(x, y)`` of a held-out example under the renormalised
+        model; ``accuracy``; ``cost``, the mean of an example, where the estimator has ``mean_cost``; ``divergence``
+        from the reference, in nats, summed over tables; ``lost_mass``, the largest of a table; ``relative_gap`` of
+        the fit.
+    """
+    if len(C) == 0:
+        raise ValueError("C is empty; give at least one value, such as 0 for the reference.")
+    rows = []
+    for value in C:
+        model = type(estimator)(**{**estimator.get_params(deep=False), "C": float(value)})
+        model.fit(*train, **fit_words)
+        shape, mass = _divergences(model)
+        row = {
+            "C": float(value),
+            "log_likelihood": float(np.mean(model.log_likelihood(*held_out))),
+            "accuracy": float(model.score(*held_out)),
+        }
+        if hasattr(model, "mean_cost"):
+            row["cost"] = float(model.mean_cost(*held_out))
+        row["divergence"] = float((shape - np.log(mass)).sum())
+        row["lost_mass"] = float(1 - mass.min())
+        row["relative_gap"] = float(model.certificate_.relative_gap)
+        rows.append(row)
+    return as_frame(rows)
+
+
+def moved_tables(estimator: Any, top: int | None = 20, by: str = "divergence") -> Any:
+    """The conditional distributions that have moved most, what moved in them, and the mass they have lost.
+
+    Parameters
+    ----------
+    estimator : a fitted generative estimator
+    top : int or None
+        That many tables; None for all.
+    by : {"divergence", "lost_mass"}
+
+    Returns
+    -------
+    pandas.DataFrame or list of dict
+        ``table``; ``divergence = shape + mass``, where ``shape`` is that of the renormalised table and ``mass`` is
+        ``-ln`` of what it has left; ``lost_mass``; ``value``, the entry whose probability has changed most, with its
+        probability in the ``reference`` and in the ``model``; ``seen``, how often the table was used in training.
+    """
+    if by not in ORDERS:
+        raise ValueError(f"by must be one of {', '.join(ORDERS)}; got {by!r}.")
+    estimator._check_fitted()
+    layout, tables = estimator.layout_, estimator.layout_.tables
+    shape, mass = _divergences(estimator)
+    total, seen = shape - np.log(mass), tables.sums(estimator.counts_)
+    order = np.argsort(-(total if by == "divergence" else 1 - mass), kind="stable")[:top]
+    rows = []
+    for j in map(int, order):
+        place = slice(int(tables.starts[j]), int(tables.starts[j + 1]))
+        c, p = estimator.reference_[place], np.exp(estimator.weights_[place])
+        k = int(np.argmax(np.abs(p - c)))
+        rows.append(
+            {
+                "table": tables.name(j),
+                "divergence": float(total[j]),
+                "shape": float(shape[j]),
+                "mass": float(0.0 - np.log(mass[j])),
+                "lost_mass": float(1 - mass[j]),
+                "value": _values(layout, j)[k],
+                "reference": float(c[k]),
+                "model": float(p[k]),
+                "seen": float(seen[j]),
+            }
+        )
+    return as_frame(rows)
+
+
+def plot_faithfulness(results: Any, axes: Any = None, *, measure: str = "accuracy") -> np.ndarray:
+    """Accuracy against likelihood over C, and the divergence from the reference against C.
+
+    Parameters
+    ----------
+    results : table of :func:`faithfulness`, or mapping of names to such tables
+    axes : two matplotlib axes, optional
+        A new figure when missing.
+    measure : {"accuracy", "cost"}
+
+    Returns
+    -------
+    array of two matplotlib axes
+
+    Notes
+    -----
+    A ring marks the reference (C = 0), which has no place on the logarithmic axis of the second picture.
+    """
+    pyplot = require_matplotlib()
+    named = results if isinstance(results, Mapping) else {"": results}
+    if not named:
+        raise ValueError("there is nothing to plot; pass {name: faithfulness(...)}.")
+    curves = {name: _columns(name, rows, measure) for name, rows in named.items()}
+    if axes is None:
+        _, axes = pyplot.subplots(1, 2, figsize=(9.2, 3.8), layout="constrained")
+    axes = np.atleast_1d(np.asarray(axes, dtype=object))
+    if len(axes) != 2:
+        raise ValueError(f"{len(axes)} axes are given; two are needed.")
+    for name, (C, likelihood, value, divergence) in curves.items():
+        (line,) = axes[0].plot(likelihood, value, marker="o", markersize=3, linewidth=1.4, label=name)
+        start = C == 0
+        ring = {"markersize": 9, "markerfacecolor": "none", "color": line.get_color(), "linestyle": "none"}
+        axes[0].plot(likelihood[start], value[start], marker="o", **ring)
+        for k in _labelled(C, value, measure):
+            text, where = f"C = {C[k]:g}", (likelihood[k], value[k])
+            axes[0].annotate(text, where, xytext=(4, 4), textcoords="offset points", fontsize="x-small")
+        axes[1].plot(C[~start], divergence[~start], marker="o", markersize=3, linewidth=1.4, color=line.get_color())
+    axes[0].set(xlabel="held-out ln P(x, y) of an example", ylabel=f"held-out {measure}")
+    axes[1].set(xlabel="C", ylabel="divergence from the reference (nats)", xscale="log")
+    for ax in axes:
+        ax.grid(True, which="major", alpha=0.25)
+        ax.spines[["top", "right"]].set_visible(False)
+    if any(named):
+        axes[0].legend(frameon=False, fontsize="small")
+    return axes
+
+
+def _divergences(estimator: Any) -> tuple[np.ndarray, np.ndarray]:
+    """``KL(c_j || e^{theta_j} / m_j)`` and the mass m_j of each table."""
+    tables, c, theta = estimator.layout_.tables, estimator.reference_, estimator.weights_
+    log_mass = np.minimum(tables.log_mass(theta), 0.0)
+    with np.errstate(invalid="ignore"):
+        shape = tables.sums(c * (np.log(c) - theta)) + log_mass
+    return np.maximum(shape, 0.0), np.exp(log_mass)
+
+
+def _values(layout: Any, j: int) -> list:
+    """What the entries of table j stand for."""
+    if hasattr(layout, "network"):
+        net = layout.network
+        return net.states[int(np.searchsorted(net.starts, layout.tables.starts[j], side="right")) - 1].classes
+    n_states = len(layout.states)
+    return layout.states.classes if j <= n_states else layout.symbols.classes
+
+
+def _labelled(C: np.ndarray, value: np.ndarray, measure: str) -> list[int]:
+    """Points that get their C: the reference, the best, the last."""
+    best = int(np.argmax(value) if measure == "accuracy" else np.argmin(value))
+    return sorted({int(np.argmin(C)), best, int(np.argmax(C))})
+
+
+def _columns(name: str, rows: Any, measure: str) -> tuple[np.ndarray, ...]:
+    rows = rows.to_dict("records") if hasattr(rows, "to_dict") else list(rows)
+    try:
+        columns = [
+            np.array([row[key] for row in rows], np.float64) for key in ("C", "log_likelihood", measure, "divergence")
+        ]
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"the table {name!r} lacks C, log_likelihood, divergence or {measure}; pass what faithfulness() returns."
+        ) from error
+    order = np.argsort(columns[0], kind="stable")
+    return tuple(column[order] for column in columns)
