@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut experiment-ring experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
+.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut experiment-ring experiment-connect4 experiment-chunking-hmm experiment-snakes experiment-horses experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,21 @@ bench-mincut: setup  ## minimum cuts of grids: ours and PyMaxflow (pip install P
 
 experiment-ring: setup  ## tracking on a ring with a discriminatively trained HMM: figure 1 and table 1
 	$(RUN) experiments/generative/ring.py
+
+experiment-snakes: setup  ## finding snakes: graphs with unary, directional and conditional edges (needs MAXMARGIN_DATA)
+	$(RUN) experiments/segmentation/snakes.py
+
+experiment-horses: setup  ## horses: unary only, one smoothness weight, learned edges (needs MAXMARGIN_DATA)
+	$(RUN) experiments/segmentation/horses.py
+
+experiment-hippocampus: setup  ## the same in three dimensions (needs MAXMARGIN_DATA)
+	$(RUN) experiments/segmentation/hippocampus.py
+
+experiment-connect4: setup  ## Connect-4 with a discriminatively trained Bayesian network (needs MAXMARGIN_DATA)
+	$(RUN) experiments/generative/connect4.py
+
+experiment-chunking-hmm: setup  ## chunks from parts of speech with few sentences, by hidden Markov models (needs MAXMARGIN_DATA)
+	$(RUN) experiments/generative/chunking_hmm.py
 
 experiment-ramp-table: setup  ## hinge and ramp, six methods, two corpora (needs MAXMARGIN_DATA)
 	$(RUN) experiments/ramp/table_5_1.py

@@ -271,16 +271,14 @@ def test_references(frame, model):
 
 
 def test_networks_go_to_files_and_other_libraries_and_come_back(frame, tmp_path):
-    from maxmargin.estimators.net_exchange import from_bif, from_networkx
-
     model = DiscriminativeBayesNet(structure=EDGES, C=0.002).fit(frame, target="class")
     assert np.exp(model.network_.tables.log_mass(model.weights_)).min() > 1 - 1e-6  # no mass is lost by renormalising
     states = dict(zip(model.network_.names, (labels.classes for labels in model.network_.states), strict=True))
-    back = DiscriminativeBayesNet.from_network(*from_bif(model.to_bif(tmp_path / "net.bif"), states), target="class")
+    back = DiscriminativeBayesNet.from_bif(model.to_bif(tmp_path / "net.bif"), "class", states)
     np.testing.assert_array_equal(back.predict(frame), model.predict(frame))
     np.testing.assert_allclose(back.log_likelihood(frame), model.log_likelihood(frame))
     pytest.importorskip("networkx")
-    again = DiscriminativeBayesNet.from_network(*from_networkx(model.to_networkx(), states), target="class")
+    again = DiscriminativeBayesNet.from_networkx(model.to_networkx(), target="class")
     np.testing.assert_allclose(again.predict_marginals(frame), model.predict_marginals(frame))
     graph = DiscriminativeBayesNet(structure=model.to_networkx(), C=0.002).fit(frame, target="class")
     np.testing.assert_array_equal(graph.predict(frame), model.predict(frame))
@@ -297,9 +295,18 @@ def test_pgmpy_finds_the_same_values(frame):
     inference = pytest.importorskip("pgmpy.inference")
     model = DiscriminativeBayesNet(structure=EDGES, C=0.002).fit(frame, target="class")
     elimination = inference.VariableElimination(model.to_pgmpy())
+    back = DiscriminativeBayesNet.from_pgmpy(model.to_pgmpy(), target="class")
+    np.testing.assert_array_equal(back.predict(frame), model.predict(frame))
     for row, mine in zip(frame.head(5).to_dict("records"), model.predict(frame.head(5)), strict=True):
         evidence = {name: value for name, value in row.items() if name != "class"}
         assert elimination.map_query(["class"], evidence=evidence, show_progress=False)["class"] == mine
+
+
+def test_pyagrum_there_and_back(frame):
+    pytest.importorskip("pyagrum")
+    model = DiscriminativeBayesNet(structure=EDGES, C=0.002).fit(frame.astype(str), target="class")
+    back = DiscriminativeBayesNet.from_pyagrum(model.to_pyagrum(), target="class")
+    np.testing.assert_array_equal(back.predict(frame.astype(str)), model.predict(frame.astype(str)))
 
 
 def test_further_rows(frame):

@@ -14,7 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import maxmargin as mm
+from maxmargin.estimators.graph_file import LABELER
 from maxmargin.estimators.graph_labeler import GraphLabeler
+from maxmargin.estimators.saving import KINDS
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.features.superpixels import region_graph, region_labels, region_sizes, superpixels
 from maxmargin.models.graph import Graph
@@ -188,6 +190,24 @@ def test_structured_svm_takes_the_model():
     svm = mm.StructuredSVM(Graph("potts"), C=1.0).fit(X, Y)
     assert svm.predict(X)[0] == Y[0].tolist()
     assert svm.score(X, Y) == pytest.approx(0.0, abs=1.0)
+
+
+@pytest.mark.parametrize("cost", ["hamming", lambda true, label: abs(true - label)], ids=["hamming", "function"])
+def test_saved_and_loaded(cost, tmp_path, monkeypatch):
+    monkeypatch.setitem(KINDS, LABELER, ("maxmargin.estimators.graph_labeler", "maxmargin.estimators.graph_file"))
+    X, Y = data(8, noise=0.8)
+    fitted = GraphLabeler(pairwise="symmetric", cost=cost, ignore=9).fit(X, Y)
+    path = fitted.save(tmp_path / "labels.mm")
+    for loaded in (GraphLabeler.load(path), mm.load(path)):
+        for a, b in zip(loaded.predict_bounds(X), fitted.predict_bounds(X), strict=True):
+            np.testing.assert_array_equal(a.labels, b.labels)
+            assert a[1:] == b[1:]
+        assert loaded.method_ == fitted.method_ and loaded.certificate_ == fitted.certificate_
+        assert loaded.pairwise == "symmetric" and loaded.score(X, Y) == fitted.score(X, Y)
+        np.testing.assert_allclose(loaded.fit(X, Y).weights_, fitted.weights_)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ValueError, match=r"labels\.mm"):
+        GraphLabeler.load(path)
 
 
 def test_errors_name_the_graph():

@@ -96,6 +96,23 @@ def test_pgmpy_with_states_in_another_order_in_a_child():
         from_pgmpy(other)
 
 
+def test_graphs_of_structure_learners():
+    """A graph that another library has learned is a structure here."""
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 300)
+    columns = {"a": a, "b": np.where(rng.random(300) < 0.9, a, 1 - a), "c": rng.integers(0, 2, 300)}
+    states = {name: [0, 1] for name in columns}
+    pgmpy = pytest.importorskip("pgmpy.base")
+    assert Network.of(pgmpy.DAG([("a", "b")]), {"a": [0, 1], "b": [0, 1]}).edges == [("a", "b")]
+    gum, pandas = pytest.importorskip("pyagrum"), pytest.importorskip("pandas")
+    learner = gum.BNLearner(pandas.DataFrame(columns).astype(str))
+    net, p = from_pyagrum(learner.useGreedyHillClimbing().learnBN(), states)
+    assert {frozenset(edge) for edge in net.edges} == {frozenset("ab")}
+    codes = np.stack(list(columns.values()), axis=1)
+    counts = net.counts(codes)
+    np.testing.assert_allclose(p, counts / net.tables.sums(counts)[net.tables.table], atol=0.02)  # theirs is smoothed
+
+
 def test_bif_round_trip_and_the_answers_of_the_other_library(tmp_path):
     net, p = random_network(11, least=2)  # readers of others refuse variables with one state
     path = to_bif(net, 0.9 * p, tmp_path / "net.bif")  # files hold tables that leave mass, too

@@ -278,6 +278,14 @@ def test_bad_input(change, message):
         Graph(**change).bind(X, Y, node_cost=node_cost)
 
 
+def test_graphs_without_edges_fit_to_any_others():
+    alone, pair = {"node": np.eye(2)}, {"node": np.eye(2), "edges": [(0, 1)], "edge": np.ones((1, 3))}
+    bound = Graph().bind([alone, pair, alone], [[0, 1]] * 3)
+    assert bound.n_weights == 2 * 2 + 3 * 4
+    assert Graph().bind([alone], layout=bound.layout).answer(np.zeros(16), 0).method == "tree"
+    assert Graph().bind([alone], [[0, 1]]).n_weights == 4
+
+
 def test_further_graphs_need_the_same_features():
     X, Y, _ = examples(0, 2, factors=True)
     layout = Graph(classes=[0, 1], ignore=-1).bind(X, Y).layout

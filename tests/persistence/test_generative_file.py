@@ -58,6 +58,7 @@ def test_round_trip(tmp_path, case):
     loaded = load(path)
     assert type(loaded) is DiscriminativeHMM
     check_same(model, loaded)
+    check_same(model, DiscriminativeHMM.load(model.save(tmp_path / "own")))
     assert save_generative(loaded, tmp_path / "again").read_bytes() == path.read_bytes()
     refit = fitted(**clone(loaded).get_params(deep=False))
     np.testing.assert_allclose(refit.weights_, model.weights_, atol=1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -381,17 +381,14 @@ class DiscriminativeBayesNet(NetworkEstimator):
     # --- other libraries ----------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_network(
-        cls, network: Network, probabilities: Any, target: Any = None, **parameters: Any
-    ) -> DiscriminativeBayesNet:
+    def from_network(cls, network: Network, probabilities: Any, target: Any = None, **parameters: Any) -> Self:
         """A network with its probabilities as an estimator that predicts, and may be a ``reference``.
 
         Parameters
         ----------
         network : Network
         probabilities : array (n_weights,), or mapping of name to table
-            :func:`~maxmargin.estimators.net_exchange.from_bif`, ``from_pgmpy``, ``from_pyagrum`` and
-            ``from_networkx`` give both: ``from_network(*from_bif(path), target="class")``.
+            Tables may sum to less than 1.
         target : str or list of str, optional
         **parameters
             Parameters of the estimator.

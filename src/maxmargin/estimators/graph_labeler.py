@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from maxmargin.estimators.base import Moment, Structured, decode, writable
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
 from maxmargin.models.base import CompiledModel
-from maxmargin.models.graph import Graph
+from maxmargin.models.graph import Graph, GraphLayout
 
 __all__ = ["GraphLabeler"]
 
@@ -153,16 +155,7 @@ verbose, callbacks, warm_start
             A checkpoint of an interrupted fit on the same examples.
         """
         begin = Moment.now()
-        self.model_ = Graph(
-            self.pairwise,
-            cost=self.cost,
-            method=self.method,
-            classes=self.classes,
-            ignore=self.ignore,
-            max_cells=self.max_cells,
-            passes=self.passes,
-            branches=self.branches,
-        )
+        self.model_ = self._model()
         bound = self.model_.bind(X, y, node_cost=node_cost)
         self.layout_ = bound.layout
         self.classes_ = self.layout_.labels.classes
@@ -175,10 +168,7 @@ verbose, callbacks, warm_start
             resume=resume,
             begin=begin,
         )
-        self.node_coef_, self.edge_coef_ = (
-            self.layout_.groups(self.weights_)["node"],
-            self.layout_.tables(self.weights_),
-        )
+        self._set_fitted(self.layout_, self.weights_)
         if isinstance(bound, CompiledModel):
             from maxmargin.models.graph_kernel import METHODS
 
@@ -203,6 +193,37 @@ verbose, callbacks, warm_start
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of nodes with the right label, those to be ignored left out."""
         return self._score_predictions(y, self.predict(X))
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the fitted labeler to a file without pickles; see :meth:`load`."""
+        from maxmargin.estimators.graph_file import save_labeler
+
+        return save_labeler(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
+        """The labeler in a file of :meth:`save`; ``verify`` checks the data against its checksum."""
+        from maxmargin.estimators.graph_file import load_labeler
+
+        return load_labeler(path, cls, verify=verify)
+
+    def _model(self) -> Graph:
+        return Graph(
+            self.pairwise,
+            cost=self.cost,
+            method=self.method,
+            classes=self.classes,
+            ignore=self.ignore,
+            max_cells=self.max_cells,
+            passes=self.passes,
+            branches=self.branches,
+        )
+
+    def _set_fitted(self, layout: GraphLayout, weights: np.ndarray) -> None:
+        """What predict needs, and the weights by group."""
+        self.model_, self.layout_, self.weights_ = self._model(), layout, weights
+        self.classes_ = layout.labels.classes
+        self.node_coef_, self.edge_coef_ = layout.groups(weights)["node"], layout.tables(weights)
 
     def _predict_codes(self, weights: np.ndarray, X: Any) -> list[np.ndarray]:
         if len(X) == 0:

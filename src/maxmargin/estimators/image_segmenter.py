@@ -48,7 +48,8 @@ class ImageSegmenter(Structured):
         Pixels by which the true boundaries may be off. When positive, labels that near to the boundary are latent:
         after each fit the best mask that agrees with the others takes the place of the truth, and the fit is repeated
         ``refits`` times; the certificate is that of the last. Without it the truth has to outdo masks that follow the
-        edges of the image better than it does, and the learned edges come out too weak.
+        edges of the image better than it does, and the learned edges come out too weak. What comes out depends on the
+        first fit; ``start``, if it is a model or weights, takes the place of that.
     refits : int
     normalize : bool
         Divide the loss of an image by its number of pixels: large images then count no more than small ones, and C
@@ -62,7 +63,7 @@ class ImageSegmenter(Structured):
     max_rounds, passes_per_round : number or None
         Of CCCP, for the ramp: the most convex fits, and passes for each; None lets the gap decide.
     start : {"zero", "hinge"}, fitted estimator or array
-        Where a ramp fit begins: at zero weights (its first round is then the hinge), from a hinge fit, or from a model.
+        Where a ramp fit, or one with a tolerance, begins: at zero weights (its first round is then the hinge), from a hinge fit, or from a model.
     n_jobs : int or None
         Threads for cuts; the weights do not depend on it.
     random_state : int or None
@@ -189,13 +190,16 @@ class ImageSegmenter(Structured):
         if self.normalize:
             weights = weights / np.array([max(1, np.count_nonzero(mask != IGNORE)) for mask in masks])
         options = {"sample_weight": weights, "positive": bound.layout.positive(), "begin": begin}
-        self._train(bound, resume=resume, **options)
+        begins = latent and not isinstance(self.start, str)
+        if not begins:
+            self._train(bound, resume=resume, **options)
         if latent:
             known = bound.with_fixed([sure_labels(mask, self.tolerance) for mask in masks])
-            calls = self.oracle_calls_
+            here = self._start_weights(self.start, bound.n_weights) if begins else self.weights_
+            calls = 0 if begins else self.oracle_calls_
             for _ in range(self.refits):
-                self._train(bound.with_truth(decode(known, self.weights_)), **options)
-                calls += self.oracle_calls_
+                self._train(bound.with_truth(decode(known, here)), **options)
+                here, calls = self.weights_, calls + self.oracle_calls_
             self.oracle_calls_, self.n_iter_ = calls, calls / bound.n_examples
         groups = self.layout_.groups(self.weights_)
         self.node_coef_, self.edge_coef_ = groups["node"], groups["edge"]

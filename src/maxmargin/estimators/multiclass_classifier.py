@@ -40,8 +40,8 @@ class MulticlassClassifier(ClassifierMixin, Structured):
         A constant for each class, regularised like the other weights.
     intercept_scaling : float
         The constant feature behind the intercept; larger values regularise the intercept less.
-    positive : bool
-        Whether all coefficients must be >= 0.
+    positive : bool, or indices or names of features
+        Whether all coefficients, or those of some features, must be >= 0; the intercepts are free.
     solver, tol, max_passes, max_oracle_calls, max_seconds, max_rounds, passes_per_round, start, n_jobs, random_state, \
 verbose, callbacks, warm_start
         See :class:`~maxmargin.estimators.structured_svm.StructuredSVM`.
@@ -71,7 +71,7 @@ verbose, callbacks, warm_start
         class_weight: Mapping | str | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
-        positive: bool = False,
+        positive: Any = False,
         solver: Any = "auto",
         tol: float = 1e-3,
         max_passes: float | None = 1000,
@@ -125,14 +125,32 @@ verbose, callbacks, warm_start
         bound = self.model_.bind(X, y)
         self.layout_ = bound.layout
         self.classes_ = np.unique(y)
-        positive = None
-        if self.positive:
-            positive = bound.layout.real()
-            if self.fit_intercept:
-                positive[-bound.layout.stride :] = False
+        positive = self._positive(X.shape[1])
+        if positive is not None:
+            intercept = np.zeros(int(bound.layout.intercept), bool)
+            positive = np.repeat(np.concatenate([positive, intercept]), bound.layout.stride)
+            positive &= bound.layout.real()
         self._train(bound, sample_weight=weights, positive=positive, resume=resume, begin=begin)
         self._set_coef()
         return self
+
+    def _positive(self, n_features: int) -> np.ndarray | None:
+        """Which features have coefficients >= 0, a mask; None when all are free."""
+        if self.positive is None or self.positive is False:
+            return None
+        mask = np.zeros(n_features, bool)
+        if self.positive is True:
+            return ~mask
+        names = getattr(self, "feature_names_in_", np.arange(n_features))
+        place = {name: j for j, name in enumerate(names.tolist())} | {j: j for j in range(n_features)}
+        for name in np.atleast_1d(np.asarray(self.positive)).tolist():
+            if name not in place or isinstance(name, bool):
+                raise ValueError(
+                    f"positive names the feature {name!r}; give True, indices from 0 to {n_features - 1}, or names of "
+                    "columns."
+                )
+            mask[place[name]] = True
+        return mask
 
     @available_if(learns_from_streams)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> MulticlassClassifier:
@@ -143,8 +161,8 @@ verbose, callbacks, warm_start
         first = "stream_" not in self.__dict__
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=first)
         check_classification_targets(y)
-        if self.class_weight == "balanced" or self.positive:
-            raise ValueError('partial_fit knows no class_weight="balanced" and no positive=True; use fit.')
+        if self.class_weight == "balanced" or self._positive(X.shape[1]) is not None:
+            raise ValueError('partial_fit knows no class_weight="balanced" and no positive=; use fit.')
         weights = check_sample_weight(sample_weight, X.shape[0])
         if self.class_weight is not None:
             weights = weights * compute_sample_weight(self.class_weight, y)

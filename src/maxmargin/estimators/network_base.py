@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -64,6 +65,39 @@ class NetworkEstimator(GenerativeEstimator):
         from maxmargin.estimators.net_exchange import to_networkx
 
         return to_networkx(*self._renormalised())
+
+    @classmethod
+    @abstractmethod
+    def from_network(cls, network: Network, probabilities: Any, target: Any = None, **parameters: Any) -> Self:
+        """A network with its probabilities as an estimator that predicts."""
+
+    @classmethod
+    def from_bif(cls, path: Any, target: Any = None, states: Any = None, **parameters: Any) -> Self:
+        """The network of a BIF file; ``states`` (name to sequence) where its values are not to be text."""
+        from maxmargin.estimators.net_exchange import from_bif
+
+        return cls.from_network(*from_bif(path, states), target=target, **parameters)
+
+    @classmethod
+    def from_pgmpy(cls, net: Any, target: Any = None, states: Any = None, **parameters: Any) -> Self:
+        """A pgmpy ``DiscreteBayesianNetwork`` with its tables."""
+        from maxmargin.estimators.net_exchange import from_pgmpy
+
+        return cls.from_network(*from_pgmpy(net, states), target=target, **parameters)
+
+    @classmethod
+    def from_pyagrum(cls, net: Any, target: Any = None, states: Any = None, **parameters: Any) -> Self:
+        """A ``pyagrum.BayesNet``; ``states`` (name to sequence) where its labels are not to be text."""
+        from maxmargin.estimators.net_exchange import from_pyagrum
+
+        return cls.from_network(*from_pyagrum(net, states), target=target, **parameters)
+
+    @classmethod
+    def from_networkx(cls, graph: Any, target: Any = None, states: Any = None, **parameters: Any) -> Self:
+        """A ``networkx.DiGraph`` with states and tables at its nodes, as :meth:`to_networkx` makes it."""
+        from maxmargin.estimators.net_exchange import from_networkx
+
+        return cls.from_network(*from_networkx(graph, states), target=target, **parameters)
 
     def _renormalised(self) -> tuple[Network, np.ndarray]:
         theta = self._normalised()

@@ -42,6 +42,7 @@ TAGGER = "SequenceTagger"
 KINDS = {
     TAGGER: ("maxmargin.estimators.sequence_tagger", "maxmargin.estimators.saving"),
     "ImageSegmenter": ("maxmargin.estimators.image_segmenter", "maxmargin.estimators.segmenter_file"),
+    "GraphLabeler": ("maxmargin.estimators.graph_labeler", "maxmargin.estimators.graph_file"),
     "DiscriminativeHMM": ("maxmargin.estimators.discriminative_hmm", "maxmargin.estimators.generative_file"),
     "DiscriminativeBayesNet": ("maxmargin.estimators.discriminative_bayes_net", "maxmargin.estimators.generative_file"),
 }

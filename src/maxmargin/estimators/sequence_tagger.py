@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams, writable
+from maxmargin.estimators.signs import positive_mask
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
 from maxmargin.metrics import token_accuracy
@@ -52,7 +53,7 @@ class SequenceTagger(Structured):
         Which labels may follow each other, in training and prediction.
     classes : sequence, optional
         All labels that may occur; learned from ``y`` when missing.
-    positive : sequence of {"emission", "transition", "start", "end", "edge"}, or boolean mask, optional
+    positive : sequence of {"emission", "transition", "start", "end", "edge"}, indices, or boolean mask, optional
         Weights that must be >= 0.
     solver : str or solver object
         "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", or one of their classes.
@@ -379,10 +380,12 @@ def _class_weight(class_weight: Any, y: Any) -> dict | None:
 
 
 def _positive(positive: Any, layout: Any) -> np.ndarray | None:
-    """A mask over the weights from names of groups or from a mask."""
+    """A mask over the weights from names of groups, indices or a mask."""
     if positive is None:
         return None
     mask = np.zeros(layout.n_weights, bool)
+    if np.asarray(positive).dtype.kind in "iu":
+        return positive_mask(positive, layout) & layout.real()
     if not isinstance(positive, np.ndarray):
         names = [positive] if isinstance(positive, str) else list(positive)
         order = ["sparse", "dense", "transition", "start", "end", "edge", "total"]

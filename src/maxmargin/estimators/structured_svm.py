@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams
+from maxmargin.estimators.signs import positive_mask
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.user import PythonModel
 
@@ -31,8 +32,8 @@ class StructuredSVM(Structured):
         Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     formulation : object, optional
         In place of ``loss``.
-    positive : bool array (n_weights,) or array of indices, optional
-        Weights that must be >= 0.
+    positive : name or names of groups of weights, array of indices, or bool array (n_weights,), optional
+        Weights that must be >= 0; the names are those of the model's ``layout.groups``, such as "transition".
     solver : str or solver object
         "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", or one of their classes.
     tol : float
@@ -140,7 +141,7 @@ class StructuredSVM(Structured):
             bound,
             formulation=self.formulation,
             sample_weight=sample_weight,
-            positive=_mask(self.positive, bound.n_weights),
+            positive=positive_mask(self.positive, bound.layout),
             resume=resume,
             begin=begin,
         )
@@ -182,19 +183,3 @@ class StructuredSVM(Structured):
     def _score_predictions(self, y: Any, predicted: list) -> float:
         cost = self.layout_.cost
         return -float(np.mean([cost(true, found) for true, found in zip(y, predicted, strict=True)])) if len(y) else 0.0
-
-
-def _mask(positive: Any, n_weights: int) -> np.ndarray | None:
-    """A boolean mask over the weights from a mask or from indices."""
-    if positive is None:
-        return None
-    positive = np.asarray(positive)
-    if positive.dtype == bool:
-        if positive.shape != (n_weights,):
-            raise ValueError(f"positive has shape {positive.shape}; the model has {n_weights} weights.")
-        return positive
-    if positive.size and (positive.min() < 0 or positive.max() >= n_weights):
-        raise ValueError(f"positive names weight {positive.max()}; the model has weights 0 to {n_weights - 1}.")
-    mask = np.zeros(n_weights, bool)
-    mask[positive.astype(np.int64)] = True
-    return mask

@@ -18,7 +18,7 @@ from maxmargin.parameters import Parameters
 
 __all__ = ["CONTRASTS", "ImageFeatures", "colours", "contrast_edges", "positions", "squared_steps", "textures"]
 
-CONTRASTS = ("pixels", "near", "smooth")
+CONTRASTS = ("pixels", "image", "local")
 _LEARNED = ("steps_", "n_channels_", "mean_", "scale_", "beta_", "place_", "limits_")
 
 
@@ -60,31 +60,21 @@ def squared_steps(image: np.ndarray, steps: np.ndarray) -> np.ndarray:
     return out
 
 
-def wide_steps(image: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """As :func:`squared_steps`, but of the smoothed image, and from one pixel before the first to one after the second.
+def relative_steps(image: np.ndarray, steps: np.ndarray, contrast: str) -> np.ndarray:
+    """Squared steps, (directions, *shape), as they are or relative to those of the image or of the neighbourhood.
 
-    An edge that is blurred over several pixels has a large wide step, and noise has not.
+    An edge of an image in soft light, or one beside smooth ground, is as much of an edge as one in the sun or in grass.
     """
-    shape = image.shape[:-1]
-    smooth = ndimage.gaussian_filter(image, (*[1.0] * len(shape), 0.0))
-    ends = []
-    for k in (-1, 2):
-        places = [
-            np.ix_(*[np.clip(np.arange(n) + k * s, 0, n - 1) for s, n in zip(step, shape, strict=True)])
-            for step in steps
-        ]
-        ends.append(np.stack([smooth[place] for place in places]))
-    return ((ends[0] - ends[1]) ** 2).sum(axis=-1)
-
-
-def squares_of(image: np.ndarray, steps: np.ndarray, contrast: str) -> np.ndarray:
-    """Squared steps, (directions, *shape): between the pixels, the largest near by, or wide ones of a smooth image."""
-    if contrast not in CONTRASTS:
-        raise ValueError(f"contrasts are among {', '.join(CONTRASTS)}; got {contrast!r}.")
-    if contrast == "smooth":
-        return wide_steps(image, steps)
     squares = squared_steps(image, steps)
-    return squares if contrast == "pixels" else np.stack([ndimage.maximum_filter(s, 3) for s in squares])
+    mean = squares.mean() + 1e-9
+    if contrast == "image":
+        return squares / mean
+    if contrast == "local":
+        around = ndimage.gaussian_filter(squares.mean(axis=0), 8.0)
+        return squares / (around + 0.2 * mean)
+    if contrast != "pixels":
+        raise ValueError(f"contrasts are among {', '.join(CONTRASTS)}; got {contrast!r}.")
+    return squares
 
 
 def contrast_edges(
@@ -98,9 +88,8 @@ def contrast_edges(
     steps : int array (directions, 2 or 3)
         To the neighbours; see :func:`maxmargin.inference.min_cut.directions`.
     betas : sequence of float, or of one such for each contrast
-    contrasts : sequence of {"pixels", "near", "smooth"}
-        What stands for ``|I_p - I_q|^2``: the step itself, the largest among the eight pixels around, which forgives
-        an edge that is off by one, or a wide step of the smoothed image.
+    contrasts : sequence of {"pixels", "image", "local"}
+        What stands for ``|I_p - I_q|^2``: the squared step itself, or divided by its mean over the image, or around.
 
     Returns
     -------
@@ -113,7 +102,7 @@ def contrast_edges(
     parts = [np.ones((len(steps), *image.shape[:-1]))]
     rows = np.broadcast_to(np.asarray(betas, np.float64), (len(contrasts), np.shape(betas)[-1]))
     for contrast, row in zip(contrasts, rows, strict=True):
-        squares = squares_of(image, steps, contrast)
+        squares = relative_steps(image, steps, contrast)
         parts += [np.exp(-beta * squares) for beta in row]
     length = np.sqrt((steps**2).sum(axis=1)).reshape(-1, *[1] * image.ndim)
     return np.stack(parts, axis=-1) / length
@@ -149,7 +138,7 @@ class ImageFeatures(Parameters):
         Log ratios of the histograms of each image by itself; see :func:`~maxmargin.features.own_colours.own_colours`.
     contrast : sequence of float
         Sharpness of the contrast-sensitive edge features, in units of one over twice the mean squared step.
-    contrasts : sequence of {"pixels", "near", "smooth"}
+    contrasts : sequence of {"pixels", "image", "local"}
         Of which steps; see :func:`contrast_edges`. There is a feature for each of these and each sharpness.
     strength : float
         Multiplies the edge features. The regulariser holds all weights down alike, and good edges are stronger than
@@ -256,7 +245,7 @@ class ImageFeatures(Parameters):
         squares = np.sum([((raw - self.mean_) ** 2).sum(axis=axes) for raw in raws], axis=0)
         spread = np.sqrt(squares / count)
         self.scale_ = np.where(spread > 1e-6, spread, 1.0)
-        jumps = [[squares_of(p, self.steps_, kind).mean() for kind in self.contrasts] for p in pictures]
+        jumps = [[relative_steps(p, self.steps_, kind).mean() for kind in self.contrasts] for p in pictures]
         self.beta_ = 1.0 / (2.0 * np.maximum(np.mean(jumps, axis=0), 1e-12))
         return pictures, raws
 

@@ -286,6 +286,7 @@ class Graph(Parameters):
             if labels is None:
                 raise ValueError("labels are needed to learn the layout of a graph model; pass Y.")
             layout = self._layout(graphs, labels)
+        graphs = [graph.with_edges_of(layout.n_edge) for graph in graphs]
         for i, graph in enumerate(graphs):
             if (graph.node.shape[1], graph.edge.shape[1]) != (layout.n_node, layout.n_edge):
                 raise ValueError(
@@ -340,7 +341,7 @@ class Graph(Parameters):
         layout = GraphLayout(
             labels=labels,
             n_node=graphs[0].node.shape[1],
-            n_edge=graphs[0].edge.shape[1],
+            n_edge=next((graph.edge.shape[1] for graph in graphs if len(graph.edge)), 0),
             pairwise=self.pairwise,
             factors=tuple(sorted(widths.items())),
             cost_table=np.ascontiguousarray(cost.table(labels.classes), np.float64),

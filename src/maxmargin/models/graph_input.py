@@ -25,6 +25,10 @@ class GraphInput:
     edge: np.ndarray
     factors: Sequence[tuple[tuple[int, ...], np.ndarray]] = ()
 
+    def with_edges_of(self, n_edge: int) -> GraphInput:
+        """The same; without any edges also with the number of edge features that others have."""
+        return self if len(self.edge) else replace(self, edge=np.empty((0, n_edge)))
+
     def without(self, used: np.ndarray) -> GraphInput:
         """The same with no features of nodes that are not used, nor of edges and factors at them."""
         if used.all():
