@@ -26,7 +26,7 @@ def test_groups_of_a_chain(given):
 
 @pytest.mark.parametrize("given", [["b", "d"], [1, 3], np.array([1, 3])])
 def test_features_of_a_classifier(given):
-    inputs, classes = random_multiclass(20, 4, 3, seed=1)
+    inputs, classes = random_multiclass(20, 3, 4, seed=1)
     planes = multiclass_planes(inputs, classes, 3).planes
     mask = np.zeros((4, 3), bool)
     mask[[1, 3]] = True
@@ -41,7 +41,7 @@ def test_features_of_a_classifier(given):
 
 @pytest.mark.parametrize(("given", "message"), [(["e"], "names the feature 'e'"), ([4], "names the feature 4")])
 def test_unknown_features_are_named(given, message):
-    inputs, classes = random_multiclass(20, 4, 3, seed=1)
+    inputs, classes = random_multiclass(20, 3, 4, seed=1)
     with pytest.raises(ValueError, match=message):
         mm.MulticlassClassifier(positive=given).fit(inputs, classes)
 
