@@ -34,7 +34,6 @@ from maxmargin import (
 from maxmargin.datasets import load_ocr_letters
 from maxmargin.kernel import compile_seconds
 from maxmargin.metrics import token_error
-from maxmargin.reports.convergence import plot_convergence, require_matplotlib
 
 PRESETS: dict[str, Any] = {
     "Auto": Auto(),
@@ -133,6 +132,8 @@ def measure(split: Split) -> dict[str, Any]:
 
 def draw(histories: dict[str, dict[str, Any]], path: Path) -> None:
     """One row a split: the gap against seconds and against oracle calls."""
+    from maxmargin.reports.convergence import plot_convergence, require_matplotlib
+
     pyplot = require_matplotlib()
     pyplot.switch_backend("Agg")
     rows = len(histories)

@@ -5,14 +5,15 @@ loss, draw), which is to be predicted. 30,000 positions are for training, the re
 network with software it does not name and took the subgraph around the class: 13 nodes, 172 distributions, 513 entries.
 It does not print the graph, nor its eta (here C). Here there are two graphs: that of a hill climber with a penalty that
 brings the subgraph close to the size of the paper's, and the tree-augmented naive Bayes over all squares, whose
-mistakes by maximum likelihood are close to those of the paper. References are uniform, as in the paper, and C is chosen
-within the training set.
+mistakes by maximum likelihood are close to those of the paper. Graphs, like the ML estimate that the paper compares
+with, come from all positions. References are uniform, as in the paper, and C is chosen within the training set.
 
 Training goes the paper's way (60 subsets, three iterations for each, six rounds; the subsets one at a time, or six at a
-time) and over the whole set to a certified gap of 1 %.
+time) and over the whole set to a certified gap of 1 %. How subsets are best visited was tried on the first split, and
+on one that is not reported.
 
-    python experiments/generative/connect4.py           # 5 splits; about 4 minutes; writes outputs/connect4_scaling.png
-    python experiments/generative/connect4.py --quick   # 1 split, one graph
+    python experiments/generative/connect4.py           # 5 splits; about 9 minutes; writes outputs/connect4_scaling.png
+    python experiments/generative/connect4.py --quick   # 1 split, one graph; about a minute
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def test_at_most_d_plus_one_points_carry_weight():
 
 # planes of up to a hundred non-zeros, so that kilobytes matter
 WIDE = Tiny("chain", cost="matrix", C=1.0, n=12, K=4, F=30, seed=3)
-HUNGRY = [Simplicial("one"), Simplicial("product", drop=False), mm.Auto()]
+HUNGRY = [Simplicial("one"), Simplicial("product", drop=False)]
 
 
 @pytest.mark.parametrize("preset", HUNGRY, ids=str)
@@ -58,10 +58,13 @@ def test_short_memory_restricts_and_goes_on(preset):
     assert wanted.status.code == "converged"
     limit, merges = wanted.state.working_set.limit, wanted.state.working_set.store.size[wk.MERGES]
     assert merges == 0
-    for share in np.linspace(1.0, 0.5, 11):  # the first budget that is too small
+    for share in np.linspace(1.0, 0.1, 37):  # the first budget that is too small, but not hopeless
         budget = int(share * wanted.state.working_set.bytes)
         short = type(preset)(**{**preset.get_params(), "memory": budget})
-        result = solve(WIDE, short, tol=1e-6, max_passes=150)
+        try:
+            result = solve(WIDE, short, tol=1e-6, max_passes=150)
+        except MemoryError:
+            continue
         if result.state.working_set.limit != limit:
             break
     ws = result.state.working_set
@@ -75,7 +78,7 @@ def test_short_memory_restricts_and_goes_on(preset):
     assert (np.diff(result.history.column("dual")) >= -1e-12).all()
 
 
-@pytest.mark.parametrize("preset", HUNGRY, ids=str)
+@pytest.mark.parametrize("preset", [*HUNGRY, mm.Auto()], ids=str)
 def test_hopeless_memory(preset):
     """Not even two planes a block: an error that says what to do, instead of a run that can not move."""
     with pytest.raises(MemoryError, match=r"two planes a block.*[Rr]aise the solver's memory, or use fewer examples"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from maxmargin.cli.segment import segment
+from maxmargin.cli.main import app
 from maxmargin.estimators.image_segmenter import ImageSegmenter
 
 Image = pytest.importorskip("PIL.Image")
@@ -28,7 +28,7 @@ def folders(tmp_path_factory):
 
 
 def run(*arguments):
-    return CliRunner().invoke(segment, [str(a) for a in arguments], env={"COLUMNS": "100", "TERM": "dumb"})
+    return CliRunner().invoke(app, ["segment", *map(str, arguments)], env={"COLUMNS": "100", "TERM": "dumb"})
 
 
 def test_train_and_predict(folders):

@@ -8,6 +8,7 @@ from sklearn.mixture import GaussianMixture
 
 from maxmargin.estimators.image_segmenter import ImageSegmenter
 from maxmargin.features.images import ImageFeatures, Mixture, contrast_edges, positions
+from maxmargin.features.own_colours import colour_range, own_colours, place_of_foreground
 from maxmargin.inference.min_cut import directions, grid_cut
 
 
@@ -66,6 +67,37 @@ def test_losses_and_costs(loss, cost):
     assert segmenter.fit(images, masks).score(images, masks) > 0.7
 
 
+def test_tolerance_forgives_boundaries_that_are_off():
+    # masks shifted by one pixel: with a tolerance the learned masks follow the edges of the image, not the shift
+    images, masks = pictures(6, noise=0.15)
+    off = [np.roll(mask, 1 - 2 * (i % 2), axis=1) for i, mask in enumerate(masks)]
+    options = {"features": ImageFeatures(mixture=0, contrast=(4.0,)), "C": 10.0}
+    strict = ImageSegmenter(**options).fit(images, off)
+    loose = ImageSegmenter(tolerance=1.5, **options).fit(images, off)
+    assert loose.certificate_.certified and loose.certificate_.relative_gap <= 1e-2
+    assert loose.certificate_.primal < 0.8 * strict.certificate_.primal  # the truth is easier to reach
+    assert loose.edge_coef_.sum() > strict.edge_coef_.sum() and loose.score(images, masks) > 0.98
+    again = ImageSegmenter(tolerance=1.5, start=loose, refits=1, **options).fit(images, off)
+    assert again.oracle_calls_ < loose.oracle_calls_  # no first fit of its own
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"tolerance": -1.0}, "tolerance is -1.0"),
+        ({"tolerance": 2.0, "refits": 1.5}, "refits must be a whole number"),
+        ({"tolerance": 2.0, "warm_start": True}, "warm_start and resume need the same truth"),
+        ({"tolerance": 2.0, "start": np.zeros(3)}, "start model has weights of shape"),
+        ({"features": ImageFeatures(contrasts=("wide",))}, "contrasts are among pixels, image, local"),
+    ],
+    ids=["negative", "refits", "warm", "start", "contrast"],
+)
+def test_bad_options(options, message):
+    images, masks = pictures(2)
+    with pytest.raises(ValueError, match=message):
+        ImageSegmenter(**options).fit(images, masks)
+
+
 def test_volumes():
     images, masks = pictures(3, shape=(6, 8, 9), noise=0.2, channels=1)
     volumes = [image[..., 0] for image in images]
@@ -103,6 +135,22 @@ def test_files(tmp_path):
         from_files.predict([tmp_path / "missing.png"])
 
 
+def test_nifti_files(tmp_path):
+    nibabel = pytest.importorskip("nibabel")
+    images, masks = pictures(3, shape=(6, 8, 9), noise=0.2, channels=1)
+    volumes = [(100 * image[..., 0]).astype(np.int16) for image in images]
+    paths, mask_paths = [], []
+    for i, (volume, mask) in enumerate(zip(volumes, masks, strict=True)):
+        paths.append(tmp_path / f"{i}.nii.gz")
+        mask_paths.append(tmp_path / f"mask{i}.nii")
+        nibabel.save(nibabel.Nifti1Image(volume, np.eye(4)), paths[-1])
+        nibabel.save(nibabel.Nifti1Image(mask.astype(np.uint8), np.eye(4)), mask_paths[-1])
+    options = {"features": ImageFeatures(mixture=1), "neighbours": 6}
+    from_files = ImageSegmenter(**options).fit(paths, mask_paths)
+    from_arrays = ImageSegmenter(**options).fit(volumes, masks)
+    np.testing.assert_array_equal(from_files.weights_, from_arrays.weights_)
+
+
 def test_edge_features_by_hand():
     image = np.array([[0.0, 1.0], [3.0, 1.0]])[..., None]
     edges = contrast_edges(image, directions(8), [0.5])
@@ -110,7 +158,26 @@ def test_edge_features_by_hand():
     assert edges[0, 0, 0].tolist() == [1.0, np.exp(-0.5)]  # to the right: 0 and 1
     assert edges[1, 0, 0, 1] == np.exp(-4.5)  # down: 0 and 3
     np.testing.assert_allclose(edges[3, 0, 1], np.array([1.0, np.exp(-2.0)]) / np.sqrt(2))  # down and left: 1 and 3
+    relative = contrast_edges(image, directions(4), [[1.0], [1.0]], ["pixels", "image"])
+    squares = np.array([[[1.0, 0.0], [4.0, 0.0]], [[9.0, 0.0], [0.0, 0.0]]])  # steps to the right, steps down
+    np.testing.assert_allclose(relative[..., 1], np.exp(-squares))
+    np.testing.assert_allclose(relative[..., 2], np.exp(-squares / squares.mean()), rtol=1e-6)
     assert positions((3, 5))[0, 4].tolist() == [-1.0, 1.0, 1.0, -1.0, 1.0]
+
+
+@pytest.mark.parametrize("channels", [1, 3, 5])
+def test_own_colours_find_an_object_whose_colour_nobody_has_seen(channels):
+    rng = np.random.default_rng(0)
+    mask = np.zeros((24, 30), int)
+    mask[6:18, 8:22] = 1
+    place = place_of_foreground([mask, np.roll(mask, 3, axis=1), np.roll(mask, -3, axis=0)], 2)
+    assert place.shape == (24, 24) and place[12, 12] > 0.8 and place[0, 0] < 0.1
+    colour = rng.random((2, channels))
+    picture = colour[mask] + rng.normal(scale=0.01, size=(24, 30, channels))
+    found = own_colours(picture, place, colour_range([picture]))
+    inside, outside = found[mask == 1], found[mask == 0]
+    assert inside[:, 1].min() > 1.0 and outside[:, 1].max() < -1.0  # the log ratio tells them apart
+    np.testing.assert_allclose(found[..., 2].min(), np.log(0.02 / 0.98), atol=1e-6)  # no place is surer
 
 
 def test_features_are_standardised():
@@ -168,3 +235,13 @@ def test_bad_scribbles(fitted):
     fresh, _ = pictures(1)
     with pytest.raises(ValueError, match="fixed mask of image 0 has the label 7"):
         fitted.predict(fresh, scribbles=[np.full(fresh[0].shape[:2], 7)])
+
+
+@pytest.mark.parametrize("scale", [1e-5, 1e4])
+def test_the_scale_of_the_cost_is_that_of_the_weights(scale):
+    # with cost and C both scaled, the optimum is scaled; scaling the cost alone is the same as dividing C
+    images, masks = pictures(4, channels=1)
+    X = ImageFeatures(mixture=0).fit_transform(images, masks, directions(4))
+    plain = ImageSegmenter(C=2.0, tol=1e-7).fit(X, masks)
+    scaled = ImageSegmenter(C=2.0 * scale, tol=1e-7).fit(X, masks, pixel_cost=[np.full(m.shape, scale) for m in masks])
+    np.testing.assert_allclose(scaled.weights_ / scale, plain.weights_, rtol=1e-3, atol=1e-4)

@@ -128,6 +128,27 @@ def test_bif_round_trip_and_the_answers_of_the_other_library(tmp_path):
     assert [f"s{found[0][name]}" for name in ("v0", "v4")] == list(best)
 
 
+@pytest.mark.parametrize("way", ["bif", "object"])
+def test_a_trained_network_predicts_the_same_elsewhere(way, tmp_path):
+    """Trained with a margin, exported, and asked there: the same most probable class for every row."""
+    gum = pytest.importorskip("pyagrum")
+    from maxmargin.estimators.discriminative_bayes_net import DiscriminativeBayesNet
+
+    rng = np.random.default_rng(5)
+    rain = rng.integers(0, 3, 60)
+    frame = {"rain": [f"r{k}" for k in rain]}
+    for name, noise in (("wet", 0.3), ("cat", 0.6), ("dog", 0.5)):
+        frame[name] = [f"s{k if rng.random() > noise else rng.integers(0, 3)}" for k in rain]
+    model = DiscriminativeBayesNet(structure="tan", C=0.3, reference="smoothed").fit(frame, target="rain")
+    other = gum.loadBN(str(model.to_bif(tmp_path / "net.bif"))) if way == "bif" else model.to_pyagrum()
+    inference, answers = gum.LazyPropagation(other), []
+    for i in range(60):
+        inference.setEvidence({name: column[i] for name, column in frame.items() if name != "rain"})
+        answers.append(other.variable("rain").label(int(np.argmax(inference.posterior("rain").tolist()))))
+    assert answers == model.predict(frame).tolist()
+    assert np.mean(np.array(answers) == np.array(frame["rain"])) > 0.6
+
+
 def test_states_that_are_not_text(tmp_path):
     net, p = random_network(2, text=False)
     path = to_bif(net, p, tmp_path / "net.bif")

@@ -15,7 +15,7 @@ import maxmargin as mm
 from maxmargin import MarginRescaling
 from maxmargin.inference.min_cut import directions
 from maxmargin.kernel import kernel
-from maxmargin.models.grid import IGNORE, Grid
+from maxmargin.models.grid import IGNORE, Grid, sure_labels
 from maxmargin.models.signature import PLANE_SIGNATURE
 from maxmargin.solvers.driver import run
 from maxmargin.testing import check_model
@@ -143,10 +143,8 @@ def watching_kernel():
     return watching
 
 
-@pytest.mark.parametrize("C", [0.1, 2.0])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("name", PRESETS)
-def test_training_agrees_with_a_conic_solver(name, loss, C):
+def enumerated(loss, C):
+    """A bound model whose sign constraints bind, watched, its problem, and the answer of a conic solver."""
     X, Y, _ = examples(5, 4)
     # one edge feature at odds with the masks, so that its sign constraint binds
     Y[1] = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
@@ -165,7 +163,14 @@ def test_training_agrees_with_a_conic_solver(name, loss, C):
     assert (reference.weights[2:] < 1e-6).any(), "no constraint binds: the problem tests too little"
 
     watched = replace(bound, kernel=watching_kernel(), floats=np.append(bound.floats, np.inf))
-    problem = MarginRescaling(loss=loss).problem(watched, C=C, positive=positive)
+    return watched, MarginRescaling(loss=loss).problem(watched, C=C, positive=positive), reference
+
+
+@pytest.mark.parametrize("C", [0.1, 2.0])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("name", PRESETS)
+def test_training_agrees_with_a_conic_solver(name, loss, C):
+    watched, problem, reference = enumerated(loss, C)
     result = run(PRESETS[name].engine(problem, 0), problem, tol=1e-9, max_passes=5000)
     assert result.status.code == "converged", str(result.status)
     assert 0.0 <= watched.floats[-1] < np.inf, "a negative capacity was sent to the cut"
@@ -173,6 +178,19 @@ def test_training_agrees_with_a_conic_solver(name, loss, C):
     assert result.certificate.primal == pytest.approx(reference.objective, rel=1e-6)
     assert result.certificate.dual == pytest.approx(reference.objective, rel=1e-6)
     assert (result.weights[2:4] >= 0).all()
+
+
+@pytest.mark.parametrize("C, rel, passes", [(0.1, 1e-6, 2000), (2.0, 2e-2, 200)], ids=["exact", "slow"])
+@pytest.mark.parametrize("solver", [mm.BCFW(), mm.FrankWolfe()], ids=["bcfw", "frank_wolfe"])
+def test_methods_of_one_plane_close_in_on_it(solver, C, rel, passes):
+    # where the optimum lies inside a face they need thousands of passes for each digit
+    watched, problem, reference = enumerated("hinge", C)
+    result = run(solver.engine(problem, 0), problem, tol=1e-8, max_passes=passes)
+    assert 0.0 <= watched.floats[-1] < np.inf, "a negative capacity was sent to the cut"
+    assert result.certificate.dual <= reference.objective * (1 + 1e-9)
+    assert result.certificate.primal >= reference.objective * (1 - 1e-9)
+    assert result.certificate.primal == pytest.approx(reference.objective, rel=rel)
+    assert result.certificate.dual == pytest.approx(reference.objective, rel=rel)
 
 
 def test_costs():
@@ -241,3 +259,32 @@ def test_bad_options(options, message):
     X, Y = _bad()
     with pytest.raises(ValueError, match=message):
         Grid(**options).bind(X, Y)
+
+
+def test_other_truths_and_fixed_labels_are_those_of_a_fresh_binding():
+    X, Y, rng = examples(11, 4, ignored=0.2)
+    w = np.array([1.0, -1.0, 0.4, 0.7])
+    bound = Grid(4).bind(X, Y)
+    others = [np.where(y == IGNORE, IGNORE, rng.integers(0, 2, y.shape)) for y in Y]
+    fresh = Grid(4).bind(X, others, layout=bound.layout)
+    moved = bound.with_truth([np.where(y == IGNORE, 0, y) for y in others])
+    for i in range(len(X)):
+        np.testing.assert_allclose(answer(moved, w, i, 1.0)[1], answer(fresh, w, i, 1.0)[1], atol=1e-12)
+    fixed = [np.where(y == IGNORE, -1, rng.integers(-1, 2, y.shape)) for y in Y]
+    ours = decode(bound.with_fixed(fixed), w, np.arange(len(X)), 0.0)[0]
+    for x, mask, known, y in zip(X, ours, fixed, Y, strict=True):
+        mask = mask.reshape(y.shape)
+        assert (mask[known >= 0] == known[known >= 0]).all()
+        used = y != IGNORE
+        allowed = [m for m in masks_of(y.shape) if (m[known >= 0] == known[known >= 0]).all()]
+        best = max(w @ phi(x, m, 4, used) for m in allowed)
+        assert w @ phi(x, mask, 4, used) == pytest.approx(best)
+
+
+def test_sure_labels_are_far_from_the_other_label():
+    mask = np.zeros((5, 9), int)
+    mask[:, 4:] = 1
+    mask[0, 0] = IGNORE
+    known = sure_labels(mask, 2.0)
+    assert known[1].tolist() == [0, 0, -1, -1, -1, -1, 1, 1, 1] and known[0, 0] == -1
+    assert (sure_labels(np.ones((2, 2), int), 3.0) == 1).all()  # there is no other label

@@ -63,7 +63,8 @@ class ImageSegmenter(Structured):
     max_rounds, passes_per_round : number or None
         Of CCCP, for the ramp: the most convex fits, and passes for each; None lets the gap decide.
     start : {"zero", "hinge"}, fitted estimator or array
-        Where a ramp fit, or one with a tolerance, begins: at zero weights (its first round is then the hinge), from a hinge fit, or from a model.
+        Where a ramp fit, or one with a tolerance, begins: at zero weights (its first round is then the hinge), from a
+        hinge fit, or from a model.
     n_jobs : int or None
         Threads for cuts; the weights do not depend on it.
     random_state : int or None

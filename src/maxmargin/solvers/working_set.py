@@ -127,15 +127,19 @@ class WorkingSet:
         """Make room for ``rows`` planes in a block and ``entries`` non-zeros; True when a limit was set instead."""
         store = self.store
         width, planes, pool = store.slots.shape[1], len(store.b), len(store.columns)
-        new_width = width if store.held[block] + rows + 1 <= width else max(2 * width, store.held[block] + rows + 1)
-        new_planes = planes if store.size[wk.FREE] > rows else 2 * planes + rows
-        new_pool = pool
-        if store.size[wk.POOL_LIVE] + entries > 0.75 * pool:
-            new_pool = int(1.6 * (pool + entries))
-        needed = (
-            new_planes * (_PER_PLANE + 8 * new_width) + new_pool * _PER_ENTRY + self.n_blocks * (4 * new_width + 29)
-        )
-        if needed > self.budget:
+        for ample in (True, False):  # as much as makes growing rare, or else just what is needed
+            new_width, new_planes, new_pool = width, planes, pool
+            if store.held[block] + rows + 1 > width:
+                new_width = max(2 * width if ample else 0, int(store.held[block]) + rows + 1)
+            if store.size[wk.FREE] <= rows:
+                new_planes = (2 if ample else 1) * planes + rows + 1
+            if store.size[wk.POOL_LIVE] + entries > 0.75 * pool:
+                new_pool = int(1.6 * (pool + entries)) if ample else _pool(int(store.size[wk.POOL_LIVE]) + entries)
+            needed = new_planes * (_PER_PLANE + 8 * new_width) + new_pool * _PER_ENTRY
+            needed += self.n_blocks * (4 * new_width + 29)
+            if needed <= self.budget:
+                break
+        else:
             return self._restrict(needed)
         if new_width != width:
             store = store._replace(slots=_widen(store.slots, new_width), gram=_widen(store.gram, new_width))
@@ -178,6 +182,10 @@ class WorkingSet:
                 )
                 wk.make_room(self.store, block, limit, wk.MERGE, 1, self.change, self.dense)
         wk.compact(self.store)
+        pool = _pool(int(self.store.size[wk.POOL_LIVE]))
+        if pool < len(self.store.columns):  # give back what the planes that are gone took
+            columns, entries = self.store.columns[:pool].copy(), self.store.entries[:pool].copy()
+            self.store = self.store._replace(columns=columns, entries=entries)
         return True
 
     def _spare(self, entries: int) -> None:
@@ -259,6 +267,11 @@ class WorkingSet:
         self.store = wk.Store(**fields)
         self._scratch(longest)
         return self
+
+
+def _pool(entries: int) -> int:
+    """The least pool in which a quarter stays free for planes that come and go."""
+    return int(entries / 0.75) + 2
 
 
 def _widen(array: np.ndarray, width: int) -> np.ndarray:
