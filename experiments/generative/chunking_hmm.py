@@ -183,6 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="50 sentences and 3 seeds only, 300 test sentences")
     parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES), help="numbers of training sentences")
+    parser.add_argument("--seeds", type=int, help="the same number for every size")
     parser.add_argument("--output", type=Path, default=Path("outputs"))
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -196,7 +197,8 @@ def main() -> None:
         f"F1 {100 * span_f1(task.test.y, found):.2f}"
     )
     for n in [50] if options.quick else options.sizes:
-        runs = [run(task, n, seed) for seed in range(3 if options.quick else SIZES.get(n, 5))]
+        seeds = options.seeds or (3 if options.quick else SIZES.get(n, 5))
+        runs = [run(task, n, seed) for seed in range(seeds)]
         print_size(n, {name: np.array([scores[name] for scores, _ in runs]) for name in MODELS}, [f for _, f in runs])
     size = 50 if options.quick else 200
     print_faithfulness(task, size, task.test, options.output / "chunking_hmm_faithfulness.png")

@@ -1,8 +1,9 @@
 """Hippocampus in 3-D magnetic resonance volumes: the comparison of horses.py with voxels.
 
 36 volumes of about 36 x 50 x 35 voxels (Medical Segmentation Decathlon, task 4), both parts of the hippocampus as
-foreground; random splits into 18 for training and 18 for testing. True boundaries may be off by one voxel; no setting
-was chosen on these volumes.
+foreground; random splits into 18 for training and 18 for testing. True boundaries may be off by one voxel. Both
+labels cost the same: with the balanced cost of horses.py a foreground this small is overestimated by all methods, as a
+look at the quick split (seed 1) has shown; the others begin at seed 2.
 
     python experiments/segmentation/hippocampus.py           # 5 splits
     python experiments/segmentation/hippocampus.py --quick   # 1 split of 6 + 6 volumes
@@ -38,13 +39,14 @@ def load() -> tuple[list[np.ndarray], list[np.ndarray]]:
 def main() -> None:
     parser = parsed("Hippocampus volumes: structured, unary and smoothness.", (6, 18, 26))
     parser.add_argument("--tolerance", type=float, default=1.0)
+    parser.set_defaults(cost="hamming")
     args = parser.parse_args()
     warnings.filterwarnings("ignore", message="Stopped")
 
     volumes, masks = load()
     half = 6 if args.quick else 18
     splits = []
-    for seed in range(FIRST_SEED, FIRST_SEED + (1 if args.quick else args.splits)):
+    for seed in [FIRST_SEED] if args.quick else range(FIRST_SEED + 1, FIRST_SEED + 1 + args.splits):
         order = np.random.default_rng(seed).permutation(len(volumes))
         print(f"split {seed}", flush=True)
         splits.append(one_split(volumes, masks, order[:half], order[half : 2 * half], args))

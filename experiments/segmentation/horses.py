@@ -188,11 +188,9 @@ def draw(images: list, split: dict, path: Path) -> None:
         panels = [("image", image), ("truth", split["truth"][i])] + [(n, split["predicted"][n][i]) for n in methods]
         for axis, (name, panel) in zip(row, panels, strict=True):
             axis.axis("off")
-            if panel.ndim == 3:
-                axis.imshow(panel)
-                continue
-            axis.imshow((image * (0.25 + 0.75 * panel[..., None])).astype(np.uint8))
-            score = "" if name == "truth" else f" {mean_iou([split['truth'][i]], [panel]):.2f}"
+            masked = name != "image"
+            axis.imshow((image * (0.25 + 0.75 * panel[..., None])).astype(np.uint8) if masked else panel)
+            score = f" {mean_iou([split['truth'][i]], [panel]):.2f}" if name in methods else ""
             axis.set_title(name + score, fontsize=8)
     figure.tight_layout()
     path.parent.mkdir(exist_ok=True)

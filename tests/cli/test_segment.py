@@ -33,11 +33,12 @@ def run(*arguments):
 
 def test_train_and_predict(folders):
     model, out = folders / "model.mm", folders / "found"
-    done = run("train", folders / "rgb", folders / "mask", "-o", model)
+    done = run("train", folders / "rgb", folders / "mask", "-o", model, "--tolerance", 1)
     assert done.exit_code == 0, done.output
     assert "relative gap" in done.output
     done = run("predict", model, folders / "rgb", "-o", out, "--overlay")
     assert done.exit_code == 0, done.output
+    assert ImageSegmenter.load(model).tolerance == 1.0
     segmenter, paths = ImageSegmenter.load(model), sorted((folders / "rgb").iterdir())
     for path, mask in zip(paths, segmenter.predict(paths), strict=True):
         np.testing.assert_array_equal(np.asarray(Image.open(out / path.name)), 255 * mask)

@@ -32,7 +32,13 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("module", ["sequence_tagger", "structured_svm", "multiclass_classifier", "path", "base"])
+MODULES = (
+    "sequence_tagger", "structured_svm", "multiclass_classifier", "path", "base", "image_segmenter", "graph_labeler",
+    "discriminative_hmm", "discriminative_bayes_net",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES)
 def test_examples_of_the_docstrings(module):
     result = doctest.testmod(importlib.import_module(f"maxmargin.estimators.{module}"))
     assert result.failed == 0

@@ -41,6 +41,7 @@ def train(
     cost_weight: o.CostWeight = 1.0,
     loss: o.LossOption = o.Loss.hinge,
     cost: Annotated[str, typer.Option(help="hamming, balanced or balanced_image.")] = "hamming",
+    tolerance: Annotated[float, typer.Option(help="Pixels by which the boundaries of the masks may be off.")] = 0.0,
     solver: o.SolverOption = o.Solver.auto,
     tol: o.Tol = 1e-2,
     max_passes: o.MaxPasses = 1000,
@@ -67,8 +68,8 @@ def train(
     if missing:
         raise ValueError(f"{missing[0]} has no mask in {masks}; masks must have the names of their images.")
     segmenter = ImageSegmenter(
-        neighbours=neighbours, C=cost_weight, loss=str(loss), cost=cost, solver=str(solver), tol=tol,
-        max_passes=max_passes, max_seconds=max_seconds, n_jobs=n_jobs, random_state=seed,
+        neighbours=neighbours, C=cost_weight, loss=str(loss), cost=cost, tolerance=tolerance, solver=str(solver),
+        tol=tol, max_passes=max_passes, max_seconds=max_seconds, n_jobs=n_jobs, random_state=seed,
     )  # fmt: skip
     segmenter.fit(paths, [by_name[_stem(path)] for path in paths])
     segmenter.save(output)

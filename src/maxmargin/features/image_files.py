@@ -25,7 +25,8 @@ def read_image(path: str | os.PathLike[str]) -> np.ndarray:
                 import nibabel
             except ImportError:
                 raise ImportError(f"reading {str(path)!r} needs nibabel; {_EXTRA}") from None
-            return np.asarray(nibabel.load(path).dataobj)
+            volume: Any = nibabel.load(path)
+            return np.asarray(volume.dataobj)
         if path.suffix.lower() == ".npy":
             return np.load(path, allow_pickle=False)
         try:

@@ -285,13 +285,13 @@ class Auto(DualSolver):
 
     def __init__(
         self,
-        visits: float = 0.25,
+        visits: float = 0.2,
         batch: int = 8,
         cached_passes: int = 30,
         parts: int = 4,
         certificate_every: float = 2.0,
         sampling: str = "gap",
-        shrinking: bool = False,
+        shrinking: bool = True,
         memory: int = 4 << 30,
     ) -> None:
         self.visits = visits
