@@ -37,7 +37,7 @@ REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the 
 COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
 PLAIN_BATCH = 64  # what they become for models in plain Python, whose argmax is worth spreading over workers
 TAU_SHARE = 0.03  # share of the gap that blocks solved to within tau may leave, all together
-SHRINK_BELOW = 0.1  # blocks that gain less than this share of the mean gain sit out the next pass over planes at hand
+SHRINK_BELOW = 0.05  # blocks that gain less than this share of the mean gain sit out the next pass over planes at hand
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly,
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
 
