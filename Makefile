@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut experiment-ring experiment-connect4 experiment-chunking-hmm experiment-snakes experiment-horses experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
+.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ experiment-connect4: setup  ## Connect-4 with a discriminatively trained Bayesia
 
 experiment-chunking-hmm: setup  ## chunks from parts of speech with few sentences, by hidden Markov models (needs MAXMARGIN_DATA)
 	$(RUN) experiments/generative/chunking_hmm.py
+
+experiment-adaptation: setup  ## adapting an HMM tagger to biomedical abstracts (needs MAXMARGIN_DATA)
+	$(RUN) experiments/generative/adaptation.py
 
 experiment-ramp-table: setup  ## hinge and ramp, six methods, two corpora (needs MAXMARGIN_DATA)
 	$(RUN) experiments/ramp/table_5_1.py
