@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
+.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +73,12 @@ experiment-snakes: setup  ## finding snakes: graphs with unary, directional and 
 
 experiment-horses: setup  ## horses: unary only, one smoothness weight, learned edges (needs MAXMARGIN_DATA)
 	$(RUN) experiments/segmentation/horses.py
+
+experiment-horses-solvers: setup  ## horses: gap against time and cuts, by solver (needs MAXMARGIN_DATA)
+	$(RUN) experiments/segmentation/horses.py --solvers
+
+experiment-grid-scaling: setup  ## what a pass over images costs, by their size
+	$(RUN) experiments/segmentation/scaling.py
 
 experiment-hippocampus: setup  ## the same in three dimensions (needs MAXMARGIN_DATA)
 	$(RUN) experiments/segmentation/hippocampus.py

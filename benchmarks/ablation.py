@@ -41,7 +41,7 @@ def variants() -> dict[str, dict[str, Any]]:
         "one example at a time": {"batch": 1},
         "batches of 64": {"batch": 64},
         "batches of 64, two threads": {"batch": 64, "n_jobs": 2},
-        "no shrinking in cached passes": {"shrinking": False},
+        "shrinking in cached passes": {"shrinking": True},
         "whole sweeps": {"visits": 1.0},
     }
 

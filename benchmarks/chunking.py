@@ -30,7 +30,7 @@ from peers import train_peer
 
 CS = (0.05, 0.1, 0.2)
 # for a good model soon rather than a tight certificate: no planes of parts, longer sweeps, one certificate at the end
-FAST = {"parts": 1, "cached_passes": 2, "visits": 0.5, "shrinking": False, "certificate_every": 100.0}
+FAST = {"parts": 1, "cached_passes": 2, "visits": 0.5, "certificate_every": 100.0}
 FAST_PASSES = 8
 FOLDS = 5
 REPEATS = 3

@@ -80,7 +80,7 @@ def main(arguments: list[str] | None = None) -> None:
         features=features(len(X_train[0][0])),
         C=0.1,
         constraints="bio",  # no span goes on that was not begun: I-NP only after B-NP or I-NP
-        solver=Auto(visits=0.5, parts=1, cached_passes=2, shrinking=False, certificate_every=100.0),
+        solver=Auto(visits=0.5, parts=1, cached_passes=2, certificate_every=100.0),
         tol=0.0,
         max_passes=7,
     )

@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> None:
     print(f"{len(X_train)} sentences of {sum(map(len, X_train))} words to learn from, {len(X_test)} others to tag.")
 
     # a good model soon rather than a tight certificate: longer sweeps, the argmax alone, a certificate at the end
-    solver = Auto(visits=0.5, parts=1, cached_passes=2, shrinking=False, certificate_every=100.0)
+    solver = Auto(visits=0.5, parts=1, cached_passes=2, certificate_every=100.0)
     tagger = SequenceTagger(C=0.1, weights="observed", solver=solver, tol=0.0, max_passes=7)
     begin = time.perf_counter()
     with warnings.catch_warnings():

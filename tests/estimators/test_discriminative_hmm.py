@@ -58,6 +58,24 @@ def test_training_is_certified_and_beats_its_reference(data, model):
     np.testing.assert_allclose(np.exp(reference.weights_), reference.reference_, rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "solver",
+    [
+        ProximalPoint(blocks=5),
+        ProximalPoint(blocks=5, visits=1),
+        ProximalPoint(blocks="product"),
+        ProximalPoint(blocks="product", visits=4, repeats=2),
+    ],
+    ids=str,
+)
+def test_all_variants_agree(data, model, solver):
+    """Groups together and in turn, one simplex a sequence, and a stream of visits end at the same optimum."""
+    other = clone(model).set_params(solver=solver, max_passes=5000).fit(*data[:2])
+    assert other.status_.converged
+    assert other.certificate_.primal == pytest.approx(model.certificate_.primal, rel=2e-3)
+    assert max(other.certificate_.dual, model.certificate_.dual) <= other.certificate_.primal + 1e-9
+
+
 def test_reference_is_the_relative_frequency(data, model):
     follow = np.zeros((4, 4))
     for y in data[1]:

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from maxmargin.estimators.discriminative_bayes_net import DiscriminativeBayesNet
 from maxmargin.estimators.net_exchange import (
     from_bif,
     from_networkx,
@@ -108,6 +109,8 @@ def test_graphs_of_structure_learners():
     learner = gum.BNLearner(pandas.DataFrame(columns).astype(str))
     net, p = from_pyagrum(learner.useGreedyHillClimbing().learnBN(), states)
     assert {frozenset(edge) for edge in net.edges} == {frozenset("ab")}
+    fitted = DiscriminativeBayesNet(structure=gum.fastBN("a->b;a->c")).fit(columns, target="a")
+    assert sorted(fitted.network_.edges) == [("a", "b"), ("a", "c")]
     codes = np.stack(list(columns.values()), axis=1)
     counts = net.counts(codes)
     np.testing.assert_allclose(p, counts / net.tables.sums(counts)[net.tables.table], atol=0.02)  # theirs is smoothed

@@ -31,6 +31,11 @@ def build_network(
     unknown : {"error", "missing"}
         What a value that is not among given states is.
     """
+    if callable(getattr(structure, "arcs", None)):  # pyAgrum's networks and graphs number their variables
+        name = structure.variable if hasattr(structure, "variable") else None
+        if name is None:
+            raise ValueError("the graph has numbers for variables; give a network, or edges by name.")
+        structure = {name(v).name(): [name(p).name() for p in structure.parents(v)] for v in structure.nodes()}
     if isinstance(structure, Network):
         _check_columns(frame, structure.names)
         return structure

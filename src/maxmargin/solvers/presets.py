@@ -291,7 +291,7 @@ class Auto(DualSolver):
         parts: int = 4,
         certificate_every: float = 2.0,
         sampling: str = "gap",
-        shrinking: bool = True,
+        shrinking: bool = False,
         memory: int = 4 << 30,
     ) -> None:
         self.visits = visits
