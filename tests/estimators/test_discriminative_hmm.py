@@ -303,3 +303,12 @@ def test_one_state_one_symbol_and_lengths_nought_and_one():
     model = DiscriminativeHMM().fit([["a"], [], ["a", "a"]], [["s"], [], ["s", "s"]])
     assert model.predict([[], ["a", "a"]]) == [[], ["s", "s"]]
     assert model.certificate_.gap <= 1e-9 and model.log_likelihood([["a", "a"], []]).tolist() == [0.0, 0.0]
+
+
+def test_a_pull_keeps_rare_values_near_the_reference(data):
+    free, held = (DiscriminativeHMM(C=0.1, cost=RING, pull=pull).fit(*data) for pull in (0.0, 1.0))
+    assert held.status_.converged and held.certificate_.relative_gap <= 1e-3
+    away = [np.abs(model.weights_ - np.log(model.reference_)).max() for model in (free, held)]
+    assert away[1] < 0.5 * away[0]
+    with pytest.raises(ValueError, match="pull must be a finite number >= 0"):
+        DiscriminativeHMM(pull=-1.0).fit(*data)

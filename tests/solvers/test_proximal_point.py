@@ -1,5 +1,8 @@
 """The proximal point method against a conic solver on enumerated problems: every variant, every rule, odd inputs."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -57,6 +60,40 @@ def test_every_variant_reaches_the_optimum(variant, squared):
         result = solve(problem, **VARIANTS[variant])
         assert result.status.converged, result.status
         check(result, problem, *data)
+
+
+@pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
+@pytest.mark.parametrize("variant", ["whole set", "groups in turn", "product", "stream"])
+@pytest.mark.parametrize("pull", [1e-3, 0.1, 3.0])
+def test_a_quadratic_pull_is_part_of_the_objective(pull, variant, squared):
+    """``pull/2 |theta - ln c|^2`` beside the divergence, against the conic solver; bounds hold at every certificate."""
+    for seed in range(2):
+        problem, planes, c, starts = make(seed, squared=squared)
+        problem = replace(problem, pull=pull)
+        anchor = np.concatenate([np.log(c[a:b] / c[a:b].sum()) for a, b in pairwise(starts)])
+        value, theta = optimum(planes, problem.weight, c, starts, squared=squared, gamma=pull, centre=anchor)
+        result = solve(problem, **VARIANTS[variant])
+        assert result.status.converged, result.status
+        size = max(1.0, abs(value))
+        for row in result.history:
+            assert row["dual"] <= value + 1e-6 * size and value <= row["primal"] + 1e-6 * size
+        assert result.certificate.primal == pytest.approx(value, abs=1e-5 * size)
+        assert result.weights == pytest.approx(theta, abs=0.05 if pull < 0.01 else 0.01)
+
+
+def test_theta_by_newton_is_theta_by_wrights_omega():
+    problem, *data = make(4, C=1.5)
+    closed, newton = solve(problem), solve(problem, theta="newton")
+    check(newton, problem, *data)
+    assert newton.certificate.primal == pytest.approx(closed.certificate.primal, rel=1e-6)
+    with pytest.raises(ValueError, match='theta must be "closed" or "newton"'):
+        solve(problem, theta="bisection")
+
+
+@pytest.mark.parametrize("pull", [-1.0, np.nan, np.inf])
+def test_a_senseless_pull_is_refused(pull):
+    with pytest.raises(ValueError, match="pull must be a finite number >= 0"):
+        replace(make(0)[0], pull=pull)
 
 
 @pytest.mark.parametrize("rule", ["gap", "improvement", "optimality", "paper"])

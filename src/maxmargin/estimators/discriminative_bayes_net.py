@@ -54,6 +54,8 @@ class DiscriminativeBayesNet(NetworkEstimator):
     smoothing : float
     floor : float
         Least probability of the reference.
+    pull : float
+        Weight of ``1/2 |theta - ln c|^2`` beside the divergence, so that rare values stay near the reference too.
     states : mapping of variable to sequence, optional
         All values that may occur; learned from the training data where missing.
     unknown : {"error", "missing"}
@@ -111,6 +113,7 @@ class DiscriminativeBayesNet(NetworkEstimator):
         reference: Any = "ml",
         smoothing: float = 1.0,
         floor: float = 1e-6,
+        pull: float = 0.0,
         states: Any = None,
         unknown: str = "error",
         inference: str = "exact",
@@ -134,6 +137,7 @@ class DiscriminativeBayesNet(NetworkEstimator):
         self.reference = reference
         self.smoothing = smoothing
         self.floor = floor
+        self.pull = pull
         self.states = states
         self.unknown = unknown
         self.inference = inference

@@ -44,6 +44,8 @@ class DiscriminativeHMM(GenerativeEstimator):
     smoothing : float
     floor : float
         Least probability of the reference.
+    pull : float
+        Weight of ``1/2 |theta - ln c|^2`` beside the divergence, so that rare values stay near the reference too.
     states, symbols : int, sequence of hashable, or None
         All that may occur; a number n stands for 0, ..., n - 1; None learns them from the training data.
     unknown : {"error", "missing"}
@@ -90,6 +92,7 @@ class DiscriminativeHMM(GenerativeEstimator):
         reference: Any = "ml",
         smoothing: float = 1.0,
         floor: float = 1e-6,
+        pull: float = 0.0,
         states: Any = None,
         symbols: Any = None,
         unknown: str = "error",
@@ -111,6 +114,7 @@ class DiscriminativeHMM(GenerativeEstimator):
         self.reference = reference
         self.smoothing = smoothing
         self.floor = floor
+        self.pull = pull
         self.states = states
         self.symbols = symbols
         self.unknown = unknown

@@ -52,7 +52,7 @@ class GenerativeEstimator(Structured):
 
     def _generative(self) -> Generative:
         """The formulation, at the reference of now."""
-        return Generative(loss=self.loss, reference=self.reference_)
+        return Generative(loss=self.loss, reference=self.reference_, pull=self.pull)
 
     def _keep_trace(self, n_seen: int) -> None:
         """After training: what the solver went through, and how many examples it has seen."""

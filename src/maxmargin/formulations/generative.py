@@ -11,6 +11,11 @@ a constant. With ``u = sum alpha a`` and ``linear = sum alpha b`` the dual is cl
 
 its last term for the squared hinge only (``zeta_k = sum alpha_k``, free), where the hinge has ``zeta_k <= C_k``.
 
+With ``pull = rho > 0`` the objective also has ``rho/2 sum_j |theta_j - ln c_j|^2`` (c normalised), another convex f_j:
+ratios of probabilities then count whatever the probabilities are, so that rare values stay near the reference too. Its
+dual is finite everywhere, and the dual value itself is the certified bound. The divergence with the model as its first
+argument, ``sum e^theta (theta - ln c)``, is not offered: it is not convex below ``ln c - 2``.
+
 Yu, Bertsekas, Rousu, An efficient discriminative training method for generative models. The certified bound
 (:meth:`GenerativeProblem.lower_bound`) is an addition to it.
 """
@@ -24,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.formulations.margin_rescaling import LOSSES, check_sample_weight
+from maxmargin.formulations.proximal import Proximal
 from maxmargin.models.base import BoundModel, digest
 from maxmargin.models.tables import Tables, reference_distribution
 from maxmargin.oracles.margin import MarginOracle
@@ -47,6 +53,8 @@ class GenerativeProblem:
     squared : bool
     start : float64 array (n_weights,), optional
         Where to begin; ``ln c`` when missing.
+    pull : float
+        rho.
     fingerprint : () -> str
         Digest of the data behind the oracle: a warm start or a checkpoint must fit to it.
     """
@@ -58,6 +66,7 @@ class GenerativeProblem:
     squared: bool = False
     start: np.ndarray | None = None
     fingerprint: Callable[[], str] = str
+    pull: float = 0.0
 
     def __post_init__(self) -> None:
         c, d = np.ascontiguousarray(self.reference, np.float64), self.tables.n_weights
@@ -68,6 +77,8 @@ class GenerativeProblem:
             raise ValueError(
                 f"the reference must be {d} finite numbers > 0; use reference_distribution with a floor for zeros."
             )
+        if not (np.isfinite(self.pull) and self.pull >= 0):
+            raise ValueError(f"pull must be a finite number >= 0, got {self.pull!r}.")
         if weight.shape != (self.oracle.n_examples,) or not np.isfinite(weight).all() or (weight < 0).any():
             raise ValueError(f"weight must be {self.oracle.n_examples} finite numbers >= 0, one an example.")
         object.__setattr__(self, "reference", c)
@@ -88,7 +99,7 @@ class GenerativeProblem:
     def first(self) -> np.ndarray:
         """A feasible theta to begin with."""
         if self.start is None:
-            return np.log(self.reference) - np.log(self.tables.sums(self.reference))[self.tables.table]
+            return self.tables.anchor(self.reference)
         start = np.array(self.start, np.float64)
         if start.shape != (self.n_weights,) or not np.isfinite(start).all():
             raise ValueError(f"start must be {self.n_weights} finite log-probabilities; give zeros a floor.")
@@ -102,12 +113,16 @@ class GenerativeProblem:
 
     def primal(self, theta: np.ndarray, losses: np.ndarray) -> float:
         """P at a feasible ``theta`` from the losses (or upper bounds of them) of all examples."""
-        return self.penalty(losses) - float(self.reference @ theta)
+        own = self.tables.pulled(theta, self.reference, self.pull)
+        return self.penalty(losses) - float(self.reference @ theta) + own
 
     def dual(self, linear: float, u: np.ndarray, quadratic: float = 0.0) -> float:
         """D from ``sum alpha b``, ``u = sum alpha a`` and ``sum zeta^2 / C``; -inf outside ``c + u >= 0``."""
         from maxmargin.formulations.generative_kernel import table_entropy
 
+        if self.pull:
+            whole = Proximal(self.tables, self.reference, np.zeros(len(u)), np.zeros(len(u)), self.pull)
+            return linear - 0.5 * quadratic - whole.conjugate(u)
         return linear - 0.5 * quadratic + table_entropy(self.tables.starts, self.reference + u)
 
     def lower_bound(self, linear: float, u: np.ndarray, quadratic: float = 0.0) -> tuple[float, float]:
@@ -118,6 +133,8 @@ class GenerativeProblem:
         """
         from maxmargin.formulations.generative_kernel import best_shrink
 
+        if self.pull:
+            return max((self.dual(t * linear, t * u, t * t * quadratic), t) for t in (0.0, 0.5, 1.0))
         scale = np.zeros(1)
         value = best_shrink(self.tables.starts, self.reference, np.ascontiguousarray(u), linear, quadratic, scale)
         return float(value), float(scale[0])
@@ -130,6 +147,8 @@ class GenerativeProblem:
         """
         from maxmargin.formulations.generative_kernel import table_entropy
 
+        if self.pull:
+            return self.dual(linear, u, quadratic), 0
         v = self.reference + u
         outside = len(np.unique(self.tables.table[v < 0]))
         return linear - 0.5 * quadratic + table_entropy(self.tables.starts, np.maximum(v, 0.0)), outside
@@ -147,6 +166,8 @@ class Generative(Parameters):
         See :func:`~maxmargin.models.tables.reference_distribution`; uniform when missing.
     start : array (n_weights,), optional
         Log-probabilities to begin with; the reference when missing.
+    pull : float
+        Weight of ``1/2 |theta - ln c|^2`` in the objective, beside the divergence.
     """
 
     def __init__(
@@ -155,7 +176,9 @@ class Generative(Parameters):
         tables: Tables | None = None,
         reference: np.ndarray | None = None,
         start: np.ndarray | None = None,
+        pull: float = 0.0,
     ) -> None:
+        self.pull = pull
         self.loss = loss
         self.tables = tables
         self.reference = reference
@@ -198,4 +221,5 @@ class Generative(Parameters):
             squared,
             self.start,
             fingerprint=lambda: model.fingerprint + digest(np.asarray(reference), tables.starts),
+            pull=self.pull,
         )

@@ -37,12 +37,28 @@ def wright_omega(z):
     return w
 
 
-@kernel("void(int64[::1], float64[::1], float64[::1], float64[::1], float64[::1])")
-def solve_tables(starts, s, gamma, theta, lam):
+@kernel("float64(float64, float64, float64)")
+def newton_theta(s, L, gamma):
+    """The theta with ``e^(L + theta) + gamma theta = s`` by Newton's method, falling from an upper bound of it."""
+    x = s / gamma
+    if s > 0.0:
+        x = min(x, max(math.log(s) - L, 0.0))
+    for _ in range(MOST_STEPS):
+        grown = math.exp(L + x)
+        step = (grown + gamma * x - s) / (grown + gamma)
+        x -= step
+        if abs(step) <= 1e-15 * max(1.0, abs(x)):
+            break
+    return x
+
+
+@kernel("void(int64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1])")
+def solve_tables(starts, s, gamma, newton, theta, lam):
     """For each table theta and the least lambda >= 0 with ``lambda e^theta + gamma theta = s`` and ``1'e^theta <= 1``.
 
     With L = ln lambda, theta is closed (Wright omega) and ``ln 1'e^theta`` falls in L with a slope between -1 and 0:
-    Newton steps, kept inside a bracket. ``theta`` (d,) and ``lam`` (J,) receive the answer. O(d) a step.
+    Newton steps, kept inside a bracket. ``theta`` (d,) and ``lam`` (J,) receive the answer. O(d) a step. With
+    ``newton`` theta comes from Newton's method too, in place of the closed form.
     """
     for j in range(len(starts) - 1):
         begin, end = starts[j], starts[j + 1]
@@ -63,8 +79,12 @@ def solve_tables(starts, s, gamma, theta, lam):
             for q in range(begin, end):
                 ratio, log = s[q] / gamma[q], math.log(gamma[q]) - L
                 z = ratio - log
-                w = wright_omega(z)
-                theta[q] = ratio - w if z < 1.0 else math.log(w) + log  # each form cancels where the other is used
+                if newton:
+                    theta[q] = newton_theta(s[q], L, gamma[q])
+                    w = math.exp(theta[q] - log)
+                else:
+                    w = wright_omega(z)
+                    theta[q] = ratio - w if z < 1.0 else math.log(w) + log  # each form cancels where the other is used
                 p = math.exp(theta[q])
                 total += p
                 slope += p * w / (1.0 + w)

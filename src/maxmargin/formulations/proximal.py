@@ -78,23 +78,39 @@ class Proximal:
         One weight for all, as in the paper, or one for each entry: |theta - theta^n|^2 is then weighted by it.
     centre : float64 array (d,)
         theta^n.
+    pull : float
+        rho of the objective ``rho/2 |theta - m|^2``, which belongs to R and not to the proximal term.
+    newton : bool
+        theta by Newton's method in place of the closed form.
     """
 
     tables: Tables
     reference: np.ndarray
     gamma: np.ndarray
     centre: np.ndarray
+    pull: float = 0.0
+    newton: bool = False
 
     def __post_init__(self) -> None:
         gamma = np.array(np.broadcast_to(np.asarray(self.gamma, np.float64), self.reference.shape))
         object.__setattr__(self, "gamma", gamma)
+
+    @property
+    def curving(self) -> np.ndarray:
+        """Second derivative of R_n by entry, ``gamma + rho``."""
+        return self.gamma + self.pull
+
+    def target(self, u: np.ndarray) -> np.ndarray:
+        """s of the equation ``lambda e^theta + (gamma + rho) theta = s``."""
+        s = self.reference + u + self.gamma * self.centre
+        return s + self.pull * self.tables.anchor(self.reference) if self.pull else s
 
     def solve(self, u: np.ndarray) -> Solved:
         """theta that maximises ``u . theta - R_n(theta)``, and its lambda. O(d)."""
         from maxmargin.formulations.generative_kernel import solve_tables
 
         theta, lam = np.empty(len(u)), np.empty(len(self.tables))
-        solve_tables(self.tables.starts, self.reference + u + self.gamma * self.centre, self.gamma, theta, lam)
+        solve_tables(self.tables.starts, self.target(u), self.curving, int(self.newton), theta, lam)
         return Solved(theta, lam)
 
     def term(self, theta: np.ndarray) -> float:
@@ -106,7 +122,8 @@ class Proximal:
         """R_n*(u), from what :meth:`solve` gave for the same u."""
         theta, lam = self.solve(u) if at is None else at
         over = lam @ (self.tables.sums(np.exp(theta)) - 1.0)  # rounding only
-        return float((self.reference + u) @ theta) - self.term(theta) - float(over)
+        own = self.tables.pulled(theta, self.reference, self.pull)
+        return float((self.reference + u) @ theta) - self.term(theta) - own - float(over)
 
     def weights(self, u: np.ndarray) -> np.ndarray:
         """The gradient of the conjugate."""
@@ -120,7 +137,7 @@ class Proximal:
         """
         theta, lam = self.solve(u) if at is None else at
         p = np.exp(theta)
-        D = 1.0 / (lam[self.tables.table] * p + self.gamma)
+        D = 1.0 / (lam[self.tables.table] * p + self.curving)
         scaled = A * np.sqrt(D)
         H = scaled @ scaled.T
         binding = lam > 0
@@ -137,7 +154,7 @@ class Proximal:
         by (mu, mu) (d,), by (mu, lambda) (d,) and by (lambda, lambda) (J,); all others are 0.
         """
         spread = lam[self.tables.table]
-        theta = theta_closed(self.reference + u + self.gamma * self.centre, spread, self.gamma)
+        theta = theta_closed(self.target(u), spread, self.curving)
         p = np.exp(theta)
-        D = 1.0 / (spread * p + self.gamma)
+        D = 1.0 / (spread * p + self.curving)
         return -D, -p * D, -self.tables.sums(p * p * D)

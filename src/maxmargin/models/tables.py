@@ -71,6 +71,17 @@ class Tables:
         """The feasible shift: tables whose mass is above 1 are divided by it."""
         return theta - np.maximum(self.log_mass(theta), 0.0)[self.table]
 
+    def anchor(self, reference: np.ndarray) -> np.ndarray:
+        """``m = ln(c_j / 1'c_j)``, the reference as log-probabilities."""
+        return np.log(reference) - np.log(self.sums(reference))[self.table]
+
+    def pulled(self, theta: np.ndarray, reference: np.ndarray, pull: float) -> float:
+        """``pull/2 |theta - m|^2``."""
+        if pull == 0.0:
+            return 0.0
+        away = theta - self.anchor(reference)
+        return 0.5 * pull * float(away @ away)
+
     def normalised(self, theta: np.ndarray) -> np.ndarray:
         """Every table divided by its mass, so that all are distributions."""
         return theta - self.log_mass(theta)[self.table]

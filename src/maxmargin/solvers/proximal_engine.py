@@ -205,7 +205,8 @@ class ProximalEngine:
 
     def _proximal(self, state: ProximalState) -> Proximal:
         gamma = np.full(state.problem.n_weights, state.gamma)
-        return Proximal(state.problem.tables, state.problem.reference, gamma, state.centre)
+        problem, newton = state.problem, self.settings.theta == "newton"
+        return Proximal(problem.tables, problem.reference, gamma, state.centre, problem.pull, newton)
 
     def _ask(self, state: ProximalState, visited: np.ndarray, examples: np.ndarray) -> tuple[Found, np.ndarray, bool]:
         """New planes of the visited blocks, the losses of their examples, and whether those are proven."""

@@ -52,6 +52,8 @@ class ProximalPoint(NamedSolver):
         Masters are solved to this share of the gap of (P_n).
     patience : int
         Masters that a plane without weight survives.
+    theta : {"closed", "newton"}
+        How theta is found at given multipliers: by Wright's omega, or by a safeguarded Newton method.
     memory : int
         Bytes that planes may take.
     """
@@ -76,8 +78,10 @@ class ProximalPoint(NamedSolver):
         certificate_every: float = 1.0,
         accuracy: float = 0.05,
         patience: int = 20,
+        theta: str = "closed",
         memory: int = 1 << 30,
     ) -> None:
+        self.theta = theta
         self.blocks = blocks
         self.visits = visits
         self.repeats = repeats
@@ -124,6 +128,8 @@ def _check(s: ProximalPoint) -> None:
     """Refuse settings that can not work, before anything is computed."""
     if s.rule not in RULES:
         raise ValueError(f"rule must be one of {', '.join(RULES)}; got {s.rule!r}.")
+    if s.theta not in ("closed", "newton"):
+        raise ValueError(f'theta must be "closed" or "newton"; got {s.theta!r}.')
     if s.selection not in ("cyclic", "permutation"):
         raise ValueError(f'selection must be "cyclic" or "permutation"; got {s.selection!r}.')
     if not (s.gamma == "auto" or (isinstance(s.gamma, (int, float, np.number)) and 0 < s.gamma < np.inf)):

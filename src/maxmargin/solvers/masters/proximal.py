@@ -132,7 +132,7 @@ def best_bound(
     bound, kept = -np.inf, weights
     none = np.zeros(problem.n_weights)
     for share in SMOOTHING:
-        proximal = Proximal(problem.tables, problem.reference, share * problem.reference, centre)
+        proximal = Proximal(problem.tables, problem.reference, share * problem.reference, centre, problem.pull)
         weights, _, u, _ = solve_planes(A, b, block, gram, weights, proximal, none, tol)
         quadratic = 0.0 if gram is None else float(weights @ gram @ weights)
         value, scale = problem.lower_bound(float(weights @ b), u, quadratic)
