@@ -312,7 +312,7 @@ class Auto(DualSolver):
             patience=5,
             master="auto",
             cached_passes=self.cached_passes,
-            cached_share=0.07,
+            cached_share=0.1,
             certificate_every=self.certificate_every,
             parts=self.parts,
             memory=self.memory,
