@@ -62,6 +62,12 @@ class Planes:
         """The matrix A (m x n_weights); for inspection and tests, not for hot paths."""
         return sp.csr_array((self.data, self.indices, self.indptr), shape=(len(self), self.n_weights))
 
+    def losses(self, n_examples: int) -> np.ndarray:
+        """The bounds of the losses, one an example that has a plane here, 0 for the others."""
+        losses = np.zeros(n_examples)
+        losses[self.example] = self.bound
+        return losses
+
     def violations(self, w: np.ndarray) -> np.ndarray:
         """``b - A w``, the value of each plane at ``w``."""
         return self.b - self.to_csr() @ w

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.models.base import CompiledModel
+from maxmargin.oracles.margin import MarginOracle
 from maxmargin.oracles.wrapper import OracleWrapper
 from maxmargin.planes import Planes
 
-__all__ = ["ShardedOracle"]
+__all__ = ["ShardedOracle", "compiled_oracle"]
 
 SUM_SHARDS = 4  # never depends on the number of workers: sums of floats depend on their order
 SMALLEST_SHARD = 8
@@ -50,3 +52,10 @@ class ShardedOracle(OracleWrapper):
             a += more
             b += offset
         return a, b, np.concatenate([losses for _, _, losses in parts])
+
+
+def compiled_oracle(oracle: Any) -> MarginOracle | None:
+    """The oracle whose kernel a compiled loop may call in place of ``oracle``; None when that would skip something."""
+    if isinstance(oracle, ShardedOracle):
+        oracle = oracle.oracle
+    return oracle if isinstance(oracle, MarginOracle) and isinstance(oracle.model, CompiledModel) else None

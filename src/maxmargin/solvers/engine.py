@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.execution.sharded import ShardedOracle
+from maxmargin.execution.sharded import compiled_oracle
 from maxmargin.formulations.margin_rescaling import Problem
 from maxmargin.kernel import clock
 from maxmargin.models.base import CompiledModel
@@ -112,7 +112,7 @@ class DualEngine:
         linear, u, w = self.dual_point(state)
         if state.members is None:
             planes = state.oracle.planes(w, np.arange(problem.n_examples))
-            losses = _first_bounds(planes, problem.n_examples)
+            losses = planes.losses(problem.n_examples)
         else:
             planes, losses = self._group_planes(state, np.arange(len(state.members)), w)
         certificate = Certificate(
@@ -400,7 +400,7 @@ class DualEngine:
         batch = len(visited) if self.dials.batch is None else self.dials.batch
         if batch > 1:  # at the same weights a block drawn twice has nothing new to say
             visited = visited[np.sort(np.unique(visited, return_index=True)[1])]
-        direct = _direct_oracle(state.problem.oracle)
+        direct = compiled_oracle(state.problem.oracle)
         if batch < COMPILED_BELOW and batch < len(visited) and direct is not None:
             return self._sequential(state, visited, batch, direct)
         if 1 < batch < COMPILED_BELOW:
@@ -497,16 +497,3 @@ class DualEngine:
                 break
             if dials.shrinking:
                 blocks = order[gains > SHRINK_BELOW * more / len(order)]
-
-
-def _first_bounds(planes: Planes, n: int) -> np.ndarray:
-    losses = np.zeros(n)
-    losses[planes.example] = planes.bound
-    return losses
-
-
-def _direct_oracle(oracle: Any) -> MarginOracle | None:
-    """The oracle whose kernel a compiled loop may call in place of ``oracle``; None when that would skip something."""
-    if isinstance(oracle, ShardedOracle):
-        oracle = oracle.oracle
-    return oracle if isinstance(oracle, MarginOracle) and isinstance(oracle.model, CompiledModel) else None
