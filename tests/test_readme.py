@@ -8,10 +8,13 @@ import re
 import warnings
 from pathlib import Path
 
-README = Path(__file__).parent.parent / "README.md"
+import pytest
+
+README = Path(__file__).resolve().parent.parent / "README.md"
 
 
-def test_readme_blocks_run_and_print_what_they_promise() -> None:
+def test_readme_blocks_run_and_print_what_they_promise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # they write files
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
     assert len(blocks) >= 4
     code = "\n".join(blocks)
