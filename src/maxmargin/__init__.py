@@ -49,6 +49,7 @@ _PLACES = {
     "MIRA": "maxmargin.solvers.mira",
     "ProximalPoint": "maxmargin.solvers.proximal_point",
     "MarginRescaling": "maxmargin.formulations.margin_rescaling",
+    "SlackRescaling": "maxmargin.formulations.slack_rescaling",
     "Ramp": "maxmargin.formulations.ramp",
     "HammingCost": "maxmargin.costs",
     "WeightedHammingCost": "maxmargin.costs",

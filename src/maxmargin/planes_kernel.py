@@ -1,8 +1,9 @@
-"""Compiled arithmetic on sparse vectors: merge, dot, add. Shared by model kernels and the working set."""
+"""Compiled work on planes that models and the working set share: merge, dot, add, and planes of runs of errors."""
 
 from __future__ import annotations
 
 import numpy as np
+from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel
 
@@ -61,3 +62,48 @@ def sparse_add(w, index, value, scale):
     """w += scale * a for a sparse a."""
     for p in range(len(index)):
         w[index[p]] += scale * value[p]
+
+
+@register_jitable(inline="always")  # functions passed to a kernel in another way could not be cached
+def planes_of_runs(
+    cost_of, psi_of, meta, ints, floats, example, truth, bits, emit, output, iwork, index, value, result
+):  # fmt: skip
+    """The plane of a sequence of labels, then those of its runs of errors, when there are fewer than ``emit``.
+
+    Wrong labels with a right one between them do not interact: each run of wrong labels is an output of its own that
+    violates its margin too, and its plane costs no further argmax. ``cost_of`` and ``psi_of`` are those of the model;
+    ``iwork`` has room for an output behind its first ``2^bits`` entries. Fills ``result`` from 2 on and returns the
+    number of planes.
+    """
+    result[2] = cost_of(meta, ints, floats, example, output)
+    if emit == 0:
+        return 0
+    T = len(truth)
+    end = psi_of(meta, ints, floats, example, output, iwork, index, value)
+    result[3] = end
+    runs = 0
+    for t in range(T):
+        if output[t] != truth[t] and (t == 0 or output[t - 1] == truth[t - 1]):
+            runs += 1
+    if runs < 2 or runs >= emit:
+        return 1
+    part = iwork[1 << bits :]
+    for t in range(T):
+        part[t] = truth[t]
+    made, t = 1, 0
+    while t < T:
+        begin = t
+        while t < T and output[t] != truth[t]:
+            part[t] = output[t]
+            t += 1
+        if t > begin:
+            result[2 + 2 * made] = cost_of(meta, ints, floats, example, part)
+            end += psi_of(meta, ints, floats, example, part, iwork, index[end:], value[end:])
+            result[3 + 2 * made] = end
+            made += 1
+            for s in range(begin, t):
+                part[s] = truth[s]
+        t += 1
+    for s in range(T):
+        part[s] = 0
+    return made

@@ -15,15 +15,13 @@ from maxmargin import SimplicialDecomposition as Simplicial
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.block_selection import POLICIES
 from maxmargin.solvers.driver import run
+from models.test_grid import enumerated
 
 BEHAVIOURS = {
     1: ("the state is points (w_i, l_i), never outputs", "test_01_state_is_points"),
     2: ("margin rescaling with linear slacks", "test_02_margin_rescaling_linear"),
-    3: ("slack rescaling with linear slacks", None),  # not part of this release: there is no slack-rescaling oracle
-    4: (
-        "squared slacks: a product of cones",
-        "test_04_squared_slacks",
-    ),  # its square-root scale belongs to slack rescaling
+    3: ("slack rescaling with linear slacks", "test_03_slack_rescaling_linear"),
+    4: ("squared slacks: a product of cones", "test_04_squared_slacks"),  # without the square-root scale of costs
     5: ("sign-constrained weights", "test_05_sign_constraints"),
     6: ("one simplex for all examples", "test_06_one_simplex"),
     7: ("one simplex on a working set, the others fixed", "test_07_one_simplex_on_a_working_set"),
@@ -40,7 +38,7 @@ BEHAVIOURS = {
     18: ("all extreme points kept while memory lasts", "test_18_everything_kept_while_memory_lasts"),
     19: ("key examples", "test_19_key_examples"),
     20: ("choice of the working set: cyclic, random, by gap", "test_20_choices_of_the_working_set"),
-    21: ("loss-augmented min-cut on grids", None),  # not part of this release: there is no grid model
+    21: ("loss-augmented min-cut on grids", "test_21_cuts_of_grids"),
     22: ("kernel evaluations instead of weights", None),  # not part of this release: planes are explicit vectors
 }
 CASE = Tiny("chain", cost="matrix", C=1.0, seed=1, n=5)
@@ -87,6 +85,15 @@ def test_01_state_is_points():
 def test_02_margin_rescaling_linear():
     for seed in range(4):
         tiny = replace(CASE, seed=seed)
+        for blocks in ("one", "product"):
+            assert solve(tiny, Simplicial(blocks), tol=1e-9).certificate.primal == pytest.approx(
+                best(tiny).objective, rel=1e-6
+            )
+
+
+def test_03_slack_rescaling_linear():
+    for seed in range(4):
+        tiny = replace(CASE, cost="quarters", rescaling="slack", seed=seed)
         for blocks in ("one", "product"):
             assert solve(tiny, Simplicial(blocks), tol=1e-9).certificate.primal == pytest.approx(
                 best(tiny).objective, rel=1e-6
@@ -304,6 +311,16 @@ def test_20_choices_of_the_working_set(selection):
         assert np.array_equal(result.weights, again.weights)
     with pytest.raises(ValueError, match="selection must be one of"):
         solve(CASE, Simplicial("product", working_set=2, selection="best"), max_passes=3)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_21_cuts_of_grids(loss):
+    """The argmax is one cut, and no capacity is ever negative, because the dual works with the projected weights."""
+    watched, problem, reference = enumerated(loss, C=0.5)
+    for blocks in ("one", "product"):
+        result = run(Simplicial(blocks).engine(problem, 0), problem, tol=1e-9, max_passes=5000)
+        assert result.certificate.primal == pytest.approx(reference.objective, rel=1e-6)
+        assert 0.0 <= watched.floats[-1] < np.inf
 
 
 def test_arguments_out_of_range():

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from maxmargin import Chain, MarginRescaling, Multiclass
+from maxmargin import Chain, MarginRescaling, Multiclass, SlackRescaling
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.engine import DualEngine
 from reference.problems import chain_planes, multiclass_planes, random_chains, random_cost_matrix, random_multiclass
@@ -24,7 +24,7 @@ class Tiny:
     kind: str = "chain"  # "chain" or "multiclass"
     loss: str = "hinge"
     signed: bool = False
-    cost: str = "hamming"  # "hamming" or "matrix"
+    cost: str = "hamming"  # "hamming", "matrix", or "quarters": a matrix of multiples of 1/4
     weighted: bool = False  # sample weights, one of them zero
     C: float = 1.0
     seed: int = 0
@@ -32,9 +32,11 @@ class Tiny:
     K: int = 3
     F: int = 2
     ends: bool = False
+    rescaling: str = "margin"  # or "slack"
 
     def __str__(self) -> str:
         flags = [name for name in ("signed", "weighted", "ends") if getattr(self, name)]
+        flags += [self.rescaling] if self.rescaling != "margin" else []
         return "-".join([self.kind, self.loss, *flags, self.cost, f"C{self.C:g}", f"seed{self.seed}"])
 
     @property
@@ -49,15 +51,18 @@ class Tiny:
 
     @property
     def cost_argument(self):
-        return random_cost_matrix(self.K, seed=self.seed) if self.cost == "matrix" else "hamming"
+        if self.cost == "hamming":
+            return "hamming"
+        matrix = random_cost_matrix(self.K, seed=self.seed)
+        return matrix if self.cost == "matrix" else np.ceil(4.0 * matrix) / 4.0
 
     @property
     def planes(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """All planes of each example, the true output included."""
         X, y = self.data
         if self.kind == "chain":
-            return chain_planes(X, y, self.K, cost=self.cost_argument, ends=self.ends).planes
-        return multiclass_planes(X, y, self.K, cost=self.cost_argument).planes
+            return chain_planes(X, y, self.K, cost=self.cost_argument, ends=self.ends, rescaling=self.rescaling).planes
+        return multiclass_planes(X, y, self.K, cost=self.cost_argument, rescaling=self.rescaling).planes
 
     @property
     def sample_weight(self) -> np.ndarray | None:
@@ -87,7 +92,8 @@ class Tiny:
         return model.bind(X, [labels.tolist() for labels in y] if self.kind == "chain" else y.tolist())
 
     def problem(self):
-        return MarginRescaling(loss=self.loss).problem(
+        formulation = {"margin": MarginRescaling, "slack": SlackRescaling}[self.rescaling]
+        return formulation(loss=self.loss).problem(
             self.bound, C=self.C, sample_weight=self.sample_weight, positive=self.positive
         )
 

@@ -55,6 +55,7 @@ def audit(
     constraints: o.ConstraintsOption = None,
     ends: o.Ends = False,
     loss: o.LossOption = o.Loss.hinge,
+    rescaling: o.RescalingOption = o.Rescaling.margin,
     solver: o.SolverOption = o.Solver.auto,
     tol: o.Tol = 0.1,
     max_passes: o.MaxPasses = 1000,
@@ -96,7 +97,7 @@ def audit(
     begin = time.perf_counter()
     _, X = fit_features(FeatureOptions(template, min_count, hashing), table, label_column)
     tagger = TrainingOptions(
-        C, weights, constraints, ends, loss, solver, tol, max_passes, max_seconds, n_jobs, seed
+        C, weights, constraints, ends, loss, rescaling, solver, tol, max_passes, max_seconds, n_jobs, seed
     ).tagger()
     from maxmargin.estimators.audit import audit as judged
 

@@ -72,7 +72,8 @@ def _facts(tagger: Any, path: str) -> None:
         ("labels", f"{len(tagger.classes_)}: {' '.join(map(str, tagger.classes_))}"),
         ("features", f"{features.n_features_} of tokens, {features.n_edge_features_} of pairs{hashed}"),
         ("weights", f"{layout.n_weights} stored, {int((tagger.weights_ != 0).sum())} not zero"),
-        ("training", f"C {tagger.C:g}, {tagger.loss}, solver {tagger.solver}, constraints {tagger.constraints}"),
+        ("training", f"C {tagger.C:g}, {tagger.loss}, {tagger.rescaling} rescaling, solver {tagger.solver}"),
+        ("constraints", str(tagger.constraints)),
     ]
     if hasattr(tagger, "label_column_"):
         rows.insert(4, ("label column", f"{tagger.label_column_}, from 0"))

@@ -83,6 +83,7 @@ class TrainingOptions:
     constraints: str | None
     ends: bool
     loss: str
+    rescaling: str
     solver: str
     tol: float
     max_passes: float | None

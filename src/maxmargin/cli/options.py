@@ -29,6 +29,11 @@ class Loss(StrEnum):
     ramp = "ramp"
 
 
+class Rescaling(StrEnum):
+    margin = "margin"
+    slack = "slack"
+
+
 class Precision(StrEnum):
     float64 = "float64"
     float32 = "float32"
@@ -150,6 +155,10 @@ Ends = Annotated[
     bool, typer.Option("--ends/--no-ends", help="Weights of the first and the last label.", rich_help_panel=TRAINING)
 ]
 LossOption = Annotated[Loss, typer.Option("--loss", rich_help_panel=TRAINING)]
+RescalingOption = Annotated[
+    Rescaling,
+    typer.Option("--rescaling", help="The cost is the margin, or multiplies the violation.", rich_help_panel=TRAINING),
+]
 SolverOption = Annotated[Solver, typer.Option("--solver", rich_help_panel=TRAINING)]
 Tol = Annotated[float, typer.Option(min=0.0, help="Relative duality gap to reach.", rich_help_panel=STOPPING)]
 MaxPasses = Annotated[

@@ -28,6 +28,7 @@ def train(
     constraints: o.ConstraintsOption = None,
     ends: o.Ends = False,
     loss: o.LossOption = o.Loss.hinge,
+    rescaling: o.RescalingOption = o.Rescaling.margin,
     solver: o.SolverOption = o.Solver.auto,
     tol: o.Tol = 1e-3,
     max_passes: o.MaxPasses = 1000,
@@ -81,7 +82,7 @@ def train(
     with watch("features"):
         features, X = fit_features(FeatureOptions(template, min_count, hashing), table, label_column)
     tagger = TrainingOptions(
-        C, weights, constraints, ends, loss, solver, tol, max_passes, max_seconds, n_jobs, seed
+        C, weights, constraints, ends, loss, rescaling, solver, tol, max_passes, max_seconds, n_jobs, seed
     ).tagger(verbose=int(live))
     stopping = None
     if held is not None:

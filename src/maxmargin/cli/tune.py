@@ -58,6 +58,7 @@ def tune(
     constraints: o.ConstraintsOption = None,
     ends: o.Ends = False,
     loss: o.LossOption = o.Loss.hinge,
+    rescaling: o.RescalingOption = o.Rescaling.margin,
     solver: o.SolverOption = o.Solver.auto,
     tol: o.Tol = 1e-2,
     max_passes: o.MaxPasses = 1000,
@@ -92,7 +93,7 @@ def tune(
     if len(table) < folds:
         raise ValueError(f"{table.source.name} has {len(table)} sentences; {folds} folds need at least as many.")
     training = TrainingOptions(
-        C_min, weights, constraints, ends, loss, solver, tol, max_passes, max_seconds, n_jobs, seed
+        C_min, weights, constraints, ends, loss, rescaling, solver, tol, max_passes, max_seconds, n_jobs, seed
     )
     by_span = span_like(labels)
     feature_options = FeatureOptions(template, min_count, hashing)

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from maxmargin.callbacks.base import Callback
 from maxmargin.formulations.margin_rescaling import MarginRescaling
 from maxmargin.formulations.ramp import Ramp, RampProblem
+from maxmargin.formulations.slack_rescaling import SlackRescaling
 from maxmargin.kernel import compile_seconds
 from maxmargin.models.base import BoundModel, CompiledModel
 from maxmargin.models.user import short
@@ -27,6 +28,8 @@ from maxmargin.solvers.presets import as_solver
 from maxmargin.solvers.primal import PrimalSolver
 
 __all__ = ["Structured"]
+
+RESCALINGS = {"margin": MarginRescaling, "slack": SlackRescaling}
 
 
 class Moment(NamedTuple):
@@ -220,7 +223,14 @@ class Structured(BaseEstimator, ABC):
         return weights
 
     def _formulation(self) -> Any:
-        return Ramp(self.ramp) if self.loss == "ramp" else MarginRescaling(loss=self.loss)
+        rescaling = getattr(self, "rescaling", "margin")  # some estimators have no other
+        if rescaling not in RESCALINGS:
+            raise ValueError(f"rescaling must be one of {', '.join(RESCALINGS)}; got {rescaling!r}.")
+        if self.loss != "ramp":
+            return RESCALINGS[rescaling](loss=self.loss)
+        if rescaling != "margin":
+            raise ValueError('the ramp has no slack-rescaled form; use loss="hinge" or rescaling="margin".')
+        return Ramp(self.ramp)
 
     def _callbacks(self) -> list:
         callbacks = [] if self.callbacks is None else self.callbacks

@@ -31,6 +31,8 @@ class MulticlassClassifier(ClassifierMixin, Structured):
         Weight of the losses.
     loss : {"hinge", "squared_hinge", "ramp"}
         "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
+    rescaling : {"margin", "slack"}
+        Whether the cost of an output is its margin, or multiplies its violation of a margin of 1.
     ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
         Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     cost : str, mapping, array, callable or Cost
@@ -66,6 +68,7 @@ verbose, callbacks, warm_start
         *,
         C: float = 1.0,
         loss: str = "hinge",
+        rescaling: str = "margin",
         ramp: Any = "cost_diminished",
         cost: Any = "hamming",
         class_weight: Mapping | str | None = None,
@@ -88,6 +91,7 @@ verbose, callbacks, warm_start
     ) -> None:
         self.C = C
         self.loss = loss
+        self.rescaling = rescaling
         self.ramp = ramp
         self.cost = cost
         self.class_weight = class_weight

@@ -28,6 +28,8 @@ class StructuredSVM(Structured):
         Weight of the losses: ``1/2 |w|^2 + C sum_i s_i loss_i``.
     loss : {"hinge", "squared_hinge", "ramp"}
         "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
+    rescaling : {"margin", "slack"}
+        Whether the cost of an output is its margin, or multiplies its violation of a margin of 1.
     ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
         Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     formulation : object, optional
@@ -85,6 +87,7 @@ class StructuredSVM(Structured):
         *,
         C: float = 1.0,
         loss: str = "hinge",
+        rescaling: str = "margin",
         ramp: Any = "cost_diminished",
         formulation: Any = None,
         positive: Any = None,
@@ -105,6 +108,7 @@ class StructuredSVM(Structured):
         self.model = model
         self.C = C
         self.loss = loss
+        self.rescaling = rescaling
         self.ramp = ramp
         self.formulation = formulation
         self.positive = positive

@@ -10,10 +10,11 @@ Sparse emissions are F x S rows (``weights="all"``) or row-compressed pairs (``w
 from __future__ import annotations
 
 import numpy as np
+from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel
 from maxmargin.models.signature import PLANE_SIGNATURE
-from maxmargin.planes_kernel import accumulate, finish
+from maxmargin.planes_kernel import accumulate, finish, planes_of_runs
 
 # positions in ``meta``
 N_LABELS, STRIDE, N_SPARSE, N_DENSE, N_EDGE, BINARY, OBSERVED, HAS_LABELS, HAS_ENDS = range(9)
@@ -194,6 +195,17 @@ def chain_psi(meta, ints, floats, example, output, iwork, index, value):
     return finish(iwork, bits, index, value, nnz)
 
 
+@register_jitable
+def chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result):
+    """Cost and planes of an output of an example with labels; returns the number of planes."""
+    first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
+    truth = ints[meta[AT_LABELS] + first : meta[AT_LABELS] + last]
+    return planes_of_runs(
+        chain_cost, chain_psi, meta, ints, floats, example, truth, meta[TABLE_BITS], emit, output, iwork, index, value,
+        result,
+    )  # fmt: skip
+
+
 @kernel(PLANE_SIGNATURE)
 def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """Viterbi on the cost-augmented score table, then the plane of the winner.
@@ -289,37 +301,4 @@ def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
     result[1] = top - truth
     if not has_labels:
         return 0
-    result[2] = chain_cost(meta, ints, floats, example, output)
-    if emit == 0:
-        return 0
-    end = chain_psi(meta, ints, floats, example, output, iwork, index, value)
-    result[3] = end
-
-    # Wrong tokens with a right one between them do not interact: each run of wrong tokens is an output of its own that
-    # violates its margin too. Their planes cost no further argmax.
-    runs = 0
-    for t in range(T):
-        if output[t] != ints[labels + t] and (t == 0 or output[t - 1] == ints[labels + t - 1]):
-            runs += 1
-    if runs < 2 or runs >= emit:
-        return 1
-    part = iwork[1 << meta[TABLE_BITS] :]
-    for t in range(T):
-        part[t] = ints[labels + t]
-    made, t = 1, 0
-    while t < T:
-        begin = t
-        while t < T and output[t] != ints[labels + t]:
-            part[t] = output[t]
-            t += 1
-        if t > begin:
-            result[2 + 2 * made] = chain_cost(meta, ints, floats, example, part)
-            end += chain_psi(meta, ints, floats, example, part, iwork, index[end:], value[end:])
-            result[3 + 2 * made] = end
-            made += 1
-            for s in range(begin, t):
-                part[s] = ints[labels + s]
-        t += 1
-    for s in range(T):
-        part[s] = 0
-    return made
+    return chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)

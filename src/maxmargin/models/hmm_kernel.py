@@ -11,7 +11,7 @@ import numpy as np
 
 from maxmargin.kernel import kernel
 from maxmargin.models.signature import PLANE_SIGNATURE
-from maxmargin.planes_kernel import accumulate, finish
+from maxmargin.planes_kernel import accumulate, finish, planes_of_runs
 
 # positions in ``meta``
 N_STATES, N_SYMBOLS, HAS_LABELS, TABLE_BITS = range(4)
@@ -53,8 +53,8 @@ def hmm_cost(meta, ints, floats, example, output):
     return floats[meta[AT_SCALE] + example] * cost
 
 
-@kernel("int64(int64[::1], int32[::1], int64, int32[::1], int32[::1], int32[::1], float64[::1])")
-def hmm_psi(meta, ints, example, output, iwork, index, value):
+@kernel("int64(int64[::1], int32[::1], float64[::1], int64, int32[::1], int32[::1], int32[::1], float64[::1])")
+def hmm_psi(meta, ints, floats, example, output, iwork, index, value):
     """Counts of the truth minus counts of ``output`` into (index, value); returns the number of non-zeros."""
     K, V, bits, nnz = meta[N_STATES], meta[N_SYMBOLS], meta[TABLE_BITS], 0
     first, last = ints[meta[AT_OFFSETS] + example], ints[meta[AT_OFFSETS] + example + 1]
@@ -129,36 +129,20 @@ def hmm_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, o
             truth += w[K + K * K + k * V + symbol]
     result[0] = top - truth
     result[1] = top - truth
-    result[2] = hmm_cost(meta, ints, floats, example, output)
-    if emit == 0:
-        return 0
-    end = hmm_psi(meta, ints, example, output, iwork, index, value)
-    result[3] = end
-
-    # runs of wrong states with a right one between them do not interact: each is an output of its own
-    runs = 0
-    for t in range(T):
-        if output[t] != ints[labels + t] and (t == 0 or output[t - 1] == ints[labels + t - 1]):
-            runs += 1
-    if runs < 2 or runs >= emit:
-        return 1
-    part = iwork[1 << meta[TABLE_BITS] :]
-    for t in range(T):
-        part[t] = ints[labels + t]
-    made, t = 1, 0
-    while t < T:
-        begin = t
-        while t < T and output[t] != ints[labels + t]:
-            part[t] = output[t]
-            t += 1
-        if t > begin:
-            result[2 + 2 * made] = hmm_cost(meta, ints, floats, example, part)
-            end += hmm_psi(meta, ints, example, part, iwork, index[end:], value[end:])
-            result[3 + 2 * made] = end
-            made += 1
-            for s in range(begin, t):
-                part[s] = ints[labels + s]
-        t += 1
-    for s in range(T):
-        part[s] = 0
-    return made
+    true = ints[labels : labels + T]
+    return planes_of_runs(
+        hmm_cost,
+        hmm_psi,
+        meta,
+        ints,
+        floats,
+        example,
+        true,
+        meta[TABLE_BITS],
+        emit,
+        output,
+        iwork,
+        index,
+        value,
+        result,
+    )

@@ -1,4 +1,4 @@
-"""Compiled kernel of the multiclass model: scores, argmax with a cost weight, plane.
+"""Compiled kernels of the multiclass model: scores, argmax with a cost weight or with rescaled slacks, plane.
 
 Layout of the weights (S = labels padded to ``stride``, so that rows stay aligned):
 
@@ -20,19 +20,15 @@ W_DENSE, W_INTERCEPT = range(12, 14)
 META_SIZE = 14
 
 
-@kernel(PLANE_SIGNATURE)
-def multiclass_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The label of largest ``w . phi(x, y) + cost_weight * cost(y)``, smallest code among equals, and its plane.
-
-    O(nnz S); scratch S.
-    """
+@kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64[::1])")
+def multiclass_scores(meta, ints, floats, w, example, score):
+    """Fill ``score`` (S,) with the scores of all labels. O(nnz S)."""
     K, S, D = meta[N_LABELS], meta[STRIDE], meta[N_DENSE]
     begin = np.int64(ints[meta[AT_ROWS] + example])
     end = np.int64(ints[meta[AT_ROWS] + example + 1])
     columns, values = meta[AT_COLUMNS], meta[AT_VALUES]
     dense = floats[meta[AT_DENSE] + example * D : meta[AT_DENSE] + (example + 1) * D]
     scaling = floats[meta[AT_SCALING]]
-    score = fwork[:S]
     score[:] = 0.0
     for c in range(begin, end):
         x, at = floats[values + c], ints[columns + c] * S
@@ -49,6 +45,45 @@ def multiclass_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, f
         for k in range(K):
             score[k] += scaling * w[meta[W_INTERCEPT] + k]
 
+
+@kernel("int64(int64[::1], int32[::1], float64[::1], int64, int64, float64, int32[::1], float64[::1])")
+def multiclass_psi(meta, ints, floats, example, found, scale, index, value):
+    """``scale`` times phi(x, y_i) - phi(x, found) into (index, value); returns the number of non-zeros. O(nnz)."""
+    S, D = meta[STRIDE], meta[N_DENSE]
+    true = np.int64(ints[meta[AT_LABELS] + example])
+    if found == true:
+        return np.int64(0)
+    begin = np.int64(ints[meta[AT_ROWS] + example])
+    end = np.int64(ints[meta[AT_ROWS] + example + 1])
+    columns, values = meta[AT_COLUMNS], meta[AT_VALUES]
+    nnz = 0
+    for c in range(begin, end):
+        x, at = scale * floats[values + c], ints[columns + c] * S
+        index[nnz], value[nnz] = at + true, x
+        index[nnz + 1], value[nnz + 1] = at + found, -x
+        nnz += 2
+    for j in range(D):
+        x, at = scale * floats[meta[AT_DENSE] + example * D + j], meta[W_DENSE] + j * S
+        if x != 0.0:
+            index[nnz], value[nnz] = at + true, x
+            index[nnz + 1], value[nnz + 1] = at + found, -x
+            nnz += 2
+    if meta[HAS_INTERCEPT]:
+        x = scale * floats[meta[AT_SCALING]]
+        index[nnz], value[nnz] = meta[W_INTERCEPT] + true, x
+        index[nnz + 1], value[nnz + 1] = meta[W_INTERCEPT] + found, -x
+        nnz += 2
+    return nnz
+
+
+@kernel(PLANE_SIGNATURE)
+def multiclass_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The label of largest ``w . phi(x, y) + cost_weight * cost(y)``, smallest code among equals, and its plane.
+
+    O(nnz S); scratch S.
+    """
+    K, score = meta[N_LABELS], fwork[: meta[STRIDE]]
+    multiclass_scores(meta, ints, floats, w, example, score)
     has_labels = meta[HAS_LABELS]
     true = np.int64(ints[meta[AT_LABELS] + example]) if has_labels else np.int64(0)
     truth = score[true] if has_labels else 0.0
@@ -65,23 +100,41 @@ def multiclass_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, f
     result[3] = 0.0
     if emit == 0 or not has_labels:
         return 0
-    if found == true:
-        return 1
-    nnz = 0
-    for c in range(begin, end):
-        x, at = floats[values + c], ints[columns + c] * S
-        index[nnz], value[nnz] = at + true, x
-        index[nnz + 1], value[nnz + 1] = at + found, -x
-        nnz += 2
-    for j in range(D):
-        x, at = dense[j], meta[W_DENSE] + j * S
-        if x != 0.0:
-            index[nnz], value[nnz] = at + true, x
-            index[nnz + 1], value[nnz + 1] = at + found, -x
-            nnz += 2
-    if meta[HAS_INTERCEPT]:
-        index[nnz], value[nnz] = meta[W_INTERCEPT] + true, scaling
-        index[nnz + 1], value[nnz + 1] = meta[W_INTERCEPT] + found, -scaling
-        nnz += 2
-    result[3] = nnz
+    result[3] = multiclass_psi(meta, ints, floats, example, found, 1.0, index, value)
+    return 1
+
+
+@kernel(PLANE_SIGNATURE)
+def multiclass_slack_plane(
+    meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
+):  # fmt: skip
+    """The label of largest ``cost(y) (cost_weight - w . psi(y))`` and its slack-rescaled plane; see models/slack.py.
+
+    O(nnz S); scratch S.
+    """
+    K, score = meta[N_LABELS], fwork[: meta[STRIDE]]
+    multiclass_scores(meta, ints, floats, w, example, score)
+    true = np.int64(ints[meta[AT_LABELS] + example])
+    cost = floats[meta[AT_COST] + true * K : meta[AT_COST] + (true + 1) * K]
+    top, found = 0.0, true
+    if cost_weight > 0.0:
+        for k in range(K):
+            v = cost[k] * (cost_weight - (score[true] - score[k]))
+            if v > top:
+                top, found = v, k
+    else:  # the prediction
+        found = np.int64(0)
+        for k in range(1, K):
+            if score[k] > score[found]:
+                found = k
+        top = cost[found] * (score[found] - score[true])
+    output[0] = found
+    result[0] = top
+    result[1] = top
+    result[2] = cost[found]
+    result[3] = 0.0
+    if emit == 0:
+        return 0
+    if cost[found] > 0.0:
+        result[3] = multiclass_psi(meta, ints, floats, example, found, cost[found], index, value)
     return 1

@@ -11,9 +11,11 @@
         def argmax(self, x, w, y_true=None, cost_weight=0.0): ...  # max_y w . phi(x, y) + cost_weight * cost(y_true, y)
 
         def is_valid(self, x, y) -> bool: ...  # optional: whether y is an output at all
+        def slack_argmax(self, x, w, y_true): ...  # optional, for rescaling="slack": max_y cost * (1 - w . psi(y))
 
-``argmax`` without ``y_true`` is prediction. Every answer is checked while the solver runs, so that a slip in the model
-stops with the example's name instead of a wrong optimum; :func:`maxmargin.testing.check_model` looks harder, before.
+with ``psi(y) = phi(x, y_true) - phi(x, y)``. ``argmax`` without ``y_true`` is prediction. Every answer is checked while
+the solver runs, so that a slip in the model stops with the example's name instead of a wrong optimum;
+:func:`maxmargin.testing.check_model` looks harder, before.
 """
 
 from __future__ import annotations
@@ -161,26 +163,32 @@ class PythonBound(BoundModel):
         """
         if self.Y is None:
             raise ValueError("this model is bound without outputs, so it has no planes; pass Y to bind.")
-        model, x, y_true, w = self.layout.model, self.X[i], self.Y[i], w[: self.n_weights]
-        true = self._true(i)
-        y = self._checked(model.argmax(x, w, y_true=y_true, cost_weight=cost_weight), i)
-        cost = number(model.cost(y_true, y), "cost", i)
-        found = sparse_vector(model.joint_features(x, y), self.n_weights, i)
-        here, truth = (float(w[index] @ value) for index, value in (found, true))
-        value = here - truth + cost_weight * cost
+        w = w[: self.n_weights]
+        y = self.layout.model.argmax(self.X[i], w, y_true=self.Y[i], cost_weight=cost_weight)
+        indices, values, cost = self.plane_of(y, i)
+        terms = w[indices] * values
+        value = cost_weight * cost - float(terms.sum())
         exact = "exact" in self.capabilities
         # without cost an output has no reason to look at y_true, so a rough search may end below it
         must = exact or cost_weight != 0.0
-        if must and value < -SLACK * max(1.0, abs(here), abs(truth), abs(cost_weight * cost)):
+        if must and value < -SLACK * max(1.0, float(np.abs(terms).sum()), abs(cost_weight * cost)):
             raise ValueError(
-                f"example {i}: argmax returned an output that scores below the true one "
-                f"({here + cost_weight * cost:.6g} against {truth:.6g}, cost_weight {cost_weight:g}). argmax must "
-                "maximise w . phi(x, y) + cost_weight * cost(y_true, y); a search that may miss the maximum must "
-                "return y_true when it finds nothing better. maxmargin.testing.check_model shows which part disagrees."
+                f"example {i}: argmax returned an output that scores below the true one (by {-value:.6g}, cost_weight "
+                f"{cost_weight:g}). argmax must maximise w . phi(x, y) + cost_weight * cost(y_true, y); a search that "
+                "may miss the maximum must return y_true when it finds nothing better. maxmargin.testing.check_model "
+                "shows which part disagrees."
             )
-        indices, values = merged(np.concatenate([true[0], found[0]]), np.concatenate([true[1], -found[1]]))
         bound = max(value, 0.0) if exact else np.inf
-        return indices.astype(np.int32), values, cost, value, bound
+        return indices, values, cost, value, bound
+
+    def plane_of(self, y: Any, i: int) -> tuple[np.ndarray, np.ndarray, float]:
+        """``phi(x, y_i) - phi(x, y)``, as sorted indices and values, and ``cost(y_i, y)`` of a given output."""
+        model, true = self.layout.model, self._true(i)
+        y = self._checked(y, i)
+        cost = number(model.cost(self.Y[i], y), "cost", i)
+        found = sparse_vector(model.joint_features(self.X[i], y), self.n_weights, i)
+        indices, values = merged(np.concatenate([true[0], found[0]]), np.concatenate([true[1], -found[1]]))
+        return indices.astype(np.int32), values, cost
 
     def decode(self, w: np.ndarray, i: int) -> Any:
         """The output of largest score."""

@@ -1,0 +1,44 @@
+"""Slack rescaling with hinge or squared hinge: the cost multiplies the violation instead of being its margin.
+
+    hinge            P(w) = R(w) + C sum_i s_i max_y cost_i(y) (1 - w . psi_i(y))
+    squared hinge    P(w) = R(w) + C sum_i s_i [max_y cost_i(y) (1 - w . psi_i(y))]^2
+
+Every output needs the same margin 1, and outputs that have it cost nothing however bad they are. Dual, certificates and
+solvers are those of :mod:`maxmargin.formulations.margin_rescaling` with planes (cost psi, cost). Tsochantaridis et al.
+2005.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.formulations.margin_rescaling import MarginRescaling, Problem
+from maxmargin.models.base import BoundModel
+from maxmargin.models.slack import slack_rescaled
+from maxmargin.parameters import Parameters
+
+__all__ = ["SlackRescaling"]
+
+
+class SlackRescaling(Parameters):
+    """Slack-rescaled structured hinge; for models with an exact argmax of it (:mod:`maxmargin.models.slack`).
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge"}
+    """
+
+    def __init__(self, loss: str = "hinge") -> None:
+        self.loss = loss
+
+    def problem(
+        self,
+        model: BoundModel,
+        *,
+        C: float = 1.0,
+        sample_weight: np.ndarray | None = None,
+        positive: np.ndarray | None = None,
+    ) -> Problem:
+        """The problem of fitting a bound model; parameters as those of :meth:`MarginRescaling.problem`."""
+        margin = MarginRescaling(self.loss)
+        return margin.problem(slack_rescaled(model), C=C, sample_weight=sample_weight, positive=positive)

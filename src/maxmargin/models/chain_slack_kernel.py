@@ -1,0 +1,140 @@
+"""Compiled kernel of the chain model with rescaled slacks: the exact argmax of cost times violation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.inference.by_cost import by_cost_labels, by_cost_table
+from maxmargin.kernel import kernel
+from maxmargin.models.chain_kernel import (
+    AT_COST,
+    AT_LABELS,
+    AT_TOKEN_WEIGHT,
+    AT_TOKENS,
+    META_SIZE,
+    N_EDGE,
+    N_LABELS,
+    STRIDE,
+    chain_plane,
+    chain_planes,
+    pair_table,
+    score_table,
+)
+from maxmargin.models.signature import PLANE_SIGNATURE
+
+AT_UNIT = META_SIZE  # in ``meta``, behind those of the chain: where the units of cost stand in ``floats``
+QUERIES = 3  # plain argmaxes before the costs are told apart
+EQUAL = 1.0 + 1e-12
+
+
+@kernel("float64(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64, float64, float64, int32[::1])")
+def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, output):
+    """Write the output of largest ``cost (cost_weight - w . psi)`` among those of cost up to ``most``; its value.
+
+    One table holds the best score for every cost (:func:`~maxmargin.inference.by_cost.by_cost_table`). When no output
+    has a positive value, ``output`` stays as it is and 0 is returned. O(T K^2 most / unit).
+    """
+    K, S = meta[N_LABELS], meta[STRIDE]
+    first, last = np.int64(ints[meta[AT_TOKENS] + example]), np.int64(ints[meta[AT_TOKENS] + example + 1])
+    T, labels = last - first, meta[AT_LABELS] + first
+    flat, pair = np.empty(T * S), np.empty(K * S)
+    score_table(meta, ints, floats, w, example, 0.0, flat)
+    unary, cost = np.empty((T, K)), np.empty((T, K), np.int64)
+    transition = np.empty((T - 1 if meta[N_EDGE] and T > 1 else 1, K, K))
+    truth = 0.0
+    for t in range(T):
+        true = np.int64(ints[labels + t])
+        weight = floats[meta[AT_TOKEN_WEIGHT] + first + t] / unit
+        for k in range(K):
+            unary[t, k] = flat[t * S + k]
+            cost[t, k] = np.int64(np.rint(weight * floats[meta[AT_COST] + true * K + k]))
+        truth += unary[t, true]
+        if t == 1 or (t > 1 and meta[N_EDGE]):
+            pair_table(meta, ints, floats, w, first + t, pair)
+            for j in range(K):
+                for k in range(K):
+                    transition[t - 1, j, k] = pair[j * S + k]
+        if t > 0:
+            truth += transition[t - 1 if meta[N_EDGE] else 0, np.int64(ints[labels + t - 1]), true]
+    width = np.int64(np.floor(most / unit * (1.0 + 1e-9))) + 1
+    table, scores = np.empty((T, K, width)), np.empty(width)
+    by_cost_table(unary, transition, cost, table, scores)
+    top, chosen = 0.0, -1
+    for c in range(1, width):
+        v = c * unit * (cost_weight + scores[c] - truth)
+        if v > top:
+            top, chosen = v, c
+    if chosen > 0:
+        found = np.empty(T, np.int64)
+        by_cost_labels(transition, cost, table, chosen, found)
+        for t in range(T):
+            output[t] = found[t]
+    return top
+
+
+@kernel(PLANE_SIGNATURE)
+def chain_slack_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The output of largest ``cost(y) (lam - w . psi(y))``, lam = cost_weight, and its slack-rescaled planes.
+
+    With ``h = lam - w . psi`` and ``g = cost``, the argmax at cost weight mu proves ``h + mu g <= B`` for all outputs:
+
+    * at ``mu = lam / unit`` (unit: the smallest cost there is) the true output wins only if every other has h <= 0;
+    * no output has ``g h`` above ``B^2 / (4 mu)``: when that is reached the search is over, most often with mu = h / g
+      of the answer before;
+    * no output with ``g h`` above the best so far has a larger g than ``(B + sqrt(B^2 - 4 mu best)) / (2 mu)``: only
+      costs up to there are left for the exact search over all costs.
+
+    Choi, Meshi, Srebro 2016 for the queries; Bauer et al. 2014 for the exact search.
+    """
+    first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
+    T, truth = last - first, meta[AT_LABELS] + first
+    unit = floats[meta[AT_UNIT] + example]
+    result[:4] = 0.0
+    if T == 0 or unit == 0.0:  # nothing costs anything
+        for t in range(T):
+            output[t] = ints[truth + t]
+        return min(emit, 1)
+    top = 0.0
+    if cost_weight <= 0.0:  # the prediction
+        chain_plane(meta, ints, floats, w, example, 0.0, 0, iwork, fwork, output, index, value, result)
+        top = result[0] * result[2]
+    else:
+        best = np.empty(T, np.int32)
+        for t in range(T):
+            best[t] = ints[truth + t]
+        mu, most, bound = cost_weight / unit, np.inf, np.inf
+        for query in range(QUERIES):
+            chain_plane(meta, ints, floats, w, example, mu, 0, iwork, fwork, output, index, value, result)
+            reach, g = cost_weight + result[0], result[2]
+            h = reach - mu * g
+            if query == 0 and (g == 0.0 or result[0] <= 0.0):
+                bound = 0.0
+                break
+            if g * h > top:
+                top = g * h
+                for t in range(T):
+                    best[t] = output[t]
+            bound = min(bound, reach * reach / (4.0 * mu))
+            if bound <= top * EQUAL:
+                break
+            most = min(most, (reach + np.sqrt(max(reach * reach - 4.0 * mu * top, 0.0))) / (2.0 * mu))
+            if g <= 0.0 or h <= 0.0 or h == mu * g:
+                break
+            mu = h / g
+        if bound > top * EQUAL:
+            top = max(top, best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, best))
+        for t in range(T):
+            output[t] = best[t]
+    made = chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
+    result[0] = top
+    result[1] = top
+    if made > 0 and result[2] == 0.0:  # an output that costs nothing has the zero plane
+        result[3] = 0.0
+        return 1
+    begin = 0
+    for p in range(made):
+        end = np.int64(result[3 + 2 * p])
+        for q in range(begin, end):
+            value[q] *= result[2 + 2 * p]
+        begin = end
+    return made

@@ -1,0 +1,187 @@
+"""Slack-rescaled models against enumeration: the value, the plane, the prediction at cost weight 0."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+import maxmargin as mm
+from maxmargin.models.slack import slack_rescaled
+from maxmargin.oracles.margin import MarginOracle
+from reference.problems import chain_features, random_chains, random_multiclass, sequence_cost
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+SCALES = [0.0, 0.3, 1.0, 3.0]
+
+
+def best_by_enumeration(w, x, truth, K, cost, lam, normalize, allowed):
+    """max_y cost(y) (lam - w . psi(y)) over all allowed label sequences."""
+    true = w @ chain_features(x, truth, K)
+    values = [0.0]
+    for y in product(range(K), repeat=len(truth)):
+        if all(allowed[a, b] for a, b in pairwise(y)):
+            g = sequence_cost(truth, y, cost, normalize=normalize)
+            values.append(g * (lam - (true - w @ chain_features(x, y, K))))
+    return max(values)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("cost", ["hamming", "quarters", "normalized", "constrained"])
+@pytest.mark.parametrize("seed", range(6))
+def test_chains(seed, cost, scale):
+    rng = np.random.default_rng(seed)
+    K = int(rng.integers(2, 5))
+    X, Y = random_chains(4, K, 2, lengths=(1, 4), seed=seed)
+    table = np.ceil(4.0 * rng.random((K, K))) / 4.0 * (1 - np.eye(K))
+    normalize, allowed, options = False, np.ones((K, K), bool), {}
+    if cost == "quarters":
+        options["cost"] = table
+    elif cost == "normalized":
+        normalize, options["cost"] = True, mm.HammingCost(normalize=True)
+    elif cost == "constrained":
+        allowed = rng.random((K, K)) < 0.7
+        for y in Y:
+            for a, b in pairwise(y):
+                allowed[a, b] = True
+        options["constraints"] = allowed
+    bound = mm.Chain(classes=list(range(K)), **options).bind(X, [y.tolist() for y in Y])
+    slack = slack_rescaled(bound)
+    w = scale * rng.standard_normal(bound.n_weights)
+    expected_w = np.concatenate([part.ravel() for part in bound.layout.groups(w).values()])
+    for lam, parts in ((1.0, 1), (2.5, 4)):
+        planes = MarginOracle(slack, cost_weight=lam, parts=parts).planes(w, np.arange(4))
+        first = np.flatnonzero(np.diff(planes.example, prepend=-1))
+        violations = planes.violations(w)
+        for i in range(4):
+            used = table if cost == "quarters" else "hamming"
+            best = best_by_enumeration(expected_w, X[i], Y[i], K, used, lam, normalize, allowed)
+            assert planes.bound[first[i]] == pytest.approx(best, abs=1e-9)
+            assert violations[first[i]] == pytest.approx(best, abs=1e-9)  # the plane is that of the value
+        assert (violations <= planes.bound + 1e-9).all()  # planes of parts are outputs too
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_long_chains_agree_with_the_table_of_costs(scale):
+    """Long enough for every branch of the search; the reference looks at the best score of each cost."""
+    from maxmargin.inference.by_cost import by_cost
+
+    rng = np.random.default_rng(7)
+    K, X, Y = 3, *random_chains(30, 3, 4, lengths=(10, 30), seed=1)
+    bound = mm.Chain(classes=[0, 1, 2]).bind(X, [y.tolist() for y in Y])
+    w = scale * rng.standard_normal(bound.n_weights)
+    groups = bound.layout.groups(w)
+    planes = MarginOracle(slack_rescaled(bound)).planes(w, np.arange(30))
+    for i in range(30):
+        unary = X[i] @ groups["dense"]
+        cost = (np.arange(K)[None] != Y[i][:, None]).astype(int)
+        scores, _ = by_cost(unary, groups["transition"], cost)
+        values = np.arange(len(scores)) * (1.0 + scores - scores[0])
+        assert planes.bound[i] == pytest.approx(max(0.0, values.max()), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("seed", range(10))
+def test_multiclass(seed, scale):
+    rng = np.random.default_rng(seed)
+    X, y = random_multiclass(6, 4, 3, seed=seed)
+    matrix = rng.random((4, 4)) * (1 - np.eye(4))
+    bound = mm.Multiclass(cost=matrix, classes=[0, 1, 2, 3]).bind(X, y.tolist())
+    w = scale * rng.standard_normal(bound.n_weights)
+    scores = X @ w.reshape(3, -1)[:, :4]
+    for lam in (1.0, 0.4):
+        planes = MarginOracle(slack_rescaled(bound), cost_weight=lam).planes(w, np.arange(6))
+        margins = scores[np.arange(6), y][:, None] - scores
+        assert planes.bound == pytest.approx((matrix[y] * (lam - margins)).max(axis=1).clip(0), abs=1e-12)
+        assert planes.violations(w) == pytest.approx(planes.bound, abs=1e-12)
+
+
+def test_at_cost_weight_zero_it_predicts():
+    X, Y = random_chains(8, 3, 2, lengths=(1, 5), seed=3)
+    bound = mm.Chain(classes=[0, 1, 2]).bind(X, [y.tolist() for y in Y])
+    w = np.random.default_rng(0).standard_normal(bound.n_weights)
+    plain = MarginOracle(bound, cost_weight=0.0).planes(w, np.arange(8))
+    slack = MarginOracle(slack_rescaled(bound), cost_weight=0.0).planes(w, np.arange(8))
+    a, b = plain.to_csr().toarray(), slack.to_csr().toarray()
+    wrong = np.flatnonzero(np.abs(a).sum(1))
+    assert len(wrong) > 2
+    for i in range(8):
+        ratio = b[i][a[i] != 0] / a[i][a[i] != 0]
+        assert np.ptp(ratio) <= 1e-12 if len(ratio) else not b[i].any()
+        assert np.allclose(ratio, np.rint(ratio))  # the number of wrong labels
+        assert (ratio >= 1).all()
+
+
+class Few:
+    """Three outputs, their costs 0, 1 and 3 apart from the truth."""
+
+    def n_weights(self, X, Y):
+        return 3 * len(X[0])
+
+    def joint_features(self, x, y):
+        phi = np.zeros((3, len(x)))
+        phi[y] = x
+        return phi.ravel()
+
+    def cost(self, y_true, y):
+        return float([0, 1, 3][(y - y_true) % 3])
+
+    def argmax(self, x, w, y_true=None, cost_weight=0.0):
+        cost = (lambda y: 0.0) if y_true is None else (lambda y: self.cost(y_true, y))
+        return max(range(3), key=lambda y: w @ self.joint_features(x, y) + cost_weight * cost(y))
+
+
+class FewWithSlack(Few):
+    def slack_argmax(self, x, w, y_true):
+        psi = [self.joint_features(x, y_true) - self.joint_features(x, y) for y in range(3)]
+        return max(range(3), key=lambda y: self.cost(y_true, y) * (1.0 - w @ psi[y]))
+
+
+def test_own_models_reach_the_weights_of_the_compiled_one():
+    X, y = random_multiclass(12, 3, 2, seed=2)
+    matrix = np.array([[0, 1, 3], [3, 0, 1], [1, 3, 0]], float)
+    compiled = mm.MulticlassClassifier(C=0.3, cost=matrix, rescaling="slack", tol=1e-8, fit_intercept=False).fit(X, y)
+    own = mm.StructuredSVM(FewWithSlack(), C=0.3, rescaling="slack", tol=1e-8).fit(list(X), y.tolist())
+    assert own.certificate_.primal == pytest.approx(compiled.certificate_.primal, rel=1e-6)
+    assert own.weights_.reshape(3, 2).T == pytest.approx(compiled.weights_.reshape(2, -1)[:, :3], abs=1e-3)
+    for solver in ("pegasos", "sgd", "mira", "perceptron"):
+        options = {"C": 0.3, "rescaling": "slack", "solver": solver, "max_passes": 30, "random_state": 0, "tol": 1e-9}
+        one = mm.MulticlassClassifier(cost=matrix, fit_intercept=False, **options).fit(X, y)
+        two = mm.StructuredSVM(FewWithSlack(), **options).fit(list(X), y.tolist())
+        assert two.certificate_.primal == pytest.approx(one.certificate_.primal, rel=1e-9), solver
+
+
+def test_what_can_not_be_done_is_said():
+    X, y = random_multiclass(6, 3, 2, seed=2)
+    with pytest.raises(ValueError, match=r"needs a model with slack_argmax.*Few has none"):
+        mm.StructuredSVM(Few(), rescaling="slack").fit(list(X), y.tolist())
+    with pytest.raises(ValueError, match="rescaling must be one of margin, slack; got 'slak'"):
+        mm.MulticlassClassifier(rescaling="slak").fit(X, y)
+    with pytest.raises(ValueError, match="the ramp has no slack-rescaled form"):
+        mm.MulticlassClassifier(rescaling="slack", loss="ramp").fit(X, y)
+    chains = [[[0.0, 1.0], [1.0, 0.0]]], [["a", "b"]]
+    with pytest.raises(ValueError, match=r"fractions with denominators up to 1000.*0.70710678"):
+        mm.SequenceTagger(rescaling="slack", cost=lambda a, b: (a != b) * 2**-0.5).fit(*chains)
+    with pytest.raises(ValueError, match=r"example 0: its outputs have up to .* different costs"):
+        costs = {("a", "b"): 0.001, ("b", "a"): 500.0}
+        mm.SequenceTagger(rescaling="slack", cost=lambda a, b: costs.get((a, b), 0.0)).fit(*chains)
+    with pytest.raises(ValueError, match="no exact search"):
+        grid = mm.Grid().bind([{"node": np.zeros((2, 2, 1))}], [np.array([[0, 1], [0, 1]])])
+        mm.SlackRescaling().problem(grid)
+
+    class Backwards(FewWithSlack):
+        def slack_argmax(self, x, w, y_true):
+            psi = [self.joint_features(x, y_true) - self.joint_features(x, y) for y in range(3)]
+            return min(range(3), key=lambda y: self.cost(y_true, y) * (1.0 - w @ psi[y]))
+
+    with pytest.raises(ValueError, match=r"example .*: slack_argmax returned an output of value -"):
+        weights = np.array([9.0, 0, 0, 0, 0, 0])
+        slack_rescaled(mm.models.user.PythonModel(Backwards()).bind([np.ones(2)], [0])).plane(weights, 0, 1.0)
+
+
+def test_classes_without_cost_and_empty_sequences_have_the_zero_plane():
+    X = [np.zeros((0, 2)), np.ones((2, 2))]
+    bound = mm.Chain(classes=["a", "b"]).bind(X, [[], ["a", "b"]], class_weight={"a": 0.0, "b": 0.0})
+    planes = MarginOracle(slack_rescaled(bound)).planes(np.ones(bound.n_weights), np.arange(2))
+    assert planes.to_csr().nnz == 0
+    assert not planes.b.any() and not planes.bound.any()
