@@ -38,10 +38,12 @@ class Counted:
         return int((scores if y_true is None else scores + cost_weight * (np.arange(3) != y_true)).argmax())
 
 
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
 @pytest.mark.parametrize("positive", [None, ["transition"]])
 @pytest.mark.parametrize("tol", [0.3, 0.05])
-def test_every_bound_on_the_path_holds(tol, positive):
-    estimator = mm.SequenceTagger(positive=positive)
+def test_every_bound_on_the_path_holds(tol, positive, rescaling):
+    planes = chain_planes(X, Y, 3, rescaling=rescaling).planes
+    estimator = mm.SequenceTagger(positive=positive, rescaling=rescaling)
     path = mm.regularisation_path(estimator, X, Y, C_min=0.05, C_max=2.0, tol=tol)
     assert path.points[0].C == 0.05 and path.points[-1].C_until == 2.0
     for left, right in zip(path.points, path.points[1:], strict=False):
@@ -49,10 +51,10 @@ def test_every_bound_on_the_path_holds(tol, positive):
     sign = None if positive is None else np.r_[np.zeros(6, bool), np.ones(9, bool)]
     for C in np.geomspace(0.05, 2.0, 25):
         weights, certificate = path.at(C)
-        best = solve_primal(PLANES, C, positive=sign).objective
+        best = solve_primal(planes, C, positive=sign).objective
         assert certificate.relative_gap <= tol * (1 + 1e-9)
         assert certificate.dual <= best * (1 + 1e-8)  # a bound from below
-        value = objective(PLANES, C, weights)
+        value = objective(planes, C, weights)
         assert value <= certificate.primal * (1 + 1e-9)  # what is claimed of these weights is true of them
         assert value <= best / (1 - tol) * (1 + 1e-8)
         if sign is not None:

@@ -21,6 +21,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.formulations.margin_rescaling import MarginRescaling
+from maxmargin.formulations.slack_rescaling import SlackRescaling
 from maxmargin.solvers.certificate import Certificate
 
 __all__ = ["PathPoint", "RegularisationPath", "regularisation_path"]
@@ -115,7 +116,7 @@ def regularisation_path(
     if not 0 < tol < 1:
         raise ValueError(f"tol must be between 0 and 1, got {tol}.")
     formulation = estimator.get_params(deep=False).get("formulation") or estimator._formulation()
-    if not (isinstance(formulation, MarginRescaling) and formulation.loss == "hinge"):
+    if not (isinstance(formulation, (MarginRescaling, SlackRescaling)) and formulation.loss == "hinge"):
         raise ValueError('the path needs loss="hinge"; for other losses fit with warm_start=True at each C.')
     work = clone(estimator)
     work.set_params(warm_start=True, tol=FIT_SHARE * tol)
