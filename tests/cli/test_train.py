@@ -91,14 +91,16 @@ def test_options_reach_the_tagger(files, run, tmp_path):
     arguments = (
         "train", files.train, "-t", files.template, "-o", tmp_path / "m.mm", "-C", "0.3", "--weights", "observed",
         "--constraints", "bio", "--ends", "--tol", "0.05", "--max-passes", "50", "--max-seconds", "60", "--solver",
-        "bcfw", "--loss", "squared_hinge", "--rescaling", "slack", "--n-jobs", "1", "--min-count", "2", "--seed", "7", "--precision", "float32",
+        "bcfw", "--loss", "squared_hinge", "--rescaling", "slack", "--n-jobs", "1", "--min-count", "2",
+        "--seed", "7", "--precision", "float32",
     )  # fmt: skip
     done = run(*arguments)
     assert done.exit_code == 0, done.output
     tagger = mm.load(tmp_path / "m.mm")
     expected = {
         "C": 0.3, "weights": "observed", "constraints": "bio", "ends": True, "tol": 0.05, "max_passes": 50.0,
-        "max_seconds": 60.0, "solver": "bcfw", "loss": "squared_hinge", "rescaling": "slack", "n_jobs": 1, "random_state": 7,
+        "max_seconds": 60.0, "solver": "bcfw", "loss": "squared_hinge", "rescaling": "slack",
+        "n_jobs": 1, "random_state": 7,
     }  # fmt: skip
     assert {name: getattr(tagger, name) for name in expected} == expected
     assert tagger.features_.min_count == 2
