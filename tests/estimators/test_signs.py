@@ -52,3 +52,30 @@ def test_unknown_features_are_named(given, message):
 def test_unknown_groups_are_named(given, message):
     with pytest.raises(ValueError, match=message):
         mm.StructuredSVM(mm.Chain(), positive=given).fit(X, LISTS)
+
+
+def picture(rng):
+    """Pixels whose first feature speaks for the foreground and whose second speaks against it."""
+    mask = np.zeros((6, 6), np.uint8)
+    mask[1:4, 2:5] = 1
+    sign = 2.0 * mask - 1.0
+    node = np.stack([sign + rng.normal(size=mask.shape), -sign + rng.normal(size=mask.shape)], axis=-1)
+    return {"node": node, "edge": np.ones((2, *mask.shape, 1))}, mask
+
+
+@pytest.mark.parametrize("given", ["node", True, [0, 1], np.array([True, True, False])])
+def test_segmenters_keep_further_weights_positive(given):
+    rng = np.random.default_rng(0)
+    images, masks = map(list, zip(*(picture(rng) for _ in range(6)), strict=True))
+    free = mm.ImageSegmenter(C=10.0, tol=1e-6).fit(images, masks)
+    bound = mm.ImageSegmenter(C=10.0, tol=1e-6, positive=given).fit(images, masks)
+    assert free.node_coef_[1] < -0.1 and (free.edge_coef_ >= 0).all()
+    assert bound.node_coef_[1] == 0 and bound.node_coef_[0] > 0 and (bound.edge_coef_ >= 0).all()
+    assert bound.certificate_.relative_gap <= 1e-6
+    assert bound.certificate_.dual > free.certificate_.primal  # a smaller set has a higher minimum
+
+
+def test_segmenters_say_which_weights_there_are():
+    image, mask = picture(np.random.default_rng(1))
+    with pytest.raises(ValueError, match="positive names 'colour'; the weights are node, edge"):
+        mm.ImageSegmenter(positive="colour").fit([image], [mask])

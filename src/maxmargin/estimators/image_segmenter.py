@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from maxmargin.estimators.base import Moment, Structured, decode
+from maxmargin.estimators.signs import positive_mask
 from maxmargin.features.image_files import read_images, read_masks
 from maxmargin.features.images import ImageFeatures
 from maxmargin.formulations.margin_rescaling import check_sample_weight
@@ -54,6 +55,8 @@ class ImageSegmenter(Structured):
     normalize : bool
         Divide the loss of an image by its number of pixels: large images then count no more than small ones, and C
         does not depend on the size.
+    positive : "node", True, indices or boolean mask, optional
+        Further weights that must be >= 0, nodes first; those of edges always are.
     solver : str or solver object
         "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", or one of their classes.
     tol : float
@@ -114,6 +117,7 @@ class ImageSegmenter(Structured):
         tolerance: float = 0.0,
         refits: int = 2,
         normalize: bool = True,
+        positive: Any = None,
         solver: Any = "auto",
         tol: float = 1e-2,
         max_passes: float | None = 1000,
@@ -139,6 +143,7 @@ class ImageSegmenter(Structured):
         self.tolerance = tolerance
         self.refits = refits
         self.normalize = normalize
+        self.positive = positive
         self.solver = solver
         self.tol = tol
         self.max_passes = max_passes
@@ -190,7 +195,10 @@ class ImageSegmenter(Structured):
         weights = check_sample_weight(sample_weight, bound.n_examples)
         if self.normalize:
             weights = weights / np.array([max(1, np.count_nonzero(mask != IGNORE)) for mask in masks])
-        options = {"sample_weight": weights, "positive": bound.layout.positive(), "begin": begin}
+        positive = bound.layout.positive()
+        if (more := positive_mask(self.positive, bound.layout)) is not None:
+            positive = positive | more
+        options = {"sample_weight": weights, "positive": positive, "begin": begin}
         begins = latent and not isinstance(self.start, str)
         if not begins:
             self._train(bound, resume=resume, **options)
