@@ -4,7 +4,7 @@
     python benchmarks/ablation.py --task ocr
     python benchmarks/ablation.py --against v0.1.0    # beside the default of an earlier commit, from the same history
 
-Each line switches one thing off (or on) in :class:`maxmargin.Auto`. Passes and processor seconds at a gap are
+Each line switches one thing off (or on) in :class:`maxmargin.Auto`, or names a plainer solver. Passes and processor seconds at a gap are
 interpolated between certificates (logarithm of the gap), the best of a few interleaved repeats.
 """
 
@@ -43,6 +43,8 @@ def variants() -> dict[str, dict[str, Any]]:
         "batches of 64, two threads": {"batch": 64, "n_jobs": 2},
         "shrinking in cached passes": {"shrinking": True},
         "whole sweeps": {"visits": 1.0},
+        "sequential dual method": {"solver": "sequential_dual"},
+        "one plane, no pairwise steps (BCFW)": {"solver": "bcfw"},
     }
 
 
@@ -81,11 +83,12 @@ def measure(X: Any, y: Any, common: dict[str, Any], setting: dict[str, Any]) -> 
 
     own = dict(setting)
     n_jobs = own.pop("n_jobs", 1)
+    solver = own.pop("solver", None) or mm.Auto(**own)
     watch = Watch()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         mm.SequenceTagger(
-            solver=mm.Auto(**own), tol=0.7 * LEVELS[-1], max_passes=150, n_jobs=n_jobs, callbacks=[watch], **common
+            solver=solver, tol=0.7 * LEVELS[-1], max_passes=150, n_jobs=n_jobs, callbacks=[watch], **common
         ).fit(X, y)
     return {str(level): at(watch.rows, level) for level in LEVELS}
 
