@@ -4,8 +4,8 @@
     python benchmarks/ablation.py --task ocr
     python benchmarks/ablation.py --against v0.1.0    # beside the default of an earlier commit, from the same history
 
-Each line switches one thing off (or on) in :class:`maxmargin.Auto`, or names a plainer solver. Passes and processor seconds at a gap are
-interpolated between certificates (logarithm of the gap), the best of a few interleaved repeats.
+Each line switches one thing off (or on) in :class:`maxmargin.Auto`, or names a plainer solver. Passes and processor
+seconds at a gap are interpolated between certificates (logarithm of the gap), the best of a few interleaved repeats.
 """
 
 from __future__ import annotations
