@@ -10,7 +10,7 @@ solvers are those of :mod:`maxmargin.formulations.margin_rescaling` with planes 
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from maxmargin.formulations.margin_rescaling import MarginRescaling, Problem
 from maxmargin.models.base import BoundModel
@@ -31,14 +31,6 @@ class SlackRescaling(Parameters):
     def __init__(self, loss: str = "hinge") -> None:
         self.loss = loss
 
-    def problem(
-        self,
-        model: BoundModel,
-        *,
-        C: float = 1.0,
-        sample_weight: np.ndarray | None = None,
-        positive: np.ndarray | None = None,
-    ) -> Problem:
-        """The problem of fitting a bound model; parameters as those of :meth:`MarginRescaling.problem`."""
-        margin = MarginRescaling(self.loss)
-        return margin.problem(slack_rescaled(model), C=C, sample_weight=sample_weight, positive=positive)
+    def problem(self, model: BoundModel, **options: Any) -> Problem:
+        """The problem of fitting a bound model; options as those of :meth:`MarginRescaling.problem`."""
+        return MarginRescaling(self.loss).problem(slack_rescaled(model), **options)
