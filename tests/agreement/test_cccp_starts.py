@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import maxmargin as mm
@@ -79,9 +80,10 @@ def test_a_zero_start_is_a_hinge_fit_at_first():
 OTHER = {
     "a word": ("warm", r'start must be "zero", "hinge", a fitted estimator or an array; got \'warm\''),
     "other shape": (np.zeros(3), r"weights of shape \(3,\), these examples need \(8,\): it was trained on"),
-    "a number": (1.0, r"weights of shape \(\), these examples need \(8,\)"),
+    "a number": (1.0, r'start must be "zero", "hinge", a fitted estimator or an array; got 1.0'),
+    "nothing": (None, r'start must be "zero", "hinge", a fitted estimator or an array; got None'),
     "NaN": (np.full(8, np.nan), r"the start model has weights that are not finite numbers"),
-    "rubbish": (object(), r"these examples need \(8,\)"),
+    "rubbish": (object(), r'start must be "zero", "hinge", a fitted estimator or an array'),
 }  # fmt: skip
 
 
@@ -101,6 +103,25 @@ def test_start_models_that_are_refused():
     wider = mm.SequenceTagger().fit([np.hstack([x, x]) for x in X], Y)
     with pytest.raises(ValueError, match=r"weights of shape \(12,\), these examples need \(8,\)"):
         mm.SequenceTagger(**TAGGER, start=wider).fit(X, Y)
+
+
+def test_a_start_model_with_as_many_other_features_is_refused():
+    """The weights would fit in number only."""
+    labels = [["p", "q", "p"], ["q", "p"]]
+    first = mm.SequenceTagger().fit([["a", "b", "c"], ["b", "a"]], labels)
+    with pytest.raises(ValueError, match="the start model was trained on other features than these examples have"):
+        mm.SequenceTagger(**TAGGER, start=first).fit([["x", "y", "z"], ["y", "x"]], labels)
+    mm.SequenceTagger(**TAGGER, start=first).fit([["a", "b", "c"], ["b", "a"]], labels)
+
+
+def test_a_start_model_stays_fitted_in_copies():
+    """scikit-learn's searches copy estimators, and unfit what is inside them."""
+    first = mm.SequenceTagger(max_passes=2).fit(X, Y)
+    ramp = mm.SequenceTagger(**TAGGER, start=first)
+    twin = clone(ramp)
+    assert twin.start is first and twin is not ramp
+    assert np.array_equal(twin.fit(X, Y).weights_, ramp.fit(X, Y).weights_)
+    assert len(mm.audit(mm.SequenceTagger(**TAGGER, start=first), X, Y, cv=2)) == len(X)
 
 
 @pytest.mark.parametrize("solver", ["auto", "sequential_dual", "pegasos"])

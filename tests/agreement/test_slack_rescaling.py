@@ -113,5 +113,5 @@ def test_multipliers_of_the_other_rescaling_are_refused():
         margin, slack = Tiny(kind, seed=1), Tiny(kind, seed=1, rescaling="slack")
         state = solve(margin, mm.Auto()).state
         problem = slack.problem()
-        with pytest.raises(ValueError, match="warm start needs the same examples and costs"):
+        with pytest.raises(ValueError, match="warm start needs the same examples, costs and rescaling"):
             mm.Auto().engine(problem, 0).init(problem, warm=state)

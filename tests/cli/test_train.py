@@ -108,6 +108,23 @@ def test_options_reach_the_tagger(files, run, tmp_path):
     assert mm.load(tmp_path / "m.mm").features_.hashing == 100
 
 
+def test_a_ramp_begins_where_it_is_told(files, run, tmp_path):
+    base = ("train", files.train, "-t", files.template, "--tol", "0.05")
+    ramp = (*base, "--loss", "ramp", "--ramp", "best_output", "--max-rounds", "3", "--passes-per-round", "20")
+    first, other = tmp_path / "first.mm", tmp_path / "other.mm"
+    assert run(*base, "-o", first, "--max-passes", "4").exit_code == 0
+    for start in ("zero", "hinge", first):
+        done = run(*ramp, "-o", tmp_path / "m.mm", "--start", start)
+        assert done.exit_code == 0, done.output
+    tagger = mm.load(tmp_path / "m.mm")
+    assert (tagger.loss, tagger.ramp, tagger.max_rounds, tagger.passes_per_round) == ("ramp", "best_output", 3, 20.0)
+    assert run(*base, "-o", other, "--min-count", "3").exit_code == 0
+    refused = run(*ramp, "-o", tmp_path / "m.mm", "--start", other)
+    assert refused.exit_code == 1 and "other.mm was trained on other features than this file has" in refused.stderr
+    missing = run(*ramp, "-o", tmp_path / "m.mm", "--start", "hinged")
+    assert missing.exit_code == 1 and "hinged" in missing.stderr
+
+
 def test_held_out_file_is_watched(files, run, tmp_path):
     done = run(
         "train", files.train, "-t", files.template, "-o", tmp_path / "m.mm", "--held-out", files.test, "--tol", 0,

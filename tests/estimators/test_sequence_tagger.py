@@ -291,9 +291,11 @@ def test_warm_start_at_the_same_C_is_over_at_once(solver):
 def test_warm_start_on_other_examples_is_refused():
     estimator = mm.SequenceTagger(warm_start=True).fit(X, Y)
     for inputs, labels in ((X[:-1], Y[:-1]), (X[::-1], Y[::-1]), ([2 * x for x in X], Y), (X, [2 - y for y in Y])):
-        with pytest.raises(ValueError, match=r"warm start needs the same examples and costs.*set warm_start=False"):
+        with pytest.raises(
+            ValueError, match=r"warm start needs the same examples, costs and rescaling.*set warm_start=False"
+        ):
             estimator.fit(inputs, labels)
-    with pytest.raises(ValueError, match=r"warm start needs the same examples and costs"):
+    with pytest.raises(ValueError, match=r"warm start needs the same examples, costs and rescaling"):
         estimator.set_params(cost=2 - 2 * np.eye(3)).fit(X, Y)
     estimator.set_params(cost="hamming")
     with pytest.raises(ValueError, match=r"warm start needs the"):

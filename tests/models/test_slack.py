@@ -8,6 +8,7 @@ import pytest
 import maxmargin as mm
 from maxmargin.models.slack import slack_rescaled
 from maxmargin.oracles.margin import MarginOracle
+from maxmargin.testing import ModelError, check_model
 from reference.problems import chain_features, random_chains, random_multiclass, sequence_cost
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -157,14 +158,23 @@ def test_what_can_not_be_done_is_said():
         mm.StructuredSVM(Few(), rescaling="slack").fit(list(X), y.tolist())
     with pytest.raises(ValueError, match="rescaling must be one of margin, slack; got 'slak'"):
         mm.MulticlassClassifier(rescaling="slak").fit(X, y)
+    with pytest.raises(ValueError, match=r"rescaling must be one of margin, slack; got \['slack'\]"):
+        mm.MulticlassClassifier(rescaling=["slack"]).fit(X, y)
     with pytest.raises(ValueError, match="the ramp has no slack-rescaled form"):
         mm.MulticlassClassifier(rescaling="slack", loss="ramp").fit(X, y)
     chains = [[[0.0, 1.0], [1.0, 0.0]]], [["a", "b"]]
-    with pytest.raises(ValueError, match=r"fractions with denominators up to 1000.*0.70710678"):
-        mm.SequenceTagger(rescaling="slack", cost=lambda a, b: (a != b) * 2**-0.5).fit(*chains)
+    with pytest.raises(ValueError, match=r"whole multiples of one number; 1 and 1.41421 are not.*class weights"):
+        mm.SequenceTagger(rescaling="slack", class_weight={"a": 1.0, "b": 2**0.5}).fit(*chains)
     with pytest.raises(ValueError, match=r"example 0: its outputs have up to .* different costs"):
         costs = {("a", "b"): 0.001, ("b", "a"): 500.0}
         mm.SequenceTagger(rescaling="slack", cost=lambda a, b: costs.get((a, b), 0.0)).fit(*chains)
+
+    class Nothing(FewWithSlack):
+        def slack_argmax(self, x, w, y_true):
+            return None
+
+    with pytest.raises(ValueError, match="example 0: slack_argmax returned None"):
+        slack_rescaled(mm.models.user.PythonModel(Nothing()).bind([np.ones(2)], [0])).plane(np.zeros(6), 0, 1.0)
     with pytest.raises(ValueError, match="no exact search"):
         grid = mm.Grid().bind([{"node": np.zeros((2, 2, 1))}], [np.array([[0, 1], [0, 1]])])
         mm.SlackRescaling().problem(grid)
@@ -177,6 +187,63 @@ def test_what_can_not_be_done_is_said():
     with pytest.raises(ValueError, match=r"example .*: slack_argmax returned an output of value -"):
         weights = np.array([9.0, 0, 0, 0, 0, 0])
         slack_rescaled(mm.models.user.PythonModel(Backwards()).bind([np.ones(2)], [0])).plane(weights, 0, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_free_mistakes_beside_costly_ones(seed):
+    """The best output may need a mistake that costs nothing."""
+    rng = np.random.default_rng(seed)
+    X, Y = random_chains(5, 3, 2, lengths=(1, 4), seed=seed)
+    free = {0: 0.0, 1: 1.0, 2: float(rng.integers(0, 3))}
+    table = np.array([free[k] for k in range(3)])[:, None] * (1 - np.eye(3))
+    bound = mm.Chain(classes=[0, 1, 2]).bind(X, [y.tolist() for y in Y], class_weight=free)
+    w = 2.0 * rng.standard_normal(bound.n_weights)
+    flat = np.concatenate([part.ravel() for part in bound.layout.groups(w).values()])
+    planes = MarginOracle(slack_rescaled(bound)).planes(w, np.arange(5))
+    for i in range(5):
+        best = best_by_enumeration(flat, X[i], Y[i], 3, table, 1.0, False, np.ones((3, 3), bool))
+        assert planes.bound[i] == pytest.approx(best, abs=1e-9)
+        assert planes.violations(w)[i] == pytest.approx(best, abs=1e-9)
+
+
+def test_any_unit_of_cost_will_do():
+    """pi for each mistake, and the optimum of costs 1 with pi times C."""
+    X, Y = random_chains(8, 3, 2, lengths=(1, 4), seed=1)
+    Y = [y.tolist() for y in Y]
+    matrix = np.pi * (1 - np.eye(3))
+    ours = mm.SequenceTagger(cost=matrix, rescaling="slack", C=0.5, tol=1e-8).fit(X, Y)
+    theirs = mm.SequenceTagger(rescaling="slack", C=0.5 * np.pi, tol=1e-8).fit(X, Y)
+    assert ours.certificate_.primal == pytest.approx(theirs.certificate_.primal, rel=1e-7)
+
+
+def test_large_scores_are_no_mistake_of_the_model():
+    class Shifted(FewWithSlack):
+        def joint_features(self, x, y):
+            return np.append(super().joint_features(x, y), 1e10)
+
+        def n_weights(self, X, Y):
+            return super().n_weights(X, Y) + 1
+
+    X, y = random_multiclass(6, 3, 2, seed=2)
+    bound = slack_rescaled(mm.models.user.PythonModel(Shifted()).bind(list(1e10 * X), y.tolist()))
+    w = np.random.default_rng(0).normal(size=bound.n_weights)
+    for i in range(6):
+        _, _, _, value, top = bound.plane(w, i, 1.0)
+        assert top >= value
+
+
+def test_check_model_looks_at_slack_argmax():
+    X, y = random_multiclass(6, 3, 2, seed=2)
+
+    class Lazy(FewWithSlack):
+        def slack_argmax(self, x, w, y_true):
+            return y_true
+
+    outputs = lambda x: range(3)  # noqa: E731
+    assert check_model(FewWithSlack(), list(X), y.tolist(), outputs=outputs).capabilities["slack_argmax"]
+    assert not check_model(Few(), list(X), y.tolist(), outputs=outputs).capabilities["slack_argmax"]
+    with pytest.raises(ModelError, match=r"slack_argmax returned \d of value 0, but \d has"):
+        check_model(Lazy(), list(X), y.tolist(), outputs=outputs)
 
 
 def test_classes_without_cost_and_empty_sequences_have_the_zero_plane():

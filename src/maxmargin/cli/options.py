@@ -29,6 +29,12 @@ class Loss(StrEnum):
     ramp = "ramp"
 
 
+class RampName(StrEnum):
+    cost_diminished = "cost_diminished"
+    best_output = "best_output"
+    cost_diminished_vs_best = "cost_diminished_vs_best"
+
+
 class Rescaling(StrEnum):
     margin = "margin"
     slack = "slack"
@@ -154,12 +160,37 @@ ConstraintsOption = Annotated[
 Ends = Annotated[
     bool, typer.Option("--ends/--no-ends", help="Weights of the first and the last label.", rich_help_panel=TRAINING)
 ]
-LossOption = Annotated[Loss, typer.Option("--loss", rich_help_panel=TRAINING)]
+LossOption = Annotated[
+    Loss, typer.Option("--loss", help="ramp: bounded, for data with wrong labels.", rich_help_panel=TRAINING)
+]
+RampOption = Annotated[RampName, typer.Option("--ramp", help="Which ramp, with --loss ramp.", rich_help_panel=TRAINING)]
+Start = Annotated[
+    str,
+    typer.Option(
+        help="Where --loss ramp begins: zero, hinge (a finished hinge fit), or a model file of the same features.",
+        rich_help_panel=TRAINING,
+        metavar="zero|hinge|FILE",
+    ),
+]
+MaxRounds = Annotated[
+    int | None, typer.Option(min=1, help="The most convex fits of --loss ramp.", rich_help_panel=STOPPING)
+]
+PassesPerRound = Annotated[
+    float | None,
+    typer.Option(callback=positive, help="Passes of each of them; else the gap decides.", rich_help_panel=STOPPING),
+]
 RescalingOption = Annotated[
     Rescaling,
-    typer.Option("--rescaling", help="The cost is the margin, or multiplies the violation.", rich_help_panel=TRAINING),
+    typer.Option(
+        "--rescaling",
+        help="margin: the cost is the margin asked for; slack: it multiplies the violation of a margin of 1.",
+        rich_help_panel=TRAINING,
+    ),
 ]
-SolverOption = Annotated[Solver, typer.Option("--solver", rich_help_panel=TRAINING)]
+SolverOption = Annotated[
+    Solver,
+    typer.Option("--solver", help="auto certifies fastest; the last four learn in passes.", rich_help_panel=TRAINING),
+]
 Tol = Annotated[float, typer.Option(min=0.0, help="Relative duality gap to reach.", rich_help_panel=STOPPING)]
 MaxPasses = Annotated[
     float | None, typer.Option(callback=positive, help="Passes over the sentences at most.", rich_help_panel=STOPPING)

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded
 from maxmargin.cli.files import Source, Table, column_place
-from maxmargin.cli.model import FeatureOptions, Stopwatch, TrainingOptions, check_writable, fit, fit_features, usable
+from maxmargin.cli.model import (
+    FeatureOptions,
+    Stopwatch,
+    TrainingOptions,
+    check_writable,
+    fit,
+    fit_features,
+    load_text_tagger,
+    usable,
+)
 from maxmargin.cli.tables import show_table
 
 __all__ = ["train"]
@@ -29,10 +38,14 @@ def train(
     ends: o.Ends = False,
     loss: o.LossOption = o.Loss.hinge,
     rescaling: o.RescalingOption = o.Rescaling.margin,
+    ramp: o.RampOption = o.RampName.cost_diminished,
+    start: o.Start = "zero",
     solver: o.SolverOption = o.Solver.auto,
     tol: o.Tol = 1e-3,
     max_passes: o.MaxPasses = 1000,
     max_seconds: o.MaxSeconds = None,
+    max_rounds: o.MaxRounds = None,
+    passes_per_round: o.PassesPerRound = None,
     n_jobs: o.Jobs = None,
     min_count: o.MinCount = 1,
     hashing: o.Hashing = None,
@@ -83,7 +96,10 @@ def train(
         features, X = fit_features(FeatureOptions(template, min_count, hashing), table, label_column)
     tagger = TrainingOptions(
         C, weights, constraints, ends, loss, rescaling, solver, tol, max_passes, max_seconds, n_jobs, seed
-    ).tagger(verbose=int(live))
+    ).tagger(
+        ramp=str(ramp), start=_start(start, features), max_rounds=max_rounds, passes_per_round=passes_per_round,
+        verbose=int(live),
+    )  # fmt: skip
     stopping = None
     if held is not None:
         from maxmargin.callbacks.early_stopping import EarlyStopping
@@ -94,6 +110,7 @@ def train(
     with watch("train"):
         fit(tagger, X, labels, table)
     tagger.features_, tagger.label_column_ = features, place
+    tagger.start = start if start in ("zero", "hinge") else "zero"  # a model has no place in a model file
     if stopping is not None and stopping.best_weights_ is None:  # Ctrl-C came before the first look
         stopping = None
     if stopping is not None:
@@ -119,6 +136,19 @@ def train(
     else:
         texts = [f"{name}: {text.rstrip('.')}" for name, text in facts.items()]
         typer.echo(f"maxmargin: {'; '.join(texts)}.", err=True)
+
+
+def _start(start: str, features: Any) -> Any:
+    """Where a ramp fit begins: the word itself, or the weights of a model file."""
+    if start in ("zero", "hinge"):
+        return start
+    model = load_text_tagger(start)
+    if model.features_.hashing is None and features.hashing is None and model.features_.names() != features.names():
+        raise ValueError(
+            f"{start} was trained on other features than this file has; train it on the same file with the same "
+            "template, or begin with --start hinge."
+        )
+    return model
 
 
 def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Table | None]:

@@ -178,10 +178,6 @@ class Structured(BaseEstimator, ABC):
         from maxmargin.solvers.driver import run
 
         rounds, passes = self.max_rounds, self.passes_per_round
-        if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
-            raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")
-        if passes is not None and not (isinstance(passes, (int, float, np.number)) and passes > 0):
-            raise ValueError(f"passes_per_round must be a positive number or None, got {passes!r}.")
         start, spent = None, 0
         if warm is None and resume is None:
             if isinstance(self.start, str) and self.start == "hinge":
@@ -200,6 +196,12 @@ class Structured(BaseEstimator, ABC):
         """The weights that a ramp fit starts from: an array, or those of a fitted estimator with the same labels."""
         if isinstance(start, Structured):
             start._check_fitted()
+            names, others = _feature_names(self), _feature_names(start)
+            if names is not None and others is not None and names != others:
+                raise ValueError(
+                    "the start model was trained on other features than these examples have; fit it on the same "
+                    'examples, or begin with start="hinge".'
+                )
             own, other = getattr(self, "classes_", None), getattr(start, "classes_", None)
             if own is not None and (other is None or list(own) != list(other)):
                 raise ValueError(
@@ -207,12 +209,12 @@ class Structured(BaseEstimator, ABC):
                     'a model of the same labels, or with start="hinge".'
                 )
             start = start.weights_
-        if isinstance(start, str):
-            raise ValueError(f'start must be "zero", "hinge", a fitted estimator or an array; got {start!r}.')
         try:
             weights = np.asarray(start, dtype=np.float64)
         except (TypeError, ValueError):
-            weights = np.empty((0, 0))
+            weights = np.empty(())
+        if weights.ndim == 0:
+            raise ValueError(f'start must be "zero", "hinge", a fitted estimator or an array; got {short(start)}.')
         if weights.shape != (n_weights,):
             raise ValueError(
                 f"the start model has weights of shape {weights.shape}, these examples need ({n_weights},): it was "
@@ -224,7 +226,7 @@ class Structured(BaseEstimator, ABC):
 
     def _formulation(self) -> Any:
         rescaling = getattr(self, "rescaling", "margin")  # some estimators have no other
-        if rescaling not in RESCALINGS:
+        if not isinstance(rescaling, str) or rescaling not in RESCALINGS:
             raise ValueError(f"rescaling must be one of {', '.join(RESCALINGS)}; got {rescaling!r}.")
         if self.loss != "ramp":
             return RESCALINGS[rescaling](loss=self.loss)
@@ -250,11 +252,31 @@ class Structured(BaseEstimator, ABC):
         if not hasattr(self, "weights_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with examples first.")
 
+    def __sklearn_clone__(self) -> Any:
+        """As scikit-learn does it, but a fitted model to start from stays fitted."""
+        twin = super().__sklearn_clone__()
+        start = getattr(self, "start", None)
+        if isinstance(start, Structured):
+            twin.start = start
+        return twin
+
     def __getstate__(self) -> Mapping[str, Any]:
         state = dict(super().__getstate__())
         state.pop("state_", None)  # the working set is large and refers to the training data
         state.pop("stream_", None)
         return state
+
+
+def _feature_names(estimator: Any) -> list | None:
+    """Names of the features that an estimator was fitted on, where it has them."""
+    names = getattr(getattr(estimator, "features_", None), "names", None)
+    if callable(names):
+        try:
+            return list(names())
+        except ValueError:  # hashed features have none
+            return None
+    given = getattr(estimator, "feature_names_in_", None)
+    return None if given is None else list(given)
 
 
 def learns_from_streams(estimator: Any) -> bool:
@@ -300,7 +322,13 @@ def _check_stopping(estimator: Any) -> None:
     tol = estimator.tol
     if not isinstance(tol, (int, float, np.number)) or not tol >= 0:
         raise ValueError(f"tol must be a relative duality gap >= 0, got {tol!r}.")
-    for name in ("max_passes", "max_oracle_calls", "max_seconds"):
-        value = getattr(estimator, name)
+    rounds = getattr(estimator, "max_rounds", None)
+    if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
+        raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")
+    start = getattr(estimator, "start", "zero")
+    if isinstance(start, str) and start not in ("zero", "hinge"):
+        raise ValueError(f'start must be "zero", "hinge", a fitted estimator or an array; got {start!r}.')
+    for name in ("max_passes", "max_oracle_calls", "max_seconds", "passes_per_round"):
+        value = getattr(estimator, name, None)
         if value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
             raise ValueError(f"{name} must be a positive number or None, got {value!r}.")

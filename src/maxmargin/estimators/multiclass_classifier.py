@@ -32,7 +32,7 @@ class MulticlassClassifier(ClassifierMixin, Structured):
     loss : {"hinge", "squared_hinge", "ramp"}
         "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
     rescaling : {"margin", "slack"}
-        Whether the cost of an output is its margin, or multiplies its violation of a margin of 1.
+        Whether the cost of an output is its margin, or multiplies its violation of a margin of 1. Not for the ramp.
     ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
         Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     cost : str, mapping, array, callable or Cost

@@ -29,11 +29,12 @@ class StructuredSVM(Structured):
     loss : {"hinge", "squared_hinge", "ramp"}
         "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
     rescaling : {"margin", "slack"}
-        Whether the cost of an output is its margin, or multiplies its violation of a margin of 1.
+        Whether the cost of an output is its margin, or multiplies its violation of a margin of 1. For "slack",
+        which the ramp does not have, a model of your own needs ``slack_argmax``; see :mod:`maxmargin.models.user`.
     ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
         Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     formulation : object, optional
-        In place of ``loss``.
+        In place of ``loss`` and ``rescaling``.
     positive : name or names of groups of weights, array of indices, or bool array (n_weights,), optional
         Weights that must be >= 0; the names are those of the model's ``layout.groups``, such as "transition".
     solver : str or solver object

@@ -121,7 +121,7 @@ class MarginRescaling(Parameters):
             Weights that must be >= 0.
         """
         if self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, ramp; got {self.loss!r}.")
+            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, or (of an estimator) ramp; got {self.loss!r}.")
         if not (isinstance(C, (int, float, np.number)) and np.isfinite(C) and C >= 0):
             raise ValueError(f"C must be a finite number >= 0, got {C!r}.")
         n = model.n_examples

@@ -107,7 +107,10 @@ def chain_slack_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, 
             chain_plane(meta, ints, floats, w, example, mu, 0, iwork, fwork, output, index, value, result)
             reach, g = cost_weight + result[0], result[2]
             h = reach - mu * g
-            if query == 0 and (g == 0.0 or result[0] <= 0.0):
+            right = True  # rounding may leave the true output a little above itself
+            for t in range(T):
+                right = right and output[t] == ints[truth + t]
+            if query == 0 and (right or result[0] <= 0.0):
                 bound = 0.0
                 break
             if g * h > top:

@@ -8,7 +8,8 @@ exact, so certificates close:
 
 * multiclass: all labels are looked at;
 * chains: a few plain argmaxes, then one table over all costs (:mod:`maxmargin.models.chain_slack_kernel`). Costs must
-  be whole multiples of one number, as the number of wrong labels is;
+  be whole multiples of one number, as the number of wrong labels is. Time and memory of the table grow with the square
+  of the length of a sequence, but are asked for only where the argmaxes leave a doubt;
 * a user's own model needs a fifth function, ``slack_argmax``.
 
 Tsochantaridis, Joachims, Hofmann, Altun 2005; Choi, Meshi, Srebro 2016.
@@ -28,11 +29,11 @@ from maxmargin.inference.tables import refuse_large
 from maxmargin.models.base import BoundModel, CompiledModel, digest
 from maxmargin.models.chain import ChainLayout
 from maxmargin.models.multiclass import MulticlassLayout
-from maxmargin.models.user import PythonBound
+from maxmargin.models.user import SLACK, PythonBound
 
 __all__ = ["slack_rescaled"]
 
-FINEST = 1000  # costs are fractions with denominators up to this
+FINEST = 1000  # ratios of costs are fractions with denominators up to this
 MOST_COSTS = 100_000  # different costs of one chain
 
 
@@ -98,15 +99,17 @@ def _unit(costs: np.ndarray) -> float:
     positive = np.unique(costs[costs > 0.0])
     if len(positive) == 0:
         return 1.0
-    parts = [Fraction(float(c)).limit_denominator(FINEST) for c in positive]
-    for cost, part in zip(positive, parts, strict=True):
-        if abs(float(part) - cost) > 1e-9 * cost:
+    ratios = positive / positive[0]
+    parts = [Fraction(float(ratio)).limit_denominator(FINEST) for ratio in ratios]
+    for cost, ratio, part in zip(positive, ratios, parts, strict=True):
+        if abs(float(part) - ratio) > 1e-9 * ratio:
             raise ValueError(
-                f'rescaling="slack" of chains needs costs that are fractions with denominators up to {FINEST}, such '
-                f'as 1 or 0.25; {cost!r} is none. Round the costs, or use rescaling="margin".'
+                'rescaling="slack" of chains needs costs (times class weights) that are whole multiples of one number; '
+                f"{positive[0]:.6g} and {cost:.6g} are not, up to factors of {FINEST}. Round the costs or the class "
+                'weights, or use rescaling="margin".'
             )
     below = lcm(*(part.denominator for part in parts))
-    return gcd(*(int(part * below) for part in parts)) / below
+    return float(positive[0]) * gcd(*(int(part * below) for part in parts)) / below
 
 
 @dataclass(frozen=True)
@@ -127,9 +130,10 @@ class SlackBound(BoundModel):
             indices, values, cost, value, _ = inner.plane(w, i, 0.0)
             return indices, cost * values, cost, cost * value, np.inf
         y = self.layout.model.slack_argmax(inner.X[i], w / cost_weight, inner.Y[i])
-        indices, values, cost = inner.plane_of(y, i)
-        value = cost * (cost_weight - float(w[indices] @ values))
-        if value < -1e-9 * max(1.0, cost * cost_weight):
+        indices, values, cost = inner.plane_of(y, i, "slack_argmax")
+        terms = w[indices] * values
+        value = cost * (cost_weight - float(terms.sum()))
+        if value < -SLACK * cost * max(cost_weight, float(np.abs(terms).sum())):
             raise ValueError(
                 f"example {i}: slack_argmax returned an output of value {value:.6g}; the true output has 0 and "
                 "must be returned when there is nothing better."

@@ -181,10 +181,10 @@ class PythonBound(BoundModel):
         bound = max(value, 0.0) if exact else np.inf
         return indices, values, cost, value, bound
 
-    def plane_of(self, y: Any, i: int) -> tuple[np.ndarray, np.ndarray, float]:
+    def plane_of(self, y: Any, i: int, name: str = "argmax") -> tuple[np.ndarray, np.ndarray, float]:
         """``phi(x, y_i) - phi(x, y)``, as sorted indices and values, and ``cost(y_i, y)`` of a given output."""
         model, true = self.layout.model, self._true(i)
-        y = self._checked(y, i)
+        y = self._checked(y, i, name)
         cost = number(model.cost(self.Y[i], y), "cost", i)
         found = sparse_vector(model.joint_features(self.X[i], y), self.n_weights, i)
         indices, values = merged(np.concatenate([true[0], found[0]]), np.concatenate([true[1], -found[1]]))
@@ -194,13 +194,13 @@ class PythonBound(BoundModel):
         """The output of largest score."""
         return self._checked(self.layout.model.argmax(self.X[i], w[: self.n_weights]), i)
 
-    def _checked(self, y: Any, i: int) -> Any:
+    def _checked(self, y: Any, i: int, name: str = "argmax") -> Any:
         is_valid = getattr(self.layout.model, "is_valid", None)
         if y is None:
-            raise ValueError(f"example {i}: argmax returned None; it must return an output (is a return missing?).")
+            raise ValueError(f"example {i}: {name} returned None; it must return an output (is a return missing?).")
         if is_valid is not None and not is_valid(self.X[i], y):
             raise ValueError(
-                f"example {i}: argmax returned an illegal output, {short(y)} (is_valid says False); search among "
+                f"example {i}: {name} returned an illegal output, {short(y)} (is_valid says False); search among "
                 "valid outputs only."
             )
         return y

@@ -229,7 +229,8 @@ class DualEngine:
         same = same and np.array_equal(arrays["set/total"], state.working_set.store.total)
         if not (same and str(arrays["data"]) == problem.fingerprint()):
             raise ValueError(
-                "the saved state belongs to another problem: resume with the same examples, cost, C, loss and blocks."
+                "the saved state belongs to another problem: resume with the same examples, cost, C, loss, rescaling "
+                "and blocks."
             )
         state.working_set = WorkingSet.from_arrays(arrays)
         state.u[:] = arrays["u"]
@@ -268,7 +269,9 @@ class DualEngine:
             )
         same = warm.problem.n_columns == problem.n_columns and warm.problem.n_examples == problem.n_examples
         if not (same and warm.problem.fingerprint() == problem.fingerprint()):
-            raise ValueError("warm start needs the same examples and costs as before; else set warm_start=False.")
+            raise ValueError(
+                "warm start needs the same examples, costs and rescaling as before; else set warm_start=False."
+            )
         if warm.problem.squared != problem.squared or (warm.members is None) != (members is None):
             raise ValueError("warm start needs the same loss and the same blocks as the earlier fit.")
         working_set = WorkingSet.from_arrays(warm.working_set.to_arrays())

@@ -13,7 +13,8 @@ class Perceptron(PrimalSolver):
         w <- w + phi(x_i, y_i) - phi(x_i, y)        when the prediction y is not y_i
 
     It minimises no regularised objective: C and the cost play no part in the steps, and the certificate says how far
-    its weights are from the optimum of the estimator's objective. It ends after its passes, or when a pass makes no
+    its weights are from the optimum of the estimator's objective. (With ``rescaling="slack"`` planes come multiplied by
+    their cost, and so do the steps.) It ends after its passes, or when a pass makes no
     mistake. One argmax and O(nnz) a step.
 
     Parameters

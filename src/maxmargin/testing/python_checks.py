@@ -36,6 +36,9 @@ class Seen:
     def objective(self, w: np.ndarray, cost_weight: float) -> float:
         return float(w[self.indices] @ self.values) + cost_weight * self.cost
 
+    def slack_value(self, w: np.ndarray, truth: Seen) -> float:
+        return self.cost * (1.0 - truth.objective(w, 0.0) + self.objective(w, 0.0))
+
 
 @dataclass
 class Question:
@@ -67,7 +70,11 @@ def check_python(
         report.problem(
             "n_weights", "n_weights gives different answers for the same data; it must depend on X and Y only."
         )
-    report.capabilities |= {"exact": "exact" in bound.capabilities, "is_valid": hasattr(model, "is_valid")}
+    report.capabilities |= {
+        "exact": "exact" in bound.capabilities,
+        "is_valid": hasattr(model, "is_valid"),
+        "slack_argmax": hasattr(model, "slack_argmax"),
+    }
     visitor = _Visitor(report, bound, rng, outputs)
     order = rng.permutation(bound.n_examples)
     for trial in range(n_trials):
@@ -105,6 +112,7 @@ class _Visitor:
         self.truths: dict[int, Seen | None] = {}
         self.listed: dict[int, list] = {}
         self.questions: dict[int, list[Question]] = {}
+        self.slack_answers: list[tuple[int, np.ndarray, Seen]] = []
         self.negative = True
 
     def visit(self, i: int, w: np.ndarray) -> None:
@@ -127,6 +135,8 @@ class _Visitor:
         self._truth_ignored(i, w, answers[0.0], predicted)
         self._nothing_kept(i, w)
         self._negative_weight(i, w)
+        if hasattr(self.model, "slack_argmax"):
+            self._slack_question(i, w)
         after = self._features(i, y_true)
         if before is not None and after is not None and not same(before, after) and not report.has("features random"):
             report.problem(
@@ -173,7 +183,13 @@ class _Visitor:
         except Exception as error:
             self.report.problem(f"{name} raises", f"example {i}: {_raised(name, error)}")
             return FAILED
-        names = {"joint_features": "xy", "cost": ("y_true", "y"), "argmax": "xw", "is_valid": "xy"}[name]
+        names = {
+            "joint_features": "xy",
+            "cost": ("y_true", "y"),
+            "argmax": "xw",
+            "slack_argmax": ("x", "w", "y_true"),
+            "is_valid": "xy",
+        }[name]
         if held is not None:
             pairs = [*zip(names, args, held[0], strict=True)] + [(key, kwargs[key], held[1][key]) for key in kwargs]
             for what, now, then in pairs:
@@ -316,9 +332,36 @@ class _Visitor:
         best = max((known.objective(w, -1.0) for known in self.seen[i]), default=got)
         self.negative = best - got <= _slack(best, got)
 
+    def _slack_question(self, i: int, w: np.ndarray) -> None:
+        """Optional too: what slack rescaling asks for."""
+        y = self._call("slack_argmax", i, self.bound.X[i], w.copy(), self.bound.Y[i])
+        if y is None:
+            self.report.problem("slack None", f"example {i}: slack_argmax returned None; it must return an output.")
+        elif y is not FAILED:
+            self._valid(i, y, "the output of slack_argmax")
+            answer = self._note(i, y, "an output of slack_argmax")
+            if answer is not None:
+                self.slack_answers.append((i, w, answer))
+
+    def _compare_slack(self, i: int, w: np.ndarray, answer: Seen) -> None:
+        truth = self.truths[i]
+        if truth is None:
+            return
+        got = answer.slack_value(w, truth)
+        best = max(self.seen[i], key=lambda known: known.slack_value(w, truth), default=answer)
+        top = best.slack_value(w, truth)
+        if top - got > _slack(top, got, *(known.objective(w, 0.0) for known in (truth, answer, best))):
+            self.report.problem(
+                "slack not the maximum",
+                f"example {i}: slack_argmax returned {short(answer.y)} of value {got:.6g}, but {short(best.y)} has "
+                f"{top:.6g}; it must maximise cost(y_true, y) * (1 - w . (phi(x, y_true) - phi(x, y))).",
+            )
+
     def finish(self) -> None:
         """Compare every answer with every output seen for its example, and costs between outputs."""
         report = self.report
+        for slack_answer in self.slack_answers:
+            self._compare_slack(*slack_answer)
         for i, questions in self.questions.items():
             for question in questions:
                 self._compare(i, question)
