@@ -162,23 +162,28 @@ def test_numbers_of_very_different_size():
         assert value == pytest.approx(own, rel=1e-9)
 
 
-def changed(rng, unary, few):
-    """The costs with new ones in a small block, or everywhere."""
+def changed(rng, unary, where):
+    """The costs with new ones in a small block, here and there, or everywhere."""
     unary = unary.copy()
-    place = tuple(slice(b, b + 3) for b in rng.integers(0, unary.shape[:-1])) if few else ...
+    place = ...
+    if where == "block":
+        place = tuple(slice(b, b + 3) for b in rng.integers(0, unary.shape[:-1]))
+    elif where == "scattered":
+        place = rng.random(unary.shape[:-1]) < rng.choice([0.01, 0.05, 0.12])
     unary[place] = rng.permutation(unary[place].ravel()).reshape(unary[place].shape)
     return unary
 
 
 @pytest.mark.parametrize(("neighbours", "shape"), [(4, (40, 40)), (8, (30, 35)), (6, (9, 10, 11)), (26, (8, 9, 10))])
-@pytest.mark.parametrize("kind", ["integer", "real"])
-def test_cutting_again_is_cutting_afresh(neighbours, shape, kind):
+@pytest.mark.parametrize("kind", ["integer", "real", "zero"])
+@pytest.mark.parametrize("where", ["block", "scattered"])
+def test_cutting_again_is_cutting_afresh(neighbours, shape, kind, where):
     rng = np.random.default_rng(4)
     unary, capacities = random_energy(rng, shape, neighbours, kind)
     cut = GridCut(shape, neighbours)
     cut.solve(unary, capacities)
     for round in range(60):
-        unary = changed(rng, unary, few=round % 10 != 9)
+        unary = changed(rng, unary, where if round % 10 != 9 else "everywhere")
         if round % 20 == 19:
             capacities = random_energy(rng, shape, neighbours, kind)[1]
             labels, value = cut.solve(unary, capacities)
@@ -187,6 +192,52 @@ def test_cutting_again_is_cutting_afresh(neighbours, shape, kind):
         expected, least = grid_cut(unary, capacities, neighbours)
         assert value == pytest.approx(least, rel=1e-11)
         np.testing.assert_array_equal(labels, expected)
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "shape"), [(4, (150, 300)), (8, (90, 200)), (6, (30, 25, 40)), (18, (9, 40, 30))]
+)
+@pytest.mark.parametrize("kind", ["integer", "real"])
+def test_scattered_changes_of_larger_grids(neighbours, shape, kind):
+    rng = np.random.default_rng(13)
+    unary, capacities = random_energy(rng, shape, neighbours, kind)
+    cut = GridCut(shape, neighbours)
+    cut.solve(unary, capacities)
+    for _ in range(6):
+        unary = changed(rng, unary, "scattered")
+        labels, value = cut.solve(unary)
+        expected, least = grid_cut(unary, capacities, neighbours)
+        assert value == pytest.approx(least, rel=1e-11)
+        np.testing.assert_array_equal(labels, expected)
+        assert value == pytest.approx(pymaxflow_value(unary, capacities, neighbours), rel=1e-9)
+
+
+def best_row(unary, capacities):
+    """The least energy of one row by dynamic programming."""
+    costs = unary[0]
+    for one, capacity in zip(unary[1:], capacities[:-1], strict=True):
+        costs = np.minimum(costs, costs[::-1] + capacity) + one
+    return costs.min()
+
+
+@pytest.mark.parametrize("step", [0.0, 1.0])
+def test_changes_that_turn_a_deep_forest_around(step):
+    # All excess has to go a long way, so that looking for roots soon costs more than a new forest.
+    rng = np.random.default_rng(14)
+    n = 4000
+    unary = np.zeros((1, n, 2))
+    unary[0, :, 1] = rng.integers(0, 3, n)
+    unary[0, ::500, 0] = 700.0
+    capacities = np.broadcast_to(900.0 + rng.integers(0, 50, n), (2, 1, n))
+    cut = GridCut((1, n))
+    cut.solve(unary, capacities)
+    for round in range(12):
+        unary = unary.copy()
+        place = rng.choice(n, 200, replace=False)
+        unary[0, place, round % 2] += step * round + rng.integers(0, 5, 200)
+        labels, value = cut.solve(unary)
+        assert value == best_row(unary[0], capacities[0, 0])
+        np.testing.assert_array_equal(labels, grid_cut(unary, capacities)[0])
 
 
 def test_nothing_changed():

@@ -91,7 +91,8 @@ def test_capacities_that_defeat_careless_augmenting():
 
 
 @pytest.mark.parametrize("directed", [False, True])
-def test_cutting_again_is_cutting_afresh(directed):
+@pytest.mark.parametrize("scattered", [False, True])
+def test_cutting_again_is_cutting_afresh(directed, scattered):
     rng = np.random.default_rng(1)
     n = 400
     edges = random_edges(rng, n, 3 * n)
@@ -101,7 +102,8 @@ def test_cutting_again_is_cutting_afresh(directed):
     cut = GraphCut(n, edges)
     cut.solve(unary, *rooms)
     for round in range(100):
-        few = slice(5 * (round % 80), 5 * (round % 80) + 5) if round % 10 != 9 else slice(None)
+        few = rng.choice(n, 25) if scattered else slice(5 * (round % 80), 5 * (round % 80) + 5)
+        few = slice(None) if round % 10 == 9 else few
         unary = unary.copy()
         unary[few] = rng.integers(-9, 10, unary[few].shape)
         if round % 25 == 24:
@@ -112,6 +114,25 @@ def test_cutting_again_is_cutting_afresh(directed):
         expected, least = graph_cut(unary, edges, *rooms)
         assert value == least
         np.testing.assert_array_equal(labels, expected)
+
+
+@pytest.mark.parametrize("n_edges", [300, 700])
+def test_scattered_changes_of_trees_loops_and_repeated_edges(n_edges):
+    rng = np.random.default_rng(3)
+    n = 300
+    edges = np.stack([np.arange(1, n), rng.integers(0, np.arange(1, n))], axis=1)  # a tree, many ends
+    edges = np.concatenate([edges, random_edges(rng, n, n_edges - len(edges)), edges[:1].repeat(3, axis=0)])
+    forward, backward = rng.integers(0, 9, (2, len(edges)))
+    unary = rng.integers(-9, 10, (n, 2))
+    cut = GraphCut(n, edges)
+    cut.solve(unary, forward, backward)
+    for _ in range(60):
+        unary = unary.copy()
+        unary[rng.choice(n, 30)] = rng.integers(-9, 10, (30, 2))
+        labels, value = cut.solve(unary)
+        assert value == scipy_value(unary, edges, forward, backward)
+        assert value == energy(unary, edges, forward, labels, backward)
+        np.testing.assert_array_equal(labels, graph_cut(unary, edges, forward, backward)[0])
 
 
 def test_tables_of_pairs_become_terms():

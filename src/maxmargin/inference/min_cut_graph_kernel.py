@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.inference.min_cut_kernel import forest_of, grain_for, graph_flow, shift, worthwhile
+from maxmargin.inference.min_cut_again_kernel import BAND, change, few, forget, graph_mend
+from maxmargin.inference.min_cut_kernel import BUDGET, forest_of, grain_for, graph_flow, wanted
 from maxmargin.kernel import kernel
 
 
@@ -60,26 +61,29 @@ def graph_load(excess, forward, backward, back, place, fwork):
 
 
 @kernel(
-    "void(float64[::1], float64[::1], int32[:, ::1], float64[::1], float64[::1], float64[::1], int32[::1], int32[::1],"
-    "float64[::1])",
+    "void(float64[:, ::1], float64[::1], int32[:, ::1], float64[::1], float64[::1], float64[::1], int32[::1],"
+    "int32[::1], float64[::1])",
     fast=False,
 )
-def graph_reload(old, new, edges, last, forward, backward, back, place, fwork):
-    """New capacities and excesses after a flow, which is kept as far as it fits; ``graph_solve`` must follow.
+def graph_reload(unary, last, edges, rooms, forward, backward, back, place, fwork):
+    """Other costs and capacities after a flow, which is kept as far as it fits; ``graph_solve`` must follow.
 
-    ``last`` has the forward capacities so far. What an arc can no longer carry goes back to the excess of its tail.
+    ``last`` has the excesses so far, and receives the new ones; ``rooms`` has the forward capacities so far. What an
+    arc can no longer carry goes back to the excess of its tail.
     """
     excess = fwork[len(back) + 1 :]
-    for i in range(len(old)):
-        excess[i] += new[i] - old[i]
+    for i in range(len(last)):
+        e = unary[i, 1] - unary[i, 0]
+        excess[i] += e - last[i]
+        last[i] = e
     for e in range(len(place)):
         arc = place[e]
-        flow = last[e] - fwork[arc]
+        flow = rooms[e] - fwork[arc]
         kept = max(min(flow, forward[e]), -backward[e])
         fwork[arc], fwork[back[arc]] = forward[e] - kept, backward[e] + kept
         excess[edges[e, 0]] += flow - kept
         excess[edges[e, 1]] -= flow - kept
-    excess[len(old)] = grain_of(forward, backward)
+    excess[len(last)] = grain_of(forward, backward)
 
 
 @kernel("void(int32[::1], int32[::1], int32[::1], int32[::1], float64[::1])", fast=False)
@@ -89,20 +93,28 @@ def graph_solve(begin, head, back, work, fwork):
     graph_flow(n, 0, begin, head, back, work, fwork[:m], fwork[m : m + n], fwork[m + n], True)
 
 
-@kernel("void(float64[::1], float64[::1], int32[::1], int32[::1], int32[::1], int32[::1], float64[::1])", fast=False)
-def graph_solve_again(old, new, begin, head, back, work, fwork):
-    """The flow after a flow, for changed excesses; when they are few, only what has to change is touched."""
+@kernel(
+    "void(float64[:, ::1], float64[::1], int64, int32[::1], int32[::1], int32[::1], int32[::1], float64[::1])",
+    fast=False,
+)
+def graph_solve_again(unary, last, n_changed, begin, head, back, work, fwork):
+    """The flow after a flow, for other costs; ``last`` has the excesses so far, and receives the new ones.
+
+    When few have changed, only what has to change is touched.
+    """
     m, n = len(head), len(begin) - 1
     residual, excess, grain = fwork[:m], fwork[m : m + n], fwork[m + n]
-    graph, forest = (np.int64(0), begin, head, back), forest_of(n, work)
-    fresh = not worthwhile(old, new, work)
-    for i in range(len(old)):
-        if old[i] != new[i]:
-            if fresh:
-                excess[i + 1] += new[i] - old[i]
-            else:
-                shift(i + 1, new[i] - old[i], graph, residual, excess, grain, forest)
-    graph_flow(n, 0, begin, head, back, work, residual, excess, grain, fresh)
+    forest = forest_of(n, work)
+    marks = forest[4]
+    keep = few(n_changed, len(last), work)
+    for i in range(0, len(last), BAND):
+        low, high = i + 1, min(i + BAND, len(last)) + 1
+        change(unary[low - 1 : high - 1], last[low - 1 : high - 1], excess[low:], marks[low:], keep)
+        if keep:
+            graph_mend(low, high, n, 0, begin, head, back, work, residual, excess)
+    if work[BUDGET] < 0:
+        forget(forest)
+        graph_flow(n, 0, begin, head, back, work, residual, excess, grain, not keep)
 
 
 @kernel("float64(int32[::1], int32[::1], int32[::1], float64[::1])", fast=False)
@@ -110,9 +122,6 @@ def graph_labels(labels, head, work, fwork):
     """Write the labels of the nodes after a flow and return the energy, without the costs of label 0."""
     m, n = len(head), len(labels) + 1
     distance = forest_of(n, work)[0]
-    energy = 0.0
     for i in range(n - 1):
-        one = distance[i + 1] > 0
-        labels[i] = one
-        energy += fwork[m + i + 1] if one else 0.0
-    return energy
+        labels[i] = distance[i + 1] > 0
+    return wanted(fwork[m : m + n])

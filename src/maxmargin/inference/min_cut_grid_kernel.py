@@ -9,15 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.inference.min_cut_kernel import (
-    OFFSETS,
-    STATE_SIZE,
-    forest_of,
-    grain_for,
-    grid_flow,
-    shift,
-    worthwhile,
-)
+from maxmargin.inference.min_cut_again_kernel import BAND, change, few, forget, grid_mend
+from maxmargin.inference.min_cut_kernel import BUDGET, OFFSETS, STATE_SIZE, forest_of, grain_for, grid_flow, wanted
 from maxmargin.kernel import kernel
 
 # Half of the neighbours: (depth, row, column). 4 and 8 neighbours are the first 2 and 4 of the flat ones, 6, 18 and 26
@@ -81,35 +74,41 @@ def grid_solve(depth, height, width, neighbours, work, fwork):
     grid_flow(n, neighbours, None, offsets, None, work, fwork[:m], fwork[m : m + n], fwork[m + n], True)
 
 
-@kernel("void(int64, int64, int64, int64, float64[::1], float64[::1], int32[::1], float64[::1])", fast=False)
-def grid_solve_again(depth, height, width, neighbours, old, new, work, fwork):
-    """The flow after a flow, for changed excesses; when they are few, only what has to change is touched."""
+@kernel("void(int64, int64, int64, int64, float64[:, ::1], float64[::1], int64, int32[::1], float64[::1])", fast=False)
+def grid_solve_again(depth, height, width, neighbours, unary, last, n_changed, work, fwork):
+    """The flow after a flow, for other costs; ``last`` has the excesses so far, and receives the new ones.
+
+    When few have changed, only what has to change is touched.
+    """
     layer, row, first, n = grid_layout(depth, height, width, neighbours)
     m = n * neighbours
-    offsets, residual, excess, grain = work[OFFSETS:STATE_SIZE], fwork[:m], fwork[m : m + n], fwork[m + n]
-    graph, forest = (neighbours, None, offsets, None), forest_of(n, work)
-    fresh = not worthwhile(old, new, work)
-    pixel = 0
-    for z in range(depth):
-        for y in range(height):
-            p = first + z * layer + y * row
-            for x in range(width):
-                if old[pixel] != new[pixel]:
-                    if fresh:
-                        excess[p + x] += new[pixel] - old[pixel]
-                    else:
-                        shift(p + x, new[pixel] - old[pixel], graph, residual, excess, grain, forest)
-                pixel += 1
-    grid_flow(n, neighbours, None, offsets, None, work, residual, excess, grain, fresh)
+    residual, excess, grain = fwork[:m], fwork[m : m + n], fwork[m + n]
+    offsets, forest = work[OFFSETS:STATE_SIZE], forest_of(n, work)
+    marks = forest[4]
+    keep = few(n_changed, len(last), work)
+    lines, rows = depth * height, max(1, BAND // row)
+    for top in range(0, lines, rows):
+        low, p = 0, 0
+        for line in range(top, min(top + rows, lines)):
+            p, pixel = first + line // height * layer + line % height * row, line * width
+            low = p if line == top else low
+            change(unary[pixel : pixel + width], last[pixel : pixel + width], excess[p:], marks[p:], keep)
+        if keep:
+            grid_mend(low, p + width, n, neighbours, None, offsets, None, work, residual, excess)
+    if work[BUDGET] < 0:
+        forget(forest)
+        grid_flow(n, neighbours, None, offsets, None, work, residual, excess, grain, not keep)
 
 
 @kernel(
-    "int64(int64, int64, int64, int64, float64[::1], float64[::1], float64[::1], int32[::1], float64[::1])", fast=False
+    "int64(int64, int64, int64, int64, float64[:, ::1], float64[::1], float64[::1], int32[::1], float64[::1])",
+    fast=False,
 )
-def grid_reload(depth, height, width, neighbours, old, new, capacities, work, fwork):
-    """New capacities and changed excesses after a flow, which is kept as far as it fits; ``grid_solve`` must follow.
+def grid_reload(depth, height, width, neighbours, unary, last, capacities, work, fwork):
+    """Other costs and capacities after a flow, which is kept as far as it fits; ``grid_solve`` must follow.
 
-    What an arc can no longer carry goes back to the excess of its tail. Returns as ``grid_load`` does.
+    What an arc can no longer carry goes back to the excess of its tail. ``last`` has the excesses so far, and receives
+    the new ones. Returns as ``grid_load`` does.
     """
     layer, row, first, n = grid_layout(depth, height, width, neighbours)
     steps = FLAT if neighbours == 4 or neighbours == 8 else SOLID
@@ -120,7 +119,9 @@ def grid_reload(depth, height, width, neighbours, old, new, capacities, work, fw
         for y in range(height):
             for x in range(width):
                 p, pixel = first + z * layer + y * row + x, (z * height + y) * width + x
-                excess[p] += new[pixel] - old[pixel]
+                e = unary[pixel, 1] - unary[pixel, 0]
+                excess[p] += e - last[pixel]
+                last[pixel] = e
                 for j in range(neighbours // 2):
                     below, down, aside = z + steps[j, 0], y + steps[j, 1], x + steps[j, 2]
                     if below == depth or down < 0 or down == height or aside < 0 or aside == width:
@@ -145,18 +146,14 @@ def grid_reload(depth, height, width, neighbours, old, new, capacities, work, fw
 def grid_labels(depth, height, width, neighbours, labels, work, fwork):
     """Write the labels of the pixels after a flow and return the energy, without the costs of label 0."""
     layer, row, first, n = grid_layout(depth, height, width, neighbours)
-    distance, excess = forest_of(n, work)[0], fwork[n * neighbours :]
-    energy = 0.0
-    pixel = 0
+    distance = forest_of(n, work)[0]
     for z in range(depth):
         for y in range(height):
-            p = first + z * layer + y * row
+            p, pixel = first + z * layer + y * row, (z * height + y) * width
+            into, out = labels[pixel : pixel + width], distance[p : p + width]
             for x in range(width):
-                one = distance[p + x] > 0
-                labels[pixel] = one
-                energy += excess[p + x] if one else 0.0
-                pixel += 1
-    return energy
+                into[x] = out[x] > 0
+    return wanted(fwork[n * neighbours : n * neighbours + n])
 
 
 @kernel(

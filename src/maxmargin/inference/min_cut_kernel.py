@@ -16,10 +16,13 @@ and E is the sum of their excesses. The steps:
 * ``drain``: excess runs to the root; a node whose arc fills up, and a root that has got enough, is an orphan.
 * ``adopt``: an orphan looks for a parent as near as the lost one; otherwise its distance grows, its children are
   orphans too, and when no parent is in sight it leaves the forest.
+* ``readopt``: in its place when the forest of an earlier flow goes on (min_cut_again_kernel.py). It is deep from the
+  start, and distances would grow far before a lost branch leaves; here any parent will do that leads to a root.
 
 Distances never fall during a search and an arc fills up at most once for each distance of its tail, so the work is
-bounded by O(n^2 m) for any real capacities; usual energies need about O(n). Nothing is compiled with ``fast``, so that
-the order of sums, and with it the last digit, does not depend on the addresses of the arrays.
+bounded by O(n^2 m) for any real capacities; usual energies need about O(n). With ``readopt`` it has a budget instead,
+and stops unfinished when that is spent. Nothing is compiled with ``fast``, so that the order of sums, and with it the
+last digit, does not depend on the addresses of the arrays.
 
 The same code serves two kinds of graphs. ``graph = (degree, begin, head, back)``:
 
@@ -34,7 +37,8 @@ References
 Goldberg, Hed, Kaplan, Tarjan, Werneck (2011), Maximum flows by incremental breadth-first search. Goldberg, Hed, Kaplan,
 Kohli, Tarjan, Werneck (2015), Faster and more dynamic maximum flow by incremental breadth-first search. Kohli, Torr
 (2005), Efficiently solving dynamic Markov random fields using graph cuts. Kolmogorov (2006), Convergent tree-reweighted
-message passing for energy minimization.
+message passing for energy minimization. Boykov, Kolmogorov (2004), An experimental comparison of min-cut/max-flow
+algorithms for energy minimization in vision.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ from maxmargin.kernel import kernel
 ROOT, LOST = -1, -2  # parents that are no arcs
 END = -1  # of a list
 # positions in ``state``, which also has the offsets of a grid, at most 26, from OFFSETS on
-HEAD, TAIL, COUNT, LEVEL, LIMIT, FIRST_LOST, FIRST_SURPLUS, OFFSETS, STATE_SIZE = 0, 1, 2, 3, 4, 5, 6, 7, 40
+HEAD, TAIL, COUNT, LEVEL, BUDGET, FIRST_LOST, OFFSETS, STATE_SIZE = 0, 1, 2, 3, 4, 5, 6, 40
 
 
 @register_jitable
@@ -186,14 +190,75 @@ def adopt(first, graph, residual, forest):
 
 
 @register_jitable
-def drain(first, graph, residual, excess, forest):
+def readopt(first, graph, residual, forest):
+    """Find parents for a list of orphans and for the orphans that this makes, at whatever distance."""
+    degree, begin, head, back = graph
+    distance, parent, _, lost, _, state = forest
+    alone, found, steps = np.int64(END), False, 0
+    while first != END:
+        v = np.int64(first)
+        first = np.int64(lost[v])
+        lost[v] = 0
+        parent[v] = 0
+        steps += 1
+        start, stop = arcs_of(v, degree, begin)
+        for arc in range(start, stop):
+            if residual[arc] > 0.0:
+                u, _ = across(v, arc, degree, head, back)
+                if distance[u] > 0:
+                    up = np.int64(parent[u])
+                    while up > 0:
+                        u, _ = across(u, up, degree, head, back)
+                        up = np.int64(parent[u])
+                        steps += 1
+                    if up == ROOT:
+                        parent[v] = arc
+                        found = True
+                        break
+        if parent[v] == 0:
+            distance[v] = -distance[v]  # nobody's parent
+            lost[v] = alone
+            alone = v
+            for arc in range(start, stop):
+                u, opposite = across(v, arc, degree, head, back)
+                if parent[u] == opposite:
+                    parent[u] = LOST
+                    lost[u] = first
+                    first = np.int64(u)
+    while found and steps <= state[BUDGET]:  # then those that are alone may follow others, the last ones first
+        found = False
+        first = alone
+        alone = np.int64(END)
+        while first != END:
+            v = np.int64(first)
+            first = np.int64(lost[v])
+            lost[v] = 0
+            steps += 1
+            start, stop = arcs_of(v, degree, begin)
+            for arc in range(start, stop):
+                u, _ = across(v, arc, degree, head, back)
+                if distance[u] > 0 and residual[arc] > 0.0:
+                    parent[v] = arc
+                    distance[v] = -distance[v]
+                    found = True
+                    break
+            if parent[v] == 0:
+                lost[v] = alone
+                alone = v
+    while alone != END:
+        v = alone
+        alone = np.int64(lost[v])
+        lost[v] = 0
+        distance[v] = 0
+    state[BUDGET] = max(state[BUDGET] - steps, -1)
+
+
+@register_jitable
+def drain(first, graph, residual, excess, forest, again):
     """Send the excess of a list of nodes down the forest, until they are empty or outside it."""
     degree, _, head, back = graph
-    distance, parent, _, lost, surplus, _ = forest
-    tail = first
-    while first != END and surplus[tail] != END:
-        tail = surplus[tail]
-    while first != END:
+    distance, parent, _, lost, surplus, state = forest
+    while first != END and state[BUDGET] >= 0:
         v = np.int64(first)
         first = surplus[v]
         surplus[v] = 0
@@ -225,25 +290,24 @@ def drain(first, graph, residual, excess, forest):
             lost[v] = orphans  # the nearest to the root comes first
             orphans = v
             if excess[v] > 0.0 and surplus[v] == 0:
-                surplus[v] = END
-                if first == END:
-                    first = v
-                else:
-                    surplus[tail] = v
-                tail = v
+                surplus[v] = first
+                first = v
             if u == 0:
                 break
             v = u
             x = room + excess[v]
-        adopt(orphans, graph, residual, forest)
+        if again:
+            readopt(orphans, graph, residual, forest)
+        else:
+            adopt(orphans, graph, residual, forest)
 
 
 @register_jitable
-def search(graph, residual, excess, forest):
+def search(graph, residual, excess, forest, again):
     """Grow the forest from the queued nodes, level by level, and drain what it meets, until nothing can join."""
     degree, begin, head, back = graph
     distance, parent, queue, _, surplus, state = forest
-    while state[COUNT] > 0:
+    while state[COUNT] > 0 and state[BUDGET] >= 0:
         if distance[state[HEAD]] > state[LEVEL]:
             state[LEVEL] += 1
         for _ in range(state[COUNT]):
@@ -266,7 +330,7 @@ def search(graph, residual, excess, forest):
                     wait(q, queue, state)
                     if excess[q] > 0.0:
                         surplus[q] = END
-                        drain(q, graph, residual, excess, forest)
+                        drain(q, graph, residual, excess, forest, again)
                         if distance[p] != d:  # what joins now would be too near
                             if distance[p] > 0:
                                 wait(p, queue, state)
@@ -287,92 +351,41 @@ def plant(n, excess, forest):
 
 
 @register_jitable
-def shift(p, change, graph, residual, excess, grain, forest):
-    """Change the excess of one node after a search; a flow that is not fresh must follow.
+def wanted(excess):
+    """The sum of the excesses of the ones, after a flow: none is positive there, and none is negative elsewhere."""
+    total, other = 0.0, 0.0  # in turn: two sums do not wait for each other
+    for p in range(len(excess)):
+        total, other = other + min(excess[p], 0.0), total
+    return total + other
 
-    A node that no longer belongs to its side first settles with the neighbours on that side, which mostly have
-    something to spare. They keep half of it, and the arcs half of their room, so the forest stays as it is.
+
+@kernel("Tuple((float64, int64))(float64[:, ::1], float64[::1], boolean)", fast=False)
+def terminals(unary, excess, write):
+    """The sum of the costs of label 0, NaN when not all is finite, and how many excesses differ from the given ones.
+
+    The excess of a node is what label 1 costs more than label 0; with ``write`` they are written, not compared.
     """
-    degree, begin, head, back = graph
-    distance, parent, queue, lost, surplus, state = forest
-    e = excess[p] + change
-    inside = distance[p] > 0
-    sign = 1.0 if inside else -1.0
-    if sign * e > 0.0 or (e == 0.0 and parent[p] == ROOT):
-        start, stop = arcs_of(p, degree, begin)
-        for arc in range(start, stop):
-            u, opposite = across(p, arc, degree, head, back)
-            # No arc may open that leads down by more than one.
-            if (distance[u] > 0) == inside and distance[u] <= distance[p] + 1:
-                x = coarse(0.5 * min(-sign * excess[u], residual[arc] if inside else residual[opposite]), grain)
-                if x > 0.0:
-                    e -= sign * x
-                    excess[u] += sign * x
-                    residual[arc] -= sign * x
-                    residual[opposite] += sign * x
-                    if sign * e < 0.0:
-                        break
-    excess[p] = e
-    if e < 0.0:
-        parent[p] = ROOT
-        if not inside:  # farther than all, so no distance becomes too large
-            distance[p] = state[LEVEL] + 1
-            wait(p, queue, state)
-    elif inside:
-        if parent[p] == ROOT:
-            parent[p] = LOST
-            lost[p] = state[FIRST_LOST] if state[FIRST_LOST] != 0 else END
-            state[FIRST_LOST] = p
-        if e > 0.0:
-            surplus[p] = state[FIRST_SURPLUS] if state[FIRST_SURPLUS] != 0 else END
-            state[FIRST_SURPLUS] = p
-
-
-@register_jitable
-def worthwhile(old, new, work):
-    """Whether to go on from the last forest: few excesses have changed, in few places, and it is not too deep yet.
-
-    Otherwise it is cheaper to keep only the flow: a sweep settles scattered changes better than the forest does.
-    """
-    changed, places, before = 0, 0, False
-    for i in range(len(old)):
-        here = old[i] != new[i]
-        changed += here
-        places += here and not before
-        before = here
-    return 8 * changed <= len(old) and 32 * places <= len(old) and work[LEVEL] <= work[LIMIT]
-
-
-@kernel("float64(float64[:, ::1], float64[::1])", fast=False)
-def terminals(unary, excess):
-    """Write what label 1 costs more than label 0; the sum of the costs of label 0, NaN when not all is finite."""
-    total, finite = 0.0, True
+    total, finite, changed = 0.0, True, 0
     for p in range(len(unary)):
-        excess[p] = unary[p, 1] - unary[p, 0]
+        e = unary[p, 1] - unary[p, 0]
         total += unary[p, 0]
-        finite &= abs(excess[p]) < np.inf
-    return total if finite and abs(total) < np.inf else np.nan
+        finite &= abs(e) < np.inf
+        if write:
+            excess[p] = e
+        else:
+            changed += e != excess[p]
+    return total if finite and abs(total) < np.inf else np.nan, changed
 
 
 def _flow(n, degree, begin, head, back, work, residual, excess, grain, fresh):
-    """Send all excess that can go; ``fresh``: forget the forest and sweep, else go on after calls of ``shift``."""
+    """Send all excess that can go; unless ``fresh`` most of it is where it should be, and sweeps would do harm."""
     graph = (degree, begin, head, back)
     forest = forest_of(n, work)
-    state = forest[-1]
     if fresh:
         sweep(n, graph, residual, excess, grain, True)
         sweep(n, graph, residual, excess, grain, False)
-        plant(n, excess, forest)
-    else:
-        if state[FIRST_LOST] != 0:
-            adopt(np.int64(state[FIRST_LOST]), graph, residual, forest)
-        if state[FIRST_SURPLUS] != 0:
-            drain(np.int64(state[FIRST_SURPLUS]), graph, residual, excess, forest)
-    state[FIRST_LOST] = 0
-    state[FIRST_SURPLUS] = 0
-    search(graph, residual, excess, forest)
-    if fresh:
-        state[LIMIT] = 64 + 2 * state[LEVEL]
+    plant(n, excess, forest)
+    search(graph, residual, excess, forest, False)
 
 
 _i8, _f8, _i4s, _f8s = types.int64, types.float64, types.int32[::1], types.float64[::1]
