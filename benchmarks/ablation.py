@@ -41,7 +41,7 @@ def variants() -> dict[str, dict[str, Any]]:
         "one example at a time": {"batch": 1},
         "batches of 64": {"batch": 64},
         "batches of 64, two threads": {"batch": 64, "n_jobs": 2},
-        "shrinking in cached passes": {"shrinking": True},
+        "no extrapolation of cached passes": {"extrapolate": False},
         "whole sweeps": {"visits": 1.0},
         "sequential dual method": {"solver": "sequential_dual"},
         "one plane, no pairwise steps (BCFW)": {"solver": "bcfw"},

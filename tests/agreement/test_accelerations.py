@@ -9,13 +9,14 @@ from agreement.tiny import Tiny, best
 from maxmargin.solvers.dials import Dials
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.engine import DualEngine
+from maxmargin.solvers.masters import extrapolation
 
 PLAIN = {
     "selection": "permutation",
     "cached_passes": 0,
     "parts": 1,
     "batch": 1,
-    "shrinking": False,
+    "extrapolate": False,
     "master": "smo",
     "visits": 1.0,
 }
@@ -24,7 +25,7 @@ FAST = {
     "cached_passes": 30,
     "parts": 8,
     "batch": 8,
-    "shrinking": True,
+    "extrapolate": True,
     "master": "auto",
     "visits": 0.25,
 }
@@ -34,6 +35,12 @@ CASES = [
     Tiny("chain", "squared_hinge", cost="matrix", C=0.5, seed=3, n=6, ends=True),
     Tiny("multiclass", "squared_hinge", signed=True, C=1.0, seed=4, n=6),
 ]
+
+
+@pytest.fixture(autouse=True)
+def short_weights(monkeypatch):
+    """Passes are extrapolated however few planes there are."""
+    monkeypatch.setattr(extrapolation, "SHORT_BESIDE", 0)
 
 
 def solve(tiny, **dials):
@@ -63,10 +70,35 @@ def test_one_by_one(name, tiny):
 @pytest.mark.parametrize("parts", [1, 8])
 @pytest.mark.parametrize("batch", [1, 8])
 def test_all_combinations(selection, cached_passes, parts, batch):
-    for shrinking, master in product([False, True], ["smo", "auto"]):
-        dials = {"shrinking": shrinking, "master": master, "visits": 0.5}
+    for extrapolate, master in product([False, True], ["smo", "auto"]):
+        dials = {"extrapolate": extrapolate, "master": master, "visits": 0.5}
         dials |= {"selection": selection, "cached_passes": cached_passes, "parts": parts, "batch": batch}
         assert_optimal(CASES[1], solve(CASES[1], **dials))
+
+
+@pytest.mark.parametrize("tiny", CASES, ids=str)
+@pytest.mark.parametrize("blocks", ["product", 3])
+def test_extrapolated_passes(blocks, tiny, monkeypatch):
+    """Long runs of passes, so that many end with a jump, each of which may not let the dual fall."""
+    jump, gains = extrapolation.Extrapolation.jump, []
+
+    def watched(self):
+        def dual():
+            return self.ws.linear - self.regulariser.conjugate(self.u)
+
+        before = dual()
+        gains.append((jump(self), dual() - before))
+        return gains[-1][0]
+
+    monkeypatch.setattr(extrapolation.Extrapolation, "jump", watched)
+    problem = tiny.problem()
+    dials = Dials(blocks=blocks, cached_passes=50, extrapolate=True, patience=5, certificate_every=0.0)
+    assert_optimal(tiny, run(DualEngine(dials, 0), problem, tol=1e-8, max_passes=5000))
+    said, found = np.array(gains).T
+    assert len(gains) > 10
+    assert said == pytest.approx(found, abs=1e-12)
+    assert (found > -1e-12).all()
+    assert found.max() > 1e-9
 
 
 @pytest.mark.slow

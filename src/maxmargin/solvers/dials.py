@@ -56,8 +56,9 @@ class Dials:
         by its number, or only the later half or more.
     reuse : bool
         Whether the planes of a certificate are used as a visit of all blocks.
-    shrinking : bool
-        Whether a pass over planes at hand leaves out the blocks that the pass before did not move.
+    extrapolate : bool
+        Whether passes over planes at hand are followed by jumps to where they lead, when the weights are few beside the
+        planes; see :mod:`maxmargin.solvers.masters.extrapolation`.
     """
 
     blocks: str | int = "product"
@@ -79,7 +80,7 @@ class Dials:
     memory: int = 4 << 30
     averaging: str | None = None
     reuse: bool = True
-    shrinking: bool = False
+    extrapolate: bool = False
 
     def __post_init__(self) -> None:
         for name, least in _WHOLE.items():

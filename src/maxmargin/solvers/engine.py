@@ -27,6 +27,7 @@ from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers.block_selection import select
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.dials import Dials
+from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
 from maxmargin.solvers.masters.joint import solve_jointly
 from maxmargin.solvers.state import FIRST_TAU, PLANE_FIELDS, DualState
 
@@ -37,7 +38,6 @@ REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the 
 COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
 PLAIN_BATCH = 64  # what they become for models in plain Python, whose argmax is worth spreading over workers
 TAU_SHARE = 0.03  # share of the gap that blocks solved to within tau may leave, all together
-SHRINK_BELOW = 0.05  # blocks that gain less than this share of the mean gain sit out the next pass over planes at hand
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly,
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
 
@@ -488,15 +488,15 @@ class DualEngine:
             solve_jointly(ws, blocks, state.u, state.w, state.problem.regulariser, dials.patience)
             return
         tau, max_steps, patience = self._settings(state)[3:6]
-        signs = self._signs(state)
+        point, share, jumps = (state.u, state.w, self._signs(state)), dials.cached_share, None
+        if dials.extrapolate and pays(ws):
+            jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser)
+            share, patience = LONGER * share, max(patience, POINTS)  # planes stay as long as a jump looks back
         for _ in range(dials.cached_passes):
             order = state.rng.permutation(blocks)
-            gains = np.empty(len(order))
-            more = cached_pass(
-                ws.store, order, state.u, state.w, signs, tau, max_steps, patience, ws.g, ws.change, ws.dense, gains
-            )
+            more = cached_pass(ws.store, order, *point, tau, max_steps, patience, ws.g, ws.change, ws.dense)
             gain += more
-            if more <= max(dials.cached_share * gain, 0.0):
+            if more <= max(share * gain, 0.0):
                 break
-            if dials.shrinking:
-                blocks = order[gains > SHRINK_BELOW * more / len(order)]
+            if jumps is not None:
+                gain += jumps.after_pass()

@@ -270,15 +270,17 @@ class Auto(DualSolver):
     batch : int
         Examples decoded at the same weights (in threads when there are several workers).
     cached_passes : int
-        Most passes over planes at hand after a sweep; they end when one gains less than a twentieth of the step.
+        Most passes over planes at hand after a sweep; they end when one gains less than a tenth of the step, or three
+        hundredths where they are extrapolated.
     parts : int
         The most planes taken from one argmax; 1 for the argmax alone.
     certificate_every : float
         Passes of sweeps between certificates.
     sampling : {"gap", "permutation", "random", "cyclic"}
         Which examples a sweep visits: in proportion to their last known gap, or without regard to it.
-    shrinking : bool
-        Let blocks that hardly moved sit out the next pass over planes at hand.
+    extrapolate : bool
+        Let passes over planes at hand be followed by jumps to where they lead, when the weights are few beside the
+        planes (images rather than words).
     memory : int
         Bytes for the planes.
     """
@@ -291,7 +293,7 @@ class Auto(DualSolver):
         parts: int = 4,
         certificate_every: float = 2.0,
         sampling: str = "gap",
-        shrinking: bool = False,
+        extrapolate: bool = True,
         memory: int = 4 << 30,
     ) -> None:
         self.visits = visits
@@ -300,13 +302,13 @@ class Auto(DualSolver):
         self.parts = parts
         self.certificate_every = certificate_every
         self.sampling = sampling
-        self.shrinking = shrinking
+        self.extrapolate = extrapolate
         self.memory = memory
 
     def dials(self, n_examples: int, n_columns: int) -> Dials:
         return Dials(
             selection=self.sampling,
-            shrinking=self.shrinking,
+            extrapolate=self.extrapolate,
             visits=self.visits,
             batch=self.batch,
             patience=5,

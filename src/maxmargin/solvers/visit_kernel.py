@@ -76,17 +76,15 @@ def solve_block(store, block, u, w, positive, tau, max_steps, patience, g, chang
     return gain
 
 
-@kernel(_f8(STORE, _i8s, _f8s, _f8s, _i1s, _f8, _i8, _i8, _f8s, _f8s, _f8s, _f8s))
-def cached_pass(store, blocks, u, w, positive, tau, max_steps, patience, g, change, dense, gains):
-    """Visit blocks in turn with the planes they have; ``gains`` (m,) receives the gain of each; returns their sum."""
+@kernel(_f8(STORE, _i8s, _f8s, _f8s, _i1s, _f8, _i8, _i8, _f8s, _f8s, _f8s))
+def cached_pass(store, blocks, u, w, positive, tau, max_steps, patience, g, change, dense):
+    """Visit blocks in turn with the planes they have; returns the gain of the dual."""
     total = 0.0
     for k in range(len(blocks)):
         block = blocks[k]
-        gains[k] = 0.0
         if store.held[block] > 0:
             gradients(store, block, w, g)
-            gains[k] = solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense)
-            total += gains[k]
+            total += solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense)
     return total
 
 

@@ -97,6 +97,11 @@ class WorkingSet:
         return int(self.store.held.sum())
 
     @property
+    def n_entries(self) -> int:
+        """Non-zeros of all planes."""
+        return int(self.store.size[wk.POOL_LIVE])
+
+    @property
     def linear(self) -> float:
         """``sum alpha b``."""
         return float(self.store.linear[0])

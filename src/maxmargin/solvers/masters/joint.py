@@ -47,7 +47,7 @@ def solve_jointly(ws: Any, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, reg
     moved = A.T @ change
     u += moved
     if len(store.mean):
-        store.mean -= store.moment[TOTAL] * moved
+        store.mean[:] -= store.moment[TOTAL] * moved
         store.moment[LINEAR] -= store.moment[TOTAL] * (change @ b)
     if w is not u:
         w[:] = regulariser.weights(u)

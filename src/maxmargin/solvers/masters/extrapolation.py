@@ -1,0 +1,105 @@
+"""Extrapolation of passes over planes at hand: a jump to the best point of the plane through the last few points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.solvers.masters.joint import blas_threads
+
+__all__ = ["LONGER", "POINTS", "Extrapolation", "pays"]
+
+POINTS = 4  # that a jump looks back at
+EVERY = 2  # passes between two jumps
+LONGER = 0.3  # passes with jumps are worth going on with until they gain less than this share of the usual
+SHORT_BESIDE = 10  # weights are few when the planes at hand have this many times as many non-zeros
+
+
+def pays(ws: Any) -> bool:
+    """Whether the weights are few beside the planes at hand, so that jumps cost little beside passes."""
+    return SHORT_BESIDE * ws.n_columns <= ws.n_entries
+
+
+class Extrapolation:
+    """Looks at the points that passes over blocks leave behind, and jumps ahead.
+
+    Block after block is slow where blocks pull at the same weights: the points crawl along a few directions, and where
+    those lead can be computed. With the differences ``d_k`` of the last points in the multipliers and ``D_k`` in u, the
+    dual is a quadratic in the coefficients c of ``alpha + sum_k c_k d_k``:
+
+        max_c  c . (d . b - D w) - 1/2 c' D H D' c,      H = R*''(u)
+
+    The solution may leave the simplexes. It is pulled back into them, and the exact line search towards the point found
+    decides how far to go, so that the dual never falls. A jump costs the non-zeros of the planes that move and a few
+    operations on vectors as long as the weights: it pays where these are short beside the planes.
+
+    Parameters
+    ----------
+    ws : WorkingSet
+    u, w : float64 array (n_columns,)
+        Kept up to date.
+    regulariser : Quadratic or SignedQuadratic
+
+    References
+    ----------
+    Bertrand, Massias 2021, Anderson acceleration of coordinate descent. Here the combination is the best one for the
+    dual in place of the one of least residual, and constraints are kept.
+    """
+
+    def __init__(self, ws: Any, u: np.ndarray, w: np.ndarray, regulariser: Any) -> None:
+        self.ws, self.u, self.w, self.regulariser = ws, u, w, regulariser
+        self.alpha: list[np.ndarray] = []
+        self.points: list[np.ndarray] = []
+        self.linear: list[float] = []
+        self.passes = 0
+
+    def after_pass(self) -> float:
+        """Note where a pass has ended; jump when it is time to. Returns the gain of the dual."""
+        self.alpha = [*self.alpha, self.ws.store.alpha.copy()][-POINTS:]
+        self.points = [*self.points, self.u.copy()][-POINTS:]
+        self.linear = [*self.linear, self.ws.linear][-POINTS:]
+        self.passes += 1
+        if self.passes <= EVERY or (self.passes - 1) % EVERY:
+            return 0.0
+        with blas_threads().limit(limits=1, user_api="blas"):  # the result must not depend on the cores
+            return self.jump()
+
+    def jump(self) -> float:
+        """Jump from the last point noted; returns the gain of the dual."""
+        from maxmargin.solvers.masters.extrapolation_kernel import advance, aim
+        from maxmargin.solvers.working_set_kernel import LINEAR, TOTAL
+
+        store, u, change = self.ws.store, self.u, self.ws.dense
+        D = np.diff(self.points, axis=0)
+        slope = np.diff(self.linear) - D @ self.w
+        if self.regulariser.positive is not None:
+            D = D[:, ~(self.regulariser.positive & (u < 0))]
+        c = np.linalg.lstsq(D @ D.T, slope, rcond=1e-10)[0]
+        target = store.alpha + c @ np.diff(self.alpha, axis=0)
+        linear = aim(store, target, change)
+        before, share = self.regulariser.conjugate(u), self._line_search(linear, change)
+        if share > 0.0:
+            advance(store, target, share)
+            u += share * change
+            store.linear[0] += share * linear
+            if len(store.mean):
+                store.mean[:] -= store.moment[TOTAL] * share * change
+                store.moment[LINEAR] -= store.moment[TOTAL] * share * linear
+            if self.w is not u:
+                self.w[:] = self.regulariser.weights(u)
+        change[:] = 0.0
+        return max(share * linear - (self.regulariser.conjugate(u) - before), 0.0)
+
+    def _line_search(self, linear: float, change: np.ndarray) -> float:
+        """The best share of the way, in [0, 1]."""
+        if self.regulariser.positive is not None:
+            from maxmargin.solvers.masters.smo_kernel import signed_step
+
+            index = np.flatnonzero(change).astype(np.int32)
+            signs = self.regulariser.positive.astype(np.int8)
+            return float(signed_step(self.u, signs, index, change[index], len(index), linear, 1.0))
+        slope, curvature = linear - float(self.w @ change), float(change @ change)
+        if slope <= 0.0:
+            return 0.0
+        return 1.0 if slope >= curvature else slope / curvature
