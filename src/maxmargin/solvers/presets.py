@@ -291,7 +291,7 @@ class Auto(DualSolver):
         batch: int = 8,
         cached_passes: int = 30,
         parts: int = 4,
-        certificate_every: float = 2.0,
+        certificate_every: float = 1.4,
         sampling: str = "gap",
         extrapolate: bool = True,
         memory: int = 4 << 30,
