@@ -245,3 +245,35 @@ def test_the_scale_of_the_cost_is_that_of_the_weights(scale):
     plain = ImageSegmenter(C=2.0, tol=1e-7).fit(X, masks)
     scaled = ImageSegmenter(C=2.0 * scale, tol=1e-7).fit(X, masks, pixel_cost=[np.full(m.shape, scale) for m in masks])
     np.testing.assert_allclose(scaled.weights_ / scale, plain.weights_, rtol=1e-3, atol=1e-4)
+
+
+def bytes_of(images):
+    return [np.clip(255 * image, 0, 255).astype(np.uint8) for image in images]
+
+
+def test_whole_numbers_mean_the_same_in_any_type():
+    images, masks = pictures()
+    images = bytes_of(images)
+    plain = ImageFeatures(mixture=1)
+    expected = ImageSegmenter(features=plain).fit(images, masks)
+    for kind in (np.int16, np.uint16, np.int32, np.int64):
+        other = ImageSegmenter(features=plain).fit([image.astype(kind) for image in images], masks)
+        assert np.allclose(other.weights_, expected.weights_)
+    fresh = bytes_of(pictures(2, seed=3)[0])
+    for again in ([image.astype(int) for image in fresh], [image / 255.0 for image in fresh]):
+        for ours, theirs in zip(expected.predict(fresh), expected.predict(again), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(ValueError, match=r"image 0 has values up to 255, the training images up to 1 .*scale all"):
+        expected.predict([image.astype(float) for image in fresh])
+
+
+def test_a_path_is_no_list_of_letters(fitted):
+    for call in (lambda: fitted.predict("a.png"), lambda: ImageSegmenter().fit("a.png", ["b.png"])):
+        with pytest.raises(TypeError, match=r"X is the path 'a.png'; give a list of images or paths"):
+            call()
+
+
+def test_volumes_need_other_neighbours():
+    images, masks = pictures(2, shape=(4, 5, 6))
+    with pytest.raises(ValueError, match=r"the mask of image 0 has shape .*For volumes set neighbours=6, 18 or 26"):
+        ImageSegmenter(features=ImageFeatures(mixture=1)).fit(images, masks)

@@ -79,3 +79,12 @@ def test_segmenters_say_which_weights_there_are():
     image, mask = picture(np.random.default_rng(1))
     with pytest.raises(ValueError, match="positive names 'colour'; the weights are node, edge"):
         mm.ImageSegmenter(positive="colour").fit([image], [mask])
+
+
+def test_a_grid_keeps_its_edges_positive_in_any_estimator():
+    """Checkerboards would like them negative, and then an argmax is no cut."""
+    rng = np.random.default_rng(0)
+    board = np.indices((6, 6)).sum(0) % 2
+    images = [{"node": rng.normal(size=(6, 6, 2)), "edge": np.ones((2, 6, 6, 1))} for _ in range(4)]
+    fitted = mm.StructuredSVM(mm.Grid(), tol=1e-4).fit(images, [board] * 4)
+    assert fitted.status_.code == "converged" and fitted.weights_[2] == 0

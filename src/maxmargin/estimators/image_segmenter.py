@@ -180,7 +180,7 @@ class ImageSegmenter(Structured):
         latent = self._check_tolerance(resume)
         self.model_ = Grid(self.neighbours, cost=self.cost, boundary=self.boundary, width=self.width)
         steps = directions(self.neighbours)
-        X, masks = list(X), read_masks(y)
+        X, masks = _images(X), read_masks(y)
         if not X:
             raise ValueError("there are no images; give at least one.")
         made = self.features is None and _is_features(X)
@@ -257,8 +257,7 @@ class ImageSegmenter(Structured):
             )
         return latent
 
-    def _bound(self, X: Any, scribbles: Any = None) -> GridBound:
-        X = list(X)
+    def _bound(self, X: list, scribbles: Any = None) -> GridBound:
         if self.features_ is not None:
             X = self.features_.transform(read_images(X))
         elif not _is_features(X):
@@ -266,7 +265,7 @@ class ImageSegmenter(Structured):
         return self.model_.bind(X, None, layout=self.layout_, fixed=scribbles)
 
     def _predict_codes(self, weights: np.ndarray, X: Any, scribbles: Any = None) -> list:
-        X = list(X)
+        X = _images(X)
         if not X:
             return []
         bound = self._bound(X, scribbles)
@@ -275,6 +274,13 @@ class ImageSegmenter(Structured):
 
     def _score_predictions(self, y: Any, predicted: list) -> float:
         return mean_iou(read_masks(y), predicted)
+
+
+def _images(X: Any) -> list:
+    """A list of images; one path is not a list of letters."""
+    if isinstance(X, (str, os.PathLike)):
+        raise TypeError(f"X is the path {os.fspath(X)!r}; give a list of images or paths, also for one.")
+    return list(X)
 
 
 def _is_features(X: list) -> bool:
@@ -287,7 +293,8 @@ def _check_masks(images: list[np.ndarray], masks: list[np.ndarray], ndim: int) -
         raise ValueError(f"there are {len(images)} images and {len(masks)} masks; give one for each image.")
     for i, (image, mask) in enumerate(zip(images, masks, strict=True)):
         if image.shape[:ndim] != mask.shape:
-            raise ValueError(f"the mask of image {i} has shape {mask.shape}; the image has {image.shape[:ndim]}.")
+            hint = " For volumes set neighbours=6, 18 or 26." if ndim == 2 and mask.ndim == 3 else ""
+            raise ValueError(f"the mask of image {i} has shape {mask.shape}; the image has {image.shape[:ndim]}.{hint}")
     for label, name in ((1, "foreground (label 1)"), (0, "background (label 0)")):
         if not any((mask == label).any() for mask in masks):
             raise ValueError(

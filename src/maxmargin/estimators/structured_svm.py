@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 
 from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams
 from maxmargin.estimators.signs import positive_mask
-from maxmargin.models.base import CompiledModel
+from maxmargin.models.base import BoundModel, CompiledModel
 from maxmargin.models.user import PythonModel
 
 __all__ = ["StructuredSVM"]
@@ -146,7 +146,7 @@ class StructuredSVM(Structured):
             bound,
             formulation=self.formulation,
             sample_weight=sample_weight,
-            positive=positive_mask(self.positive, bound.layout),
+            positive=_positive(self.positive, bound),
             resume=resume,
             begin=begin,
         )
@@ -188,3 +188,12 @@ class StructuredSVM(Structured):
     def _score_predictions(self, y: Any, predicted: list) -> float:
         cost = self.layout_.cost
         return -float(np.mean([cost(true, found) for true, found in zip(y, predicted, strict=True)])) if len(y) else 0.0
+
+
+def _positive(positive: Any, bound: BoundModel) -> np.ndarray | None:
+    """Weights that must be >= 0: those asked for, and those without which a model (a grid, say) has no exact argmax."""
+    mask = positive_mask(positive, bound.layout)
+    if "exact_if_positive" not in bound.capabilities:
+        return mask
+    needed = bound.layout.positive()
+    return needed if mask is None else needed | mask

@@ -19,7 +19,8 @@ from maxmargin.parameters import Parameters
 __all__ = ["CONTRASTS", "ImageFeatures", "colours", "contrast_edges", "positions", "squared_steps", "textures"]
 
 CONTRASTS = ("pixels", "image", "local")
-_LEARNED = ("steps_", "n_channels_", "mean_", "scale_", "beta_", "place_", "limits_")
+_LEARNED = ("steps_", "n_channels_", "mean_", "scale_", "beta_", "place_", "limits_", "whole_", "largest_")
+_ALIKE = 8.0  # times the largest training value: images beyond have been scaled in another way
 
 
 def colours(image: np.ndarray) -> np.ndarray:
@@ -207,6 +208,12 @@ class ImageFeatures(Parameters):
             raise ValueError("these ImageFeatures are not fitted yet; call fit with images and masks first.")
         pictures = self._pictures(images)
         self._check_channels(pictures)
+        for i, picture in enumerate(pictures):
+            if np.abs(picture).max() > _ALIKE * self.largest_:
+                raise ValueError(
+                    f"image {i} has values up to {np.abs(picture).max():.4g}, the training images up to "
+                    f"{self.largest_:.4g} (whole numbers divided by {self.whole_:g}); scale all images alike."
+                )
         return [self._features(picture, self._raw(picture)) for picture in pictures]
 
     def fit_transform(self, images: Sequence[Any], masks: Sequence[Any], steps: np.ndarray) -> list[dict]:
@@ -222,6 +229,7 @@ class ImageFeatures(Parameters):
     def from_state(cls, parameters: dict[str, Any], learned: dict[str, Any]) -> Self:
         """The features of :meth:`to_state`."""
         features = cls(**parameters)
+        learned = {"whole_": 255.0, "largest_": np.inf} | learned  # files from before have none
         for name in _LEARNED:
             setattr(features, name, learned[name])
         features.mixtures_ = [(Mixture(*front), Mixture(*back)) for front, back in learned["mixtures_"]]
@@ -230,11 +238,13 @@ class ImageFeatures(Parameters):
     def _fit(self, images: Sequence[Any], masks: Sequence[Any], steps: np.ndarray) -> tuple[list, list]:
         """Learn all there is; returns the pictures and their node features before scaling."""
         self.steps_ = np.asarray(steps)
+        self.whole_ = _whole_range(images)
         pictures = self._pictures(images)
         if not pictures:
             raise ValueError("there are no images; give at least one.")
         self.n_channels_ = pictures[0].shape[-1]
         self._check_channels(pictures)
+        self.largest_ = max(float(np.abs(picture).max()) for picture in pictures)
         self.mixtures_ = self._fit_mixtures(pictures, masks) if self.mixture else []
         self.place_ = place_of_foreground(masks, self.steps_.shape[1]) if self.own else np.empty(0)
         self.limits_ = colour_range(pictures) if self.own else np.empty(0)
@@ -259,7 +269,7 @@ class ImageFeatures(Parameters):
         return {"node": node.astype(np.float32), "edge": edge.astype(np.float32)}
 
     def _pictures(self, images: Sequence[Any]) -> list[np.ndarray]:
-        return [_picture(image, i, self.steps_.shape[1]) for i, image in enumerate(images)]
+        return [_picture(image, i, self.steps_.shape[1], self.whole_) for i, image in enumerate(images)]
 
     def _check_channels(self, pictures: list[np.ndarray]) -> None:
         for i, picture in enumerate(pictures):
@@ -317,8 +327,17 @@ def _views(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return picture, np.concatenate([picture, smooth, positions(picture.shape[:-1])[..., :ndim]], axis=-1)
 
 
-def _picture(image: Any, i: int, ndim: int) -> np.ndarray:
-    """An image as float64 (*shape, channels), checked."""
+def _whole_range(images: Sequence[Any]) -> float:
+    """What whole numbers are divided by: 255 or 65535 where all images fit into that, else the largest of them."""
+    largest = 0.0
+    for image in map(np.asarray, images):
+        if image.dtype.kind in "iu" and image.size:
+            largest = max(largest, float(np.abs(image.astype(np.float64)).max()))
+    return next((limit for limit in (255.0, 65535.0) if largest <= limit), largest)
+
+
+def _picture(image: Any, i: int, ndim: int, whole: float) -> np.ndarray:
+    """An image as float64 (*shape, channels), checked; whole numbers are divided by ``whole``, bytes by 255."""
     image = np.asarray(image)
     if image.ndim == ndim:
         image = image[..., None]
@@ -328,8 +347,8 @@ def _picture(image: Any, i: int, ndim: int) -> np.ndarray:
             f"image {i} is {image.dtype} of shape {image.shape}; give numbers of shape {wanted}, with or without a "
             "last axis of channels."
         )
-    largest = np.iinfo(image.dtype).max if image.dtype.kind in "iu" else 1
-    picture = image.astype(np.float64) / largest
+    divisor = (255.0 if image.dtype == np.uint8 else whole) if image.dtype.kind in "iu" else 1.0
+    picture = image.astype(np.float64) / divisor
     if not np.isfinite(picture).all():
         where = tuple(map(int, np.argwhere(~np.isfinite(picture))[0]))
         raise ValueError(f"image {i} has NaN or infinite pixels, first at {where}; replace them before fitting.")

@@ -103,7 +103,7 @@ class _Cut(ABC):
         excess = np.empty(len(costs)) if self._excess is None else self._excess
         base, n_changed = terminals(costs, excess, first)
         if np.isnan(base):
-            costs, base = self._without_infinite(unary, capacities or (self._fwork[: self._n_arcs],))
+            costs, base = self._without_huge(unary, capacities or (self._fwork[: self._n_arcs],))
             n_changed = terminals(costs, excess, first)[1]
         self._excess = None  # no flow is trusted before it is complete
         if capacities is None:
@@ -117,8 +117,12 @@ class _Cut(ABC):
         energy = base + self._labels(labels)
         return labels.reshape(self.shape), float(energy)
 
-    def _without_infinite(self, unary: np.ndarray, rooms: tuple[np.ndarray, ...]) -> tuple[np.ndarray, float]:
-        """Costs with the same differences, infinite ones so large that they decide, and what is missing from them."""
+    def _without_huge(self, unary: np.ndarray, rooms: tuple[np.ndarray, ...]) -> tuple[np.ndarray, float]:
+        """Costs with the same differences, but none larger than decides, and what is missing from them.
+
+        A difference that all capacities of a node together can not outweigh fixes its label; larger ones, infinite or
+        not, would only drown the others in rounding.
+        """
         bad = np.isnan(unary) | (unary == -np.inf)
         if bad.any():
             where = tuple(map(int, np.argwhere(bad)[0]))
@@ -133,10 +137,8 @@ class _Cut(ABC):
         zero, one = unary.reshape(-1, 2).T
         costs = np.zeros((len(zero), 2))
         with np.errstate(over="ignore"):  # found below
-            costs[:, 1] = one - zero
-        costs[np.isinf(one), 1] = self._large
-        costs[np.isinf(zero), 1] = -self._large
-        base = float(np.where(np.isinf(zero), one + self._large, zero).sum())
+            costs[:, 1] = np.clip(one - zero, -self._large, self._large)
+            base = float(np.where(costs[:, 1] == -self._large, one + self._large, zero).sum())
         if not (np.isfinite(costs).all() and np.isfinite(base)):
             raise ValueError("the costs in unary are so large that their sums overflow; scale them below 1e300")
         return costs, base

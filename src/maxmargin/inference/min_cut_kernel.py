@@ -51,6 +51,7 @@ from maxmargin.kernel import kernel
 
 ROOT, LOST = -1, -2  # parents that are no arcs
 END = -1  # of a list
+HUGE = 1e9  # an excess of this size may drown the others in rounding
 # positions in ``state``, which also has the offsets of a grid, at most 26, from OFFSETS on
 HEAD, TAIL, COUNT, LEVEL, BUDGET, FIRST_LOST, OFFSETS, STATE_SIZE = 0, 1, 2, 3, 4, 5, 6, 40
 
@@ -195,7 +196,7 @@ def readopt(first, graph, residual, forest):
     degree, begin, head, back = graph
     distance, parent, _, lost, _, state = forest
     alone, found, steps = np.int64(END), False, 0
-    while first != END:
+    while first != END and steps <= state[BUDGET]:
         v = np.int64(first)
         first = np.int64(lost[v])
         lost[v] = 0
@@ -265,8 +266,9 @@ def drain(first, graph, residual, excess, forest, again):
         if distance[v] == 0 or excess[v] <= 0.0:
             continue
         orphans = np.int64(END)
-        x, room = excess[v], 0.0
+        x, room, steps = excess[v], 0.0, 0
         while True:
+            steps += 1
             arc = np.int64(parent[v])
             u = np.int64(0)
             if arc == ROOT:
@@ -297,6 +299,7 @@ def drain(first, graph, residual, excess, forest, again):
             v = u
             x = room + excess[v]
         if again:
+            state[BUDGET] = max(state[BUDGET] - steps, -1)
             readopt(orphans, graph, residual, forest)
         else:
             adopt(orphans, graph, residual, forest)
@@ -361,7 +364,7 @@ def wanted(excess):
 
 @kernel("Tuple((float64, int64))(float64[:, ::1], float64[::1], boolean)", fast=False)
 def terminals(unary, excess, write):
-    """The sum of the costs of label 0, NaN when not all is finite, and how many excesses differ from the given ones.
+    """The sum of the costs of label 0, NaN when one is infinite or huge, and how many excesses differ from those given.
 
     The excess of a node is what label 1 costs more than label 0; with ``write`` they are written, not compared.
     """
@@ -369,7 +372,7 @@ def terminals(unary, excess, write):
     for p in range(len(unary)):
         e = unary[p, 1] - unary[p, 0]
         total += unary[p, 0]
-        finite &= abs(e) < np.inf
+        finite &= abs(e) < HUGE
         if write:
             excess[p] = e
         else:

@@ -150,6 +150,7 @@ class DualEngine:
         try:
             self._step(state)
         except KeyboardInterrupt:
+            state.working_set.dense[:] = 0.0
             self._rebuild(state)  # it may have come between the multipliers and the weights
             raise
         state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
