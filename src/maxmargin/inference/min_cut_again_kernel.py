@@ -39,6 +39,7 @@ from maxmargin.kernel import kernel
 BAND = 16384  # nodes that are mended together
 REACH = 64  # steps along a line
 AHEAD = 1024  # nodes from the one at hand to the one that is read ahead
+MANY = 20  # a share of nodes that is much
 STEPS = 4  # the budget of ``readopt``, for each node
 
 
@@ -61,14 +62,18 @@ def few(n_changed, n, state):
 
 
 @register_jitable
-def forget(forest):
-    """Empty the lists of an unfinished search."""
-    _, _, queue, lost, surplus, state = forest
+def forget(excess, forest):
+    """Empty the lists of an unfinished search; returns whether much is left, so that sweeps are quicker than walks."""
+    distance, _, queue, lost, surplus, state = forest
+    waiting = 0
+    for p in range(len(distance)):
+        waiting += (distance[p] != 0) & (excess[p] > 0.0)
     queue[:] = 0
     lost[:] = 0
     surplus[:] = 0
     state[COUNT] = 0
     state[BUDGET] = 0
+    return MANY * waiting > len(distance)
 
 
 @register_jitable

@@ -113,8 +113,8 @@ def graph_solve_again(unary, last, n_changed, begin, head, back, work, fwork):
         if keep:
             graph_mend(low, high, n, 0, begin, head, back, work, residual, excess)
     if work[BUDGET] < 0:
-        forget(forest)
-        graph_flow(n, 0, begin, head, back, work, residual, excess, grain, not keep)
+        much = forget(excess, forest)
+        graph_flow(n, 0, begin, head, back, work, residual, excess, grain, much or not keep)
 
 
 @kernel("float64(int32[::1], int32[::1], int32[::1], float64[::1])", fast=False)

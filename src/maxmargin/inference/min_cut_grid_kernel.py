@@ -96,8 +96,8 @@ def grid_solve_again(depth, height, width, neighbours, unary, last, n_changed, w
         if keep:
             grid_mend(low, p + width, n, neighbours, None, offsets, None, work, residual, excess)
     if work[BUDGET] < 0:
-        forget(forest)
-        grid_flow(n, neighbours, None, offsets, None, work, residual, excess, grain, not keep)
+        much = forget(excess, forest)
+        grid_flow(n, neighbours, None, offsets, None, work, residual, excess, grain, much or not keep)
 
 
 @kernel(
