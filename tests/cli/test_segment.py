@@ -56,3 +56,26 @@ def test_errors_are_one_line(folders, tmp_path):
     ]:
         done = run(*arguments)
         assert done.exit_code == 1 and message in done.output and "Traceback" not in done.output
+
+
+def test_volumes_keep_their_format_and_place(tmp_path):
+    nibabel = pytest.importorskip("nibabel")
+    rng, affine = np.random.default_rng(0), np.diag([2.0, 1.0, 3.0, 1.0])
+    for name in ("scans", "masks"):
+        (tmp_path / name).mkdir()
+    for i in range(3):
+        mask = np.zeros((6, 8, 7), np.uint8)
+        mask[1 + i : 5, 2:6, 2:5] = 1
+        scan = (300 + 400.0 * mask + rng.normal(scale=90, size=mask.shape)).astype(np.int16)
+        nibabel.save(nibabel.Nifti1Image(scan, affine), tmp_path / "scans" / f"{i}.nii.gz")
+        nibabel.save(nibabel.Nifti1Image(mask, affine), tmp_path / "masks" / f"{i}.nii.gz")
+    done = run("train", tmp_path / "scans", tmp_path / "masks", "-o", tmp_path / "m.mm", "--neighbours", 6)
+    assert done.exit_code == 0, done.output
+    done = run("predict", tmp_path / "m.mm", tmp_path / "scans", "-o", tmp_path / "found", "--overlay")
+    assert done.exit_code == 0, done.output
+    for i in range(3):
+        found = nibabel.load(tmp_path / "found" / f"{i}.nii.gz")
+        truth = np.asarray(nibabel.load(tmp_path / "masks" / f"{i}.nii.gz").dataobj)
+        assert np.array_equal(found.affine, affine)
+        assert (np.asarray(found.dataobj) == truth).mean() > 0.9
+        assert np.asarray(Image.open(tmp_path / "found" / f"{i}_overlay.png")).shape == (8, 7, 3)

@@ -84,18 +84,17 @@ def predict(
     images: Annotated[str, typer.Argument(help="An image, a volume, or a folder of them.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Folder for the masks.")] = "masks",
     overlay: Annotated[
-        bool, typer.Option("--overlay", help="Also write each image with its background dimmed.")
+        bool,
+        typer.Option("--overlay", help="Also write each image (of a volume, one slice) with its background dimmed."),
     ] = False,
     debug: o.Debug = False,
 ) -> None:
-    """Write a mask for every image, black and white PNG files; .npy files for volumes.
+    """Write a mask for every image: black and white PNG files; for volumes NIfTI files, or .npy where they are such.
 
     Examples:
 
       maxmargin segment predict horses.mm rgb/ -o found/ --overlay
     """
-    import numpy as np
-
     from maxmargin.estimators.image_segmenter import ImageSegmenter
     from maxmargin.features.image_files import read_image
 
@@ -110,9 +109,11 @@ def predict(
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
         if mask.ndim == 3:
-            np.save(folder / f"{_stem(path)}.npy", mask)
-            continue
-        _write(folder / f"{_stem(path)}.png", 255 * mask)
+            _write_volume(folder / _stem(path), mask, path)
+            fullest = int(mask.sum(axis=(1, 2)).argmax())  # of a volume, the slice with the most foreground is shown
+            image, mask = image[fullest], mask[fullest]
+        else:
+            _write(folder / f"{_stem(path)}.png", 255 * mask)
         if overlay:
             _write(folder / f"{_stem(path)}_overlay.png", _dimmed(image, mask))
     typer.echo(f"{len(paths)} masks in {folder}", err=True)
@@ -139,9 +140,23 @@ def _dimmed(image: Any, mask: Any) -> Any:
     """The image with its background at a third of its brightness."""
     import numpy as np
 
-    colour = image if image.ndim == 3 else np.repeat(image[..., None], 3, axis=-1)
-    largest = np.iinfo(colour.dtype).max if colour.dtype.kind in "iu" else 1.0
+    channels = image.reshape(*mask.shape, -1)
+    colour = channels if channels.shape[-1] == 3 else np.repeat(channels[..., :1], 3, axis=-1)
+    largest = 255.0 if colour.dtype == np.uint8 else max(float(colour.max()), 1.0)
     return (255 * (colour / largest) * np.where(mask, 1.0, 1 / 3)[..., None]).clip(0, 255).astype(np.uint8)
+
+
+def _write_volume(place: Path, mask: Any, source: Path) -> None:
+    """A mask of voxels in the format of its volume: NIfTI with the same place in space, else .npy."""
+    import numpy as np
+
+    if not source.name.lower().endswith((".nii", ".nii.gz")):
+        np.save(f"{place}.npy", mask)
+        return
+    import nibabel
+
+    volume: Any = nibabel.load(source)
+    nibabel.save(nibabel.Nifti1Image(mask, volume.affine), f"{place}.nii.gz")
 
 
 def _write(path: Path, pixels: Any) -> None:
