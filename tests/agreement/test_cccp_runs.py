@@ -34,7 +34,7 @@ TAGGER = {"C": 2.0, "loss": "ramp", "tol": 1e-7}
 @pytest.mark.parametrize("name", ["auto", "one", "bcfw", "pegasos"])
 def test_most_rounds(name, rounds):
     tiny, ramp = CASES[1]
-    result = solve_ramp(tiny, EVERY[name], ramp, tol=0.0, max_rounds=rounds, passes_per_round=6.0)
+    result = solve_ramp(tiny, EVERY[name], ramp, tol=0.0, max_rounds=rounds, passes_per_round=2.0)
     assert result.status.code == "max_rounds"
     assert len(result.state.rounds) == rounds
     assert "round" in result.status.sentence
