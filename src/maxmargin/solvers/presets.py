@@ -270,8 +270,8 @@ class Auto(DualSolver):
     batch : int
         Examples decoded at the same weights (in threads when there are several workers).
     cached_passes : int
-        Most passes over planes at hand after a sweep; they end when one gains less than a tenth of the step, or three
-        hundredths where they are extrapolated.
+        Most passes over planes at hand after a sweep; they end when one gains less than an eighth of the step, or
+        three hundredths where they are extrapolated.
     parts : int
         The most planes taken from one argmax; 1 for the argmax alone.
     certificate_every : float
@@ -291,7 +291,7 @@ class Auto(DualSolver):
         batch: int = 8,
         cached_passes: int = 30,
         parts: int = 4,
-        certificate_every: float = 1.4,
+        certificate_every: float = 2.0,
         sampling: str = "gap",
         extrapolate: bool = True,
         memory: int = 4 << 30,
@@ -314,7 +314,7 @@ class Auto(DualSolver):
             patience=5,
             master="auto",
             cached_passes=self.cached_passes,
-            cached_share=0.1,
+            cached_share=0.12,
             certificate_every=self.certificate_every,
             parts=self.parts,
             memory=self.memory,
