@@ -97,11 +97,8 @@ class DualEngine:
 
     def certificate_due(self, state: DualState) -> bool:
         """Whether the next thing to do is to look at all examples."""
-        if state.pending is not None:
-            return False
-        if self.dials.certificate_every <= 0:
-            return True
-        return state.since >= self.dials.certificate_every - 0.01  # shares of a pass are rounded to whole examples
+        # shares of a pass are rounded to whole examples
+        return state.pending is None and state.since >= self.dials.certificate_every - 0.01
 
     def certificate(self, state: DualState) -> Certificate:
         """Primal and dual at the present weights. One oracle pass, whose planes the next step uses."""
@@ -270,9 +267,7 @@ class DualEngine:
             )
         same = warm.problem.n_columns == problem.n_columns and warm.problem.n_examples == problem.n_examples
         if not (same and warm.problem.fingerprint() == problem.fingerprint()):
-            raise ValueError(
-                "warm start needs the same examples, costs and rescaling as before; else set warm_start=False."
-            )
+            raise ValueError("warm start needs the same examples, costs and rescaling; else set warm_start=False.")
         if warm.problem.squared != problem.squared or (warm.members is None) != (members is None):
             raise ValueError("warm start needs the same loss and the same blocks as the earlier fit.")
         working_set = WorkingSet.from_arrays(warm.working_set.to_arrays())
