@@ -38,6 +38,7 @@ def variants() -> dict[str, dict[str, Any]]:
         "no cached passes": {"cached_passes": 0},
         "three cached passes at most": {"cached_passes": 3},
         "planes of eight parts": {"parts": 8},
+        "each visit solved to the end": {"max_steps": 1000},
         "one example at a time": {"batch": 1},
         "batches of 64": {"batch": 64},
         "batches of 64, two threads": {"batch": 64, "n_jobs": 2},

@@ -9,7 +9,8 @@ import numpy as np
 __all__ = ["Dials"]
 
 AVERAGES = (None, "uniform", "weighted", "tail")
-_WHOLE = {"batch": 1, "limit": 1, "parts": 1, "memory": 1, "patience": 0, "cached_passes": 0}  # and their least values
+# whole numbers and their least values
+_WHOLE = {"batch": 1, "limit": 1, "parts": 1, "memory": 1, "patience": 0, "cached_passes": 0, "max_steps": 1}
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Dials:
     tau : float or None
         Blocks are solved until their gradients differ by at most this share of their largest cost; None follows the gap
         of the last certificate.
+    max_steps : int
+        Most steps of sequential minimal optimisation in one visit of a block.
     certificate_every : float
         Passes of steps between certificates; 0: a certificate before every step, whose planes the step uses.
     parts : int

@@ -270,8 +270,11 @@ class Auto(DualSolver):
     batch : int
         Examples decoded at the same weights (in threads when there are several workers).
     cached_passes : int
-        Most passes over planes at hand after a sweep; they end when one gains less than an eighth of the step, or
-        three hundredths where they are extrapolated.
+        Most passes over planes at hand after a sweep; they end when one gains less than 18 % of the step, or 3 % where
+        they are extrapolated.
+    max_steps : int
+        Most pairs of multipliers that move in one visit of an example. A few are nearly all of the gain, and the next
+        visit goes on from there.
     parts : int
         The most planes taken from one argmax; 1 for the argmax alone.
     certificate_every : float
@@ -290,6 +293,7 @@ class Auto(DualSolver):
         visits: float = 0.2,
         batch: int = 8,
         cached_passes: int = 30,
+        max_steps: int = 5,
         parts: int = 4,
         certificate_every: float = 2.0,
         sampling: str = "gap",
@@ -299,6 +303,7 @@ class Auto(DualSolver):
         self.visits = visits
         self.batch = batch
         self.cached_passes = cached_passes
+        self.max_steps = max_steps
         self.parts = parts
         self.certificate_every = certificate_every
         self.sampling = sampling
@@ -314,7 +319,8 @@ class Auto(DualSolver):
             patience=5,
             master="auto",
             cached_passes=self.cached_passes,
-            cached_share=0.12,
+            cached_share=0.18,
+            max_steps=self.max_steps,
             certificate_every=self.certificate_every,
             parts=self.parts,
             memory=self.memory,

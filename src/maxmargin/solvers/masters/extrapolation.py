@@ -12,7 +12,7 @@ __all__ = ["LONGER", "POINTS", "Extrapolation", "pays"]
 
 POINTS = 4  # that a jump looks back at
 EVERY = 2  # passes between two jumps
-LONGER = 0.25  # passes with jumps are worth going on with until they gain less than this share of the usual
+LONGER = 1 / 6  # passes with jumps are worth going on with until they gain less than this share of the usual
 SHORT_BESIDE = 10  # weights are few when the planes at hand have this many times as many non-zeros
 
 
