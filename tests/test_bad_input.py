@@ -137,7 +137,7 @@ PARAMETERS = [
     ({"positive": "emissions"}, ValueError, r"positive names 'emissions'; use emission, transition, start, end"),
     ({"positive": np.ones(3, bool)}, ValueError, r"boolean mask of shape \(18,\) or names of weights"),
     ({"solver": "sdm"}, ValueError, r"solver must be one of auto, simplicial.*or a solver object; got 'sdm'"),
-    ({"solver": 3}, TypeError, r"solver must be a name \(auto, .*\) or a solver object; got 3"),
+    ({"solver": 3}, TypeError, r"solver must be one of auto, .*, or a solver object; got 3"),
     ({"solver": mm.BCFW}, TypeError, r"got the class BCFW: write BCFW\(\)"),
     ({"tol": -1e-3}, ValueError, r"tol must be a relative duality gap >= 0, got -0.001"),
     ({"tol": np.nan}, ValueError, r"tol must be a relative duality gap >= 0, got nan"),

@@ -360,6 +360,7 @@ def test_without_pandas_a_list_of_dicts(monkeypatch):
         ({"repeats": 0}, r"repeats must be a whole number >= 1"),
         ({"repeats": 1.5}, r"repeats must be a whole number >= 1"),
         ({"tol": -1.0}, r"tol must be a relative duality gap"),
+        ({"tol": "x"}, r"tol must be a relative duality gap >= 0, got 'x'"),
     ],
 )
 def test_bad_requests(options, message):

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import maxmargin as mm
+from maxmargin.compat.sklearn_crfsuite import CRF
 
 RNG = np.random.default_rng(0)
 X = [RNG.normal(size=(RNG.integers(2, 6), 3)) for _ in range(24)]
@@ -45,7 +46,13 @@ def test_examples_of_the_docstrings(module):
     assert result.attempted > 0 or module in ("path", "base")
 
 
-@pytest.mark.parametrize("estimator", [mm.SequenceTagger(), mm.MulticlassClassifier(), mm.StructuredSVM(mm.Chain())])
+ALL = (
+    mm.SequenceTagger(), mm.MulticlassClassifier(), mm.StructuredSVM(mm.Chain()), mm.ImageSegmenter(),
+    mm.GraphLabeler(), mm.DiscriminativeHMM(), mm.DiscriminativeBayesNet(), CRF(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=lambda estimator: type(estimator).__name__)
 def test_constructors_store_what_they_are_given(estimator):
     params = estimator.get_params(deep=False)
     marks = {name: object() for name in params}

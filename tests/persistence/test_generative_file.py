@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from maxmargin import DiscriminativeHMM, load
 from maxmargin.costs import HammingCost
 from maxmargin.estimators.discriminative_bayes_net import DiscriminativeBayesNet
-from maxmargin.estimators.generative_file import load_generative, save_generative
+from maxmargin.estimators.generative_file import save_generative
 from maxmargin.models.network import Network
 from maxmargin.solvers.proximal_point import ProximalPoint
 from persistence.test_fuzz_model_file import DAMAGE, FORGERY, little_memory, sign, split
@@ -122,8 +122,8 @@ def test_kinds_are_told_apart(tmp_path):
         pass
 
     path = save_generative(fitted(), tmp_path / "m")
-    assert type(load_generative(path, Own)) is Own
-    assert load_generative(path, DiscriminativeHMM).classes_ == ["rain", "sun"]
+    assert type(Own.load(path)) is Own
+    assert DiscriminativeHMM.load(path).classes_ == ["rain", "sun"]
     with pytest.raises(ValueError, match="holds a DiscriminativeHMM, not a SequenceTagger"):
         from maxmargin import SequenceTagger
 

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from maxmargin.estimators.audit_evidence import TINY, Evidence, Habits, example_scores, judge
 from maxmargin.estimators.base import Structured
 from maxmargin.estimators.multiclass_classifier import MulticlassClassifier
+from maxmargin.estimators.parameters import check_tol
 from maxmargin.estimators.sequence_tagger import SequenceTagger
 from maxmargin.models.chain import Chain
 from maxmargin.models.labels import Labels, plain
@@ -106,8 +107,8 @@ def audit(
             "audit needs a SequenceTagger, a MulticlassClassifier or a StructuredSVM, whose scores it can read; got "
             f"{type(estimator).__name__}."
         )
-    if tol is not None and not tol >= 0:
-        raise ValueError(f"tol must be a relative duality gap >= 0 or None, got {tol!r}.")
+    if tol is not None:
+        check_tol(tol)
     X = sp.csr_array(X) if sp.issparse(X) else X
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     kind = _kind(estimator)

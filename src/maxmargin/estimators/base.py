@@ -10,11 +10,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
 from maxmargin.callbacks.base import Callback
+from maxmargin.estimators.parameters import Ramped, Training
+from maxmargin.estimators.scikit import BaseEstimator
+from maxmargin.formulations.generative import GenerativeProblem
 from maxmargin.formulations.margin_rescaling import MarginRescaling
 from maxmargin.formulations.ramp import Ramp, RampProblem
 from maxmargin.formulations.slack_rescaling import SlackRescaling
@@ -43,7 +45,7 @@ class Moment(NamedTuple):
         return Moment(time.perf_counter(), compile_seconds())
 
 
-class Structured(BaseEstimator, ABC):
+class Structured(Training, BaseEstimator, ABC):
     """Base of all estimators. Subclasses bind their data; everything from there to the certificate happens here.
 
     Fitted attributes of every estimator:
@@ -91,7 +93,9 @@ class Structured(BaseEstimator, ABC):
         from maxmargin.execution.sharded import ShardedOracle
         from maxmargin.solvers.driver import run
 
-        _check_stopping(self)
+        budgets = self._budgets()
+        if isinstance(self, Ramped):
+            self._check_rounds()
         formulation = self._formulation() if formulation is None else formulation
         problem = formulation.problem(bound, C=self.C, sample_weight=sample_weight, positive=positive)
         ramp = isinstance(problem, RampProblem)
@@ -100,13 +104,12 @@ class Structured(BaseEstimator, ABC):
             raise ValueError(
                 "the weights of all examples are zero; give at least one a positive sample (or class) weight."
             )
-        solver = as_solver(self.solver).engine(convex, _seed(self.random_state))
+        solver = self._engine(convex)
         executor = make_executor(self.n_jobs, convex.oracle, compiled=isinstance(bound, CompiledModel))
         convex = replace(convex, oracle=ShardedOracle(convex.oracle, executor))
         warm = getattr(self, "state_", None) if self.warm_start and resume is None else None
         spent = 0  # calls of a hinge fit that a ramp fit starts from; it has budgets of its own
         bound_after = 0.0 if begin is None else time.perf_counter() - begin.clock
-        budgets = {name: getattr(self, name) for name in ("tol", "max_passes", "max_oracle_calls", "max_seconds")}
         try:
             if ramp:
                 concave = ShardedOracle(problem.concave, executor)
@@ -157,7 +160,7 @@ class Structured(BaseEstimator, ABC):
                 'partial_fit is for loss="hinge" and "squared_hinge"; the ramp needs all examples at once.'
             )
         problem = formulation.problem(bound, C=self.C, sample_weight=sample_weight)
-        solver = as_solver(self.solver).engine(problem, _seed(self.random_state))
+        solver = self._engine(problem)
         assert isinstance(solver, PrimalEngine)
         earlier = self.__dict__.get("stream_")
         seen = bound.n_examples + int(self.__dict__.get("n_seen_", 0))
@@ -234,6 +237,14 @@ class Structured(BaseEstimator, ABC):
             raise ValueError('the ramp has no slack-rescaled form; use loss="hinge" or rescaling="margin".')
         return Ramp(self.ramp)
 
+    def _engine(self, problem: Any) -> Any:
+        """What the solver brings to a problem, seeded."""
+        solver = as_solver(self.solver, generative=isinstance(problem, GenerativeProblem))
+        seed = self.random_state
+        if not (seed is None or isinstance(seed, (int, np.integer, np.random.Generator))):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        return solver.engine(problem, seed)
+
     def _callbacks(self) -> list:
         callbacks = [] if self.callbacks is None else self.callbacks
         if not isinstance(callbacks, (list, tuple)) or not all(isinstance(c, Callback) for c in callbacks):
@@ -260,7 +271,7 @@ class Structured(BaseEstimator, ABC):
             twin.start = start
         return twin
 
-    def __getstate__(self) -> Mapping[str, Any]:
+    def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         state.pop("state_", None)  # the working set is large and refers to the training data
         state.pop("stream_", None)
@@ -310,25 +321,3 @@ def decode(bound: CompiledModel, weights: np.ndarray, cost_weight: float = 0.0) 
 def writable(weights: np.ndarray) -> np.ndarray:
     """The weights as kernels take them; a copy when they were loaded as a read-only memory map."""
     return np.require(weights, np.float64, ["C", "W"])
-
-
-def _seed(random_state: Any) -> Any:
-    if random_state is None or isinstance(random_state, (int, np.integer, np.random.Generator)):
-        return random_state
-    return check_random_state(random_state).randint(2**31 - 1)
-
-
-def _check_stopping(estimator: Any) -> None:
-    tol = estimator.tol
-    if not isinstance(tol, (int, float, np.number)) or not tol >= 0:
-        raise ValueError(f"tol must be a relative duality gap >= 0, got {tol!r}.")
-    rounds = getattr(estimator, "max_rounds", None)
-    if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
-        raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")
-    start = getattr(estimator, "start", "zero")
-    if isinstance(start, str) and start not in ("zero", "hinge"):
-        raise ValueError(f'start must be "zero", "hinge", a fitted estimator or an array; got {start!r}.')
-    for name in ("max_passes", "max_oracle_calls", "max_seconds", "passes_per_round"):
-        value = getattr(estimator, name, None)
-        if value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
-            raise ValueError(f"{name} must be a positive number or None, got {value!r}.")

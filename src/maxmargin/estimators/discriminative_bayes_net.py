@@ -16,6 +16,7 @@ from maxmargin.estimators.bayes_net_parts import (
 )
 from maxmargin.estimators.generative_base import IMPOSSIBLE
 from maxmargin.estimators.network_base import NetworkEstimator
+from maxmargin.estimators.parameters import parameters
 from maxmargin.models.bayes_net import BayesNet, BayesNetLayout
 from maxmargin.models.bayes_net_scheme import coding_sets
 from maxmargin.models.frames import Frame, encode_column, read_frame
@@ -28,6 +29,7 @@ __all__ = ["DiscriminativeBayesNet"]
 UNKNOWN = ("error", "missing")
 
 
+@parameters
 class DiscriminativeBayesNet(NetworkEstimator):
     """A Bayesian network whose most probable values of the variables you care about are the right ones.
 
@@ -41,21 +43,11 @@ class DiscriminativeBayesNet(NetworkEstimator):
     ----------
     structure : {"naive", "tan", "chow-liu"}, list of edges, mapping of child to parents, networkx.DiGraph, or Network
         The graph: naive Bayes, tree-augmented naive Bayes or a Chow-Liu tree of the data, or a given one.
-    C : float
-        Weight of the losses, against one Kullback-Leibler divergence for each conditional distribution.
-    loss : {"hinge", "squared_hinge"}
     cost : str, mapping, array, callable or Cost, or a mapping of variable to such or to a number
         Cost of a value where another is true, added up over hidden variables.
-    margin : float
-        Margin asked for each unit of cost. Log-probabilities have a scale of their own, so this is a choice.
     reference : {"ml", "uniform", "smoothed"}, DiscriminativeBayesNet, or mapping of variable to table
         What the tables are pulled towards: counts of the training data, nothing in particular, counts with
         ``smoothing`` added, another model of the same graph, or probabilities.
-    smoothing : float
-    floor : float
-        Least probability of the reference.
-    pull : float
-        Weight of ``1/2 |theta - ln c|^2`` beside the divergence, so that rare values stay near the reference too.
     states : mapping of variable to sequence, optional
         All values that may occur; learned from the training data where missing.
     unknown : {"error", "missing"}
@@ -64,9 +56,7 @@ class DiscriminativeBayesNet(NetworkEstimator):
         When a junction tree needs more than ``max_cells`` cells: refuse, or train and predict with mini-buckets, whose
         maxima are upper bounds, so that the certificate stays valid.
     max_cells : int
-    solver : "proximal" or ProximalPoint
-    tol, max_passes, max_oracle_calls, max_seconds, n_jobs, random_state, verbose, callbacks, warm_start
-        See :class:`~maxmargin.estimators.structured_svm.StructuredSVM`.
+    ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
     ----------
@@ -102,56 +92,9 @@ class DiscriminativeBayesNet(NetworkEstimator):
     ['yes', 'no']
     """
 
-    def __init__(
-        self,
-        *,
-        structure: Any = "naive",
-        C: float = 0.01,
-        loss: str = "hinge",
-        cost: Any = "hamming",
-        margin: float = 1.0,
-        reference: Any = "ml",
-        smoothing: float = 1.0,
-        floor: float = 1e-6,
-        pull: float = 0.0,
-        states: Any = None,
-        unknown: str = "error",
-        inference: str = "exact",
-        max_cells: int = 2**24,
-        solver: Any = "proximal",
-        tol: float = 1e-3,
-        max_passes: float | None = 1000,
-        max_oracle_calls: int | None = None,
-        max_seconds: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        callbacks: list | None = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.structure = structure
-        self.C = C
-        self.loss = loss
-        self.cost = cost
-        self.margin = margin
-        self.reference = reference
-        self.smoothing = smoothing
-        self.floor = floor
-        self.pull = pull
-        self.states = states
-        self.unknown = unknown
-        self.inference = inference
-        self.max_cells = max_cells
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.max_oracle_calls = max_oracle_calls
-        self.max_seconds = max_seconds
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.warm_start = warm_start
+    structure: Any = "naive"
+    inference: str = "exact"
+    max_cells: int = 2**24
 
     # --- learning -----------------------------------------------------------------------------------------------------
 

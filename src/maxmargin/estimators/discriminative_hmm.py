@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from maxmargin.estimators.base import Moment, decode, writable
 from maxmargin.estimators.generative_base import IMPOSSIBLE, GenerativeEstimator
 from maxmargin.estimators.hmm_exchange import aligned
+from maxmargin.estimators.parameters import parameters
 from maxmargin.metrics import token_accuracy
 from maxmargin.models.hmm import HMM, HMMBound, HMMLayout
 from maxmargin.models.labels import plain
@@ -20,6 +21,7 @@ __all__ = ["DiscriminativeHMM"]
 TABLES = ("initial", "transition", "emission")
 
 
+@parameters
 class DiscriminativeHMM(GenerativeEstimator):
     """A hidden Markov model whose most probable states are the right ones.
 
@@ -30,29 +32,17 @@ class DiscriminativeHMM(GenerativeEstimator):
 
     Parameters
     ----------
-    C : float
-        Weight of the losses, against one Kullback-Leibler divergence for each table.
-    loss : {"hinge", "squared_hinge"}
     cost : str, mapping, array, callable or Cost
         Cost of a state where another is true: "hamming", weights, a matrix over the sorted states, or a function.
-    margin : float
-        Margin asked for each unit of cost. Log-probabilities have a scale of their own, so this is a choice.
     reference : {"ml", "uniform", "smoothed"}, DiscriminativeHMM, or mapping
         What the tables are pulled towards: counts of the training data, nothing in particular, counts with
         ``smoothing`` added, another model, or probabilities ``initial``, ``transition`` and ``emission``
         (``model.tables()``; scikit-learn's ``clone``, hence a grid search, forgets what a model has learned).
-    smoothing : float
-    floor : float
-        Least probability of the reference.
-    pull : float
-        Weight of ``1/2 |theta - ln c|^2`` beside the divergence, so that rare values stay near the reference too.
     states, symbols : int, sequence of hashable, or None
         All that may occur; a number n stands for 0, ..., n - 1; None learns them from the training data.
     unknown : {"error", "missing"}
         What a symbol never seen is at prediction. None and NaN are always missing observations.
-    solver : "proximal" or ProximalPoint
-    tol, max_passes, max_oracle_calls, max_seconds, n_jobs, random_state, verbose, callbacks, warm_start
-        See :class:`~maxmargin.estimators.structured_svm.StructuredSVM`.
+    ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
     ----------
@@ -82,52 +72,7 @@ class DiscriminativeHMM(GenerativeEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 0.01,
-        loss: str = "hinge",
-        cost: Any = "hamming",
-        margin: float = 1.0,
-        reference: Any = "ml",
-        smoothing: float = 1.0,
-        floor: float = 1e-6,
-        pull: float = 0.0,
-        states: Any = None,
-        symbols: Any = None,
-        unknown: str = "error",
-        solver: Any = "proximal",
-        tol: float = 1e-3,
-        max_passes: float | None = 1000,
-        max_oracle_calls: int | None = None,
-        max_seconds: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        callbacks: list | None = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.cost = cost
-        self.margin = margin
-        self.reference = reference
-        self.smoothing = smoothing
-        self.floor = floor
-        self.pull = pull
-        self.states = states
-        self.symbols = symbols
-        self.unknown = unknown
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.max_oracle_calls = max_oracle_calls
-        self.max_seconds = max_seconds
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.warm_start = warm_start
+    symbols: Any = None
 
     # --- learning -----------------------------------------------------------------------------------------------------
 

@@ -7,17 +7,18 @@ import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin.estimators.base import Structured, _check_stopping, _seed
+from maxmargin.estimators.base import Structured
+from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.stored import Stored
 from maxmargin.formulations.generative import Generative
 from maxmargin.models.base import BoundModel
 from maxmargin.models.tables import reference_distribution
 from maxmargin.solvers.history import as_frame
-from maxmargin.solvers.presets import as_solver
 from maxmargin.solvers.proximal_state import TRACE
 
 __all__ = ["IMPOSSIBLE", "GenerativeEstimator"]
@@ -25,11 +26,35 @@ __all__ = ["IMPOSSIBLE", "GenerativeEstimator"]
 IMPOSSIBLE = -1e6  # stands for ln 0 in decoding: outputs with the fewest impossible events win
 
 
-class GenerativeEstimator(Structured):
+@parameters
+class GenerativeEstimator(Stored, Structured):
     """Base of estimators whose weights are log-probabilities in tables.
 
     Subclasses bind their data and count it; ``layout_.tables`` says where each conditional distribution lives.
 
+    Parameters
+    ----------
+    C : float
+        Weight of the losses, against one Kullback-Leibler divergence for each conditional distribution.
+    cost : str, mapping, array, callable or Cost
+        Cost of a value where another is true.
+    margin : float
+        Margin asked for each unit of cost. Log-probabilities have a scale of their own, so this is a choice.
+    reference : {"ml", "uniform", "smoothed"}, estimator of the same class, or mapping
+        What the tables are pulled towards.
+    smoothing : float
+    floor : float
+        Least probability of the reference.
+    pull : float
+        Weight of ``1/2 |theta - ln c|^2`` beside the divergence, so that rare values stay near the reference too.
+    states : None or all values that may occur
+    unknown : {"error", "missing"}
+        What a value never seen is.
+    solver : "proximal" or ProximalPoint
+    ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
+
+    Attributes
+    ----------
     counts_ : array (n_weights,)
         How often each entry occurs in the examples seen.
     reference_ : array (n_weights,)
@@ -39,6 +64,17 @@ class GenerativeEstimator(Structured):
     trace_ : pandas.DataFrame or list of dict
         One row an iteration of the solver.
     """
+
+    C: float = 0.01
+    cost: Any = "hamming"
+    margin: float = 1.0
+    reference: Any = "ml"
+    smoothing: float = 1.0
+    floor: float = 1e-6
+    pull: float = 0.0
+    states: Any = None
+    unknown: str = "error"
+    solver: Any = "proximal"
 
     @abstractmethod
     def _given_reference(self, layout: Any) -> str | np.ndarray:
@@ -74,12 +110,11 @@ class GenerativeEstimator(Structured):
         from maxmargin.solvers.driver import run
         from maxmargin.solvers.proximal_engine import Further
 
-        _check_stopping(self)
+        budgets = self._budgets()
         problem = self._generative().problem(bound, C=self.C, sample_weight=sample_weight)
-        solver = as_solver(self.solver).engine(problem, _seed(self.random_state))
+        solver = self._engine(problem)
         executor = make_executor(self.n_jobs, problem.oracle, compiled=True)
         problem = replace(problem, oracle=ShardedOracle(problem.oracle, executor))
-        budgets = {name: getattr(self, name) for name in ("tol", "max_passes", "max_oracle_calls", "max_seconds")}
         try:
             result = run(solver, problem, **budgets, callbacks=self._callbacks(), warm=Further(self.state_))
         finally:
@@ -120,10 +155,3 @@ class GenerativeEstimator(Structured):
         from maxmargin.estimators.generative_file import save_generative
 
         return save_generative(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
-        """The model of :meth:`save`, ready to predict."""
-        from maxmargin.estimators.generative_file import load_generative
-
-        return load_generative(path, cls, verify=verify)

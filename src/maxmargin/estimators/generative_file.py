@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import os
-import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from maxmargin.costs import MatrixCost
-from maxmargin.estimators.saving import (
-    COMPONENTS,
-    KINDS,
-    as_mapping,
-    library_version,
-    load_as,
-    restore_training,
-    training_facts,
-    unfitted,
-)
+from maxmargin.estimators.saving import as_mapping, header_of, restore_training, storable, unfitted
 from maxmargin.models.hmm import UNKNOWN, HMMLayout
 from maxmargin.models.labels import Labels
 from maxmargin.persistence.model_file import write_model
 from maxmargin.persistence.values import pack_value, unpack_value
 
-__all__ = ["load_generative", "restore", "save_generative"]
+__all__ = ["restore", "save_generative"]
 
 HMM, NET = "DiscriminativeHMM", "DiscriminativeBayesNet"
 VECTORS = ("weights", "reference", "counts")
@@ -42,21 +33,13 @@ def save_generative(estimator: Any, path: str | os.PathLike[str]) -> Path:
     tensors = {name: np.array(getattr(estimator, f"{name}_"), np.float64) for name in VECTORS}
     is_hmm = isinstance(layout, HMMLayout)
     facts = _hmm_facts(layout) if is_hmm else _net_facts(layout)
+    parameters = storable(estimator, ("callbacks",), partial(_stand_in, estimator))
     header = {
-        "kind": HMM if is_hmm else NET,
-        "library_version": library_version(),
-        "parameters": pack_value(_parameters(estimator), tensors, "parameters", COMPONENTS),
+        **header_of(HMM if is_hmm else NET, estimator, parameters, tensors),
         "layout": _packed(facts, tensors),
         "data": pack_value(_data(estimator, is_hmm), tensors, "data"),
-        "training": pack_value(training_facts(estimator), tensors, "training"),
     }
     return write_model(path, header, tensors)
-
-
-def load_generative(path: str | os.PathLike[str], cls: type, *, verify: bool = True) -> Any:
-    """The model of :func:`save_generative`, ready to predict; ``cls`` is its class or a subclass."""
-    kind = next(base.__name__ for base in cls.__mro__ if base.__name__ in KINDS)
-    return load_as(kind, path, cls, verify=verify, mmap=False)
 
 
 def restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -> Any:
@@ -75,7 +58,7 @@ def restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) ->
     estimator.n_seen_ = _whole(data["n_seen"])
     for name, vector in vectors.items():
         setattr(estimator, f"{name}_", vector)
-    restore_training(estimator, as_mapping(unpack_value(header["training"], tensors), "training"))
+    restore_training(estimator, header, tensors)
     return estimator
 
 
@@ -185,30 +168,8 @@ def _cost_table(value: Any, size: int) -> np.ndarray:
 # --- parameters -------------------------------------------------------------------------------------------------------
 
 
-def _parameters(estimator: Any) -> dict[str, Any]:
-    """Constructor arguments that a file can hold, with plain stand-ins for what it can not."""
-    storable = {}
-    for name, value in estimator.get_params(deep=False).items():
-        if name == "callbacks":
-            continue
-        value = list(value) if isinstance(value, range) else value
-        try:
-            pack_value(value, {}, name, COMPONENTS)
-        except ValueError:
-            stand_in = _stand_in(estimator, name)
-            if stand_in is None:
-                warnings.warn(
-                    f"the parameter {name}={value!r} can not be stored in a model file; the loaded "
-                    f"{type(estimator).__name__} will have its default.",
-                    stacklevel=4,
-                )
-                continue
-            value = stand_in
-        storable[name] = value
-    return storable
-
-
 def _stand_in(estimator: Any, name: str) -> Any:
+    """A plain value for a parameter that a file can not hold."""
     layout = estimator.layout_
     is_hmm = isinstance(layout, HMMLayout)
     if name == "reference":

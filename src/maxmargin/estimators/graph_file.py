@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from maxmargin.costs import MatrixCost, as_cost
-from maxmargin.estimators.saving import (
-    COMPONENTS,
-    as_mapping,
-    library_version,
-    load_as,
-    restore_training,
-    training_facts,
-    unfitted,
-)
+from maxmargin.estimators.saving import as_mapping, cost_table, header_of, restore_training, storable, unfitted
 from maxmargin.models.graph import GraphLayout
 from maxmargin.models.labels import Labels
 from maxmargin.persistence.model_file import write_model
 from maxmargin.persistence.values import pack_value, unpack_value
 
-__all__ = ["LABELER", "load_labeler", "restore", "save_labeler"]
+__all__ = ["restore", "save_labeler"]
 
-LABELER = "GraphLabeler"
 _NOT_STORED = ("callbacks", "start")
 
 
@@ -38,27 +29,15 @@ def save_labeler(labeler: Any, path: str | os.PathLike[str]) -> Path:
     """
     labeler._check_fitted()
     tensors: dict[str, np.ndarray] = {"weights": np.array(labeler.weights_)}
-    parameters = {k: v for k, v in labeler.get_params(deep=False).items() if k not in _NOT_STORED}
-    cost = as_cost(labeler.cost)
-    if callable(labeler.cost):
-        table = cost.table(labeler.classes_)
-        parameters["cost"] = MatrixCost(table, labels=list(labeler.classes_), normalize=bool(cost.normalize))
+    parameters = storable(labeler, _NOT_STORED, partial(cost_table, labeler))
     facts = {field.name: getattr(labeler.layout_, field.name) for field in fields(GraphLayout)}
     facts["labels"] = list(labeler.classes_)
     header = {
-        "kind": LABELER,
-        "library_version": library_version(),
-        "parameters": pack_value(parameters, tensors, "parameters", COMPONENTS),
+        **header_of("GraphLabeler", labeler, parameters, tensors),
         "layout": pack_value(facts, tensors, "layout"),
-        "training": pack_value(training_facts(labeler), tensors, "training"),
         "method": pack_value(labeler.method_, tensors, "method"),
     }
     return write_model(path, header, tensors)
-
-
-def load_labeler(path: str | os.PathLike[str], cls: type | None = None, *, verify: bool = True) -> Any:
-    """The labeler of :func:`save_labeler`, ready to predict."""
-    return load_as(LABELER, path, cls, verify=verify, mmap=False)
 
 
 def restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -> Any:
@@ -71,5 +50,5 @@ def restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) ->
         raise ValueError(f"it has {weights.shape} weights where its layout needs {layout.n_weights}")
     labeler._set_fitted(layout, weights)
     labeler.method_ = as_mapping(unpack_value(header["method"], tensors), "method")
-    restore_training(labeler, as_mapping(unpack_value(header["training"], tensors), "training"))
+    restore_training(labeler, header, tensors)
     return labeler

@@ -6,12 +6,14 @@ import os
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from maxmargin.estimators.base import Moment, Structured, decode, writable
+from maxmargin.estimators.parameters import Ramped, parameters
 from maxmargin.estimators.signs import positive_mask
+from maxmargin.estimators.stored import Stored
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.graph import Graph, GraphLayout
@@ -19,7 +21,8 @@ from maxmargin.models.graph import Graph, GraphLayout
 __all__ = ["GraphLabeler"]
 
 
-class GraphLabeler(Structured):
+@parameters
+class GraphLabeler(Ramped, Stored, Structured):
     """Labels for the nodes of graphs, learned with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the graph model (:mod:`maxmargin.models.graph`).
@@ -31,12 +34,6 @@ class GraphLabeler(Structured):
     pairwise : {"full", "symmetric", "potts"}
         Weights of an edge feature: for each ordered pair of labels, for each pair whatever its order, or one that
         counts against different labels.
-    C : float
-        Weight of the losses; larger fits the training data more closely.
-    loss : {"hinge", "squared_hinge", "ramp"}
-        "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
-    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
-        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     cost : str, mapping, array, callable or Cost
         Cost of a label where another is true.
     method : str
@@ -54,9 +51,7 @@ class GraphLabeler(Structured):
         The most passes of tree-reweighted messages.
     branches : int
         The most parts of the labelings that a branch and bound looks at for one argmax.
-    solver, tol, max_passes, max_oracle_calls, max_seconds, max_rounds, passes_per_round, start, n_jobs, random_state, \
-verbose, callbacks, warm_start
-        See :class:`~maxmargin.estimators.structured_svm.StructuredSVM`.
+    ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
     ----------
@@ -82,60 +77,16 @@ verbose, callbacks, warm_start
     True
     """
 
-    def __init__(
-        self,
-        *,
-        pairwise: str = "full",
-        C: float = 1.0,
-        loss: str = "hinge",
-        ramp: Any = "cost_diminished",
-        cost: Any = "hamming",
-        method: str = "auto",
-        positive: Any = "auto",
-        classes: Sequence[Hashable] | None = None,
-        ignore: Any = None,
-        max_cells: int = MAX_CELLS,
-        passes: int = PASSES,
-        branches: int = BRANCHES,
-        solver: Any = "auto",
-        tol: float = 1e-2,
-        max_passes: float | None = 1000,
-        max_oracle_calls: int | None = None,
-        max_seconds: float | None = None,
-        max_rounds: int | None = None,
-        passes_per_round: float | None = None,
-        start: Any = "zero",
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        callbacks: list | None = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.pairwise = pairwise
-        self.C = C
-        self.loss = loss
-        self.ramp = ramp
-        self.cost = cost
-        self.method = method
-        self.positive = positive
-        self.classes = classes
-        self.ignore = ignore
-        self.max_cells = max_cells
-        self.passes = passes
-        self.branches = branches
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.max_oracle_calls = max_oracle_calls
-        self.max_seconds = max_seconds
-        self.max_rounds = max_rounds
-        self.passes_per_round = passes_per_round
-        self.start = start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.warm_start = warm_start
+    pairwise: str = "full"
+    cost: Any = "hamming"
+    method: str = "auto"
+    positive: Any = "auto"
+    classes: Sequence[Hashable] | None = None
+    ignore: Any = None
+    max_cells: int = MAX_CELLS
+    passes: int = PASSES
+    branches: int = BRANCHES
+    tol: float = 1e-2
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, node_cost: Any = None, resume: Any = None
@@ -199,13 +150,6 @@ verbose, callbacks, warm_start
         from maxmargin.estimators.graph_file import save_labeler
 
         return save_labeler(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
-        """The labeler in a file of :meth:`save`; ``verify`` checks the data against its checksum."""
-        from maxmargin.estimators.graph_file import load_labeler
-
-        return load_labeler(path, cls, verify=verify)
 
     def _model(self) -> Graph:
         return Graph(

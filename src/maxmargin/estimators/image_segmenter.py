@@ -6,23 +6,26 @@ import os
 from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from maxmargin.estimators.base import Moment, Structured, decode
+from maxmargin.estimators.parameters import Ramped, parameters
 from maxmargin.estimators.signs import positive_mask
+from maxmargin.estimators.stored import Stored
 from maxmargin.features.image_files import read_images, read_masks
 from maxmargin.features.images import ImageFeatures
 from maxmargin.formulations.margin_rescaling import check_sample_weight
 from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import mean_iou
-from maxmargin.models.grid import IGNORE, Grid, GridBound, sure_labels
+from maxmargin.models.grid import IGNORE, Grid, GridBound, GridLayout, sure_labels
 
 __all__ = ["ImageSegmenter"]
 
 
-class ImageSegmenter(Structured):
+@parameters
+class ImageSegmenter(Ramped, Stored, Structured):
     """A mask for every image, by a minimum cut whose weights are learned with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the grid model (:mod:`maxmargin.models.grid`),
@@ -35,12 +38,6 @@ class ImageSegmenter(Structured):
         with the default :class:`~maxmargin.features.images.ImageFeatures`.
     neighbours : {4, 8, 6, 18, 26}
         4 or 8 for images, the others for volumes.
-    C : float
-        Weight of the losses; larger fits the training data more closely.
-    loss : {"hinge", "squared_hinge", "ramp"}
-        "ramp" is bounded, so that wrong masks can do little harm; it is minimised by a sequence of convex fits (CCCP).
-    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
-        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     cost : {"hamming", "balanced", "balanced_image"}
         What wrong pixels cost: 1 each, or so much that both labels together cost the same, over all masks or in each.
     boundary, width : float
@@ -57,25 +54,10 @@ class ImageSegmenter(Structured):
         does not depend on the size.
     positive : "node", True, indices or boolean mask, optional
         Further weights that must be >= 0, nodes first; those of edges always are.
-    solver : str or solver object
-        "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", or one of their classes.
-    tol : float
-        Relative duality gap at which training ends.
-    max_passes, max_oracle_calls, max_seconds : number or None
-        Budgets. A fit that ends by one of them warns, and is usable.
-    max_rounds, passes_per_round : number or None
-        Of CCCP, for the ramp: the most convex fits, and passes for each; None lets the gap decide.
     start : {"zero", "hinge"}, fitted estimator or array
         Where a ramp fit, or one with a tolerance, begins: at zero weights (its first round is then the hinge), from a
         hinge fit, or from a model.
-    n_jobs : int or None
-        Threads for cuts; the weights do not depend on it.
-    random_state : int or None
-    verbose : int
-        1 shows progress.
-    callbacks : list of Callback, optional
-    warm_start : bool
-        Start from the multipliers of the previous fit; the examples must be the same, C may differ.
+    ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
     ----------
@@ -103,60 +85,16 @@ class ImageSegmenter(Structured):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        features: Any = None,
-        neighbours: int = 4,
-        C: float = 1.0,
-        loss: str = "hinge",
-        ramp: Any = "cost_diminished",
-        cost: str = "hamming",
-        boundary: float = 0.0,
-        width: float = 3.0,
-        tolerance: float = 0.0,
-        refits: int = 2,
-        normalize: bool = True,
-        positive: Any = None,
-        solver: Any = "auto",
-        tol: float = 1e-2,
-        max_passes: float | None = 1000,
-        max_oracle_calls: int | None = None,
-        max_seconds: float | None = None,
-        max_rounds: int | None = None,
-        passes_per_round: float | None = None,
-        start: Any = "zero",
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        callbacks: list | None = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.features = features
-        self.neighbours = neighbours
-        self.C = C
-        self.loss = loss
-        self.ramp = ramp
-        self.cost = cost
-        self.boundary = boundary
-        self.width = width
-        self.tolerance = tolerance
-        self.refits = refits
-        self.normalize = normalize
-        self.positive = positive
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.max_oracle_calls = max_oracle_calls
-        self.max_seconds = max_seconds
-        self.max_rounds = max_rounds
-        self.passes_per_round = passes_per_round
-        self.start = start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.warm_start = warm_start
+    features: Any = None
+    neighbours: int = 4
+    cost: str = "hamming"
+    boundary: float = 0.0
+    width: float = 3.0
+    tolerance: float = 0.0
+    refits: int = 2
+    normalize: bool = True
+    positive: Any = None
+    tol: float = 1e-2
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, pixel_cost: Any = None, resume: Any = None
@@ -178,7 +116,7 @@ class ImageSegmenter(Structured):
         """
         begin = Moment.now()
         latent = self._check_tolerance(resume)
-        self.model_ = Grid(self.neighbours, cost=self.cost, boundary=self.boundary, width=self.width)
+        self.model_ = self._model()
         steps = directions(self.neighbours)
         X, masks = _images(X), read_masks(y)
         if not X:
@@ -210,8 +148,7 @@ class ImageSegmenter(Structured):
                 self._train(bound.with_truth(decode(known, here)), **options)
                 here, calls = self.weights_, calls + self.oracle_calls_
             self.oracle_calls_, self.n_iter_ = calls, calls / bound.n_examples
-        groups = self.layout_.groups(self.weights_)
-        self.node_coef_, self.edge_coef_ = groups["node"], groups["edge"]
+        self._set_fitted(self.layout_, self.weights_)
         return self
 
     def predict(self, X: Any, scribbles: Any = None) -> list[np.ndarray]:
@@ -237,12 +174,14 @@ class ImageSegmenter(Structured):
 
         return save_segmenter(self, path)
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
-        """The segmenter in a file of :meth:`save`; ``verify`` checks the data against its checksum."""
-        from maxmargin.estimators.segmenter_file import load_segmenter
+    def _model(self) -> Grid:
+        return Grid(self.neighbours, cost=self.cost, boundary=self.boundary, width=self.width)
 
-        return load_segmenter(path, cls, verify=verify)
+    def _set_fitted(self, layout: GridLayout, weights: np.ndarray) -> None:
+        """What predict needs besides features, and the weights by group."""
+        self.layout_, self.weights_ = layout, weights
+        groups = layout.groups(weights)
+        self.node_coef_, self.edge_coef_ = groups["node"], groups["edge"]
 
     def _check_tolerance(self, resume: Any) -> bool:
         """Whether there are latent labels."""

@@ -6,20 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
 from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams
+from maxmargin.estimators.parameters import Ramped, parameters
+from maxmargin.estimators.scikit import ClassifierMixin
 from maxmargin.formulations.margin_rescaling import check_sample_weight
 from maxmargin.models.multiclass import Multiclass, MulticlassBound
 
 __all__ = ["MulticlassClassifier"]
 
 
-class MulticlassClassifier(ClassifierMixin, Structured):
+@parameters
+class MulticlassClassifier(ClassifierMixin, Ramped, Structured):
     """Multiclass classification by Crammer and Singer's machine, with any cost between classes.
 
     Minimises ``1/2 |W|^2 + C sum_i s_i max_y [ cost(y_i, y) - (W[:, y_i] - W[:, y]) . x_i ]``. With the default cost
@@ -27,14 +29,8 @@ class MulticlassClassifier(ClassifierMixin, Structured):
 
     Parameters
     ----------
-    C : float
-        Weight of the losses.
-    loss : {"hinge", "squared_hinge", "ramp"}
-        "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
     rescaling : {"margin", "slack"}
         Whether the cost of an output is its margin, or multiplies its violation of a margin of 1. Not for the ramp.
-    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
-        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     cost : str, mapping, array, callable or Cost
     class_weight : mapping or "balanced", optional
         Multiplies the weight of the examples of a class, as in scikit-learn.
@@ -44,9 +40,7 @@ class MulticlassClassifier(ClassifierMixin, Structured):
         The constant feature behind the intercept; larger values regularise the intercept less.
     positive : bool, or indices or names of features
         Whether all coefficients, or those of some features, must be >= 0; the intercepts are free.
-    solver, tol, max_passes, max_oracle_calls, max_seconds, max_rounds, passes_per_round, start, n_jobs, random_state, \
-verbose, callbacks, warm_start
-        See :class:`~maxmargin.estimators.structured_svm.StructuredSVM`.
+    ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
     ----------
@@ -63,54 +57,12 @@ verbose, callbacks, warm_start
     True
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        loss: str = "hinge",
-        rescaling: str = "margin",
-        ramp: Any = "cost_diminished",
-        cost: Any = "hamming",
-        class_weight: Mapping | str | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        positive: Any = False,
-        solver: Any = "auto",
-        tol: float = 1e-3,
-        max_passes: float | None = 1000,
-        max_oracle_calls: int | None = None,
-        max_seconds: float | None = None,
-        max_rounds: int | None = None,
-        passes_per_round: float | None = None,
-        start: Any = "zero",
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        callbacks: list | None = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.rescaling = rescaling
-        self.ramp = ramp
-        self.cost = cost
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.positive = positive
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.max_oracle_calls = max_oracle_calls
-        self.max_seconds = max_seconds
-        self.max_rounds = max_rounds
-        self.passes_per_round = passes_per_round
-        self.start = start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.warm_start = warm_start
+    rescaling: str = "margin"
+    cost: Any = "hamming"
+    class_weight: Mapping | str | None = None
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    positive: Any = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -125,7 +77,7 @@ verbose, callbacks, warm_start
         weights = check_sample_weight(sample_weight, X.shape[0])
         if self.class_weight is not None:
             weights = weights * compute_sample_weight(self.class_weight, y)
-        self.model_ = Multiclass(cost=self.cost, intercept=self.fit_intercept, intercept_scaling=self.intercept_scaling)
+        self.model_ = self._model()
         bound = self.model_.bind(X, y)
         self.layout_ = bound.layout
         self.classes_ = np.unique(y)
@@ -172,12 +124,7 @@ verbose, callbacks, warm_start
             weights = weights * compute_sample_weight(self.class_weight, y)
         if first:
             self.classes_ = np.unique(y if classes is None else classes)
-            self.model_ = Multiclass(
-                cost=self.cost,
-                intercept=self.fit_intercept,
-                intercept_scaling=self.intercept_scaling,
-                classes=self.classes_.tolist(),
-            )
+            self.model_ = self._model(self.classes_.tolist())
             bound = self.model_.bind(X, y)
             self.layout_ = bound.layout
         else:
@@ -185,6 +132,14 @@ verbose, callbacks, warm_start
         self._learn_more(bound, weights)
         self._set_coef()
         return self
+
+    def _model(self, classes: list | None = None) -> Multiclass:
+        return Multiclass(
+            cost=self.cost,
+            intercept=self.fit_intercept,
+            intercept_scaling=self.intercept_scaling,
+            classes=classes,
+        )
 
     def _set_coef(self) -> None:
         groups = self.layout_.groups(self.weights_)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable, Collection
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from maxmargin.costs import HammingCost, MatrixCost, WeightedHammingCost, as_cost
-from maxmargin.models.chain import Chain
 from maxmargin.models.chain_file import pack_chain, unpack_chain
 from maxmargin.persistence.model_file import read_model, write_model
 from maxmargin.persistence.values import pack_value, unpack_value
@@ -24,18 +25,19 @@ __all__ = [
     "COMPONENTS",
     "KINDS",
     "as_mapping",
-    "library_version",
+    "cost_table",
+    "header_of",
     "load",
     "load_as",
-    "load_tagger",
     "restore",
     "restore_training",
     "save_tagger",
-    "training_facts",
+    "storable",
     "unfitted",
 ]
 
 TAGGER = "SequenceTagger"
+_NOT_STORED = ("callbacks", "features")  # the extractor is stored as it is after fit
 
 # What may stand in a model file, by the name of its class: the module of the class, and that of ``restore``, which
 # makes a fitted estimator from (class, header, tensors).
@@ -78,22 +80,10 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Any:
     return _rebuilt(path, header, tensors, None)
 
 
-def load_as(
-    kind: str, path: str | os.PathLike[str], cls: type | None = None, *, verify: bool = True, mmap: bool = True
-) -> Any:
-    """The fitted estimator in a model file that must hold this kind.
-
-    Parameters
-    ----------
-    kind : str
-        One of ``KINDS``.
-    path : path-like
-    cls : type, optional
-        The class of that name or a subclass.
-    verify, mmap : bool
-        See :func:`maxmargin.persistence.model_file.read_model`.
-    """
-    header, tensors = read_model(path, mmap=mmap, verify=verify)
+def load_as(cls: type, path: str | os.PathLike[str], *, verify: bool = True) -> Any:
+    """The fitted estimator in a model file that must hold this class, one of ``KINDS`` or a subclass of one."""
+    kind = next(base.__name__ for base in cls.__mro__ if base.__name__ in KINDS)
+    header, tensors = read_model(path, mmap=kind == TAGGER, verify=verify)  # only chains grow so large that it pays
     if header.get("kind") != kind:
         raise ValueError(
             f"{path} holds a {header.get('kind', 'model of no kind')[:80]}, not a {kind}; check the path, or take "
@@ -140,33 +130,14 @@ def save_tagger(tagger: Any, path: str | os.PathLike[str], *, precision: str = "
     tensors = {f"chain.{name}": array for name, array in tensors.items()}
     labels = facts.pop("labels")
     header = {
-        "kind": TAGGER,
-        "library_version": library_version(),
-        "parameters": pack_value(_storable_parameters(tagger), tensors, "parameters", COMPONENTS),
+        **header_of(TAGGER, tagger, storable(tagger, _NOT_STORED, partial(cost_table, tagger)), tensors),
         "labels": _pack_labels(labels, tensors),
         "layout": pack_value(facts, tensors, "layout"),
-        "training": pack_value(training_facts(tagger), tensors, "training"),
     }
     features = getattr(tagger, "features_", None)
     if features is not None:
         header["features"] = _pack_features(features, tagger.features is not None, tensors)
     return write_model(path, header, tensors)
-
-
-def load_tagger(
-    path: str | os.PathLike[str], cls: type | None = None, *, verify: bool = True, mmap: bool = True
-) -> Any:
-    """The tagger of :func:`save_tagger`, ready to predict.
-
-    Parameters
-    ----------
-    path : path-like
-    cls : type, optional
-        SequenceTagger or a subclass.
-    verify, mmap : bool
-        See :func:`maxmargin.persistence.model_file.read_model`.
-    """
-    return load_as(TAGGER, path, cls, verify=verify, mmap=mmap)
 
 
 def restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -> Any:
@@ -177,14 +148,8 @@ def restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) ->
     chain = {name.removeprefix("chain."): array for name, array in tensors.items() if name.startswith("chain.")}
     tagger.layout_, tagger.weights_ = unpack_chain({**facts, "labels": labels}, chain)
     tagger.classes_ = tagger.layout_.labels.classes
-    tagger.model_ = Chain(
-        weights=tagger.weights,
-        ends=tagger.ends,
-        cost=tagger.cost,
-        constraints=tagger.constraints,
-        classes=tagger.classes,
-    )
-    restore_training(tagger, as_mapping(unpack_value(header["training"], tensors), "training"))
+    tagger.model_ = tagger._model()
+    restore_training(tagger, header, tensors)
     tagger.features_ = None
     if "features" in header:
         tagger.features_, given = _unpack_features(header["features"], tensors)
@@ -201,8 +166,9 @@ def unfitted(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -
     return cls(**parameters)
 
 
-def restore_training(estimator: Any, training: dict[str, Any]) -> None:
+def restore_training(estimator: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -> None:
     """Set the fitted attributes that tell how training went; None stands for one that was not there."""
+    training = as_mapping(unpack_value(header["training"], tensors), "training")
     temperature = training.get("temperature")  # the first files have none
     if temperature is not None:
         if type(temperature) is not float or not 0 < temperature < np.inf:
@@ -237,26 +203,54 @@ def as_mapping(value: Any, name: str) -> dict[str, Any]:
     return value
 
 
-def _storable_parameters(tagger: Any) -> dict[str, Any]:
-    """Constructor arguments that a file can hold; a warning names those that it can not."""
-    storable = {}
-    for name, value in tagger.get_params(deep=False).items():
-        if name in ("callbacks", "features"):  # the extractor is stored as it is after fit
+def storable(estimator: Any, without: Collection[str], stand_in: Callable[[str], Any]) -> dict[str, Any]:
+    """Constructor arguments that a file can hold; a warning names those that it can not.
+
+    Parameters
+    ----------
+    estimator : estimator
+    without : collection of str
+        Names of those to be left out.
+    stand_in : callable
+        From the name of an argument that a file can not hold to a value that it can, or None.
+    """
+    found = {}
+    for name, value in estimator.get_params(deep=False).items():
+        if name in without:
             continue
+        value = list(value) if isinstance(value, range) else value
         try:
             pack_value(value, {}, name, COMPONENTS)
         except ValueError:
-            if name != "cost":
+            other = stand_in(name)
+            if other is None:
                 warnings.warn(
-                    f"the parameter {name}={value!r} can not be stored in a model file; the loaded {TAGGER} will have "
-                    "its default.",
+                    f"the parameter {name}={value!r} can not be stored in a model file; the loaded "
+                    f"{type(estimator).__name__} will have its default.",
                     stacklevel=4,
                 )
                 continue
-            cost, classes = as_cost(value), list(tagger.classes_)
-            value = MatrixCost(cost.table(classes), labels=classes, normalize=bool(cost.normalize))
-        storable[name] = value
-    return storable
+            value = other
+        found[name] = value
+    return found
+
+
+def header_of(kind: str, estimator: Any, parameters: dict[str, Any], tensors: dict[str, np.ndarray]) -> dict[str, str]:
+    """What the file of every estimator begins with: its kind, who wrote it, its parameters and its training."""
+    return {
+        "kind": kind,
+        "library_version": _library_version(),
+        "parameters": pack_value(parameters, tensors, "parameters", COMPONENTS),
+        "training": pack_value(_training_facts(estimator), tensors, "training"),
+    }
+
+
+def cost_table(estimator: Any, name: str) -> Any:
+    """The table of a cost that is a function; there is no stand-in for other parameters."""
+    if name != "cost":
+        return None
+    cost, classes = as_cost(estimator.cost), list(estimator.classes_)
+    return MatrixCost(cost.table(classes), labels=classes, normalize=bool(cost.normalize))
 
 
 def _pack_labels(labels: list, tensors: dict[str, np.ndarray]) -> str:
@@ -266,7 +260,7 @@ def _pack_labels(labels: list, tensors: dict[str, np.ndarray]) -> str:
         raise ValueError(f"the labels can not be stored: {error}.") from None
 
 
-def training_facts(estimator: Any) -> dict[str, Any]:
+def _training_facts(estimator: Any) -> dict[str, Any]:
     """What a file holds about the training of an estimator; the counterpart of :func:`restore_training`."""
     certificate, status = getattr(estimator, "certificate_", None), getattr(estimator, "status_", None)
     seconds, temperature = getattr(estimator, "seconds_", None), getattr(estimator, "temperature_", None)
@@ -308,6 +302,6 @@ def _unpack_features(text: str, tensors: dict[str, np.ndarray]) -> tuple[Any, bo
     return kind.from_state(*stored["state"]), stored["given"] is True
 
 
-def library_version() -> str:
+def _library_version() -> str:
     """Version of the package this module is part of, which is imported before any of its modules."""
     return str(getattr(sys.modules[__name__.partition(".")[0]], "__version__", "unknown"))

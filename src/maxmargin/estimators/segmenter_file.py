@@ -9,23 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.estimators.saving import (
-    COMPONENTS,
-    as_mapping,
-    library_version,
-    load_as,
-    restore_training,
-    training_facts,
-    unfitted,
-)
+from maxmargin.estimators.saving import as_mapping, header_of, restore_training, storable, unfitted
 from maxmargin.features.images import ImageFeatures
-from maxmargin.models.grid import Grid, GridLayout
+from maxmargin.models.grid import GridLayout
 from maxmargin.persistence.model_file import write_model
 from maxmargin.persistence.values import pack_value, unpack_value
 
-__all__ = ["SEGMENTER", "load_segmenter", "restore", "save_segmenter"]
+__all__ = ["restore", "save_segmenter"]
 
-SEGMENTER = "ImageSegmenter"
 _NOT_STORED = ("callbacks", "features", "start")  # the features are stored as they are after fit
 
 
@@ -36,13 +27,10 @@ def save_segmenter(segmenter: Any, path: str | os.PathLike[str]) -> Path:
     """
     segmenter._check_fitted()
     tensors: dict[str, np.ndarray] = {"weights": np.array(segmenter.weights_)}
-    parameters = {k: v for k, v in segmenter.get_params(deep=False).items() if k not in _NOT_STORED}
+    parameters = storable(segmenter, _NOT_STORED, lambda name: None)
     header = {
-        "kind": SEGMENTER,
-        "library_version": library_version(),
-        "parameters": pack_value(parameters, tensors, "parameters", COMPONENTS),
+        **header_of("ImageSegmenter", segmenter, parameters, tensors),
         "layout": pack_value(asdict(segmenter.layout_), tensors, "layout"),
-        "training": pack_value(training_facts(segmenter), tensors, "training"),
     }
     if segmenter.features_ is not None:
         if type(segmenter.features_) is not ImageFeatures:
@@ -55,11 +43,6 @@ def save_segmenter(segmenter: Any, path: str | os.PathLike[str]) -> Path:
     return write_model(path, header, tensors)
 
 
-def load_segmenter(path: str | os.PathLike[str], cls: type | None = None, *, verify: bool = True) -> Any:
-    """The segmenter of :func:`save_segmenter`, ready to predict."""
-    return load_as(SEGMENTER, path, cls, verify=verify, mmap=False)
-
-
 def restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) -> Any:
     """The segmenter of a header and tensors."""
     segmenter = unfitted(cls, header, tensors)
@@ -67,13 +50,9 @@ def restore(cls: Any, header: dict[str, str], tensors: dict[str, np.ndarray]) ->
     weights = np.array(tensors["weights"], np.float64)
     if weights.shape != (layout.n_weights,):
         raise ValueError(f"it has {weights.shape} weights for {layout.n_weights} features")
-    segmenter.model_ = Grid(
-        segmenter.neighbours, cost=segmenter.cost, boundary=segmenter.boundary, width=segmenter.width
-    )
-    segmenter.layout_, segmenter.weights_, segmenter.features_ = layout, weights, None
-    groups = layout.groups(weights)
-    segmenter.node_coef_, segmenter.edge_coef_ = groups["node"], groups["edge"]
-    restore_training(segmenter, as_mapping(unpack_value(header["training"], tensors), "training"))
+    segmenter.model_, segmenter.features_ = segmenter._model(), None
+    segmenter._set_fitted(layout, weights)
+    restore_training(segmenter, header, tensors)
     if "features" in header:
         stored = as_mapping(unpack_value(header["features"], tensors), "features")
         segmenter.features_ = ImageFeatures.from_state(*stored["state"])

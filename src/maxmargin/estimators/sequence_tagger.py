@@ -12,7 +12,9 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams, writable
+from maxmargin.estimators.parameters import Ramped, parameters
 from maxmargin.estimators.signs import positive_mask
+from maxmargin.estimators.stored import Stored
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
 from maxmargin.metrics import token_accuracy
@@ -24,7 +26,8 @@ from maxmargin.models.chain_tables import chain_tables
 __all__ = ["SequenceTagger"]
 
 
-class SequenceTagger(Structured):
+@parameters
+class SequenceTagger(Ramped, Stored, Structured):
     """A label for every token, learned from examples with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of a first-order chain and stops with a
@@ -35,15 +38,9 @@ class SequenceTagger(Structured):
     features : TextFeatures, DictFeatures or None
         How features are made of text; None takes arrays as they are, dicts of features as
         :class:`~maxmargin.features.dicts.DictFeatures` does, and words with a window of words, affixes and shapes.
-    C : float
-        Weight of the losses; larger fits the training data more closely.
-    loss : {"hinge", "squared_hinge", "ramp"}
-        "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
     rescaling : {"margin", "slack"}
         Whether the cost of an output is its margin, or multiplies its violation of a margin of 1. With "slack", costs
         must be whole multiples of one number, and time grows with the square of long sequences; not for the ramp.
-    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
-        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     cost : str, mapping, array, callable or Cost
         "hamming", weights by true label, a (K, K) matrix, or a function of (true label, label).
     class_weight : mapping or "balanced", optional
@@ -58,24 +55,7 @@ class SequenceTagger(Structured):
         All labels that may occur; learned from ``y`` when missing.
     positive : sequence of {"emission", "transition", "start", "end", "edge"}, indices, or boolean mask, optional
         Weights that must be >= 0.
-    solver : str or solver object
-        "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", or one of their classes.
-    tol : float
-        Relative duality gap at which training ends.
-    max_passes, max_oracle_calls, max_seconds : number or None
-        Budgets. A fit that ends by one of them warns, and is usable.
-    max_rounds, passes_per_round : number or None
-        Of CCCP, for the ramp: the most convex fits, and passes for each; None lets the gap decide.
-    start : {"zero", "hinge"}, fitted estimator or array
-        Where a ramp fit begins: at zero weights (its first round is then the hinge), from a hinge fit, or from a model.
-    n_jobs : int or None
-        Threads for oracle calls; the weights do not depend on it.
-    random_state : int or None
-    verbose : int
-        1 shows progress.
-    callbacks : list of Callback, optional
-    warm_start : bool
-        Start from the multipliers of the previous fit; the examples must be the same, C may differ.
+    ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
     ----------
@@ -102,60 +82,15 @@ class SequenceTagger(Structured):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        features: Any = None,
-        C: float = 1.0,
-        loss: str = "hinge",
-        rescaling: str = "margin",
-        ramp: Any = "cost_diminished",
-        cost: Any = "hamming",
-        class_weight: Mapping | str | None = None,
-        weights: str = "all",
-        ends: bool = False,
-        constraints: Any = None,
-        classes: Any = None,
-        positive: Any = None,
-        solver: Any = "auto",
-        tol: float = 1e-3,
-        max_passes: float | None = 1000,
-        max_oracle_calls: int | None = None,
-        max_seconds: float | None = None,
-        max_rounds: int | None = None,
-        passes_per_round: float | None = None,
-        start: Any = "zero",
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        callbacks: list | None = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.features = features
-        self.C = C
-        self.loss = loss
-        self.rescaling = rescaling
-        self.ramp = ramp
-        self.cost = cost
-        self.class_weight = class_weight
-        self.weights = weights
-        self.ends = ends
-        self.constraints = constraints
-        self.classes = classes
-        self.positive = positive
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.max_oracle_calls = max_oracle_calls
-        self.max_seconds = max_seconds
-        self.max_rounds = max_rounds
-        self.passes_per_round = passes_per_round
-        self.start = start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.warm_start = warm_start
+    features: Any = None
+    rescaling: str = "margin"
+    cost: Any = "hamming"
+    class_weight: Mapping | str | None = None
+    weights: str = "all"
+    ends: bool = False
+    constraints: Any = None
+    classes: Any = None
+    positive: Any = None
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, *, fixed: Any = None, resume: Any = None
@@ -177,16 +112,8 @@ class SequenceTagger(Structured):
         begin = Moment.now()
         for name in ("temperature_", "label_column_"):  # they belong to an earlier fit
             self.__dict__.pop(name, None)
-        self.model_ = Chain(
-            weights=self.weights, ends=self.ends, cost=self.cost, constraints=self.constraints, classes=self.classes
-        )
-        self.features_ = copy(self.features if self.features is not None else extractor_for(X))
-        if self.features_ is not None:
-            X = self.features_.fit_transform(X)
-        bound = self.model_.bind(X, y, class_weight=_class_weight(self.class_weight, y), fixed=fixed)
-        del X  # features made here are packed now, and may be the largest thing there is
-        self.layout_ = bound.layout
-        self.classes_ = bound.layout.labels.classes
+        bound = self._bind_first(X, y, fixed)
+        del X  # packed now, and may be the largest thing there is
         self._train(
             bound,
             sample_weight=sample_weight,
@@ -211,19 +138,7 @@ class SequenceTagger(Structured):
             All labels that may occur; needed in the first call when the first sequences do not have them all.
         """
         if "stream_" not in self.__dict__:
-            self.model_ = Chain(
-                weights=self.weights,
-                ends=self.ends,
-                cost=self.cost,
-                constraints=self.constraints,
-                classes=self.classes if classes is None else classes,
-            )
-            self.features_ = copy(self.features if self.features is not None else extractor_for(X))
-            if self.features_ is not None:
-                X = self.features_.fit_transform(X)
-            bound = self.model_.bind(X, y, class_weight=_class_weight(self.class_weight, y))
-            self.layout_ = bound.layout
-            self.classes_ = bound.layout.labels.classes
+            bound = self._bind_first(X, y, classes=classes)
         else:
             X = X if self.features_ is None else self.features_.transform(X)
             bound = self.model_.bind(X, y, layout=self.layout_)
@@ -231,6 +146,26 @@ class SequenceTagger(Structured):
             raise ValueError("partial_fit does not keep weights >= 0; fit with a dual solver for positive=.")
         self._learn_more(bound, sample_weight)
         return self
+
+    def _model(self, classes: Any = None) -> Chain:
+        return Chain(
+            weights=self.weights,
+            ends=self.ends,
+            cost=self.cost,
+            constraints=self.constraints,
+            classes=self.classes if classes is None else classes,
+        )
+
+    def _bind_first(self, X: Any, y: Any, fixed: Any = None, classes: Any = None) -> CompiledModel:
+        """Choose features and labels; the features are packed then, and not kept besides."""
+        self.model_ = self._model(classes)
+        self.features_ = copy(self.features if self.features is not None else extractor_for(X))
+        if self.features_ is not None:
+            X = self.features_.fit_transform(X)
+        bound = self.model_.bind(X, y, class_weight=_class_weight(self.class_weight, y), fixed=fixed)
+        self.layout_ = bound.layout
+        self.classes_ = bound.layout.labels.classes
+        return bound
 
     @property
     def coef_(self) -> Any:
@@ -325,13 +260,6 @@ class SequenceTagger(Structured):
         from maxmargin.estimators.saving import save_tagger
 
         return save_tagger(self, path, precision=precision)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
-        """The tagger in a model file; ``verify=False`` skips the checksum of the data."""
-        from maxmargin.estimators.saving import load_tagger
-
-        return load_tagger(path, cls, verify=verify)
 
     def coef_table(self, top: int | None = None, label: Any = None) -> list[dict[str, Any]]:
         """Weights by name, strongest first; see :func:`~maxmargin.estimators.explaining.coef_table`."""

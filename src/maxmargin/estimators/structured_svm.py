@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams
+from maxmargin.estimators.parameters import Ramped, parameters
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.models.base import BoundModel, CompiledModel
 from maxmargin.models.user import PythonModel
@@ -15,7 +17,8 @@ from maxmargin.models.user import PythonModel
 __all__ = ["StructuredSVM"]
 
 
-class StructuredSVM(Structured):
+@parameters
+class StructuredSVM(Ramped, Structured):
     """Large-margin training of any model, also your own.
 
     Parameters
@@ -24,38 +27,14 @@ class StructuredSVM(Structured):
         :class:`~maxmargin.models.chain.Chain`, :class:`~maxmargin.models.multiclass.Multiclass`, or an object of your
         own with four functions: ``n_weights(X, Y)``, ``joint_features(x, y)``, ``cost(y_true, y)`` and
         ``argmax(x, w, y_true=None, cost_weight=0.0)``. :func:`maxmargin.testing.check_model` finds mistakes in it.
-    C : float
-        Weight of the losses: ``1/2 |w|^2 + C sum_i s_i loss_i``.
-    loss : {"hinge", "squared_hinge", "ramp"}
-        "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
     rescaling : {"margin", "slack"}
         Whether the cost of an output is its margin, or multiplies its violation of a margin of 1. For "slack",
         which the ramp does not have, a model of your own needs ``slack_argmax``; see :mod:`maxmargin.models.user`.
-    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
-        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
     formulation : object, optional
         In place of ``loss`` and ``rescaling``.
     positive : name or names of groups of weights, array of indices, or bool array (n_weights,), optional
         Weights that must be >= 0; the names are those of the model's ``layout.groups``, such as "transition".
-    solver : str or solver object
-        "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", or one of their classes.
-    tol : float
-        Relative duality gap at which training ends.
-    max_passes, max_oracle_calls, max_seconds : number or None
-        Budgets.
-    max_rounds, passes_per_round : number or None
-        Of CCCP, for the ramp: the most convex fits, and passes for each; None lets the gap decide.
-    start : {"zero", "hinge"}, fitted estimator or array
-        Where a ramp fit begins: at zero weights (its first round is then the hinge), from a hinge fit, or from a model.
-    n_jobs : int or None
-        Workers for oracle calls: threads for compiled models, processes for models in plain Python. The weights do not
-        depend on it.
-    random_state : int or None
-    verbose : int
-        1 shows progress.
-    callbacks : list of Callback, optional
-    warm_start : bool
-        Start from the multipliers of the previous fit; the examples must be the same, C may differ.
+    ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
     ----------
@@ -82,50 +61,10 @@ class StructuredSVM(Structured):
     [1]
     """
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        C: float = 1.0,
-        loss: str = "hinge",
-        rescaling: str = "margin",
-        ramp: Any = "cost_diminished",
-        formulation: Any = None,
-        positive: Any = None,
-        solver: Any = "auto",
-        tol: float = 1e-3,
-        max_passes: float | None = 1000,
-        max_oracle_calls: int | None = None,
-        max_seconds: float | None = None,
-        max_rounds: int | None = None,
-        passes_per_round: float | None = None,
-        start: Any = "zero",
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 0,
-        callbacks: list | None = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.model = model
-        self.C = C
-        self.loss = loss
-        self.rescaling = rescaling
-        self.ramp = ramp
-        self.formulation = formulation
-        self.positive = positive
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.max_oracle_calls = max_oracle_calls
-        self.max_seconds = max_seconds
-        self.max_rounds = max_rounds
-        self.passes_per_round = passes_per_round
-        self.start = start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.warm_start = warm_start
+    model: Any = field(kw_only=False)
+    rescaling: str = "margin"
+    formulation: Any = None
+    positive: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, resume: Any = None) -> StructuredSVM:
         """Learn the weights.
@@ -139,9 +78,7 @@ class StructuredSVM(Structured):
             A checkpoint of an interrupted fit on the same examples.
         """
         begin = Moment.now()
-        self.model_ = self.model if callable(getattr(self.model, "bind", None)) else PythonModel(self.model)
-        bound = self.model_.bind(X, y)
-        self.layout_ = bound.layout
+        bound = self._bind_first(X, y)
         self._train(
             bound,
             formulation=self.formulation,
@@ -157,9 +94,7 @@ class StructuredSVM(Structured):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> StructuredSVM:
         """Learn from further examples, one pass over them, with a solver of the primal family; no certificate."""
         if "stream_" not in self.__dict__:
-            self.model_ = self.model if callable(getattr(self.model, "bind", None)) else PythonModel(self.model)
-            bound = self.model_.bind(X, y)
-            self.layout_ = bound.layout
+            bound = self._bind_first(X, y)
         else:
             bound = self.model_.bind(X, y, layout=self.layout_)
         if self.positive is not None:
@@ -167,6 +102,12 @@ class StructuredSVM(Structured):
         self._learn_more(bound, sample_weight)
         self.coef_ = self.weights_
         return self
+
+    def _bind_first(self, X: Any, y: Any) -> BoundModel:
+        self.model_ = self.model if callable(getattr(self.model, "bind", None)) else PythonModel(self.model)
+        bound = self.model_.bind(X, y)
+        self.layout_ = bound.layout
+        return bound
 
     def predict(self, X: Any) -> list:
         """The best output of each input."""

@@ -342,13 +342,17 @@ SOLVERS: dict[str, Any] = {
 }
 
 
-def as_solver(solver: Any) -> NamedSolver:
-    """A solver object from a name or an object."""
+def as_solver(solver: Any, *, generative: bool = False) -> NamedSolver:
+    """A solver object from a name or an object; for generative models, or for all others."""
+    names = [name for name, kind in SOLVERS.items() if kind.generative == generative]
+    wanted = f"solver must be {'one of ' if len(names) > 1 else ''}{', '.join(names)}, or a solver object"
     if isinstance(solver, str):
-        if solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, or a solver object; got {solver!r}.")
+        if solver not in names:
+            raise ValueError(f"{wanted}; got {solver!r}.")
         return SOLVERS[solver]()
     if not isinstance(solver, NamedSolver):
         got = f"the class {solver.__name__}: write {solver.__name__}()" if isinstance(solver, type) else f"{solver!r}"
-        raise TypeError(f"solver must be a name ({', '.join(SOLVERS)}) or a solver object; got {got}.")
+        raise TypeError(f"{wanted}; got {got}.")
+    if solver.generative != generative:
+        raise ValueError(f"{wanted} of these; got {solver!r}, which is for other models.")
     return solver

@@ -58,6 +58,8 @@ class ProximalPoint(NamedSolver):
         Bytes that planes may take.
     """
 
+    generative = True
+
     def __init__(
         self,
         blocks: Any = "one",
