@@ -46,6 +46,7 @@ def variants() -> dict[str, dict[str, Any]]:
         "whole sweeps": {"visits": 1.0},
         "sequential dual method": {"solver": "sequential_dual"},
         "one plane, no pairwise steps (BCFW)": {"solver": "bcfw"},
+        "pairwise steps alone (BCFW)": {"solver": "bcfw", "steps": "pairwise"},
     }
 
 
@@ -84,7 +85,8 @@ def measure(X: Any, y: Any, common: dict[str, Any], setting: dict[str, Any]) -> 
 
     own = dict(setting)
     n_jobs = own.pop("n_jobs", 1)
-    solver = own.pop("solver", None) or mm.Auto(**own)
+    kinds = {"auto": mm.Auto, "sequential_dual": mm.SequentialDual, "bcfw": mm.BCFW}
+    solver = kinds[own.pop("solver", "auto")](**own)
     watch = Watch()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

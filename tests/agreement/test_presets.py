@@ -34,6 +34,7 @@ EXACT = {
     "auto": lambda t: mm.Auto(),
     "auto, single planes": lambda t: mm.Auto(parts=1, batch=1, cached_passes=0),
     "sequential": lambda t: mm.SequentialDual(tau=1e-11),
+    "bcfw, pairwise": lambda t: mm.BCFW(steps="pairwise"),
     "cutting plane, one": lambda t: mm.CuttingPlane("one"),
     "cutting plane, n": lambda t: mm.CuttingPlane("n"),
     "one": lambda t: Simplicial("one"),
@@ -56,7 +57,17 @@ EXACT = {
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("tiny", CASES, ids=str)
 def test_exact_presets(tiny, name):
-    result = solve(tiny, EXACT[name](tiny), tol=1e-9, max_passes=3000)
+    assert_optimal(tiny, EXACT[name](tiny))
+
+
+@pytest.mark.parametrize("tiny", [case for case in CASES if case.C < 20], ids=str)
+def test_frank_wolfe_with_pairwise_steps(tiny):
+    """Linear, but one simplex for all examples is badly conditioned where C is large."""
+    assert_optimal(tiny, mm.FrankWolfe(steps="pairwise"))
+
+
+def assert_optimal(tiny, preset):
+    result = solve(tiny, preset, tol=1e-9, max_passes=3000)
     reference = best(tiny)
     assert result.status.code == "converged", str(result.status)
     assert result.certificate.primal == pytest.approx(reference.objective, rel=1e-6)

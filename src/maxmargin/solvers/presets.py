@@ -3,14 +3,16 @@
 ========================  ==========================  =================  ============  =============================
 name                      blocks                      visited            planes kept   known from
 ========================  ==========================  =================  ============  =============================
-FrankWolfe                one simplex for all         all                1             Frank, Wolfe 1956
+FrankWolfe                one simplex for all         all                1 (*)         Frank, Wolfe 1956
 CuttingPlane("one")       one simplex for all         all                unlimited     Joachims, Finley, Yu 2009
 CuttingPlane("n")         product                     all                unlimited     Tsochantaridis et al. 2005
-BCFW                      product                     one at a time      1             Lacoste-Julien et al. 2013
+BCFW                      product                     one at a time      1 (*)         Lacoste-Julien et al. 2013
 SequentialDual            product                     one at a time      unlimited     Balamurugan et al. 2011
 SimplicialDecomposition   one / groups / product      all or some        r             Yu, Rousu 2007
 Auto                      product                     by gap, batches    by memory     the accelerated default
 ========================  ==========================  =================  ============  =============================
+
+(*) Those with weight when steps are pairwise (Osokin et al. 2016), which converge linearly instead of at the rate 1/t.
 
 The primal family (Pegasos, SGD, Perceptron, MIRA) has files of its own; :data:`SOLVERS` names them all.
 """
@@ -41,6 +43,19 @@ __all__ = [
 
 UNLIMITED_PATIENCE = 1 << 30
 
+# What a visit of the Frank-Wolfe family does with its plane, as dials. "toward": the best point on the segment from the
+# present point to the plane. "pairwise": weight moves to the plane from the plane that gains most by giving.
+STEPS: dict[str, dict[str, Any]] = {
+    "toward": {"limit": 1, "rule": "iterate", "keep_origin": False, "patience": UNLIMITED_PATIENCE},
+    "pairwise": {"max_steps": 1, "patience": 0},
+}
+
+
+def _steps(name: str) -> dict[str, Any]:
+    if name not in STEPS:
+        raise ValueError(f"steps must be one of {', '.join(STEPS)}; got {name!r}.")
+    return STEPS[name]
+
 
 class DualSolver(NamedSolver):
     """A named setting of the dual engine."""
@@ -63,16 +78,23 @@ class FrankWolfe(DualSolver):
 
     z_t = the sum of the most violating planes of all examples; w_{t+1} = best point on the segment [w_t, z_t].
     One oracle pass a step, O(1/t) convergence, one dense vector of memory.
+
+    Parameters
+    ----------
+    steps : {"toward", "pairwise"}
+        "pairwise" keeps the planes with weight and moves weight from one of them to the new one: linear convergence,
+        a dense vector of memory for each plane kept.
+
+    References
+    ----------
+    Frank, Wolfe 1956. Lacoste-Julien, Jaggi 2015, On the global linear convergence of Frank-Wolfe optimization variants.
     """
 
-    def __init__(self) -> None:
-        pass
+    def __init__(self, steps: str = "toward") -> None:
+        self.steps = steps
 
     def dials(self, n_examples: int, n_columns: int) -> Dials:
-        return Dials(
-            blocks="one", selection="whole", batch=None, limit=1, rule="iterate", keep_origin=False,
-            patience=UNLIMITED_PATIENCE, certificate_every=0.0, tau=0.0,
-        )  # fmt: skip
+        return Dials(blocks="one", selection="whole", batch=None, certificate_every=0.0, tau=0.0, **_steps(self.steps))
 
 
 class BCFW(DualSolver):
@@ -87,6 +109,9 @@ class BCFW(DualSolver):
     averaging : {None, "uniform", "weighted", "tail"}
         Average of the weights over the visits, and of the multipliers, so that the average has its own certificate.
         "weighted" is the average by the number of the visit that Lacoste-Julien et al. recommend.
+    steps : {"toward", "pairwise"}
+        "toward" keeps one plane an example and converges at the rate 1/t; "pairwise" keeps those with weight and
+        converges linearly.
 
     References
     ----------
@@ -95,16 +120,21 @@ class BCFW(DualSolver):
     """
 
     def __init__(
-        self, sampling: str = "permutation", certificate_every: float = 5.0, averaging: str | None = None
+        self,
+        sampling: str = "permutation",
+        certificate_every: float = 5.0,
+        averaging: str | None = None,
+        steps: str = "toward",
     ) -> None:
         self.sampling = sampling
         self.certificate_every = certificate_every
         self.averaging = averaging
+        self.steps = steps
 
     def dials(self, n_examples: int, n_columns: int) -> Dials:
         return Dials(
-            selection=self.sampling, batch=1, limit=1, rule="iterate", keep_origin=False,
-            patience=UNLIMITED_PATIENCE, certificate_every=self.certificate_every, tau=0.0, averaging=self.averaging,
+            selection=self.sampling, batch=1, certificate_every=self.certificate_every, tau=0.0,
+            averaging=self.averaging, **_steps(self.steps),
         )  # fmt: skip
 
 
