@@ -87,7 +87,7 @@ class FrankWolfe(DualSolver):
 
     References
     ----------
-    Frank, Wolfe 1956. Lacoste-Julien, Jaggi 2015, On the global linear convergence of Frank-Wolfe optimization variants.
+    Frank, Wolfe 1956. Lacoste-Julien, Jaggi 2015, On the global linear convergence of Frank-Wolfe variants.
     """
 
     def __init__(self, steps: str = "toward") -> None:
