@@ -47,6 +47,29 @@ def test_train_and_predict(folders):
         assert (shown[mask == 0] <= picture[mask == 0] / 2).all()
 
 
+def test_scribbles(folders, tmp_path):
+    """White, black and grey strokes are kept; the rest is the best mask with them, by the same call in Python."""
+    model = folders / "free.mm"
+    assert run("train", folders / "rgb", folders / "mask", "-o", model).exit_code == 0
+    strokes = np.full((12, 15), 128, np.uint8)
+    strokes[0, :6], strokes[5:7, 6:9] = 255, 0
+    (tmp_path / "strokes").mkdir()
+    Image.fromarray(strokes).convert("RGB").save(tmp_path / "strokes" / "1.png")
+    done = run("predict", model, folders / "rgb", "--scribbles", tmp_path / "strokes", "-o", tmp_path / "found")
+    assert done.exit_code == 0, done.output
+    segmenter = ImageSegmenter.load(model)
+    for path in sorted((folders / "rgb").iterdir()):
+        known = np.where(strokes == 255, 1, np.where(strokes == 0, 0, -1)) if path.stem == "1" else None
+        (mask,) = segmenter.predict([path], scribbles=None if known is None else [known])
+        found = np.asarray(Image.open(tmp_path / "found" / path.name))
+        np.testing.assert_array_equal(found, 255 * mask)
+        if known is not None:
+            np.testing.assert_array_equal(found[known >= 0], 255 * known[known >= 0])
+    Image.fromarray(strokes).save(tmp_path / "strokes" / "stray.png")
+    done = run("predict", model, folders / "rgb", "--scribbles", tmp_path / "strokes", "-o", tmp_path / "found")
+    assert done.exit_code == 1 and "stray.png has no image in" in done.output
+
+
 def test_errors_are_one_line(folders, tmp_path):
     (tmp_path / "other.png").write_bytes(b"no image")
     for arguments, message in [

@@ -83,6 +83,13 @@ def predict(
     model: Annotated[str, typer.Argument(help="Model file.")],
     images: Annotated[str, typer.Argument(help="An image, a volume, or a folder of them.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Folder for the masks.")] = "masks",
+    scribbles: Annotated[
+        str | None,
+        typer.Option(
+            help="Pictures of known pixels with the names of the images (images without one are free): white is "
+            "foreground, black background, grey unknown. Volumes: labels 0, 1 and -1."
+        ),
+    ] = None,
     overlay: Annotated[
         bool,
         typer.Option("--overlay", help="Also write each image (of a volume, one slice) with its background dimmed."),
@@ -94,18 +101,27 @@ def predict(
     Examples:
 
       maxmargin segment predict horses.mm rgb/ -o found/ --overlay
+
+      maxmargin segment predict horses.mm rgb/17.png --scribbles corrections/17.png -o found/
     """
     from maxmargin.estimators.image_segmenter import ImageSegmenter
     from maxmargin.features.image_files import read_image
 
     segmenter = ImageSegmenter.load(model)
     paths = _files(images)
+    known = {} if scribbles is None else {_stem(path): path for path in _files(scribbles)}
+    strange = sorted(known.keys() - {_stem(path) for path in paths})
+    if strange:
+        raise ValueError(
+            f"{known[strange[0]]} has no image in {images}; scribbles must have the names of their images."
+        )
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     for path in paths:
         image = read_image(path)
         try:
-            (mask,) = segmenter.predict([image])
+            own = known.get(_stem(path))
+            (mask,) = segmenter.predict([image], scribbles=None if own is None else [own])
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
         if mask.ndim == 3:

@@ -14,7 +14,7 @@ from maxmargin.estimators.base import Moment, Structured, decode
 from maxmargin.estimators.parameters import Ramped, parameters
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.estimators.stored import Stored
-from maxmargin.features.image_files import read_images, read_masks
+from maxmargin.features.image_files import read_images, read_masks, read_scribbles
 from maxmargin.features.images import ImageFeatures
 from maxmargin.formulations.margin_rescaling import check_sample_weight
 from maxmargin.inference.min_cut import directions
@@ -158,8 +158,9 @@ class ImageSegmenter(Ramped, Stored, Structured):
         ----------
         X : list of images
             As in fit.
-        scribbles : list of int arrays, optional
-            Labels that are known, 0 or 1, and -1 elsewhere: the best mask that agrees with them.
+        scribbles : list of int arrays or paths, optional
+            Labels that are known, 0 or 1, and -1 elsewhere: the best mask that agrees with them. In picture files white
+            is 1, black 0 and grey unknown.
         """
         self._check_fitted()
         return self._predict_codes(self.weights_, X, scribbles)
@@ -201,7 +202,8 @@ class ImageSegmenter(Ramped, Stored, Structured):
             X = self.features_.transform(read_images(X))
         elif not _is_features(X):
             raise ValueError("the model was fitted on mappings of feature arrays; give those, not images.")
-        return self.model_.bind(X, None, layout=self.layout_, fixed=scribbles)
+        known = None if scribbles is None else read_scribbles(scribbles)
+        return self.model_.bind(X, None, layout=self.layout_, fixed=known)
 
     def _predict_codes(self, weights: np.ndarray, X: Any, scribbles: Any = None) -> list:
         X = _images(X)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["read_image", "read_images", "read_masks"]
+__all__ = ["read_image", "read_images", "read_masks", "read_scribbles"]
 
 _EXTRA = "install it with: pip install maxmargin[images]"
 
@@ -63,6 +63,21 @@ def read_masks(masks: Any) -> list[np.ndarray]:
         for i in files:
             arrays[i] = np.where(arrays[i] == 255, 1, arrays[i]) if arrays[i].dtype != bool else arrays[i]
     return [array.astype(np.uint8) if array.dtype == bool else array for array in arrays]
+
+
+def read_scribbles(scribbles: Any) -> list[np.ndarray]:
+    """Known labels as arrays of 0, 1 and -1 for unknown; entries that are paths are read.
+
+    In a picture (8 bits) white is 1, black is 0 and all else, grey or coloured, is unknown; other files hold labels.
+    """
+    arrays = []
+    for i, entry in enumerate(_entries(scribbles, "scribbles")):
+        labels = _entry(entry, i)
+        if isinstance(entry, (str, os.PathLike)) and labels.dtype == np.uint8 and Path(entry).suffix != ".npy":
+            pixels = labels if labels.ndim == 3 else labels[..., None]
+            labels = np.where((pixels == 255).all(-1), 1, np.where((pixels == 0).all(-1), 0, -1))
+        arrays.append(labels)
+    return arrays
 
 
 def _entries(given: Any, name: str) -> Sequence[Any]:
