@@ -72,6 +72,21 @@ class Planes:
         """``b - A w``, the value of each plane at ``w``."""
         return self.b - self.to_csr() @ w
 
+    def take(self, rows: np.ndarray) -> Planes:
+        """Some of the planes, in the order of ``rows``."""
+        lengths = np.diff(self.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        entries = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], lengths)
+        return Planes(
+            indptr,
+            self.indices[entries],
+            self.data[entries],
+            self.b[rows],
+            self.example[rows],
+            self.bound[rows],
+            self.n_weights,
+        )
+
     @staticmethod
     def from_rows(
         rows: Iterable[tuple[np.ndarray, np.ndarray]],

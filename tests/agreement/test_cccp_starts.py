@@ -44,6 +44,21 @@ def test_the_first_round_linearises_at_the_start(ramp):
     assert solver.inner.weights(state.inner) == pytest.approx(next_minimum(tiny, start, ramp).weights, abs=1e-4)
 
 
+@pytest.mark.parametrize("name", ["auto", "one"])
+def test_a_start_is_brought_to_the_signs_that_weights_must_have(name):
+    """J of weights that are not allowed may lie below all that are: the run would end there, or nowhere."""
+    tiny = Tiny("chain", signed=True, C=3.0, seed=4)
+    start = best(Tiny("chain", C=3.0, seed=4)).weights
+    assert (start[tiny.positive] < -1e-3).any()
+    for passes in (4, 3000):
+        result = solve_ramp(tiny, EVERY[name], "cost_diminished", start=start, max_passes=passes)
+        assert (result.weights[tiny.positive] >= 0).all()
+    assert result.status.code == "converged"
+    assert J(tiny, result.weights, "cost_diminished") <= J(
+        tiny, np.where(tiny.positive, np.maximum(start, 0.0), start), "cost_diminished"
+    )
+
+
 X = [np.array([[1.0, 0.2], [0.1, 1.0], [0.9, -0.3]]), np.array([[-0.2, 1.1], [1.2, 0.0]])] * 4
 Y = [["a", "b", "a"], ["b", "a"]] * 3 + [["b", "a", "b"], ["a", "b"]]  # the last two are wrong
 TAGGER = {"C": 2.0, "loss": "ramp", "tol": 1e-7}

@@ -1,5 +1,7 @@
 """The generative formulation: theta, lambda, derivatives, the closed dual and its bounds, against general tools."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -198,8 +200,8 @@ def test_problems_that_can_not_be_are_refused():
             ArrayOracle(planes, len(c)), np.ones(4), Tables(starts), c, start=np.full(len(c), -np.inf)
         ).first()
     with pytest.raises(ValueError, match="loss must be"):
-        Generative(loss="log").problem(None)
+        Generative(loss="log").problem(SimpleNamespace(n_examples=4))
     with pytest.raises(ValueError, match="C must be"):
-        Generative().problem(None, C=-1.0)
+        Generative().problem(SimpleNamespace(n_examples=4), C=-1.0)
     with pytest.raises(ValueError, match="not positive"):
-        Generative().problem(None, positive=np.ones(3))
+        Generative().problem(SimpleNamespace(n_examples=4), positive=np.ones(3))

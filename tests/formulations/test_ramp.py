@@ -1,5 +1,7 @@
 """Ramp losses against enumeration: their bounds, their planes, and the convex problems above them."""
 
+import zlib
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,8 +10,10 @@ import pytest
 import maxmargin as mm
 from agreement.tiny import Tiny
 from estimators.plain_chain import PlainChain
-from maxmargin.formulations.ramp import RAMPS
+from maxmargin.formulations.ramp import RAMPS, RampProblem
 from maxmargin.models.user import PythonModel
+from maxmargin.oracles.wrapper import OracleWrapper
+from maxmargin.planes import Planes
 from reference.problems import chain_planes, multiclass_planes, random_chains, random_cost_matrix, random_multiclass
 from reference.ramp import linear_term, parts, ramp_objective
 
@@ -204,6 +208,64 @@ def test_a_rough_argmax_still_gives_a_majorant():
     found = problem.linearise(w)
     assert found.value == pytest.approx(parts(planes, w, -1.0).sum(), rel=1e-12)
     assert found.planes.example.tolist() == np.flatnonzero(parts(planes, w, -1.0) > 1e-12).tolist()
+
+
+class Relaxed(OracleWrapper):
+    """Planes of outputs that may be second best, with an upper bound of the best: what a relaxation gives."""
+
+    def planes(self, w, examples, known=None):
+        rng = np.random.default_rng(zlib.crc32(w.tobytes()))
+        best, other = self.oracle.planes(w, examples), self.oracle.planes(w + rng.normal(size=len(w)), examples)
+        rows = np.where(rng.random(len(best)) < 0.5, np.arange(len(best)), len(best) + np.arange(len(other)))
+        return replace(Planes.concatenate([best, other]).take(rows), bound=best.bound + 0.3)
+
+
+def test_an_argmax_with_a_bound_still_gives_a_majorant():
+    """The bound of r_i must not be subtracted; and planes known to be better than what is found are kept."""
+    worse = 0
+    for seed in range(20):
+        tiny = Tiny("chain", C=1.5, seed=seed)
+        problem, rng = mm.Ramp().problem(tiny.bound, C=tiny.C), np.random.default_rng(seed)
+        rough = RampProblem(problem.convex, Relaxed(problem.concave))
+        w = 2.0 * rng.normal(size=problem.convex.n_columns)
+        first = rough.linearise(w)
+        exact = tiny.example_weight @ parts(tiny.planes, w, -1.0)
+        assert first.value <= exact + 1e-12
+        assert first.offset + w @ first.shift == pytest.approx(-first.value, abs=1e-10)
+        worse += first.value < exact - 1e-9
+        there = w + 0.3 * rng.normal(size=len(w))
+        second = rough.linearise(there, first.planes)
+        assert second.value >= -(first.offset + there @ first.shift) - 1e-10
+        assert second.planes.example.tolist() == sorted(set(second.planes.example.tolist()))
+        assert second.offset + there @ second.shift == pytest.approx(-second.value, abs=1e-10)
+    assert worse > 5, "the relaxation found all maxima, which proves nothing"
+
+
+def test_a_graph_with_frustrated_cycles():
+    """Messages give labels and a bound above them; junction trees know the truth."""
+    rng, n = np.random.default_rng(0), 7
+    edges = np.array([(i, j) for i in range(n) for j in range(i)])
+    X = [{"node": rng.normal(size=(n, 2)), "edges": edges, "edge": rng.normal(size=(len(edges), 2))} for _ in range(4)]
+    Y = [rng.integers(0, 3, n).tolist() for _ in X]
+    exact, rough = (
+        mm.Ramp().problem(mm.Graph(**options).bind(X, Y))
+        for options in ({"method": "junction_tree"}, {"method": "trws", "passes": 2})
+    )
+    for seed in range(5):
+        w = 2.0 * np.random.default_rng(seed).normal(size=exact.convex.n_columns)
+        bound = bounds_of(rough.concave, w).sum()
+        assert rough.linearise(w).value <= exact.linearise(w).value + 1e-9 < bound
+
+
+def test_planes_can_be_taken_in_any_order():
+    planes = Tiny("chain", n=6).bound
+    planes = mm.Ramp().problem(planes).convex.oracle.planes(np.ones(planes.n_weights), np.arange(6))
+    rows = np.array([4, 0, 0, 5])
+    taken = planes.take(rows)
+    assert np.array_equal(taken.to_csr().toarray(), planes.to_csr().toarray()[rows])
+    for name in ("b", "example", "bound"):
+        assert np.array_equal(getattr(taken, name), getattr(planes, name)[rows])
+    assert len(planes.take(rows[:0])) == 0
 
 
 # --- refused ------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
 from maxmargin.callbacks.base import Callback
-from maxmargin.estimators.parameters import Ramped, Training
+from maxmargin.estimators.parameters import Training
 from maxmargin.estimators.scikit import BaseEstimator
 from maxmargin.formulations.generative import GenerativeProblem
 from maxmargin.formulations.margin_rescaling import MarginRescaling
@@ -94,8 +94,6 @@ class Structured(Training, BaseEstimator, ABC):
         from maxmargin.solvers.driver import run
 
         budgets = self._budgets()
-        if isinstance(self, Ramped):
-            self._check_rounds()
         formulation = self._formulation() if formulation is None else formulation
         problem = formulation.problem(bound, C=self.C, sample_weight=sample_weight, positive=positive)
         ramp = isinstance(problem, RampProblem)
@@ -266,7 +264,7 @@ class Structured(Training, BaseEstimator, ABC):
     def __sklearn_clone__(self) -> Any:
         """As scikit-learn does it, but a fitted model to start from stays fitted."""
         twin = super().__sklearn_clone__()
-        start = getattr(self, "start", None)
+        start = self.start
         if isinstance(start, Structured):
             twin.start = start
         return twin
@@ -280,12 +278,13 @@ class Structured(Training, BaseEstimator, ABC):
 
 def _feature_names(estimator: Any) -> list | None:
     """Names of the features that an estimator was fitted on, where it has them."""
-    names = getattr(getattr(estimator, "features_", None), "names", None)
-    if callable(names):
-        try:
-            return list(names())
-        except ValueError:  # hashed features have none
-            return None
+    for part in ("features_", "layout_"):
+        names = getattr(getattr(estimator, part, None), "names", None)
+        if callable(names):
+            try:
+                return list(names())
+            except ValueError:  # hashed features have none
+                return None
     given = getattr(estimator, "feature_names_in_", None)
     return None if given is None else list(given)
 

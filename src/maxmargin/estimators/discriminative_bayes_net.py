@@ -67,13 +67,14 @@ class DiscriminativeBayesNet(NetworkEstimator):
         States of the target, or of each variable that was hidden.
     reference_, counts_, n_seen_, trace_
         See :class:`~maxmargin.estimators.generative_base.GenerativeEstimator`.
-    certificate_, history_, status_, n_iter_, seconds_
+    certificate_, history_, status_, n_iter_, seconds_, rounds_
         See :class:`~maxmargin.estimators.base.Structured`.
 
     Notes
     -----
     Missing values with nothing known below them are summed out, which costs nothing; others are maximised along with
-    the hidden variables, and in training the truth is completed once by what the reference finds most probable.
+    the hidden variables, and in training the truth is completed once by what the reference finds most probable. The
+    ramp does not depend on that completion: the score of the truth is in both of its parts and cancels.
 
     References
     ----------
@@ -155,9 +156,8 @@ class DiscriminativeBayesNet(NetworkEstimator):
         objective over all rows can no longer be known, so the certificate afterwards is not certified; its ``dual`` is
         still a lower bound. The first call is a fit; give it ``states`` when not all values occur in it.
         """
-        if "weights_" not in self.__dict__:
+        if not self._continues():
             return self.fit(X, y, sample_weight, target=target, hidden=hidden)
-        self._check_continues()
         hidden = hidden if hidden is not None or self.target_ else self.hidden_
         frame, _ = self._read(X, y, self.target_ or None, hidden)
         mask, codes = self._mask(frame.n_rows, hidden, self.n_seen_), self._codes(frame)

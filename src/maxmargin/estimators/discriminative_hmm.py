@@ -53,7 +53,7 @@ class DiscriminativeHMM(GenerativeEstimator):
     trace_ : pandas.DataFrame or list of dict
         One row an iteration: bounds of (P) (``primal``, ``dual``) and of the proximal problem, and ``estimate``, the
         lower estimate of the paper, which is not a bound, with ``outside``, the number of tables that make it so.
-    certificate_, history_, status_, n_iter_, seconds_
+    certificate_, history_, status_, n_iter_, seconds_, rounds_
         See :class:`~maxmargin.estimators.base.Structured`.
 
     References
@@ -104,9 +104,8 @@ class DiscriminativeHMM(GenerativeEstimator):
         objective over all sequences can no longer be known, so the certificate afterwards is not certified; its
         ``dual`` is still a lower bound. The first call is a fit; give it ``states`` and ``symbols`` when not all occur.
         """
-        if "weights_" not in self.__dict__:
+        if not self._continues():
             return self.fit(X, y, sample_weight)
-        self._check_continues()
         bound = self.model_.bind(X, y, layout=self.layout_)
         self.counts_ = self.counts_ + bound.counts()
         self._take_reference(bound.layout)

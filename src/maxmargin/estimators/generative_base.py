@@ -16,10 +16,12 @@ from maxmargin.estimators.base import Structured
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.stored import Stored
 from maxmargin.formulations.generative import Generative
+from maxmargin.formulations.ramp import Ramp
 from maxmargin.models.base import BoundModel
 from maxmargin.models.tables import reference_distribution
+from maxmargin.solvers.cccp import CCCPState
 from maxmargin.solvers.history import as_frame
-from maxmargin.solvers.proximal_state import TRACE
+from maxmargin.solvers.proximal_state import TRACE, ProximalState
 
 __all__ = ["IMPOSSIBLE", "GenerativeEstimator"]
 
@@ -51,6 +53,9 @@ class GenerativeEstimator(Stored, Structured):
     unknown : {"error", "missing"}
         What a value never seen is.
     solver : "proximal" or ProximalPoint
+    start : {"zero", "hinge"}, fitted estimator or array
+        Where a ramp fit begins: with nothing subtracted (its first round is then the hinge), from a hinge fit, or from
+        log-probabilities or a model of the same tables, such as the reference (a fit with ``C=0``).
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -62,7 +67,7 @@ class GenerativeEstimator(Stored, Structured):
     n_seen_ : int
         Examples seen.
     trace_ : pandas.DataFrame or list of dict
-        One row an iteration of the solver.
+        One row an iteration of the solver; bounds in a ramp fit are those of the convex problem of the round.
     """
 
     C: float = 0.01
@@ -86,22 +91,32 @@ class GenerativeEstimator(Stored, Structured):
             layout.tables, self._given_reference(layout), self.counts_, smoothing=self.smoothing, floor=self.floor
         )
 
-    def _generative(self) -> Generative:
+    def _generative(self) -> Any:
         """The formulation, at the reference of now."""
+        if self.loss == "ramp":
+            return Ramp(self.ramp, Generative(reference=self.reference_, pull=self.pull))
         return Generative(loss=self.loss, reference=self.reference_, pull=self.pull)
 
     def _keep_trace(self, n_seen: int) -> None:
         """After training: what the solver went through, and how many examples it has seen."""
         self.n_seen_ = n_seen
-        self.trace_ = as_frame([dict(zip(TRACE, row, strict=True)) for row in self.state_.trace])
+        state = self.state_.inner if isinstance(self.state_, CCCPState) else self.state_
+        self.trace_ = as_frame([dict(zip(TRACE, row, strict=True)) for row in state.trace])
 
-    def _check_continues(self) -> None:
-        """Further examples need the planes and multipliers of those before."""
-        if "state_" not in self.__dict__:
+    def _continues(self) -> bool:
+        """Whether further examples follow earlier ones, whose planes and multipliers they need."""
+        if self.loss == "ramp":
+            raise ValueError(
+                'partial_fit is for loss="hinge" and "squared_hinge"; the ramp needs all examples at once.'
+            )
+        if "weights_" not in self.__dict__:
+            return False
+        if not isinstance(self.__dict__.get("state_"), ProximalState):
             raise ValueError(
                 "partial_fit goes on where a fit in the same process ended; to start from this model, give it as the "
                 "reference of a new one."
             )
+        return True
 
     def _learn_further(self, bound: BoundModel, sample_weight: Any) -> None:
         """Go on with further examples, at the reference of now."""

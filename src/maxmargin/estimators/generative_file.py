@@ -25,15 +25,15 @@ VECTORS = ("weights", "reference", "counts")
 def save_generative(estimator: Any, path: str | os.PathLike[str]) -> Path:
     """Write a fitted generative model: parameters, states, log-probabilities, reference, counts and certificate.
 
-    Not stored: callbacks, the history and the trace, and the state behind ``partial_fit``. A cost that is a function is
-    stored as its table, a reference model as its probabilities, a graph as its edges.
+    Not stored: callbacks, the start of a ramp fit, the history and the trace, and the state behind ``partial_fit``. A
+    cost that is a function is stored as its table, a reference model as its probabilities, a graph as its edges.
     """
     estimator._check_fitted()
     layout = estimator.layout_
     tensors = {name: np.array(getattr(estimator, f"{name}_"), np.float64) for name in VECTORS}
     is_hmm = isinstance(layout, HMMLayout)
     facts = _hmm_facts(layout) if is_hmm else _net_facts(layout)
-    parameters = storable(estimator, ("callbacks",), partial(_stand_in, estimator))
+    parameters = storable(estimator, ("callbacks", "start"), partial(_stand_in, estimator))
     header = {
         **header_of(HMM if is_hmm else NET, estimator, parameters, tensors),
         "layout": _packed(facts, tensors),

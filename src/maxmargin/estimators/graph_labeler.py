@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.estimators.base import Moment, Structured, decode, writable
-from maxmargin.estimators.parameters import Ramped, parameters
+from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.estimators.stored import Stored
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
@@ -22,7 +22,7 @@ __all__ = ["GraphLabeler"]
 
 
 @parameters
-class GraphLabeler(Ramped, Stored, Structured):
+class GraphLabeler(Stored, Structured):
     """Labels for the nodes of graphs, learned with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the graph model (:mod:`maxmargin.models.graph`).

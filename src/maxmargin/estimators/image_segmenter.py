@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.estimators.base import Moment, Structured, decode
-from maxmargin.estimators.parameters import Ramped, parameters
+from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.estimators.stored import Stored
 from maxmargin.features.image_files import read_images, read_masks, read_scribbles
@@ -25,7 +25,7 @@ __all__ = ["ImageSegmenter"]
 
 
 @parameters
-class ImageSegmenter(Ramped, Stored, Structured):
+class ImageSegmenter(Stored, Structured):
     """A mask for every image, by a minimum cut whose weights are learned with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the grid model (:mod:`maxmargin.models.grid`),

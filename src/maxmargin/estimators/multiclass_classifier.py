@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
 from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams
-from maxmargin.estimators.parameters import Ramped, parameters
+from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.scikit import ClassifierMixin
 from maxmargin.formulations.margin_rescaling import check_sample_weight
 from maxmargin.models.multiclass import Multiclass, MulticlassBound
@@ -21,7 +21,7 @@ __all__ = ["MulticlassClassifier"]
 
 
 @parameters
-class MulticlassClassifier(ClassifierMixin, Ramped, Structured):
+class MulticlassClassifier(ClassifierMixin, Structured):
     """Multiclass classification by Crammer and Singer's machine, with any cost between classes.
 
     Minimises ``1/2 |W|^2 + C sum_i s_i max_y [ cost(y_i, y) - (W[:, y_i] - W[:, y]) . x_i ]``. With the default cost

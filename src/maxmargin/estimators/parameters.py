@@ -15,7 +15,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 
-__all__ = ["SHARED", "Ramped", "Training", "check_tol", "parameters"]
+__all__ = ["SHARED", "Training", "check_tol", "parameters"]
 
 SHARED = "... and the parameters that all estimators share; see maxmargin.estimators.parameters."
 
@@ -58,7 +58,14 @@ class Training:
     ----------
     C : float
         Weight of the losses: ``1/2 |w|^2 + C sum_i s_i loss_i``; larger fits the training data more closely.
-    loss : {"hinge", "squared_hinge"}
+    loss : {"hinge", "squared_hinge", "ramp"}
+        "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
+    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
+        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
+    max_rounds, passes_per_round : number or None
+        Of CCCP, for the ramp: the most convex fits, and passes for each; None lets the gap decide.
+    start : {"zero", "hinge"}, fitted estimator or array
+        Where a ramp fit begins: at zero weights (its first round is then the hinge), from a hinge fit, or from a model.
     solver : str or solver object
         "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", "pegasos", "sgd", "perceptron",
         "mira", or an object of one of their classes.
@@ -78,6 +85,10 @@ class Training:
 
     C: float = 1.0
     loss: str = "hinge"
+    ramp: Any = "cost_diminished"
+    max_rounds: int | None = None
+    passes_per_round: float | None = None
+    start: Any = "zero"
     solver: Any = "auto"
     tol: float = 1e-3
     max_passes: float | None = 1000
@@ -95,37 +106,13 @@ class Training:
         names = ("max_passes", "max_oracle_calls", "max_seconds")
         for name in names:
             _check_budget(name, getattr(self, name))
-        return {name: getattr(self, name) for name in ("tol", *names)}
-
-
-@parameters
-class Ramped(Training):
-    """What estimators with a ramp loss can be told besides.
-
-    Parameters
-    ----------
-    loss : {"hinge", "squared_hinge", "ramp"}
-        "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
-    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
-        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
-    max_rounds, passes_per_round : number or None
-        Of CCCP, for the ramp: the most convex fits, and passes for each; None lets the gap decide.
-    start : {"zero", "hinge"}, fitted estimator or array
-        Where a ramp fit begins: at zero weights (its first round is then the hinge), from a hinge fit, or from a model.
-    """
-
-    ramp: Any = "cost_diminished"
-    max_rounds: int | None = None
-    passes_per_round: float | None = None
-    start: Any = "zero"
-
-    def _check_rounds(self) -> None:
+        _check_budget("passes_per_round", self.passes_per_round)
         rounds, start = self.max_rounds, self.start
         if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
             raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")
         if isinstance(start, str) and start not in ("zero", "hinge"):
             raise ValueError(f'start must be "zero", "hinge", a fitted estimator or an array; got {start!r}.')
-        _check_budget("passes_per_round", self.passes_per_round)
+        return {name: getattr(self, name) for name in ("tol", *names)}
 
 
 def check_tol(tol: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams, writable
-from maxmargin.estimators.parameters import Ramped, parameters
+from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.estimators.stored import Stored
 from maxmargin.features.choose import extractor_for
@@ -27,7 +27,7 @@ __all__ = ["SequenceTagger"]
 
 
 @parameters
-class SequenceTagger(Ramped, Stored, Structured):
+class SequenceTagger(Stored, Structured):
     """A label for every token, learned from examples with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of a first-order chain and stops with a

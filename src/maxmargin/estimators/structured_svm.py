@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams
-from maxmargin.estimators.parameters import Ramped, parameters
+from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.models.base import BoundModel, CompiledModel
 from maxmargin.models.user import PythonModel
@@ -18,7 +18,7 @@ __all__ = ["StructuredSVM"]
 
 
 @parameters
-class StructuredSVM(Ramped, Structured):
+class StructuredSVM(Structured):
     """Large-margin training of any model, also your own.
 
     Parameters

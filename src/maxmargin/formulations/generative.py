@@ -16,6 +16,12 @@ ratios of probabilities then count whatever the probabilities are, so that rare 
 dual is finite everywhere, and the dual value itself is the certified bound. The divergence with the model as its first
 argument, ``sum e^theta (theta - ln c)``, is not offered: it is not convex below ``ln c - 2``.
 
+A round of CCCP (formulations/ramp.py) adds the linear term ``theta . shift + offset``, where ``shift = sum_k C_k a_k``
+and ``offset = - sum_k C_k b_k`` over planes (a_k, b_k) of outputs that score above the truth. Entries of ``c - shift``
+may be negative, so that multipliers 0 are no point of the dual any more; those of the planes that are subtracted are
+one. With u counted from there, ``u = sum alpha a - shift``, D and its bounds stay as they are. In other words: a round
+is a hinge fit in which the outputs that score above the truth have taken its place.
+
 Yu, Bertsekas, Rousu, An efficient discriminative training method for generative models. The certified bound
 (:meth:`GenerativeProblem.lower_bound`) is an addition to it.
 """
@@ -28,14 +34,18 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.formulations.margin_rescaling import LOSSES, check_sample_weight
+from maxmargin.formulations.margin_rescaling import example_weights
 from maxmargin.formulations.proximal import Proximal
 from maxmargin.models.base import BoundModel, digest
 from maxmargin.models.tables import Tables, reference_distribution
 from maxmargin.oracles.margin import MarginOracle
 from maxmargin.parameters import Parameters
+from maxmargin.planes import Planes
 
 __all__ = ["Generative", "GenerativeProblem"]
+
+ROUNDING = 1e-6  # of the logarithm of a table's mass
+SCALES = (0.0, 0.5, 1.0)  # tried where the dual is finite everywhere
 
 
 @dataclass(frozen=True)
@@ -57,6 +67,8 @@ class GenerativeProblem:
         rho.
     fingerprint : () -> str
         Digest of the data behind the oracle: a warm start or a checkpoint must fit to it.
+    shift, offset, subtracted
+        The linear term of a round of CCCP, as those of :class:`~maxmargin.formulations.margin_rescaling.Problem`.
     """
 
     oracle: Any
@@ -67,6 +79,9 @@ class GenerativeProblem:
     start: np.ndarray | None = None
     fingerprint: Callable[[], str] = str
     pull: float = 0.0
+    shift: np.ndarray | None = None
+    offset: float = 0.0
+    subtracted: Planes | None = None
 
     def __post_init__(self) -> None:
         c, d = np.ascontiguousarray(self.reference, np.float64), self.tables.n_weights
@@ -105,6 +120,17 @@ class GenerativeProblem:
             raise ValueError(f"start must be {self.n_weights} finite log-probabilities; give zeros a floor.")
         return self.tables.feasible(start)
 
+    def feasible(self, theta: np.ndarray) -> np.ndarray:
+        """Given log-probabilities, as a start: a mass above 1 by rounding is divided away, a larger one is refused."""
+        mass = self.tables.log_mass(theta)
+        if (mass > ROUNDING).any():
+            j = int(np.argmax(mass))
+            raise ValueError(
+                f"the start is no model of log-probabilities: {self.tables.name(j)} sums to {np.exp(mass[j]):.6g}, "
+                "more than 1. Give the logarithms of probabilities, such as the weights_ of a fitted model."
+            )
+        return self.tables.feasible(theta)
+
     def penalty(self, losses: np.ndarray) -> float:
         """``sum_k C_k loss_k``, or ``sum_k C_k loss_k^2 / 2``."""
         active = self.weight > 0
@@ -114,12 +140,17 @@ class GenerativeProblem:
     def primal(self, theta: np.ndarray, losses: np.ndarray) -> float:
         """P at a feasible ``theta`` from the losses (or upper bounds of them) of all examples."""
         own = self.tables.pulled(theta, self.reference, self.pull)
-        return self.penalty(losses) - float(self.reference @ theta) + own
+        return self.penalty(losses) - float(self.reference @ theta) + own + self.linear(theta)
+
+    def linear(self, theta: np.ndarray) -> float:
+        """``theta . shift + offset``."""
+        return self.offset if self.shift is None else self.offset + float(theta @ self.shift)
 
     def dual(self, linear: float, u: np.ndarray, quadratic: float = 0.0) -> float:
-        """D from ``sum alpha b``, ``u = sum alpha a`` and ``sum zeta^2 / C``; -inf outside ``c + u >= 0``."""
+        """D from ``sum alpha b``, ``u = sum alpha a - shift`` and ``sum zeta^2 / C``; -inf outside ``c + u >= 0``."""
         from maxmargin.formulations.generative_kernel import table_entropy
 
+        linear += self.offset
         if self.pull:
             whole = Proximal(self.tables, self.reference, np.zeros(len(u)), np.zeros(len(u)), self.pull)
             return linear - 0.5 * quadratic - whole.conjugate(u)
@@ -128,13 +159,16 @@ class GenerativeProblem:
     def lower_bound(self, linear: float, u: np.ndarray, quadratic: float = 0.0) -> tuple[float, float]:
         """A certified lower bound of the optimum from any feasible multipliers, and the scale t behind it.
 
-        Multipliers 0 are feasible and inside the domain, so for t small enough ``t alpha`` is both; the bound is the
-        largest value of the dual along that segment. O(d) a trial of t.
+        Multipliers 0 (those of the subtracted planes, where there are any) are feasible and inside the domain, so for t
+        small enough t times the way from them is both; the bound is the largest value of the dual along that segment.
+        O(d) a trial of t.
         """
         from maxmargin.formulations.generative_kernel import best_shrink
 
+        linear += self.offset
         if self.pull:
-            return max((self.dual(t * linear, t * u, t * t * quadratic), t) for t in (0.0, 0.5, 1.0))
+            values = (self.dual(t * linear - self.offset, t * u, t * t * quadratic) for t in SCALES)
+            return max(zip(values, SCALES, strict=True))
         scale = np.zeros(1)
         value = best_shrink(self.tables.starts, self.reference, np.ascontiguousarray(u), linear, quadratic, scale)
         return float(value), float(scale[0])
@@ -149,6 +183,7 @@ class GenerativeProblem:
 
         if self.pull:
             return self.dual(linear, u, quadratic), 0
+        linear += self.offset
         v = self.reference + u
         outside = len(np.unique(self.tables.table[v < 0]))
         return linear - 0.5 * quadratic + table_entropy(self.tables.starts, np.maximum(v, 0.0)), outside
@@ -203,19 +238,14 @@ class Generative(Parameters):
         positive
             Not for log-probabilities, which are <= 0.
         """
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(LOSSES)}; got {self.loss!r}.")
-        if not (isinstance(C, (int, float, np.number)) and np.isfinite(C) and C >= 0):
-            raise ValueError(f"C must be a finite number >= 0, got {C!r}.")
+        weight, squared = example_weights(self.loss, C, sample_weight, model.n_examples)
         if positive is not None:
             raise ValueError("log-probabilities are not positive; leave positive out.")
         tables = model.layout.tables if self.tables is None else self.tables
         reference = reference_distribution(tables, "uniform") if self.reference is None else self.reference
-        weight = C * check_sample_weight(sample_weight, model.n_examples)
-        squared = self.loss == "squared_hinge"
         return GenerativeProblem(
             MarginOracle(model),
-            2.0 * weight if squared else weight,
+            weight,
             tables,
             reference,
             squared,

@@ -89,6 +89,14 @@ class Problem:
         """D from ``sum alpha b`` and ``u = sum alpha a - shift``."""
         return linear + self.offset - self.regulariser.conjugate(u)
 
+    def feasible(self, w: np.ndarray) -> np.ndarray:
+        """Given weights, as a start: those that must be >= 0 are."""
+        return w if self.positive is None else np.where(self.positive[: len(w)], np.maximum(w, 0.0), w)
+
+    def lower_bound(self, linear: float, u: np.ndarray) -> tuple[float, float]:
+        """A certified lower bound of the optimum, and the scale behind it: D itself, which is finite everywhere."""
+        return self.dual(linear, u), 1.0
+
 
 class MarginRescaling(Parameters):
     """Margin-rescaled structured hinge.
@@ -120,17 +128,10 @@ class MarginRescaling(Parameters):
         positive : bool array (n_weights,), optional
             Weights that must be >= 0.
         """
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(LOSSES)}, or (of an estimator) ramp; got {self.loss!r}.")
-        if not (isinstance(C, (int, float, np.number)) and np.isfinite(C) and C >= 0):
-            raise ValueError(f"C must be a finite number >= 0, got {C!r}.")
-        n = model.n_examples
-        weight = C * check_sample_weight(sample_weight, n)
-        squared = self.loss == "squared_hinge"
+        weight, squared = example_weights(self.loss, C, sample_weight, model.n_examples)
         lift = None
         total = weight
         if squared:
-            weight = 2.0 * weight
             with np.errstate(divide="ignore"):
                 lift = np.where(weight > 0, 1.0 / np.sqrt(weight), 0.0)
             total = np.where(weight > 0, np.inf, 0.0)
@@ -146,6 +147,16 @@ class MarginRescaling(Parameters):
         return Problem(
             oracle, weight, total, model.n_weights, regulariser, squared, fingerprint=lambda: model.fingerprint
         )
+
+
+def example_weights(loss: str, C: float, sample_weight: np.ndarray | None, n: int) -> tuple[np.ndarray, bool]:
+    """``C_i`` (n,), checked, and whether losses are squared: ``C s_i``, or ``2 C s_i`` where they are."""
+    if loss not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)}, or (of an estimator) ramp; got {loss!r}.")
+    if not (isinstance(C, (int, float, np.number)) and np.isfinite(C) and C >= 0):
+        raise ValueError(f"C must be a finite number >= 0, got {C!r}.")
+    squared = loss == "squared_hinge"
+    return (2.0 * C if squared else C) * check_sample_weight(sample_weight, n), squared
 
 
 def check_sample_weight(sample_weight: np.ndarray | None, n: int) -> np.ndarray:

@@ -14,8 +14,9 @@
 ===========================  =====  =====  ==============================================  ============================
 
 where y+, y0, y- are the outputs that maximise the score with cost weight 1, 0 and -1. The third ramp is zero at zero
-weights, and every majorant of it is smallest there: an exact round ends at zero. It is of use with few passes only, or
-with a first cost weight above 0. Linearising r_i at some weights gives a convex *majorant* of J that touches it there:
+weights, and every majorant of it is smallest there: an exact round ends at zero. It is of use with few passes only,
+with a first cost weight above 0, or where small weights of the losses meet a regulariser that is least elsewhere, as
+that of generative models. Linearising r_i at some weights gives a convex *majorant* of J that touches it there:
 
     J(w') <= R(w') + w' . v + offset + C sum_i s_i h_i(w'),      v = sum_i C_i a_i,   offset = - sum_i C_i b_i
 
@@ -30,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.formulations.generative import GenerativeProblem
 from maxmargin.formulations.margin_rescaling import MarginRescaling, Problem
 from maxmargin.models.base import BoundModel
 from maxmargin.oracles.margin import MarginOracle
@@ -65,6 +67,10 @@ class Linearisation:
     def __len__(self) -> int:
         return len(self.planes)
 
+    def same(self, other: Linearisation) -> bool:
+        """Whether both make the same majorant."""
+        return self.offset == other.offset and np.array_equal(self.shift, other.shift)
+
 
 @dataclass(frozen=True)
 class RampProblem:
@@ -72,38 +78,32 @@ class RampProblem:
 
     Attributes
     ----------
-    convex : Problem
+    convex : Problem or GenerativeProblem
         ``R(w) + sum_i C_i h_i(w)``.
     concave : oracle
         Planes of r_i.
     """
 
-    convex: Problem
+    convex: Problem | GenerativeProblem
     concave: Any
 
     @property
     def n_examples(self) -> int:
         return self.convex.n_examples
 
-    def linearise(self, w: np.ndarray) -> Linearisation:
-        """The planes of the concave part at ``w``: one argmax an example."""
+    def linearise(self, w: np.ndarray, known: Planes | None = None) -> Linearisation:
+        """The planes of the concave part at ``w``: one argmax an example.
+
+        ``known`` planes, those of the round at hand, can be reached too: a rough argmax that finds less than they have
+        would put J above the majorant.
+        """
         weight = self.convex.weight
         found = self.concave.planes(w, np.arange(self.n_examples))
-        # what is subtracted must be reached: an upper bound of r_i would make J too small
-        reached = np.where(np.isfinite(found.bound), found.bound, found.violations(w))
-        chosen = np.flatnonzero((reached > TINY) & (weight[found.example] > 0))
-        lengths = np.diff(found.indptr)
-        entries = np.repeat(np.isin(np.arange(len(found)), chosen), lengths)
-        indptr = np.concatenate([[0], np.cumsum(lengths[chosen])])
-        planes = Planes(
-            indptr,
-            found.indices[entries],
-            found.data[entries],
-            found.b[chosen],
-            found.example[chosen],
-            reached[chosen],
-            found.n_weights,
-        )
+        reached = found.violations(w)  # what is subtracted must be: an upper bound of r_i would make J too small
+        found = replace(found, bound=reached)
+        if known is not None:
+            found = _better(found, replace(known, bound=known.violations(w)), self.n_examples)
+        planes = found.take(np.flatnonzero((found.bound > TINY) & (weight[found.example] > 0)))
         scale = weight[planes.example]
         return Linearisation(planes, weighted_sum(planes, scale), -float(scale @ planes.b), float(scale @ planes.bound))
 
@@ -113,7 +113,7 @@ class RampProblem:
         planes = Planes.from_rows([], empty, empty, empty, self.convex.n_columns)
         return Linearisation(planes, np.zeros(self.convex.n_columns), 0.0, 0.0)
 
-    def majorant(self, linearisation: Linearisation) -> Problem:
+    def majorant(self, linearisation: Linearisation) -> Problem | GenerativeProblem:
         """The convex problem above J that touches it where the linearisation was made."""
         return replace(
             self.convex,
@@ -123,6 +123,18 @@ class RampProblem:
         )
 
 
+def _better(found: Planes, known: Planes, n_examples: int) -> Planes:
+    """One plane an example: the one found, or the known one where that is better. Bounds are the values reached."""
+    reached = np.zeros(n_examples)
+    reached[found.example] = found.bound
+    better = np.flatnonzero(known.bound > reached[known.example] + TINY * np.maximum(1.0, np.abs(known.bound)))
+    if len(better) == 0:
+        return found
+    kept = np.flatnonzero(~np.isin(found.example, known.example[better]))
+    both = Planes.concatenate([found.take(kept), known.take(better)])
+    return both.take(np.argsort(both.example, kind="stable"))
+
+
 class Ramp(Parameters):
     """Ramp losses.
 
@@ -130,6 +142,8 @@ class Ramp(Parameters):
     ----------
     ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"}, or (float, float)
         A name, or the pair of cost weights (lam+, lam-) with lam+ >= 0, lam+ > lam- and lam- <= 0.
+    convex : MarginRescaling or Generative, optional
+        The formulation with the hinge that the ramp is made of; margin rescaling when missing.
 
     References
     ----------
@@ -138,8 +152,9 @@ class Ramp(Parameters):
     translation.
     """
 
-    def __init__(self, ramp: Any = "cost_diminished") -> None:
+    def __init__(self, ramp: Any = "cost_diminished", convex: Any = None) -> None:
         self.ramp = ramp
+        self.convex = convex
 
     def cost_weights(self) -> tuple[float, float]:
         """(lam+, lam-), checked."""
@@ -167,6 +182,9 @@ class Ramp(Parameters):
     ) -> RampProblem:
         """The problem of fitting a bound model; parameters as those of :meth:`MarginRescaling.problem`."""
         above, below = self.cost_weights()
-        convex = MarginRescaling("hinge").problem(model, C=C, sample_weight=sample_weight, positive=positive)
+        formulation = MarginRescaling("hinge") if self.convex is None else self.convex
+        convex = formulation.problem(model, C=C, sample_weight=sample_weight, positive=positive)
+        if convex.squared:
+            raise ValueError('the ramp is made of the hinge; give its convex part loss="hinge".')
         convex.oracle.cost_weight = above
         return RampProblem(convex, MarginOracle(model, cost_weight=below))

@@ -59,6 +59,14 @@ class BayesNetLayout:
     def tables(self) -> Tables:
         return self.network.tables
 
+    def names(self) -> list[tuple]:
+        """Each variable with its parents and its states, in the order of their weights."""
+        net = self.network
+        return [
+            (name, *above, *labels.classes)
+            for name, above, labels in zip(net.names, net.parents, net.states, strict=True)
+        ]
+
 
 @dataclass(frozen=True)
 class BayesNetBound(CompiledModel):

@@ -69,6 +69,10 @@ class HMMLayout:
             parts.append(table.ravel())
         return np.concatenate(parts)
 
+    def names(self) -> list[Hashable]:
+        """The symbols, in the order of their weights."""
+        return list(self.symbols.classes)
+
     def output(self, codes: np.ndarray) -> list[Hashable]:
         """States of a decoded sequence."""
         return self.states.decode(codes)

@@ -73,6 +73,7 @@ class CCCPState:
     begun: float = 0.0  # passes when the round began
     rounds: list[dict[str, float]] = field(default_factory=list)
     best: tuple[Certificate, np.ndarray] | None = None
+    last: tuple[Certificate, np.ndarray] | None = None  # the weights of ``next``, of solvers that may stay there
     final: np.ndarray | None = None  # the best weights, once a run has ended with them
     solver_seconds: float = 0.0
 
@@ -96,6 +97,10 @@ class CCCPState:
             "solver": seconds["solver"] + self.solver_seconds,
         }
 
+    def extras(self) -> dict[str, float]:
+        """What the convex solver has to say beside its certificate, where it has."""
+        return self.inner.extras()
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
         arrays = {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}
@@ -115,9 +120,10 @@ class CCCPState:
                 self.concave.argmax_calls,
             ]
         )
-        if self.best is not None:
-            c = self.best[0]
-            arrays |= {"best/certificate": np.array([c.primal, c.dual, c.certified]), "best/weights": self.best[1]}
+        for name, pair in (("best", self.best), ("last", self.last)):
+            if pair is not None:
+                c, arrays[f"{name}/weights"] = pair
+                arrays[f"{name}/certificate"] = np.array([c.primal, c.dual, c.certified])
         return {name: np.array(array) for name, array in arrays.items()}
 
 
@@ -126,7 +132,7 @@ class CCCP:
 
     Parameters
     ----------
-    inner : DualEngine or PrimalEngine
+    inner : DualEngine, PrimalEngine or ProximalEngine
         Solves the majorants.
     max_rounds : int or None
     passes_per_round : float or None
@@ -153,10 +159,12 @@ class CCCP:
         self.max_rounds = max_rounds
         self.passes_per_round = inner.passes_per_round if passes_per_round is None else passes_per_round
         self.start = start
+        self.share = ROUND_SHARE if self.passes_per_round is None else SLACK
 
     def init(self, problem: RampProblem, warm: Any = None) -> CCCPState:
         """Begin the first round; ``warm`` is a state of the convex solver, for instance of a finished hinge fit."""
-        present, start = problem.none(), self.start
+        present = problem.none()
+        start = None if self.start is None else problem.convex.feasible(self.start)
         if isinstance(warm, CCCPState):  # its weights include its linear term, at the present C
             planes = warm.present.planes
             scale = problem.convex.weight[planes.example]
@@ -175,37 +183,55 @@ class CCCP:
             state.objective = problem.convex.primal(w, all_losses(inner.oracle, w)) - first.value
             self._move(state, first)
             linear, u, _ = self.inner.dual_point(inner)  # the run may end with these weights
-            certificate = Certificate(state.objective, inner.problem.dual(linear, u))
+            certificate = Certificate(state.objective, inner.problem.lower_bound(linear, u)[0])
             state.best = (certificate, w[: problem.convex.n_weights].copy())
+            if self.inner.free_certificates:
+                state.next, state.last = first, state.best
         return state
 
     def certificate_due(self, state: CCCPState) -> bool:
         """When the convex solver wants one, or when the passes of the round are done."""
         if self.passes_per_round is not None and state.passes - state.begun >= self.passes_per_round:
             return True
-        return self.inner.certificate_due(state.inner)
+        if not self.inner.certificate_due(state.inner):
+            return False
+        if not (self.inner.free_certificates and state.inner.news and self._stands(state)):
+            return True
+        # only the bound of the round is better: news when it is one of J too, or when it may end the round
+        assert state.last is not None and state.next is not None
+        gap = self.inner.certificate(state.inner).gap
+        return state.next.same(state.present) or gap <= self.share * (state.last[0].gap - gap)
 
     def certificate(self, state: CCCPState) -> Certificate:
-        """J at the present weights, and the dual value of the majorant that touches it there. Two argmax an example."""
+        """J at the present weights, and the dual value of the majorant that touches it there.
+
+        One argmax an example beside those of the convex solver; none where the weights have not changed.
+        """
         inner = self.inner.certificate(state.inner)
         linear, u, w = self.inner.dual_point(state.inner)
         begin, oracle_before, problem = clock(), state.concave.seconds, state.problem
-        state.next = self._linearise(state, w)
+        known = self._stands(state)
+        if state.next is None or not known:
+            state.next = self._linearise(state, w)
         before, after = state.present, state.next
         touching = problem.majorant(after)
         value = inner.primal - before.offset - float(w @ before.shift) - after.value
-        dual = touching.dual(linear, u + before.shift - after.shift)
+        dual = touching.lower_bound(linear, u + before.shift - after.shift)[0]
+        same = after.same(before)
+        if same:
+            dual = max(dual, inner.dual)  # whose multipliers the solver may have let go
         certificate = Certificate(value, dual, inner.certified)
         gap = max(inner.gap, 0.0)
         passes = state.passes - state.begun
-        if self.passes_per_round is not None:
-            over = passes >= self.passes_per_round or gap <= SLACK * max(certificate.gap - gap, 0.0)
-        else:
-            over = gap <= ROUND_SHARE * max(certificate.gap - gap, 0.0)
+        over = self.passes_per_round is not None and passes >= self.passes_per_round
+        over = over or gap <= self.share * max(certificate.gap - gap, 0.0)
+        over = over and not (same and known)  # the next round would be this one, from where it began
         state.due = over and value <= state.objective + SLACK * abs(value)
         if state.due:
             state.objective = value
             self._note_round(state, certificate)
+        if self.inner.free_certificates:
+            state.last = (certificate, w.copy())
         if state.best is None or value < state.best[0].primal:
             state.best = (certificate, w[: problem.convex.n_weights].copy())
         state.solver_seconds += clock() - begin - (state.concave.seconds - oracle_before)
@@ -255,21 +281,30 @@ class CCCP:
         state.rounds = [
             {name: kind(x) for name, kind, x in zip(ROUND_COLUMNS, kinds, row, strict=True)} for row in arrays["rounds"]
         ]
-        if "best/weights" in arrays:
-            primal, dual, certified = map(float, arrays["best/certificate"])
-            state.best = (Certificate(primal, dual, bool(certified)), np.array(arrays["best/weights"]))
+        state.best, state.last = _pair("best", arrays), _pair("last", arrays)
         return state
 
     def _note_round(self, state: CCCPState, certificate: Certificate) -> None:
         row = (len(state.rounds) + 1, state.passes, certificate.primal, len(state.present), certificate.gap)
         state.rounds.append(dict(zip(ROUND_COLUMNS, row, strict=True)))
 
+    def _stands(self, state: CCCPState) -> bool:
+        """Whether the weights are those of the last certificate."""
+        return state.last is not None and np.array_equal(self.inner.weights(state.inner), state.last[1])
+
     def _linearise(self, state: CCCPState, w: np.ndarray) -> Linearisation:
-        return replace(state.problem, concave=state.concave).linearise(w)
+        return replace(state.problem, concave=state.concave).linearise(w, state.present.planes)
 
     def _move(self, state: CCCPState, linearisation: Linearisation) -> None:
         self.inner.move(state.inner, state.problem.majorant(linearisation))
         state.present, state.begun = linearisation, state.passes
+
+
+def _pair(name: str, arrays: Mapping[str, np.ndarray]) -> tuple[Certificate, np.ndarray] | None:
+    if f"{name}/weights" not in arrays:
+        return None
+    primal, dual, certified = map(float, arrays[f"{name}/certificate"])
+    return Certificate(primal, dual, bool(certified)), np.array(arrays[f"{name}/weights"])
 
 
 def _linearisation(problem: RampProblem, name: str, arrays: Mapping[str, np.ndarray]) -> Linearisation:

@@ -52,7 +52,7 @@ class DualEngine:
     """
 
     passes_per_round: float | None = None  # of CCCP: the gap decides
-    minimises = True
+    minimises, free_certificates = True, False
 
     def __init__(self, dials: Dials, random_state: Any = None) -> None:
         self.dials = dials

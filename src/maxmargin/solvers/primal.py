@@ -152,6 +152,7 @@ class PrimalEngine:
     """
 
     passes_per_round: float | None = 10.0  # of CCCP: the gap closes too slowly to wait for it
+    free_certificates = False
 
     def __init__(self, rule: Rule, random_state: Any = None) -> None:
         self.rule = rule

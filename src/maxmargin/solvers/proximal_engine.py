@@ -9,7 +9,8 @@ projected Newton, and asks the oracle at the new theta. Multipliers and planes d
 the decomposition runs on when it moves. Yu, Bertsekas, Rousu, An efficient discriminative training method for
 generative models. What is added: lambda is eliminated, so that theta is always feasible and every look at the examples
 gives an upper bound; certified lower bounds (:func:`~maxmargin.solvers.masters.proximal.best_bound`); and blocks keep
-multipliers of their own, so that subsets of the examples may be visited one at a time and still solve (P).
+multipliers of their own, so that subsets of the examples may be visited one at a time and still solve (P). A linear
+term, as the rounds of CCCP have it, moves the origin that planes are counted from, and nothing else.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from maxmargin.planes import Planes
 from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.masters.joint import blas_threads
 from maxmargin.solvers.masters.proximal import best_bound, solve_planes
-from maxmargin.solvers.proximal_planes import Blocks, Found, Pool, collect
+from maxmargin.solvers.proximal_planes import Blocks, Found, Origin, Pool, collect
 from maxmargin.solvers.proximal_state import ProximalState
 
 __all__ = ["Further", "ProximalEngine"]
@@ -52,6 +53,9 @@ class ProximalEngine:
     settings : ProximalPoint
     random_state : int, Generator or None
     """
+
+    passes_per_round: float | None = None  # of CCCP: the gap decides
+    minimises, free_certificates = True, True  # a certificate tells what the last look has found
 
     def __init__(self, settings: Any, random_state: Any = None) -> None:
         self.settings = settings
@@ -80,6 +84,7 @@ class ProximalEngine:
         )
         if warm is not None:
             _continue(state, warm)
+        state.pool.origin = Origin.of(problem.subtracted, problem.weight, blocks)
         return state
 
     def certificate_due(self, state: ProximalState) -> bool:
@@ -140,6 +145,33 @@ class ProximalEngine:
             )
         state.restore(arrays)
         return state
+
+    # --- rounds of CCCP -----------------------------------------------------------------------------------------------
+
+    def dual_point(self, state: ProximalState) -> tuple[float, np.ndarray, np.ndarray]:
+        """``(sum alpha b, u, theta)``: the multipliers of the better lower bound, and the best theta."""
+        points = [state.pool.point(weights)[:2] for weights in (state.pool.alpha, state.pool.beta)]
+        u, linear = max(points, key=lambda point: state.problem.lower_bound(point[1], point[0])[0])
+        return linear, u, state.best
+
+    def begin_at(self, state: ProximalState, theta: np.ndarray) -> None:
+        """Begin at given log-probabilities."""
+        state.theta, state.centre, state.best = theta.copy(), theta.copy(), theta.copy()
+
+    def move(self, state: ProximalState, problem: GenerativeProblem) -> None:
+        """Go on with a problem that differs in its linear term only, from the best theta and the planes at hand.
+
+        What the best theta is worth there needs no look at the examples, and no later theta is worse: the objective of
+        a ramp, which is at most that of the round and equal to it where the round begins, does not increase.
+        """
+        state.primal += problem.linear(state.best) - state.problem.linear(state.best)
+        state.problem = problem
+        state.pool.origin = Origin.of(problem.subtracted, problem.weight, state.blocks)
+        linear, u, _ = self.dual_point(state)
+        state.dual = problem.lower_bound(linear, u)[0]
+        state.centre, state.centre_primal = state.best.copy(), state.primal
+        state.gap = max(state.primal - state.dual, 0.0)
+        state.bound_at, state.bound_wait, state.quiet, state.news = state.looks, 0, 0, True
 
     # --- further examples ---------------------------------------------------------------------------------------------
 
@@ -305,7 +337,7 @@ class ProximalEngine:
         u, linear, quadratic = state.pool.point(state.pool.alpha)
         proximal = self._proximal(state)
         solved = proximal.solve(u)
-        return solved.theta, linear - proximal.conjugate(u, solved) - 0.5 * quadratic
+        return solved.theta, linear + state.problem.offset - proximal.conjugate(u, solved) - 0.5 * quadratic
 
     def _solve(self, state: ProximalState, visited: np.ndarray | None) -> None:
         """The master problem over the planes of the visited blocks (None: of all), the others fixed."""
@@ -316,8 +348,8 @@ class ProximalEngine:
             state.theta, state.value = self._at_centre(state)
             return
         u, linear, quadratic = pool.point(pool.alpha)
-        alpha, A, b, gram = pool.alpha[rows], pool.A[rows], pool.b[rows], pool.gram(rows)
-        fixed = linear - float(alpha @ b)
+        (A, b), alpha, gram = pool.planes(rows), pool.alpha[rows], pool.gram(rows)
+        fixed = linear + state.problem.offset - float(alpha @ b)
         if gram is not None:
             fixed -= 0.5 * (quadratic - float(alpha @ gram @ alpha))
         size = abs(state.primal) if np.isfinite(state.primal) else abs(state.first)
@@ -346,15 +378,16 @@ class ProximalEngine:
         tol = max(self.settings.accuracy * (primal - state.dual), ROUNDING * abs(primal))
         if len(rows) <= JOINT_BELOW:
             start = pool.beta[rows] if pool.beta.any() else pool.alpha[rows]
-            planes = pool.A[rows], pool.b[rows], pool.block[rows], pool.gram(rows)
+            planes = *pool.planes(rows), pool.block[rows], pool.gram(rows)
             value, pool.beta[rows] = best_bound(state.problem, *planes, start, state.best, tol)
             return value
+        A, b = pool.planes(rows)
         blocks, owner = np.unique(pool.block[rows], return_inverse=True)
         share = np.zeros((len(blocks), len(rows)))
         share[owner, np.arange(len(rows))] = pool.alpha[rows]
         zeta = share @ pool.zeta[rows]
         gram = np.diag(np.einsum("ij,ij->i", zeta, zeta)) if zeta.shape[1] else None
-        points = share @ pool.A[rows], share @ pool.b[rows], np.arange(len(blocks)), gram
+        points = share @ A, share @ b, np.arange(len(blocks)), gram
         return best_bound(state.problem, *points, np.ones(len(blocks)), state.best, tol)[0]
 
     def _visit(self, state: ProximalState) -> None:
@@ -420,6 +453,10 @@ def _atoms(subsets: Sequence, n: int) -> tuple[list[np.ndarray], list[np.ndarray
 
 def _continue(state: ProximalState, warm: ProximalState) -> None:
     """Take over the planes, the multipliers and the weights of an earlier run; C may differ."""
+    if not isinstance(warm, ProximalState):
+        raise ValueError(
+            "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
+        )
     problem, before = state.problem, warm.problem
     same = before.squared == problem.squared and before.n_weights == problem.n_weights
     same = same and before.n_examples == problem.n_examples and before.fingerprint() == problem.fingerprint()

@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from maxmargin.planes import Planes
 
-__all__ = ["Blocks", "Found", "Pool", "collect"]
+__all__ = ["Blocks", "Found", "Origin", "Pool", "collect"]
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,26 @@ def collect(
     return Found(block, A, b, zeta)
 
 
+class Origin(NamedTuple):
+    """What the multiplier that a block does not give to planes belongs to: a plane (A, b) of each block.
+
+    That is nothing at all, the plane of the true outputs, but in a round of CCCP: there it is that of the outputs which
+    take the place of the truth. A sparse (blocks, d), b (blocks,).
+    """
+
+    A: sp.csr_array
+    b: np.ndarray
+
+    @staticmethod
+    def of(planes: Planes | None, weight: np.ndarray, blocks: Blocks) -> Origin | None:
+        """From the planes that are subtracted, at most one an example."""
+        if planes is None or len(planes) == 0:
+            return None
+        where = blocks.block[planes.example], np.arange(len(planes))
+        owner = sp.csr_array((weight[planes.example], where), shape=(len(blocks), len(planes)))
+        return Origin(sp.csr_array(owner @ planes.to_csr()), owner @ planes.b)
+
+
 class Pool:
     """Planes with their multipliers; rows whose block is -1 are free.
 
@@ -114,12 +135,15 @@ class Pool:
         Multipliers: those of the proximal problem, and those behind the best lower bound.
     block, idle : int64 arrays (rows,)
         Block of the plane; masters in a row that gave it no weight.
+    origin : Origin, optional
+        What planes are counted from; they are stored as they were found, so that it may move.
     """
 
     ARRAYS = ("A", "b", "zeta", "alpha", "beta", "block", "idle")
 
     def __init__(self, n_weights: int, width: int, limit: int | None) -> None:
         self.limit = limit
+        self.origin: Origin | None = None
         self.A, self.b, self.zeta = np.zeros((0, n_weights)), np.zeros(0), np.zeros((0, width))
         self.alpha, self.beta = np.zeros(0), np.zeros(0)
         self.block, self.idle = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -132,7 +156,7 @@ class Pool:
         """Take in new planes without weight; returns how many were new. A full block makes room first."""
         new = 0
         for block, a, b, zeta in zip(*found, strict=True):
-            if b == 0.0 and not a.any():
+            if self._is_origin(block, a, b):
                 continue
             rows = np.flatnonzero(self.block == block)
             same = rows[self.b[rows] == b]
@@ -145,6 +169,11 @@ class Pool:
             self.alpha[row], self.beta[row], self.block[row], self.idle[row] = 0.0, 0.0, block, 0
             new += 1
         return new
+
+    def _is_origin(self, block: int, a: np.ndarray, b: float) -> bool:
+        if self.origin is None:
+            return b == 0.0 and not a.any()
+        return b == self.origin.b[block] and np.array_equal(a, self.origin.A[[block]].toarray()[0])
 
     def _free(self) -> int:
         free = np.flatnonzero(self.block < 0)
@@ -181,8 +210,15 @@ class Pool:
         self.idle[rows] = np.where((alpha > 0) | (self.beta[rows] > 0), 0, self.idle[rows] + 1)
         self.forget(rows[self.idle[rows] > patience])
 
+    def planes(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(A, b) of some rows, counted from the origins of their blocks."""
+        if self.origin is None:
+            return self.A[rows], self.b[rows]
+        blocks, place = np.unique(self.block[rows], return_inverse=True)
+        return self.A[rows] - self.origin.A[blocks].toarray()[place], self.b[rows] - self.origin.b[blocks][place]
+
     def point(self, weights: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """(u, sum alpha b, sum zeta^2 / C) at multipliers ``weights``."""
+        """(u, sum alpha b, sum zeta^2 / C) at multipliers ``weights``; u is counted from the origin."""
         rows = np.flatnonzero(weights > 0)
         quadratic = 0.0
         if self.zeta.shape[1]:
@@ -190,7 +226,11 @@ class Pool:
                 own = rows[self.block[rows] == block]
                 total = weights[own] @ self.zeta[own]
                 quadratic += float(total @ total)
-        return weights[rows] @ self.A[rows], float(weights[rows] @ self.b[rows]), quadratic
+        u, linear = weights[rows] @ self.A[rows], float(weights[rows] @ self.b[rows])
+        if self.origin is not None:
+            given = np.bincount(self.block[rows], weights[rows], len(self.origin.b))
+            u, linear = u - given @ self.origin.A, linear + float((1.0 - given) @ self.origin.b)
+        return u, linear, quadratic
 
     def gram(self, rows: np.ndarray) -> np.ndarray | None:
         """Products of zeta within blocks, (m, m); None when losses are not squared."""

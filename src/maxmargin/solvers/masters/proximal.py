@@ -123,7 +123,7 @@ def best_bound(
     ----------
     problem : GenerativeProblem
     A, b, block, gram, weights
-        As in :func:`solve_planes`.
+        As in :func:`solve_planes`, planes counted from the origins of their blocks.
     centre : array (d,)
         Any feasible theta close to the optimum.
     tol : float
@@ -135,7 +135,7 @@ def best_bound(
         proximal = Proximal(problem.tables, problem.reference, share * problem.reference, centre, problem.pull)
         weights, _, u, _ = solve_planes(A, b, block, gram, weights, proximal, none, tol)
         quadratic = 0.0 if gram is None else float(weights @ gram @ weights)
-        value, scale = problem.lower_bound(float(weights @ b), u, quadratic)
+        value, scale = problem.lower_bound(float(weights @ b) - problem.offset, u, quadratic)
         if value > bound:
             bound, kept = value, scale * weights
     return bound, kept
