@@ -10,7 +10,7 @@ negative one, and no arc with room leads from the outside to the inside. A chang
 
 This is done for one band of nodes after the other, whose part of the memory then stays near. A change that turns large
 parts of the forest around needs a new one, with true distances: so the work has a budget, and when that is spent the
-rest is only settled, and the forest is planted anew.
+rest is only settled, what still has to flow is traded (min_cut_trade_kernel.py), and the forest is planted anew.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from numba.extending import register_jitable
 
 from maxmargin.inference.min_cut_kernel import (
     BUDGET,
-    COUNT,
     END,
     FIRST_LOST,
     LOST,
     ROOT,
+    U,
     across,
     arcs_of,
     drain,
@@ -45,13 +45,16 @@ STEPS = 4  # the budget of ``readopt``, for each node
 
 @register_jitable
 def change(unary, last, excess, marks, mark):
-    """Add to the excesses what they differ from the last ones; mark those that do, if ``mark``."""
+    """Add to the excesses what they differ from the last ones; mark those that do, if ``mark``; returns how many."""
+    changed = 0
     for i in range(len(last)):
         e = unary[i, 1] - unary[i, 0]
         difference = e - last[i]
         last[i] = e
         excess[i] += difference
         marks[i] = mark & (difference != 0.0)
+        changed += difference != 0.0
+    return changed
 
 
 @register_jitable
@@ -62,17 +65,11 @@ def few(n_changed, n, state):
 
 
 @register_jitable
-def forget(excess, forest):
-    """Empty the lists of an unfinished search; returns whether much is left, so that sweeps are quicker than walks."""
-    distance, _, queue, lost, surplus, state = forest
+def much_left(excess, distance):
+    """Whether so much excess is left inside an unfinished forest that sweeps are quicker than walks."""
     waiting = 0
     for p in range(len(distance)):
         waiting += (distance[p] != 0) & (excess[p] > 0.0)
-    queue[:] = 0
-    lost[:] = 0
-    surplus[:] = 0
-    state[COUNT] = 0
-    state[BUDGET] = 0
     return MANY * waiting > len(distance)
 
 
@@ -105,9 +102,9 @@ def send(p, arc, steps, x, graph, residual, forest):
     _, parent, _, lost, _, state = forest
     u, opposite = across(p, arc, degree, head, back)
     for _ in range(steps):
-        residual[arc] -= x
-        residual[opposite] += x
-        if parent[p] == arc and residual[arc] == 0.0:
+        residual[U(arc)] -= x
+        residual[U(opposite)] += x
+        if parent[U(p)] == arc and residual[U(arc)] == 0.0:
             lose(p, parent, lost, state)
         p, u, arc, opposite = farther(p, u, arc, opposite, degree, begin, head, back)
 
@@ -120,42 +117,42 @@ def settle(low, high, n, graph, residual, excess, forest):
     first = np.int64(END)
     for p in range(low, high):
         # Never negative; but reading ahead makes a stream of the memory that lines need, and that comes faster.
-        if surplus[p] == 0 and residual[arcs_of(min(p + AHEAD, n - 1), degree, begin)[0]] >= 0.0:
+        if surplus[U(p)] == 0 and residual[U(arcs_of(min(p + AHEAD, n - 1), degree, begin)[0])] >= 0.0:
             continue
-        surplus[p] = 0
-        inside = distance[p] > 0
+        surplus[U(p)] = 0
+        inside = distance[U(p)] > 0
         sign = 1.0 if inside else -1.0
-        left = sign * excess[p]
+        left = sign * excess[U(p)]
         if left > 0.0:
             for arc in range(*arcs_of(p, degree, begin)):
                 u, opposite = across(p, arc, degree, head, back)
                 v, way, room = p, arc, left
                 for steps in range(1, REACH + 1):
-                    room = min(room, residual[way if inside else opposite])
-                    if room <= 0.0 or (distance[u] > 0) != inside or u == p:
+                    room = min(room, residual[U(way if inside else opposite)])
+                    if room <= 0.0 or (distance[U(u)] > 0) != inside or u == p:
                         break
-                    x = min(room, -sign * excess[u])
+                    x = min(room, -sign * excess[U(u)])
                     if x > 0.0:
                         send(p, arc, steps, sign * x, graph, residual, forest)
-                        excess[u] += sign * x
-                        if excess[u] == 0.0 and parent[u] == ROOT:
+                        excess[U(u)] += sign * x
+                        if excess[U(u)] == 0.0 and parent[U(u)] == ROOT:
                             lose(u, parent, lost, state)
                         room -= x
                         left -= x
                     v, u, way, opposite = farther(v, u, way, opposite, degree, begin, head, back)
                 if left <= 0.0:
                     break
-            excess[p] = sign * left
-        if excess[p] < 0.0:
-            parent[p] = ROOT
+            excess[U(p)] = sign * left
+        if excess[U(p)] < 0.0:
+            parent[U(p)] = ROOT
             if not inside:
-                distance[p] = 1
+                distance[U(p)] = 1
                 wait(p, queue, state)
         elif inside:
-            if parent[p] == ROOT:
+            if parent[U(p)] == ROOT:
                 lose(p, parent, lost, state)
             if left > 0.0:
-                surplus[p] = first
+                surplus[U(p)] = first
                 first = p
     return first
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.inference.min_cut_again_kernel import BAND, change, few, forget, graph_mend
-from maxmargin.inference.min_cut_kernel import BUDGET, forest_of, grain_for, graph_flow, wanted
+from maxmargin.inference.min_cut_again_kernel import BAND, change, few, graph_mend, much_left
+from maxmargin.inference.min_cut_kernel import BUDGET, forest_of, forget, grain_for, graph_flow, wanted
+from maxmargin.inference.min_cut_trade_kernel import graph_exchange
 from maxmargin.kernel import kernel
 
 
@@ -109,11 +110,14 @@ def graph_solve_again(unary, last, n_changed, begin, head, back, work, fwork):
     keep = few(n_changed, len(last), work)
     for i in range(0, len(last), BAND):
         low, high = i + 1, min(i + BAND, len(last)) + 1
-        change(unary[low - 1 : high - 1], last[low - 1 : high - 1], excess[low:], marks[low:], keep)
-        if keep:
+        changed = change(unary[low - 1 : high - 1], last[low - 1 : high - 1], excess[low:], marks[low:], keep)
+        if keep and changed > 0:
             graph_mend(low, high, n, 0, begin, head, back, work, residual, excess)
     if work[BUDGET] < 0:
-        much = forget(excess, forest)
+        much = much_left(excess, forest[0])
+        forget(forest)
+        if keep and not much:
+            graph_exchange(n, 0, begin, head, back, work, residual, excess)
         graph_flow(n, 0, begin, head, back, work, residual, excess, grain, much or not keep)
 
 

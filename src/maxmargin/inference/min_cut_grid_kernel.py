@@ -9,8 +9,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.inference.min_cut_again_kernel import BAND, change, few, forget, grid_mend
-from maxmargin.inference.min_cut_kernel import BUDGET, OFFSETS, STATE_SIZE, forest_of, grain_for, grid_flow, wanted
+from maxmargin.inference.min_cut_again_kernel import BAND, change, few, grid_mend, much_left
+from maxmargin.inference.min_cut_kernel import (
+    BUDGET,
+    OFFSETS,
+    STATE_SIZE,
+    forest_of,
+    forget,
+    grain_for,
+    grid_flow,
+    wanted,
+)
+from maxmargin.inference.min_cut_trade_kernel import grid_exchange
 from maxmargin.kernel import kernel
 
 # Half of the neighbours: (depth, row, column). 4 and 8 neighbours are the first 2 and 4 of the flat ones, 6, 18 and 26
@@ -88,15 +98,18 @@ def grid_solve_again(depth, height, width, neighbours, unary, last, n_changed, w
     keep = few(n_changed, len(last), work)
     lines, rows = depth * height, max(1, BAND // row)
     for top in range(0, lines, rows):
-        low, p = 0, 0
+        low, p, changed = 0, 0, 0
         for line in range(top, min(top + rows, lines)):
             p, pixel = first + line // height * layer + line % height * row, line * width
             low = p if line == top else low
-            change(unary[pixel : pixel + width], last[pixel : pixel + width], excess[p:], marks[p:], keep)
-        if keep:
+            changed += change(unary[pixel : pixel + width], last[pixel : pixel + width], excess[p:], marks[p:], keep)
+        if keep and changed > 0:
             grid_mend(low, p + width, n, neighbours, None, offsets, None, work, residual, excess)
     if work[BUDGET] < 0:
-        much = forget(excess, forest)
+        much = much_left(excess, forest[0])
+        forget(forest)
+        if keep and not much:
+            grid_exchange(n, neighbours, None, offsets, None, work, residual, excess)
         grid_flow(n, neighbours, None, offsets, None, work, residual, excess, grain, much or not keep)
 
 

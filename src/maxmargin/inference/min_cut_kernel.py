@@ -12,17 +12,18 @@ and E is the sum of their excesses. The steps:
 * ``sweep``: each node in turn shares its excess among its later neighbours, then the same backwards (one iteration of
   sequential tree-reweighted message passing); two passes over memory that do most of the work on usual energies.
 * ``search``: the forest holds the nodes that can reach a negative excess, with their distance; it grows level by level,
-  and a node with excess that joins is drained down the tree.
+  and a node with excess that joins is drained down the tree. Far from the roots several levels wait for each other.
 * ``drain``: excess runs to the root; a node whose arc fills up, and a root that has got enough, is an orphan.
 * ``adopt``: an orphan looks for a parent as near as the lost one; otherwise its distance grows, its children are
-  orphans too, and when no parent is in sight it leaves the forest.
+  orphans too, and when no parent is in sight it leaves the forest. If one loss makes distances grow for too long, the
+  search stops, and the forest is planted anew with true ones.
 * ``readopt``: in its place when the forest of an earlier flow goes on (min_cut_again_kernel.py). It is deep from the
   start, and distances would grow far before a lost branch leaves; here any parent will do that leads to a root.
 
 Distances never fall during a search and an arc fills up at most once for each distance of its tail, so the work is
 bounded by O(n^2 m) for any real capacities; usual energies need about O(n). With ``readopt`` it has a budget instead,
-and stops unfinished when that is spent. Nothing is compiled with ``fast``, so that the order of sums, and with it the
-last digit, does not depend on the addresses of the arrays.
+and stops unfinished when that is spent; min_cut_trade_kernel.py goes on. Nothing is compiled with ``fast``, so that the
+order of sums, and with it the last digit, does not depend on the addresses of the arrays.
 
 The same code serves two kinds of graphs. ``graph = (degree, begin, head, back)``:
 
@@ -51,6 +52,9 @@ from maxmargin.kernel import kernel
 
 ROOT, LOST = -1, -2  # parents that are no arcs
 END = -1  # of a list
+DEEP = 256  # levels from where on drains wait for each other
+PATIENCE = 4  # distances that may grow for each node, before one lost root is reason to plant anew
+U = np.uint64  # of a place: spares the look whether it is negative that numba takes at each access, in the hot loops
 HUGE = 1e9  # an excess of this size may drown the others in rounding
 # positions in ``state``, which also has the offsets of a grid, at most 26, from OFFSETS on
 HEAD, TAIL, COUNT, LEVEL, BUDGET, FIRST_LOST, OFFSETS, STATE_SIZE = 0, 1, 2, 3, 4, 5, 6, 40
@@ -70,7 +74,7 @@ def across(v, arc, degree, head, back):
     """The node at the other end of an arc of v, and the arc back."""
     if back is None:
         k = arc - v * degree
-        u = v + head[k]
+        u = v + head[U(k)]
         return u, u * degree + (k ^ 1)
     else:
         return np.int64(head[arc]), np.int64(back[arc])
@@ -147,12 +151,13 @@ def wait(v, queue, state):
 
 @register_jitable
 def adopt(first, graph, residual, forest):
-    """Find parents for a list of orphans and for the orphans that this makes."""
+    """Find parents for a list of orphans and for the orphans that this makes; stops the search if that takes long."""
     degree, begin, head, back = graph
     distance, parent, queue, lost, _, state = forest
     level = np.uint32(state[LEVEL])
     later, tail = END, END
-    while first != END or later != END:
+    steps, most = 0, PATIENCE * len(distance)
+    while (first != END or later != END) and steps < most:
         if first != END:
             v = np.int64(first)
             first = lost[v]
@@ -172,6 +177,7 @@ def adopt(first, graph, residual, forest):
         parent[v] = chosen
         if chosen != 0 and best + 2 == distance[v]:
             continue
+        steps += 1
         for arc in range(start, stop):
             u, opposite = across(v, arc, degree, head, back)
             if parent[u] == opposite:
@@ -188,6 +194,8 @@ def adopt(first, graph, residual, forest):
             distance[v] = best + 2
             if best + 1 == level:
                 wait(v, queue, state)
+    if steps >= most:
+        state[BUDGET] = -1
 
 
 @register_jitable
@@ -195,63 +203,67 @@ def readopt(first, graph, residual, forest):
     """Find parents for a list of orphans and for the orphans that this makes, at whatever distance."""
     degree, begin, head, back = graph
     distance, parent, _, lost, _, state = forest
-    alone, found, steps = np.int64(END), False, 0
-    while first != END and steps <= state[BUDGET]:
+    alone, found, steps, budget = np.int64(END), False, 0, np.int64(state[BUDGET])
+    while first != END and steps <= budget:
         v = np.int64(first)
-        first = np.int64(lost[v])
-        lost[v] = 0
-        parent[v] = 0
+        first = np.int64(lost[U(v)])
+        lost[U(v)] = 0
         steps += 1
         start, stop = arcs_of(v, degree, begin)
+        chosen = np.int64(0)
         for arc in range(start, stop):
-            if residual[arc] > 0.0:
+            if residual[U(arc)] > 0.0:
                 u, _ = across(v, arc, degree, head, back)
-                if distance[u] > 0:
-                    up = np.int64(parent[u])
+                if distance[U(u)] > 0:
+                    up = np.int64(parent[U(u)])
                     while up > 0:
                         u, _ = across(u, up, degree, head, back)
-                        up = np.int64(parent[u])
+                        up = np.int64(parent[U(u)])
                         steps += 1
                     if up == ROOT:
-                        parent[v] = arc
+                        chosen = arc
                         found = True
                         break
-        if parent[v] == 0:
-            distance[v] = -distance[v]  # nobody's parent
-            lost[v] = alone
+        parent[U(v)] = chosen
+        if chosen == 0:
+            distance[U(v)] = -distance[U(v)]  # nobody's parent
+            lost[U(v)] = alone
             alone = v
             for arc in range(start, stop):
                 u, opposite = across(v, arc, degree, head, back)
-                if parent[u] == opposite:
-                    parent[u] = LOST
-                    lost[u] = first
+                if parent[U(u)] == opposite:
+                    parent[U(u)] = LOST
+                    lost[U(u)] = first
                     first = np.int64(u)
-    while found and steps <= state[BUDGET]:  # then those that are alone may follow others, the last ones first
+    while found and steps <= budget:  # then those that are alone may follow others, the last ones first
         found = False
         first = alone
         alone = np.int64(END)
         while first != END:
             v = np.int64(first)
-            first = np.int64(lost[v])
-            lost[v] = 0
+            first = np.int64(lost[U(v)])
+            lost[U(v)] = 0
             steps += 1
             start, stop = arcs_of(v, degree, begin)
+            chosen = np.int64(0)
             for arc in range(start, stop):
                 u, _ = across(v, arc, degree, head, back)
-                if distance[u] > 0 and residual[arc] > 0.0:
-                    parent[v] = arc
-                    distance[v] = -distance[v]
-                    found = True
+                if distance[U(u)] > 0 and residual[U(arc)] > 0.0:
+                    chosen = arc
                     break
-            if parent[v] == 0:
-                lost[v] = alone
+            if chosen != 0:
+                parent[U(v)] = chosen
+                distance[U(v)] = -distance[U(v)]
+                found = True
+            else:
+                lost[U(v)] = alone
                 alone = v
     while alone != END:
         v = alone
         alone = np.int64(lost[v])
         lost[v] = 0
         distance[v] = 0
-    state[BUDGET] = max(state[BUDGET] - steps, -1)
+    state[BUDGET] = max(budget - steps, -1)
 
 
 @register_jitable
@@ -261,43 +273,43 @@ def drain(first, graph, residual, excess, forest, again):
     distance, parent, _, lost, surplus, state = forest
     while first != END and state[BUDGET] >= 0:
         v = np.int64(first)
-        first = surplus[v]
-        surplus[v] = 0
-        if distance[v] == 0 or excess[v] <= 0.0:
+        first = surplus[U(v)]
+        surplus[U(v)] = 0
+        if distance[U(v)] == 0 or excess[U(v)] <= 0.0:
             continue
         orphans = np.int64(END)
-        x, room, steps = excess[v], 0.0, 0
+        x, room, steps = excess[U(v)], 0.0, 0
         while True:
             steps += 1
-            arc = np.int64(parent[v])
+            arc = np.int64(parent[U(v)])
             u = np.int64(0)
             if arc == ROOT:
-                excess[v] = x
+                excess[U(v)] = x
                 if x < 0.0:
                     break
             else:
                 u, opposite = across(v, arc, degree, head, back)
-                room = residual[arc]
+                room = residual[U(arc)]
                 if x < room:
-                    residual[arc] = room - x
-                    residual[opposite] += x
-                    excess[v] = 0.0
+                    residual[U(arc)] = room - x
+                    residual[U(opposite)] += x
+                    excess[U(v)] = 0.0
                     v = u
-                    x += excess[v]
+                    x += excess[U(v)]
                     continue
-                residual[arc] = 0.0
-                residual[opposite] += room
-                excess[v] = x - room
-            parent[v] = LOST
-            lost[v] = orphans  # the nearest to the root comes first
+                residual[U(arc)] = 0.0
+                residual[U(opposite)] += room
+                excess[U(v)] = x - room
+            parent[U(v)] = LOST
+            lost[U(v)] = orphans  # the nearest to the root comes first
             orphans = v
-            if excess[v] > 0.0 and surplus[v] == 0:
-                surplus[v] = first
+            if excess[U(v)] > 0.0 and surplus[U(v)] == 0:
+                surplus[U(v)] = first
                 first = v
             if u == 0:
                 break
             v = u
-            x = room + excess[v]
+            x = room + excess[U(v)]
         if again:
             state[BUDGET] = max(state[BUDGET] - steps, -1)
             readopt(orphans, graph, residual, forest)
@@ -307,18 +319,29 @@ def drain(first, graph, residual, excess, forest, again):
 
 @register_jitable
 def search(graph, residual, excess, forest, again):
-    """Grow the forest from the queued nodes, level by level, and drain what it meets, until nothing can join."""
+    """Grow the forest from the queued nodes, level by level, and drain what it meets, until nothing can join.
+
+    Deep in the forest the way to a root is long: there several levels are drained together, the last ones first, which
+    take along what they pass. So the ways of a long row add up to a few times its length and not to its square.
+    """
     degree, begin, head, back = graph
     distance, parent, queue, _, surplus, state = forest
-    while state[COUNT] > 0 and state[BUDGET] >= 0:
+    later, due = np.int64(END), DEEP
+    while state[BUDGET] >= 0:
+        if later != END and (state[COUNT] == 0 or state[LEVEL] >= due):
+            drain(later, graph, residual, excess, forest, again)
+            later = np.int64(END)
+            due = state[LEVEL] + state[LEVEL] // 8
+        if state[COUNT] == 0:
+            break
         if distance[state[HEAD]] > state[LEVEL]:
             state[LEVEL] += 1
         for _ in range(state[COUNT]):
             p = np.int64(state[HEAD])
-            state[HEAD] = queue[p]
+            state[HEAD] = queue[U(p)]
             state[COUNT] -= 1
-            queue[p] = 0
-            d = distance[p]
+            queue[U(p)] = 0
+            d = distance[U(p)]
             if d > state[LEVEL]:
                 wait(p, queue, state)
                 continue
@@ -327,15 +350,19 @@ def search(graph, residual, excess, forest, again):
             start, stop = arcs_of(p, degree, begin)
             for arc in range(start, stop):
                 q, opposite = across(p, arc, degree, head, back)
-                if distance[q] == 0 and residual[opposite] > 0.0:
-                    distance[q] = d + 1
-                    parent[q] = opposite
+                if distance[U(q)] == 0 and residual[U(opposite)] > 0.0:
+                    distance[U(q)] = d + 1
+                    parent[U(q)] = opposite
                     wait(q, queue, state)
-                    if excess[q] > 0.0:
-                        surplus[q] = END
+                    if excess[U(q)] > 0.0 and surplus[U(q)] == 0:
+                        if d >= DEEP:
+                            surplus[U(q)] = later
+                            later = q
+                            continue
+                        surplus[U(q)] = END
                         drain(q, graph, residual, excess, forest, again)
-                        if distance[p] != d:  # what joins now would be too near
-                            if distance[p] > 0:
+                        if distance[U(p)] != d:  # what joins now would be too near
+                            if distance[U(p)] > 0:
                                 wait(p, queue, state)
                             break
 
@@ -354,12 +381,23 @@ def plant(n, excess, forest):
 
 
 @register_jitable
+def forget(forest):
+    """Empty the lists of an unfinished search."""
+    _, _, queue, lost, surplus, state = forest
+    queue[:] = 0
+    lost[:] = 0
+    surplus[:] = 0
+    state[COUNT] = 0
+    state[BUDGET] = 0
+
+
+@register_jitable
 def wanted(excess):
     """The sum of the excesses of the ones, after a flow: none is positive there, and none is negative elsewhere."""
-    total, other = 0.0, 0.0  # in turn: two sums do not wait for each other
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0  # in turn: four sums do not wait for each other
     for p in range(len(excess)):
-        total, other = other + min(excess[p], 0.0), total
-    return total + other
+        a, b, c, d = b, c, d, a + min(excess[p], 0.0)
+    return (a + b) + (c + d)
 
 
 @kernel("Tuple((float64, int64))(float64[:, ::1], float64[::1], boolean)", fast=False)
@@ -368,15 +406,17 @@ def terminals(unary, excess, write):
 
     The excess of a node is what label 1 costs more than label 0; with ``write`` they are written, not compared.
     """
-    total, finite, changed = 0.0, True, 0
+    finite, changed = True, 0
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0  # as in ``wanted``
     for p in range(len(unary)):
         e = unary[p, 1] - unary[p, 0]
-        total += unary[p, 0]
+        a, b, c, d = b, c, d, a + unary[p, 0]
         finite &= abs(e) < HUGE
         if write:
             excess[p] = e
         else:
             changed += e != excess[p]
+    total = (a + b) + (c + d)
     return total if finite and abs(total) < np.inf else np.nan, changed
 
 
@@ -389,6 +429,10 @@ def _flow(n, degree, begin, head, back, work, residual, excess, grain, fresh):
         sweep(n, graph, residual, excess, grain, False)
     plant(n, excess, forest)
     search(graph, residual, excess, forest, False)
+    while forest[-1][BUDGET] < 0:
+        forget(forest)
+        plant(n, excess, forest)
+        search(graph, residual, excess, forest, False)
 
 
 _i8, _f8, _i4s, _f8s = types.int64, types.float64, types.int32[::1], types.float64[::1]
