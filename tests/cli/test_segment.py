@@ -70,6 +70,32 @@ def test_scribbles(folders, tmp_path):
     assert done.exit_code == 1 and "stray.png has no image in" in done.output
 
 
+def test_scribbles_in_files_of_all_kinds(folders, tmp_path):
+    """Transparency, palettes, 16 bits and files of labels mean the same as an array; others are refused."""
+    segmenter = ImageSegmenter().fit(sorted((folders / "rgb").iterdir()), sorted((folders / "mask").iterdir()))
+    picture = folders / "rgb" / "1.png"
+    known = np.full((12, 15), -1)
+    known[0, :6], known[5:7, 6:9] = 1, 0
+    (expected,) = segmenter.predict([picture], scribbles=[known])
+    grey = np.select([known == 1, known == 0], [255, 0], 128).astype(np.uint8)
+    clear = np.dstack([np.where(known == 1, 255, 0)] * 3 + [np.where(known >= 0, 255, 0)]).astype(np.uint8)
+    labels = np.where(known >= 0, known, 255).astype(np.uint8)
+    Image.fromarray(clear, "RGBA").save(tmp_path / "clear.png")
+    Image.fromarray(clear, "RGBA").convert("LA").save(tmp_path / "clear_grey.png")
+    Image.fromarray(np.dstack([grey] * 3)).convert("P").save(tmp_path / "palette.png")
+    Image.fromarray(257 * grey.astype(np.uint16)).save(tmp_path / "deep.png")
+    np.save(tmp_path / "small.npy", labels)
+    (tmp_path / "small.npy").rename(tmp_path / "CAPITALS.NPY")
+    np.save(tmp_path / "signed.npy", known)
+    for path in sorted(tmp_path.iterdir()):
+        np.testing.assert_array_equal(segmenter.predict([picture], scribbles=[path])[0], expected, path.name)
+    Image.fromarray(labels).save(tmp_path / "labels.png")
+    Image.fromarray(grey).save(tmp_path / "strokes.jpg")
+    for name, message in [("labels.png", "pixels of value 1"), ("strokes.jpg", "save them as PNG")]:
+        with pytest.raises(ValueError, match=message):
+            segmenter.predict([picture], scribbles=[tmp_path / name])
+
+
 def test_errors_are_one_line(folders, tmp_path):
     (tmp_path / "other.png").write_bytes(b"no image")
     for arguments, message in [

@@ -63,7 +63,7 @@ def train(
     from maxmargin.estimators.image_segmenter import ImageSegmenter
 
     paths = _files(images)
-    by_name = {_stem(path): path for path in _files(masks)}
+    by_name = _by_name(masks)
     missing = [path for path in paths if _stem(path) not in by_name]
     if missing:
         raise ValueError(f"{missing[0]} has no mask in {masks}; masks must have the names of their images.")
@@ -87,7 +87,7 @@ def predict(
         str | None,
         typer.Option(
             help="Pictures of known pixels with the names of the images (images without one are free): white is "
-            "foreground, black background, grey unknown. Volumes: labels 0, 1 and -1."
+            "foreground, black background, grey or transparent unknown. Volumes: labels 0 and 1, 255 unknown."
         ),
     ] = None,
     overlay: Annotated[
@@ -109,7 +109,7 @@ def predict(
 
     segmenter = ImageSegmenter.load(model)
     paths = _files(images)
-    known = {} if scribbles is None else {_stem(path): path for path in _files(scribbles)}
+    known = {} if scribbles is None else _by_name(scribbles)
     strange = sorted(known.keys() - {_stem(path) for path in paths})
     if strange:
         raise ValueError(
@@ -145,6 +145,16 @@ def _files(place: str) -> list[Path]:
     found = sorted(entry for entry in path.iterdir() if entry.name.lower().endswith(SUFFIXES))
     if not found:
         raise ValueError(f"{place} holds no images; known endings are {', '.join(SUFFIXES)}.")
+    return found
+
+
+def _by_name(place: str) -> dict[str, Path]:
+    """Files by their names without endings."""
+    found: dict[str, Path] = {}
+    for path in _files(place):
+        if _stem(path) in found:
+            raise ValueError(f"{found[_stem(path)]} and {path} have the same name; keep one of them.")
+        found[_stem(path)] = path
     return found
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from maxmargin.estimators.generative_base import GenerativeEstimator
 from maxmargin.formulations.margin_rescaling import MarginRescaling
 from maxmargin.formulations.slack_rescaling import SlackRescaling
 from maxmargin.solvers.certificate import Certificate
@@ -118,6 +119,8 @@ def regularisation_path(
     formulation = estimator.get_params(deep=False).get("formulation") or estimator._formulation()
     if not (isinstance(formulation, (MarginRescaling, SlackRescaling)) and formulation.loss == "hinge"):
         raise ValueError('the path needs loss="hinge"; for other losses fit with warm_start=True at each C.')
+    if isinstance(estimator, GenerativeEstimator):
+        raise ValueError("log-probabilities do not scale with C as other weights do; fit at each C, warm_start=True.")
     work = clone(estimator)
     work.set_params(warm_start=True, tol=FIT_SHARE * tol)
     points: list[PathPoint] = []

@@ -11,6 +11,7 @@ import numpy as np
 
 __all__ = ["read_image", "read_images", "read_masks", "read_scribbles"]
 
+_ARRAYS = (".npy", ".nii", ".nii.gz")  # files that hold numbers, not colours
 _EXTRA = "install it with: pip install maxmargin[images]"
 
 
@@ -68,16 +69,38 @@ def read_masks(masks: Any) -> list[np.ndarray]:
 def read_scribbles(scribbles: Any) -> list[np.ndarray]:
     """Known labels as arrays of 0, 1 and -1 for unknown; entries that are paths are read.
 
-    In a picture (8 bits) white is 1, black is 0 and all else, grey or coloured, is unknown; other files hold labels.
+    In a picture (8 or 16 bits) white is 1, black is 0 and all else, grey, coloured or transparent, is unknown. Files of
+    arrays, and pictures of other numbers, hold labels; 255 is unknown too, as it is ignored in masks.
     """
     arrays = []
     for i, entry in enumerate(_entries(scribbles, "scribbles")):
         labels = _entry(entry, i)
-        if isinstance(entry, (str, os.PathLike)) and labels.dtype == np.uint8 and Path(entry).suffix != ".npy":
-            pixels = labels if labels.ndim == 3 else labels[..., None]
-            labels = np.where((pixels == 255).all(-1), 1, np.where((pixels == 0).all(-1), 0, -1))
+        file = Path(entry).name.lower() if isinstance(entry, (str, os.PathLike)) else ""
+        if file.endswith((".jpg", ".jpeg")):
+            raise ValueError(f"the scribbles {str(entry)!r} are a JPEG file, which changes colours; save them as PNG.")
+        if file and not file.endswith(_ARRAYS) and labels.dtype in (np.uint8, np.uint16):
+            if labels.ndim == 2 and (labels == 1).any():
+                raise ValueError(
+                    f"the scribbles {str(entry)!r} have pixels of value 1, as a mask of labels has; paint white, black "
+                    "and grey, or save labels 0, 1 and -1 as .npy."
+                )
+            pixels, white = (labels if labels.ndim == 3 else labels[..., None]), np.iinfo(labels.dtype).max
+            labels = np.where((pixels == white).all(-1), 1, np.where((pixels == 0).all(-1), 0, -1))
+            labels = np.where(_opaque(entry), labels, -1)
+        elif file and labels.dtype == np.uint8:
+            labels = np.where(labels == 255, -1, labels.astype(np.int16))
         arrays.append(labels)
     return arrays
+
+
+def _opaque(path: str | os.PathLike[str]) -> Any:
+    """Where a picture is not transparent, bool (height, width); True where none of it is."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        if not {"A", "a"} & set(image.getbands()) and "transparency" not in image.info:
+            return True
+        return np.asarray(image.convert("RGBA"))[..., 3] == 255
 
 
 def _entries(given: Any, name: str) -> Sequence[Any]:

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.formulations.generative import GenerativeProblem
+from maxmargin.formulations.generative import Generative, GenerativeProblem
 from maxmargin.formulations.margin_rescaling import MarginRescaling, Problem
 from maxmargin.models.base import BoundModel
 from maxmargin.oracles.margin import MarginOracle
@@ -82,10 +82,13 @@ class RampProblem:
         ``R(w) + sum_i C_i h_i(w)``.
     concave : oracle
         Planes of r_i.
+    below : float
+        Its cost weight, lam-: a warm start or a checkpoint must have the same.
     """
 
     convex: Problem | GenerativeProblem
     concave: Any
+    below: float = -1.0
 
     @property
     def n_examples(self) -> int:
@@ -183,8 +186,15 @@ class Ramp(Parameters):
         """The problem of fitting a bound model; parameters as those of :meth:`MarginRescaling.problem`."""
         above, below = self.cost_weights()
         formulation = MarginRescaling("hinge") if self.convex is None else self.convex
+        if not isinstance(formulation, (MarginRescaling, Generative)):
+            raise TypeError(
+                f"convex must be MarginRescaling or Generative, the ramp has no other form; got {formulation!r}."
+            )
         convex = formulation.problem(model, C=C, sample_weight=sample_weight, positive=positive)
         if convex.squared:
             raise ValueError('the ramp is made of the hinge; give its convex part loss="hinge".')
         convex.oracle.cost_weight = above
-        return RampProblem(convex, MarginOracle(model, cost_weight=below))
+        if above != 1.0:  # planes with other offsets than the hinge's are those of another problem
+            of_hinge = convex.fingerprint
+            convex = replace(convex, fingerprint=lambda: f"{of_hinge()} {above!r}")
+        return RampProblem(convex, MarginOracle(model, cost_weight=below), below)

@@ -63,7 +63,7 @@ class BayesNetLayout:
         """Each variable with its parents and its states, in the order of their weights."""
         net = self.network
         return [
-            (name, *above, *labels.classes)
+            (name, tuple(above), tuple(labels.classes))
             for name, above, labels in zip(net.names, net.parents, net.states, strict=True)
         ]
 

@@ -108,6 +108,7 @@ class CCCPState:
             if part is not None:
                 arrays |= {f"{name}/{key}": getattr(part.planes, key) for key in PLANE_FIELDS}
                 arrays[f"{name}/numbers"] = np.array([part.offset, part.value])
+        arrays["below"] = np.array(self.problem.below)
         arrays["rounds"] = np.array([[row[key] for key in ROUND_COLUMNS] for row in self.rounds]).reshape(-1, 5)
         arrays["numbers"] = np.array(
             [
@@ -166,11 +167,13 @@ class CCCP:
         present = problem.none()
         start = None if self.start is None else problem.convex.feasible(self.start)
         if isinstance(warm, CCCPState):  # its weights include its linear term, at the present C
+            if warm.problem.below != problem.below:
+                raise ValueError("warm start needs the same ramp as before; else set warm_start=False.")
             planes = warm.present.planes
             scale = problem.convex.weight[planes.example]
             present = Linearisation(planes, weighted_sum(planes, scale), -float(scale @ planes.b), warm.present.value)
             inner = self.inner.init(problem.majorant(present), warm.inner)
-            start = self.weights(warm)
+            start = problem.convex.feasible(self.weights(warm))  # it may have had other signs
         else:
             inner = self.inner.init(problem.convex, warm)
         state = CCCPState(problem, inner, CountingOracle(problem.concave), present)
@@ -266,6 +269,8 @@ class CCCP:
 
     def from_arrays(self, problem: RampProblem, arrays: Mapping[str, np.ndarray]) -> CCCPState:
         """Resume where :meth:`CCCPState.to_arrays` left off."""
+        if float(arrays.get("below", problem.below)) != problem.below:
+            raise ValueError("the saved state belongs to another ramp; resume with the same one.")
         present = _linearisation(problem, "present", arrays)
         inner = {name.removeprefix("inner/"): array for name, array in arrays.items() if name.startswith("inner/")}
         majorant = problem.majorant(present)
@@ -282,6 +287,8 @@ class CCCP:
             {name: kind(x) for name, kind, x in zip(ROUND_COLUMNS, kinds, row, strict=True)} for row in arrays["rounds"]
         ]
         state.best, state.last = _pair("best", arrays), _pair("last", arrays)
+        if state.best is not None and not np.allclose(problem.convex.feasible(state.best[1]), state.best[1]):
+            state.best = None  # it had other signs
         return state
 
     def _note_round(self, state: CCCPState, certificate: Certificate) -> None:

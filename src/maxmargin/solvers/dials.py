@@ -88,7 +88,9 @@ class Dials:
     def __post_init__(self) -> None:
         for name, least in _WHOLE.items():
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, (int, np.integer)) and value >= least):
+            if value is None and name in ("batch", "limit"):
+                continue
+            if not (isinstance(value, (int, np.integer)) and value >= least):
                 raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
         for name in ("visits", "tau", "certificate_every"):
             value = getattr(self, name)

@@ -289,7 +289,14 @@ def _begin(solver: Solver, problem: Any, tol: float, warm: Any, resume: Any) -> 
             parts[room][rest] = array
     if not parts["run"]:
         raise ValueError("resume holds no run: give it the arrays of Run.to_arrays() or a checkpoint of Run.save()")
-    present = Run(solver, problem, solver.from_arrays(problem, parts["state"]), tol, begin=begin, compiled=compiled)
+    try:
+        state = solver.from_arrays(problem, parts["state"])
+    except KeyError as error:
+        raise ValueError(
+            f"resume holds no {error.args[0]!r}: it was saved with another loss or by another family of solvers; "
+            "resume with the same."
+        ) from error
+    present = Run(solver, problem, state, tol, begin=begin, compiled=compiled)
     present.history = History.from_arrays(parts["history"])
     present.earlier = float(parts["run"]["seconds"])
     if len(present.history):

@@ -268,9 +268,11 @@ class DualEngine:
         same = warm.problem.n_columns == problem.n_columns and warm.problem.n_examples == problem.n_examples
         if not (same and warm.problem.fingerprint() == problem.fingerprint()):
             raise ValueError("warm start needs the same examples, costs and rescaling; else set warm_start=False.")
-        if warm.problem.squared != problem.squared or (warm.members is None) != (members is None):
+        groups, before = len(members or ()), len(warm.members or ())  # equal in size, so their number says all
+        if warm.problem.squared != problem.squared or groups != before:
             raise ValueError("warm start needs the same loss and the same blocks as the earlier fit.")
         working_set = WorkingSet.from_arrays(warm.working_set.to_arrays())
+        working_set.limit, working_set.budget = self.dials.limit, self.dials.memory
         working_set.restart_mean(self._averaging())
         if members is not None:
             if not np.array_equal(warm.problem.weight, problem.weight):

@@ -52,7 +52,7 @@ STEPS: dict[str, dict[str, Any]] = {
 
 
 def _steps(name: str) -> dict[str, Any]:
-    if name not in STEPS:
+    if not isinstance(name, str) or name not in STEPS:
         raise ValueError(f"steps must be one of {', '.join(STEPS)}; got {name!r}.")
     return STEPS[name]
 

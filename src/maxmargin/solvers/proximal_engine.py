@@ -137,6 +137,8 @@ class ProximalEngine:
         state = self.init(problem)
         members = state.blocks.members
         same = np.array_equal(arrays["weight"], problem.weight) and str(arrays["data"]) == problem.fingerprint()
+        terms = [problem.squared, problem.pull]
+        same = same and np.array_equal(arrays.get("terms", terms), terms)
         same = same and np.array_equal(arrays["sizes"], [len(m) for m in members])
         same = same and np.array_equal(arrays["members"], np.concatenate(members))
         if not (same and problem.n_weights == len(arrays["theta"])):
@@ -465,11 +467,13 @@ def _continue(state: ProximalState, warm: ProximalState) -> None:
         raise ValueError("warm start needs the same examples, costs and blocks as before; else set warm_start=False.")
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(before.weight > 0, problem.weight / before.weight, np.nan)
+    idle = (before.weight == 0) & (problem.weight == 0)  # counts for nothing, then as now
     state.pool = Pool(problem.n_weights, warm.pool.zeta.shape[1], state.pool.limit)
     for name in Pool.ARRAYS:
         setattr(state.pool, name, getattr(warm.pool, name).copy())
     for block, members in enumerate(state.blocks.members):
-        own = ratio[members]
+        own = ratio[members[~idle[members]]]
+        own = own if len(own) else np.ones(1)
         if not np.allclose(own, own[0], rtol=1e-12, atol=0.0):
             raise ValueError("warm start needs weights that change by one factor within a block; set warm_start=False.")
         rows = np.flatnonzero(state.pool.block == block)

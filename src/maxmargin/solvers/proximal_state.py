@@ -93,6 +93,7 @@ class ProximalState:
             "rng": np.array(json.dumps(self.rng.bit_generator.state)),
             "trace": np.array(self.trace, np.float64).reshape(-1, len(TRACE)),
             "weight": self.problem.weight,
+            "terms": np.array([self.problem.squared, self.problem.pull], np.float64),
             "data": np.array(self.problem.fingerprint()),
         }
         if self.pending is not None:
