@@ -100,3 +100,36 @@ def test_a_warm_start_keeps_what_its_own_solver_keeps(sequences):
 def test_the_path_is_not_for_log_probabilities(symbols):
     with pytest.raises(ValueError, match="do not scale with C"):
         mm.regularisation_path(mm.DiscriminativeHMM(), *symbols, C_min=0.1, C_max=1.0)
+
+
+class Interrupted:
+    """A sign for each vector; Ctrl-C arrives with the 100th question."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def n_weights(self, X, Y):
+        return 3
+
+    def joint_features(self, x, y):
+        return 0.5 * y * x
+
+    def cost(self, y_true, y):
+        return float(y_true != y)
+
+    def argmax(self, x, w, y_true=None, cost_weight=0.0):
+        self.calls += 1
+        if self.calls == 100:
+            raise KeyboardInterrupt
+        return max((-1, 1), key=lambda y: 0.5 * y * (w @ x) + cost_weight * (y != y_true))
+
+
+def test_an_interrupt_in_the_hinge_fit_that_a_ramp_starts_from_ends_both():
+    model = Interrupted()
+    rng = np.random.default_rng(0)
+    X, y = list(rng.normal(size=(30, 3))), list(rng.choice([-1, 1], 30))
+    svm = mm.StructuredSVM(model, loss="ramp", start="hinge", tol=1e-12, n_jobs=1)
+    with pytest.warns(ConvergenceWarning, match="Interrupted"):
+        svm.fit(X, y)
+    assert svm.status_.code == "interrupted" and np.isfinite(svm.certificate_.gap)
+    assert model.calls <= 100 + 6 * len(X)  # certificates only

@@ -179,19 +179,21 @@ class Structured(Training, BaseEstimator, ABC):
         from maxmargin.solvers.driver import run
 
         rounds, passes = self.max_rounds, self.passes_per_round
-        start, spent = None, 0
+        start, spent, interrupted = None, 0, False
         if warm is None and resume is None:
             if isinstance(self.start, str) and self.start == "hinge":
                 oracle = innermost(problem.convex.oracle)
                 above, oracle.cost_weight = oracle.cost_weight, 1.0
                 hinge = run(inner, problem.convex, **budgets)
                 oracle.cost_weight, spent = above, hinge.state.oracle_calls
+                interrupted = hinge.status.code == "interrupted"
                 # multipliers of planes with other offsets would be those of another problem
                 warm, start = (hinge.state, None) if above == 1.0 else (None, np.array(hinge.weights))
             elif not (isinstance(self.start, str) and self.start == "zero"):
                 start = self._start_weights(self.start, problem.convex.n_weights)
         rounds, passes = None if rounds is None else int(rounds), None if passes is None else float(passes)
-        return CCCP(inner, max_rounds=rounds, passes_per_round=passes, start=start), warm, spent
+        outer = CCCP(inner, max_rounds=rounds, passes_per_round=passes, start=start, interrupted=interrupted)
+        return outer, warm, spent
 
     def _start_weights(self, start: Any, n_weights: int) -> np.ndarray:
         """The weights that a ramp fit starts from: an array, or those of a fitted estimator with the same labels."""

@@ -141,6 +141,8 @@ class CCCP:
     start : array (n_weights,), optional
         Linearise there first; None begins at zero weights, where nothing is subtracted, so that the first round is the
         hinge loss.
+    interrupted : bool
+        Whether the fit that it starts from was: then it ends before its first step.
     """
 
     def __init__(
@@ -150,6 +152,7 @@ class CCCP:
         max_rounds: int | None = None,
         passes_per_round: float | None = None,
         start: np.ndarray | None = None,
+        interrupted: bool = False,
     ) -> None:
         if not inner.minimises:
             raise ValueError(
@@ -160,6 +163,7 @@ class CCCP:
         self.max_rounds = max_rounds
         self.passes_per_round = inner.passes_per_round if passes_per_round is None else passes_per_round
         self.start = start
+        self.interrupted = interrupted
         self.share = ROUND_SHARE if self.passes_per_round is None else SLACK
 
     def init(self, problem: RampProblem, warm: Any = None) -> CCCPState:
@@ -257,6 +261,8 @@ class CCCP:
 
     def finished(self, state: CCCPState) -> str | None:
         """After ``max_rounds`` rounds."""
+        if self.interrupted:
+            return "interrupted"
         return "max_rounds" if self.max_rounds is not None and len(state.rounds) >= self.max_rounds else None
 
     def conclude(self, state: CCCPState, certificate: Certificate, code: str) -> Certificate:
