@@ -13,7 +13,7 @@ by contrast), the cost (balanced between the labels) and C:
 The grid search looks at the measure of the test itself, where the learned models see wrong pixels. The tolerance, the
 one setting that only the structured model has, is chosen in each split on a quarter of its training images. What all
 methods share was chosen with a look at the test images of seeds 0 and 100, so splits begin at seed 1. Training goes to
-a gap of 0.1 %: within 1 % (``--tol 1e-2``) weights still differ enough from run to run to move a split by 0.005.
+a gap of 0.1 %: within 1 % (``--tol 1e-2``) weights still differ enough between solvers to move a split by 0.005.
 
 Printed: mean intersection over union on the test images, paired differences by split with bootstrap intervals over the
 images, the t interval over splits (whose test sets overlap, so it is a little too narrow), and training times.
