@@ -11,20 +11,12 @@ from maxmargin.models.hmm import HMM
 from maxmargin.solvers.cccp import CCCP
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.proximal_point import BoundColumns, ProximalPoint
-from reference.generative import optimum, random_problem
+from reference.generative import BLOCKS, SUBSETS, optimum, random_problem
 from reference.generative_ramp import global_minimum, next_minimum, parts, ramp_objective, ramp_problem
 
 EVERY = [*RAMPS, (2.0, -0.5)]
-SUBSETS = [[0, 1, 2], [2, 3], [3, 4, 5], [5, 0]]  # a stream with overlaps that covers six examples
-VARIANTS = {
-    "whole set": {},
-    "whole set, limit 8": {"limit": 8},
-    "groups together": {"blocks": 3},
-    "groups in turn": {"blocks": 3, "visits": 1},
-    "product": {"blocks": "product"},
-    "product in turn": {"blocks": "product", "visits": 2},
+VARIANTS = BLOCKS | {
     "stream": {"blocks": SUBSETS, "visits": 1, "repeats": 2},
-    "looks again": {"refind": True},
     "rules of the paper": {"rule": "paper", "gamma": 0.05, "theta": "newton"},
 }
 

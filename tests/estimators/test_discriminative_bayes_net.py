@@ -17,21 +17,12 @@ from maxmargin.estimators.discriminative_bayes_net import DiscriminativeBayesNet
 from maxmargin.inference.junction_tree import TooWide
 from maxmargin.models.network import Network
 from maxmargin.solvers.proximal_point import ProximalPoint
-
-EDGES = [("sky", "class"), ("class", "wind"), ("class", "grass"), ("wind", "grass"), ("grass", "cat")]
-STATES = {"sky": list("abc"), "class": ["no", "yes", "perhaps"], "wind": [0, 1], "grass": list("xyz"), "cat": [0, 1]}
+from reference.weather import EDGES, STATES, named, weather_codes
 
 
 def weather(n=60, seed=0):
     """Rows whose variables depend on each other in a way that the graph above does not quite catch."""
-    rng = np.random.default_rng(seed)
-    sky = rng.integers(0, 3, n)
-    truth = (sky + (rng.random(n) < 0.4) + (rng.random(n) < 0.2)) % 3
-    wind = (truth > 0) ^ (rng.random(n) < 0.3)
-    grass = (truth + wind + (rng.random(n) < 0.4) * (sky == 1)) % 3
-    cat = (grass == sky) ^ (rng.random(n) < 0.2)
-    columns = {"sky": sky, "class": truth, "wind": wind, "grass": grass, "cat": cat}
-    return pd.DataFrame({name: [STATES[name][int(k)] for k in codes] for name, codes in columns.items()})
+    return pd.DataFrame(named(weather_codes(np.random.default_rng(seed), n)))
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import maxmargin as mm
 from maxmargin import DiscriminativeBayesNet, DiscriminativeHMM, ProximalPoint
 from maxmargin.callbacks import Checkpoint
 from reference.generative_ramp import next_minimum, ramp_objective
+from reference.weather import EDGES, STATES, named, weather_codes
 
 RAMPS = {"cost_diminished": (1.0, -1.0), "best_output": (1.0, 0.0), "cost_diminished_vs_best": (0.0, -1.0)}
 K, V = 3, 4
@@ -102,22 +103,15 @@ def test_margins_costs_pulls_missing_observations_and_weights():
     assert following == pytest.approx(model.certificate_.primal, rel=2e-4)
 
 
-EDGES = [("sky", "class"), ("class", "wind"), ("class", "grass"), ("wind", "grass"), ("grass", "cat")]
-STATES = {"sky": list("abc"), "class": ["no", "yes", "perhaps"], "wind": [0, 1], "grass": list("xyz"), "cat": [0, 1]}
 NET = {"structure": EDGES, "states": STATES, "loss": "ramp", "C": 0.1, "tol": 1e-4}
 
 
 def weather(n=40, seed=0, missing=0.0, wrong=0.25):
     """Rows of variables that depend on each other; some values are missing, the first targets are at random."""
     rng = np.random.default_rng(seed)
-    sky = rng.integers(0, 3, n)
-    truth = (sky + (rng.random(n) < 0.4) + (rng.random(n) < 0.2)) % 3
-    wind = (truth > 0) ^ (rng.random(n) < 0.3)
-    grass = (truth + wind + (rng.random(n) < 0.4) * (sky == 1)) % 3
-    cat = (grass == sky) ^ (rng.random(n) < 0.2)
-    truth[: int(wrong * n)] = rng.integers(0, 3, int(wrong * n))
-    columns = {"sky": sky, "class": truth, "wind": wind, "grass": grass, "cat": cat}
-    frame = {name: [STATES[name][int(k)] for k in codes] for name, codes in columns.items()}
+    codes = weather_codes(rng, n)
+    codes["class"][: int(wrong * n)] = rng.integers(0, 3, int(wrong * n))
+    frame = named(codes)
     for name in ("sky", "wind", "grass", "cat"):
         frame[name] = [None if rng.random() < missing else value for value in frame[name]]
     return frame

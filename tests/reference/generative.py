@@ -16,6 +16,17 @@ import numpy as np
 
 from maxmargin.planes import Planes
 
+SUBSETS = [[0, 1, 2], [2, 3], [3, 4, 5], [5, 0]]  # a stream with overlaps that covers six examples
+BLOCKS = {  # settings of the proximal solver
+    "whole set": {},
+    "whole set, limit 8": {"limit": 8},
+    "groups together": {"blocks": 3},
+    "groups in turn": {"blocks": 3, "visits": 1},
+    "product": {"blocks": "product"},
+    "product in turn": {"blocks": "product", "visits": 2},
+    "looks again": {"refind": True},
+}
+
 
 def optimum(planes, C, c, starts, *, squared=False, penalty="sum", gamma=0.0, centre=None) -> tuple[float, np.ndarray]:
     """(optimal value, theta). penalty="max" over lists of examples instead: that is another problem, for contrast."""

@@ -11,20 +11,12 @@ from maxmargin.models.tables import Tables, reference_distribution
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.masters.newton import newton_simplex
 from maxmargin.solvers.proximal_point import BoundColumns, ProximalPoint
-from reference.generative import ArrayOracle, objective, optimum, random_problem
+from reference.generative import BLOCKS, SUBSETS, ArrayOracle, objective, optimum, random_problem
 
-SUBSETS = [[0, 1, 2], [2, 3], [3, 4, 5], [5, 0]]  # a stream with overlaps that covers six examples
-VARIANTS = {
-    "whole set": {},
-    "whole set, limit 8": {"limit": 8},
-    "groups together": {"blocks": 3},
-    "groups in turn": {"blocks": 3, "visits": 1},
+VARIANTS = BLOCKS | {
     "groups in random order": {"blocks": 3, "visits": 2, "selection": "permutation"},
-    "product": {"blocks": "product"},
-    "product in turn": {"blocks": "product", "visits": 2},
     "stream": {"blocks": SUBSETS, "visits": 1},
     "stream, several iterations": {"blocks": SUBSETS, "visits": 1, "repeats": 3},
-    "looks again": {"refind": True},
 }
 
 
