@@ -47,7 +47,7 @@ def string_features(sentences: list[Sentence]) -> list[list[list[str]]]:
 
 
 def chunk_labels(sentences: list[Sentence]) -> list[list[str]]:
-    """The chunk labels, one list a sentence."""
+    """The chunk labels, one list per sentence."""
     return [[token[2] for token in sentence] for sentence in sentences]
 
 

@@ -131,7 +131,7 @@ def measure(split: Split) -> dict[str, Any]:
 
 
 def draw(histories: dict[str, dict[str, Any]], path: Path) -> None:
-    """One row a split: the gap against seconds and against oracle calls."""
+    """One row per split: the gap against seconds and against oracle calls."""
     from maxmargin.reports.convergence import plot_convergence, require_matplotlib
 
     pyplot = require_matplotlib()

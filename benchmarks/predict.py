@@ -2,7 +2,7 @@
 
     MAXMARGIN_DATA=... make bench-predict             # about two minutes
 
-(a) prediction from columns of text, (b) prediction from features that are ready, (c) one sentence a call, (d) training
+(a) prediction from columns of text, (b) prediction from features at hand, (c) one sentence per call, (d) training
 from the raw files to a model file, (e) the model files. One thread, processor seconds (a busy machine stretches wall
 seconds), best of several runs that take turns. Features of CRFsuite are made by
 :func:`chunking_features.string_features`, which goes column by column and is faster than the usual function of one
@@ -40,7 +40,7 @@ FAST = {"parts": 1, "cached_passes": 2, "visits": 0.5, "certificate_every": 100.
 FAST_PASSES = 7
 PERCEPTRON_PASSES = 10
 PREDICT_REPEATS, TRAIN_REPEATS = 7, 2
-SINGLE = (22, 26)  # tokens of the sentences that are labelled one a call
+SINGLE = (22, 26)  # tokens of the sentences that are labelled one per call
 
 
 def chunking_windows() -> list:
@@ -133,7 +133,7 @@ def latency(tagger: Any, ours: dict[str, mm.SequenceTagger], sentences: list[Sen
         actions[f"{name}, Sequences"] = lambda our=our, ready=ready: [our.predict(x) for x in ready]
     best, _ = take_turns(actions, PREDICT_REPEATS)
     tokens = sum(map(len, sentences)) / len(sentences)
-    print(f"\n(c) one sentence a call, {len(sentences)} sentences of {tokens:.1f} tokens on average")
+    print(f"\n(c) one sentence per call, {len(sentences)} sentences of {tokens:.1f} tokens on average")
     for name, seconds in best.items():
         print(f"  {name:48} {1e3 * seconds / len(sentences):8.3f} ms a sentence", flush=True)
 

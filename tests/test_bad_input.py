@@ -184,8 +184,8 @@ WEIGHTS = [
     ([1, 1, 1, -1, 1, 1], r"sample_weight of example 3 is -1.0; weights must be finite and not negative"),
     ([1, np.nan, 1, 1, 1, 1], r"sample_weight of example 1 is nan"),
     ([1, 1, np.inf, 1, 1, 1], r"sample_weight of example 2 is inf"),
-    ([1, 1], r"one entry an example, \(6,\); got shape \(2,\)"),
-    (["heavy"] * 6, r"sample_weight must be numbers, one an example"),
+    ([1, 1], r"one entry per example, \(6,\); got shape \(2,\)"),
+    (["heavy"] * 6, r"sample_weight must be numbers, one per example"),
     (np.zeros(6), r"the weights of all examples are zero; give at least one a positive sample"),
 ]
 

@@ -95,7 +95,7 @@ class Planes:
         bound: np.ndarray,
         n_weights: int,
     ) -> Planes:
-        """Planes from (indices, values) pairs, one pair a row."""
+        """Planes from (indices, values) pairs, one pair per row."""
         rows = list(rows)
         lengths = np.array([len(index) for index, _ in rows], dtype=np.int64)
         return Planes(

@@ -106,7 +106,7 @@ def test_against_the_global_minimum(seed, ramp):
         assert w == pytest.approx(next_minimum(tiny, w, ramp).weights, abs=1e-4)
     assert min(values) >= lowest.objective * (1 - 1e-7)
     assert min(values) == pytest.approx(lowest.objective, rel=1e-6), "ten starts, and none has found it"
-    # and it stays where it can not be bettered
+    # and it stays where it cannot be bettered
     stayed = solve_ramp(tiny, mm.Auto(), ramp, start=lowest.weights)
     assert J(tiny, stayed.weights, ramp) == pytest.approx(lowest.objective, rel=1e-7)
 

@@ -42,7 +42,7 @@ def test_most_rounds(name, rounds):
 
 @pytest.mark.parametrize("passes", [2.0, 5.0])
 def test_passes_of_a_round(passes):
-    """With a look at all examples (two argmax an example) behind them, unless J asks for more."""
+    """With a look at all examples (two argmax per example) behind them, unless J asks for more."""
     tiny, ramp = CASES[1]
     result = solve_ramp(
         tiny, mm.SequentialDual(certificate_every=1e9), ramp, tol=0.0, max_rounds=5, passes_per_round=passes

@@ -80,8 +80,8 @@ def test_short_memory_restricts_and_goes_on(preset):
 
 @pytest.mark.parametrize("preset", [*HUNGRY, mm.Auto()], ids=str)
 def test_hopeless_memory(preset):
-    """Not even two planes a block: an error that says what to do, instead of a run that can not move."""
-    with pytest.raises(MemoryError, match=r"two planes a block.*[Rr]aise the solver's memory, or use fewer examples"):
+    """Not even two planes per block: an error that says what to do, instead of a run that cannot move."""
+    with pytest.raises(MemoryError, match=r"two planes per block.*[Rr]aise the solver's memory, or use fewer examples"):
         solve(WIDE, type(preset)(**{**preset.get_params(), "memory": 1000}), max_passes=50)
 
 

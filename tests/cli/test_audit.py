@@ -135,7 +135,7 @@ def test_bad_requests(run, files, spoilt, tmp_path):
         (["--folds", 50], "has 40 sentences; 50 folds need at least as many"),
         (["--output-filtered", path], "is the input; name another file"),
         (["--output-filtered", "-"], "standard output has the list"),
-        (["--output-corrected", tmp_path / "no" / "x.txt"], "can not be written"),
+        (["--output-corrected", tmp_path / "no" / "x.txt"], "cannot be written"),
         (["--output-corrected", tmp_path / "x", "--output-filtered", tmp_path / "x"], "is named twice"),
         (["--label-column", 5], "line 1: there is no column 5"),
         (["--loss", "hinge", "-t", tmp_path / "no.txt"], "no template file"),

@@ -422,7 +422,7 @@ def cyclic():
         ({"loss": "log"}, {}, {"target": "class"}, "loss must be"),
         ({"unknown": "guess"}, {}, {"target": "class"}, "unknown must be"),
         ({"inference": "loopy"}, {}, {"target": "class"}, "inference must be"),
-        ({"cost": [[0, 1], [1, 0]]}, {}, {"target": "class"}, "cost of 'class' can not be used: .* has 2 rows"),
+        ({"cost": [[0, 1], [1, 0]]}, {}, {"target": "class"}, "cost of 'class' cannot be used: .* has 2 rows"),
         ({"cost": {"class": -1.0}}, {}, {"target": "class"}, "cost of 'class'"),
         ({"states": {"sky": ["a"]}}, {}, {"target": "class"}, "in column 'sky', which is not among"),
     ],

@@ -69,7 +69,7 @@ def test_training_is_certified_and_beats_its_reference(data, model):
     ids=str,
 )
 def test_all_variants_agree(data, model, solver):
-    """Groups together and in turn, one simplex a sequence, and a stream of visits end at the same optimum."""
+    """Groups together and in turn, one simplex per sequence, and a stream of visits end at the same optimum."""
     other = clone(model).set_params(solver=solver, max_passes=5000).fit(*data[:2])
     assert other.status_.converged
     assert other.certificate_.primal == pytest.approx(model.certificate_.primal, rel=2e-3)

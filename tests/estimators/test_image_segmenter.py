@@ -129,7 +129,7 @@ def test_files(tmp_path):
     np.testing.assert_array_equal(from_files.weights_, from_arrays.weights_)
     assert from_files.score(paths, mask_paths) == from_arrays.score(bytes_, masks)
     (tmp_path / "broken.png").write_bytes(b"not an image")
-    with pytest.raises(ValueError, match=r"image 1: .*broken.png.*can not be read"):
+    with pytest.raises(ValueError, match=r"image 1: .*broken.png.*cannot be read"):
         from_files.predict([paths[0], tmp_path / "broken.png"])
     with pytest.raises(FileNotFoundError, match=r"image 0: .*missing.png"):
         from_files.predict([tmp_path / "missing.png"])

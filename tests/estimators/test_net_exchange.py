@@ -186,7 +186,7 @@ def test_networkx():
 def test_a_cycle_in_a_file(tmp_path):
     block = "variable {0} {{ type discrete [1] {{ x }}; }} probability ( {0} | {1} ) {{ (x) 1.0; }}\n"
     (tmp_path / "c.bif").write_text(block.format("a", "b") + block.format("b", "a"))
-    with pytest.raises(ValueError, match=r"c\.bif can not be used: the graph has a cycle: a -> b -> a"):
+    with pytest.raises(ValueError, match=r"c\.bif cannot be used: the graph has a cycle: a -> b -> a"):
         from_bif(tmp_path / "c.bif")
 
 

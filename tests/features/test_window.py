@@ -163,7 +163,7 @@ def test_descriptions_come_back(part):
         (lambda: Window(0, edge=1), "edge of a Window must be True or False, got 1"),
         (lambda: Join((0, 0), edge="no"), "edge of a Join must be True or False, got 'no'"),
         (lambda: Join(), "one or more"),
-        (lambda: Join((0, 0), (0, 1, CharNGrams(2))), "can not be joined"),
+        (lambda: Join((0, 0), (0, 1, CharNGrams(2))), "cannot be joined"),
         (lambda: Prefix(0), "Prefix needs"),
         (lambda: Gazetteer("g", "New York"), "list of phrases"),
         (lambda: Gazetteer("g", ["a", " "]), "phrase 1"),

@@ -85,7 +85,7 @@ def test_curvature_is_the_derivative_of_the_weights(regulariser):
 
 
 def test_refused():
-    with pytest.raises(ValueError, match=r"positive must have one entry a weight, \(15,\); got \(3,\)"):
+    with pytest.raises(ValueError, match=r"positive must have one entry per weight, \(15,\); got \(3,\)"):
         MarginRescaling().problem(BOUND, positive=np.ones(3, bool))
     with pytest.raises(ValueError, match=r"loss must be one of hinge, squared_hinge, or .* ramp; got 'log'"):
         MarginRescaling("log").problem(BOUND)

@@ -300,5 +300,5 @@ def test_bad_sample_weights_and_signs():
     bound = Tiny(n=3).bound
     with pytest.raises(ValueError, match=r"sample_weight of example 1 is -1.0"):
         mm.Ramp().problem(bound, sample_weight=np.array([1.0, -1.0, 1.0]))
-    with pytest.raises(ValueError, match=r"positive must have one entry a weight"):
+    with pytest.raises(ValueError, match=r"positive must have one entry per weight"):
         mm.Ramp().problem(bound, positive=np.ones(2, bool))

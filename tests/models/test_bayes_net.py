@@ -183,7 +183,7 @@ def test_costs_by_name_matrix_and_number():
 
     half = BayesNet(network, cost=HammingCost(normalize=True)).bind(np.array([[0, 0]]), [(0, 1)])
     assert plane(half, w, 0)[0][0] == 1.0
-    with pytest.raises(ValueError, match="cost of 'a' can not be used: the cost matrix has 3 rows"):
+    with pytest.raises(ValueError, match="cost of 'a' cannot be used: the cost matrix has 3 rows"):
         BayesNet(network, cost=far).bind(np.array([[0, 0]]), [(0,)])
 
 

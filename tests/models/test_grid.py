@@ -183,7 +183,7 @@ def test_training_agrees_with_a_conic_solver(name, loss, C):
     assert (result.weights[2:4] >= 0).all()
 
 
-# With one plane an example, or one for all, convergence is at the rate 1/t: a digit costs ten times the passes.
+# With one plane per example, or one for all, convergence is at the rate 1/t: a digit costs ten times the passes.
 @pytest.mark.parametrize(
     "C, loss, rel, passes",
     [

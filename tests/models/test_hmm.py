@@ -179,7 +179,7 @@ def test_wrong_kinds_are_refused():
         HMM().bind("abc", ["a"])
     with pytest.raises(TypeError, match="For a single sequence"):
         HMM().bind([1, 2], [0, 1])
-    with pytest.raises(TypeError, match="can not be a symbol"):
+    with pytest.raises(TypeError, match="cannot be a symbol"):
         HMM(symbols=["a"]).bind([[["a"]]], [[0]])
     with pytest.raises(ValueError, match="pass Y"):
         HMM().bind([["a"]])

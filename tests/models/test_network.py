@@ -124,9 +124,9 @@ def test_bad_graphs(edges, error, words):
 def test_bad_variables():
     with pytest.raises(ValueError, match="'a' has no state"):
         Network.of([], {"a": []})
-    with pytest.raises(ValueError, match=r"'a' can not be used.*twice"):
+    with pytest.raises(ValueError, match=r"'a' cannot be used.*twice"):
         Network.of([], {"a": ["x", "x"]})
-    with pytest.raises(ValueError, match="'a' can not be used"):
+    with pytest.raises(ValueError, match="'a' cannot be used"):
         Network.of([], {"a": [["x"], ["y"]]})
     with pytest.raises(TypeError, match="variable 1 is called 3"):
         Network.of([], {"a": [0], 3: [0]})

@@ -159,7 +159,7 @@ def little_memory(room: int = 3 << 30) -> Iterator[None]:
 
         size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     except (ImportError, OSError):
-        pytest.skip("the memory of a process can not be limited here")
+        pytest.skip("the memory of a process cannot be limited here")
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (size + room, hard))
     try:

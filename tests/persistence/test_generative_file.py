@@ -104,10 +104,10 @@ def test_what_can_not_be_stored(tmp_path):
     with pytest.raises(NotFittedError):
         save_generative(DiscriminativeHMM(), tmp_path / "m")
     model = fitted([[Own("a")]], [[Own("b")]])
-    with pytest.raises(ValueError, match="states or symbols can not be stored"):
+    with pytest.raises(ValueError, match="states or symbols cannot be stored"):
         save_generative(model, tmp_path / "m")
     model = fitted(random_state=np.random.RandomState(0))
-    with pytest.warns(UserWarning, match="random_state=.* can not be stored"):
+    with pytest.warns(UserWarning, match="random_state=.* cannot be stored"):
         save_generative(model, tmp_path / "m")
     assert load(tmp_path / "m").random_state == 0
     model.callbacks = [print]
@@ -132,7 +132,7 @@ def test_kinds_are_told_apart(tmp_path):
     for kind in ("SequenceTagger", "ImageSegmenter", "DiscriminativeBayesNet"):
         header["__metadata__"]["kind"] = kind
         path.write_bytes(sign(header, data))
-        with pytest.raises(ValueError, match="m can not be loaded"):
+        with pytest.raises(ValueError, match="m cannot be loaded"):
             load(path)
 
 
@@ -174,7 +174,7 @@ def test_forged_numbers_are_refused(tmp_path, name, value):
     if (name, value) in fine:
         assert getattr(load(path), f"{name}_")[3] == value
     else:
-        with pytest.raises(ValueError, match=r"m can not be loaded: (some of )?its "):
+        with pytest.raises(ValueError, match=r"m cannot be loaded: (some of )?its "):
             load(path)
 
 

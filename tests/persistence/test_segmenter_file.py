@@ -40,7 +40,7 @@ def test_damaged_and_forged(fitted, tmp_path):
     header, data = split(whole)
     for part, value, words in [
         ("parameters", {"depth": 3}, "no parameter 'depth'"),
-        ("layout", {"rows": 3}, "s can not be loaded"),
+        ("layout", {"rows": 3}, "s cannot be loaded"),
         ("training", {}, "'certificate' is missing"),
     ]:
         forged = {**header, "__metadata__": {**header["__metadata__"], part: json.dumps(value)}}

@@ -148,7 +148,7 @@ def test_labels_and_parameters_that_can_not_be_stored(tmp_path):
         pass
 
     X, Y = examples(labels=[Own("a"), Own("b")])
-    with pytest.raises(ValueError, match="labels can not be stored"):
+    with pytest.raises(ValueError, match="labels cannot be stored"):
         fitted(X, Y).save(tmp_path / "t")
     X, Y = examples()
     tagger = fitted(X, Y, random_state=np.random.default_rng(0), cost=lambda a, b: 2.0 * (a != b))
@@ -301,7 +301,7 @@ def test_the_feature_extractor_goes_along(tmp_path, monkeypatch):
     tagger.features_ = WordFeatures(
         [f"w{k}\u00e9" for k in range(500)], np.arange(500, dtype=np.int32), {"window": (-1, 1)}
     )
-    with pytest.raises(ValueError, match="WordFeatures can not be stored"):
+    with pytest.raises(ValueError, match="WordFeatures cannot be stored"):
         tagger.save(tmp_path / "t")
     room = types.ModuleType("word_features")
     room.WordFeatures = WordFeatures
@@ -352,12 +352,12 @@ def test_other_kinds_and_newer_parameters(tmp_path):
     for change, words in [
         ({"kind": "Parser"}, "holds a Parser"),
         ({"parameters": '{"depth": 3}'}, "no parameter 'depth'"),
-        ({"parameters": "[]"}, "t can not be loaded"),
+        ({"parameters": "[]"}, "t cannot be loaded"),
         ({"parameters": '{"solver": {"$object": ["Popen", {}]}}'}, "unknown kind 'Popen'"),
         ({"training": "{}"}, "'certificate' is missing"),
         ({"training": plain["training"].replace("primal", "Primal")}, "'primal' is missing"),
-        ({"labels": '["a", "b"]'}, "t can not be loaded"),
-        ({"layout": "3"}, "t can not be loaded"),
+        ({"labels": '["a", "b"]'}, "t cannot be loaded"),
+        ({"layout": "3"}, "t cannot be loaded"),
     ]:
         write_model(path, {**plain, **change}, tensors)
         with pytest.raises(ValueError, match=words):

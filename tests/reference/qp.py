@@ -3,7 +3,7 @@
     min_w  |w|^2/2 + sum_i C_i xi_i          or   + sum_i C_i/2 xi_i^2      (squared)
     s.t.   xi_i >= b_i(y) - a_i(y).w  for all y,   xi_i >= 0,   w_j >= 0 where positive
 
-`planes` is a list over examples of (A_i, b_i) with A_i (m_i, d) and b_i (m_i,); C has one weight an example.
+`planes` is a list over examples of (A_i, b_i) with A_i (m_i, d) and b_i (m_i,); C has one weight per example.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Solution(NamedTuple):
 
 
 def solve_primal(planes: PlaneList, C, *, squared: bool = False, positive=None) -> Solution:
-    """Variables (w, xi), one row a plane; the multipliers are the solver's dual variables."""
+    """Variables (w, xi), one row per plane; the multipliers are the solver's dual variables."""
     a, b, example, d = _stack(planes)
     n, m = len(planes), len(b)
     C = np.broadcast_to(np.asarray(C, float), n)

@@ -21,7 +21,7 @@ PROBLEMS = [
     Tiny("chain", "squared_hinge", cost="matrix", C=0.5, seed=4, n=4),
     Tiny("multiclass", "squared_hinge", signed=True, C=0.5, seed=5, n=4),
 ]
-# one block a step, so that every visit can be seen from outside; certificates leave no visits behind
+# one block per step, so that every visit can be seen from outside; certificates leave no visits behind
 METHODS = {
     "sequential": Dials(patience=0, tau=1e-10, reuse=False),
     "bcfw": Dials(limit=1, rule="iterate", keep_origin=False, patience=1 << 30, tau=0.0, reuse=False),

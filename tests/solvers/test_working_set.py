@@ -217,7 +217,7 @@ def test_short_memory_merges_and_keeps_the_point(seed):
 
 def test_hopeless_memory_is_refused_with_advice():
     ws = WorkingSet(np.ones(4), 1000, 1000, 2, budget=10_000)
-    with pytest.raises(MemoryError, match=r"two planes a block.*[Rr]aise the solver's memory"):
+    with pytest.raises(MemoryError, match=r"two planes per block.*[Rr]aise the solver's memory"):
         ws.grow(0, 1, 5000)
 
 

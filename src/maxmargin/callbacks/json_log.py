@@ -1,4 +1,4 @@
-"""A log for programs: one JSON object a line."""
+"""A log for programs: one JSON object per line."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _HEAD = f"{'pass':>8} {'calls':>10} {'seconds':>9} {'primal':>13} {'dual':>13} {
 
 
 class Progress(Callback):
-    """A live table on a terminal (when rich is installed), one clean line a certificate elsewhere.
+    """A live table on a terminal (when rich is installed), one clean line per certificate elsewhere.
 
     Parameters
     ----------

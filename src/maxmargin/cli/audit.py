@@ -44,7 +44,7 @@ def audit(
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="List as JSON, one object a line.", rich_help_panel=OUTPUT)
+        bool, typer.Option("--json", help="List as JSON, one object per line.", rich_help_panel=OUTPUT)
     ] = False,
     folds: Annotated[int, typer.Option(min=2, help="Parts of cross-validation.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="How often sentences are dealt to folds anew.")] = 2,
@@ -120,15 +120,13 @@ def audit(
 
 
 def _check_outputs(paths: list[str], file: str) -> None:
-    """Refuse places that can not be written before the work, not after."""
+    """Refuse places that cannot be written before the work, not after."""
     for path in paths:
         folder = os.path.dirname(path) or "."
         if path == "-":
             raise ValueError("standard output has the list; name a file for the sentences.")
         if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-            raise ValueError(
-                f"{path} can not be written: it must be a file in a folder that exists and may be written."
-            )
+            raise ValueError(f"{path} cannot be written: it must be a file in a folder that exists and may be written.")
         if file != "-" and os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file):
             raise ValueError(f"{path} is the input; name another file.")
     if len({os.path.realpath(path) for path in paths}) < len(paths):

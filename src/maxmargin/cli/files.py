@@ -70,7 +70,7 @@ class Table:
         return Table([[column[t] for t in flat] for column in self.columns], offsets, self.source, sentences)
 
     def line(self, sentence: int, token: int) -> int | None:
-        """Number of the line of a token in the source; None when it can not be told."""
+        """Number of the line of a token in the source; None when it cannot be told."""
         return self.source.line(sentence if self.rows is None else int(self.rows[sentence]), token)
 
     def labels(self, column: int) -> list[list[str]]:
@@ -124,7 +124,7 @@ class Source:
         columns, offsets = read_column_table(source, self.separator, self._comments)
         if not columns:
             raise ValueError(
-                f"{self.name} has no tokens; it needs one token a line, and a blank line after each sentence."
+                f"{self.name} has no tokens; it needs one token per line, and a blank line after each sentence."
             )
         return Table(columns, offsets, self)
 
@@ -165,7 +165,7 @@ class Source:
             yield block
 
     def line(self, sentence: int, token: int) -> int | None:
-        """Number of the line of a token; None when it can not be told."""
+        """Number of the line of a token; None when it cannot be told."""
         if self.path == "-" and self._kept is None:
             return None
         try:

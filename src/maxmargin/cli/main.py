@@ -42,7 +42,7 @@ def about(
         bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
-    """Large-margin taggers of column files: one token a line, a blank line after each sentence.
+    """Large-margin taggers of column files: one token per line, a blank line after each sentence.
 
     Files ending in .gz or .xz are packed and unpacked; - is standard input or output.
 

@@ -124,10 +124,10 @@ def _check_scheme(y: list[list[str]], scheme: str) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Refuse a model path that can not be written before hours of training, not after."""
+    """Refuse a model path that cannot be written before hours of training, not after."""
     folder = os.path.dirname(path) or "."
     if path == "-":
-        raise ValueError("a model can not go to standard output; name a file with -o.")
+        raise ValueError("a model cannot go to standard output; name a file with -o.")
     if os.path.isdir(path):
         raise ValueError(f"{path} is a folder; name a file with -o.")
     if not os.path.isdir(folder):

@@ -1,4 +1,4 @@
-"""Readers of column files: one token a line, its columns side by side, a blank line after each sentence."""
+"""Readers of column files: one token per line, its columns side by side, a blank line after each sentence."""
 
 from __future__ import annotations
 

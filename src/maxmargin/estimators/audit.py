@@ -70,7 +70,7 @@ def audit(
     Returns
     -------
     pandas.DataFrame, or list of dict without pandas
-        One row an example, most suspicious first:
+        One row per example, most suspicious first:
 
         example : int, where it is in X
         score : float, by which the rows are ordered; log odds of a mistake, for each label of the example
@@ -84,7 +84,7 @@ def audit(
 
         The last five are means over the models that judged the example.
 
-    Complexity: ``cv * repeats`` fits, and three argmaxes an example and repeat.
+    Complexity: ``cv * repeats`` fits, and three argmaxes per example and repeat.
 
     References
     ----------

@@ -166,7 +166,7 @@ def judge(estimator: Any, X: Any, y: list, codes: list[np.ndarray], habits: Habi
     estimator : fitted estimator
     X, y : m examples and their given outputs
     codes : list of m int arrays
-        Codes of the given labels, in the labels of ``habits``; zeros, one an example, without ``habits``.
+        Codes of the given labels, in the labels of ``habits``; zeros, one per example, without ``habits``.
     habits : Habits or None
         None for models whose outputs have no parts.
     seed : seed of a numpy generator

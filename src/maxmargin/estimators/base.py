@@ -53,7 +53,7 @@ class Structured(Training, BaseEstimator, ABC):
     certificate_ : Certificate
         ``primal``, ``dual``, ``gap``, ``relative_gap`` at the final weights.
     history_ : pandas.DataFrame or list of dict
-        One row a certificate: pass, oracle_calls, seconds, primal, dual, gap, ...
+        One row per certificate: pass, oracle_calls, seconds, primal, dual, gap, ...
     status_ : Status
         Why training ended, with a sentence.
     n_iter_ : float
@@ -302,7 +302,7 @@ def learns_from_streams(estimator: Any) -> bool:
 
 
 def decode(bound: CompiledModel, weights: np.ndarray, cost_weight: float = 0.0) -> list[np.ndarray]:
-    """Outputs that maximise the score (plus ``cost_weight`` times the cost), as integer codes, one array an example."""
+    """Outputs that maximise the score (plus ``cost_weight`` times the cost): one array of codes per example."""
     from maxmargin.oracles.batch_kernel import decode_batch
 
     n, at = bound.n_examples, bound.output_at

@@ -318,7 +318,7 @@ class DiscriminativeBayesNet(NetworkEstimator):
         total = np.zeros(read_frame(X).n_rows)
         for v, rows, truth, found in self._compared(X, y, hidden):
             table = self.layout_.costs.get(v, np.zeros((1, 1)))
-            worst = table.max(initial=0.0)  # a value never seen in training can not be predicted
+            worst = table.max(initial=0.0)  # a value never seen in training cannot be predicted
             cost = np.where(
                 truth >= 0, table[np.minimum(truth, len(table) - 1), np.minimum(found, len(table) - 1)], worst
             )

@@ -51,7 +51,7 @@ class DiscriminativeHMM(GenerativeEstimator):
         Probabilities. Tables may sum to less than 1; what they leave belongs to values never seen.
     reference_ : array (n_weights,)
     trace_ : pandas.DataFrame or list of dict
-        One row an iteration: bounds of (P) (``primal``, ``dual``) and of the proximal problem, and ``estimate``, the
+        One row per iteration: bounds of (P) (``primal``, ``dual``) and of the proximal problem, and ``estimate``, the
         lower estimate of the paper, which is not a bound, with ``outside``, the number of tables that make it so.
     certificate_, history_, status_, n_iter_, seconds_, rounds_
         See :class:`~maxmargin.estimators.base.Structured`.

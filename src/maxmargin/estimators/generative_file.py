@@ -87,7 +87,7 @@ def _packed(facts: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
     try:
         return pack_value(facts, tensors, "layout")
     except ValueError as error:
-        raise ValueError(f"the states or symbols can not be stored: {error}.") from None
+        raise ValueError(f"the states or symbols cannot be stored: {error}.") from None
 
 
 def _hmm_facts(layout: HMMLayout) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def _cost_table(value: Any, size: int) -> np.ndarray:
 
 
 def _stand_in(estimator: Any, name: str) -> Any:
-    """A plain value for a parameter that a file can not hold."""
+    """A plain value for a parameter that a file cannot hold."""
     layout = estimator.layout_
     is_hmm = isinstance(layout, HMMLayout)
     if name == "reference":

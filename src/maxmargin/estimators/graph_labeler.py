@@ -26,7 +26,7 @@ class GraphLabeler(Stored, Structured):
     """Labels for the nodes of graphs, learned with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the graph model (:mod:`maxmargin.models.graph`).
-    Where the best labels can not be found for certain, the certificate uses an upper bound of their score: it holds for
+    Where the best labels cannot be found for certain, the certificate uses an upper bound of their score: it holds for
     every graph, and a gap that stays says how much the search may have missed.
 
     Parameters

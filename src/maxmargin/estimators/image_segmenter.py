@@ -152,7 +152,7 @@ class ImageSegmenter(Stored, Structured):
         return self
 
     def predict(self, X: Any, scribbles: Any = None) -> list[np.ndarray]:
-        """Masks of 0 and 1 (uint8), one an image.
+        """Masks of 0 and 1 (uint8), one per image.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""One label an example: the Crammer-Singer machine with a certificate."""
+"""One label per example: the Crammer-Singer machine with a certificate."""
 
 from __future__ import annotations
 

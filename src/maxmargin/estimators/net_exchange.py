@@ -184,7 +184,7 @@ def _assembled(
         network = Network.of(parents, named)
         return network, _checked(network, network.join(tables))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{source} can not be used: {error}") from error
+        raise ValueError(f"{source} cannot be used: {error}") from error
 
 
 def _parents(network: Network) -> list[tuple[str, tuple[int, ...]]]:

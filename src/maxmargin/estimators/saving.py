@@ -106,7 +106,7 @@ def _rebuilt(path: Any, header: dict[str, str], tensors: dict[str, np.ndarray], 
         writer = header.get("library_version", "unknown")[:40]
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else str(error)
         raise ValueError(
-            f"{path} can not be loaded: {what[:500]}. It was written by version {writer} of the library; save the "
+            f"{path} cannot be loaded: {what[:500]}. It was written by version {writer} of the library; save the "
             "model again, or load it with that version."
         ) from error
 
@@ -204,7 +204,7 @@ def as_mapping(value: Any, name: str) -> dict[str, Any]:
 
 
 def storable(estimator: Any, without: Collection[str], stand_in: Callable[[str], Any]) -> dict[str, Any]:
-    """Constructor arguments that a file can hold; a warning names those that it can not.
+    """Constructor arguments that a file can hold; a warning names those that it cannot.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def storable(estimator: Any, without: Collection[str], stand_in: Callable[[str],
     without : collection of str
         Names of those to be left out.
     stand_in : callable
-        From the name of an argument that a file can not hold to a value that it can, or None.
+        From the name of an argument that a file cannot hold to a value that it can, or None.
     """
     found = {}
     for name, value in estimator.get_params(deep=False).items():
@@ -225,7 +225,7 @@ def storable(estimator: Any, without: Collection[str], stand_in: Callable[[str],
             other = stand_in(name)
             if other is None:
                 warnings.warn(
-                    f"the parameter {name}={value!r} can not be stored in a model file; the loaded "
+                    f"the parameter {name}={value!r} cannot be stored in a model file; the loaded "
                     f"{type(estimator).__name__} will have its default.",
                     stacklevel=4,
                 )
@@ -257,7 +257,7 @@ def _pack_labels(labels: list, tensors: dict[str, np.ndarray]) -> str:
     try:
         return pack_value(labels, tensors, "labels")
     except ValueError as error:
-        raise ValueError(f"the labels can not be stored: {error}.") from None
+        raise ValueError(f"the labels cannot be stored: {error}.") from None
 
 
 def _training_facts(estimator: Any) -> dict[str, Any]:
@@ -287,7 +287,7 @@ def _pack_features(features: Any, given: bool, tensors: dict[str, np.ndarray]) -
     kind = type(features).__name__
     if kind not in EXTRACTORS or type(features).__module__ != EXTRACTORS[kind]:
         raise ValueError(
-            f"the feature extractor {kind} can not be stored in a model file, only {', '.join(EXTRACTORS)} can. Take "
+            f"the feature extractor {kind} cannot be stored in a model file, only {', '.join(EXTRACTORS)} can. Take "
             "it off (features_ = None), and extract the features before predict."
         )
     return pack_value({"kind": kind, "given": given, "state": features.to_state()}, tensors, "features")

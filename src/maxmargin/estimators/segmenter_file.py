@@ -35,7 +35,7 @@ def save_segmenter(segmenter: Any, path: str | os.PathLike[str]) -> Path:
     if segmenter.features_ is not None:
         if type(segmenter.features_) is not ImageFeatures:
             raise ValueError(
-                f"the features {type(segmenter.features_).__name__} can not be stored in a model file, only "
+                f"the features {type(segmenter.features_).__name__} cannot be stored in a model file, only "
                 "ImageFeatures can; fit on mappings of feature arrays instead."
             )
         state = {"given": segmenter.features is not None, "state": segmenter.features_.to_state()}

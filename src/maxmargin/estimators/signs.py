@@ -36,7 +36,7 @@ def positive_mask(positive: Any, layout: Any) -> np.ndarray | None:
                 raise ValueError(f"positive names {name!r}; the weights are {', '.join(groups)}.")
             part = groups[name].data if sp.issparse(groups[name]) else groups[name]
             if part.size and not np.shares_memory(part, mask):
-                raise ValueError(f"positive can not be given by the name {name!r} in this model; give indices.")
+                raise ValueError(f"positive cannot be given by the name {name!r} in this model; give indices.")
             part[...] = True
         return mask
     given = np.asarray(positive)

@@ -164,7 +164,7 @@ class _Reader:
         append = found.append
         for i, sentence in enumerate(X):
             if isinstance(sentence, (str, Mapping)) or not isinstance(sentence, Iterable):
-                raise TypeError(f"sentence {i} is a {type(sentence).__name__}; it must be a list, one dict a token.")
+                raise TypeError(f"sentence {i} is a {type(sentence).__name__}; it must be a list, one dict per token.")
             n = 0
             for t, token in enumerate(sentence):
                 n += 1

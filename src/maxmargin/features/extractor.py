@@ -27,7 +27,7 @@ AT_ONCE = 1 << 18  # tokens whose features are made together
 class TextFeatures(Parameters):
     """Features of tokens by templates or windows.
 
-    Sentences are lists of tokens (a string, or a tuple with one string a column),
+    Sentences are lists of tokens (a string, or a tuple with one string per column),
     :class:`~maxmargin.features.tokens.Tokens`, or a pandas or polars frame with a column ``sentence``.
 
     Parameters

@@ -41,7 +41,7 @@ def read_image(path: str | os.PathLike[str]) -> np.ndarray:
     except ImportError:
         raise
     except Exception as error:
-        raise ValueError(f"the image file {str(path)!r} can not be read ({error}); convert or remove it.") from error
+        raise ValueError(f"the image file {str(path)!r} cannot be read ({error}); convert or remove it.") from error
 
 
 def read_images(images: Any) -> list[np.ndarray]:

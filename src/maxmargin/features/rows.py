@@ -40,7 +40,7 @@ class Rows:
     lists: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
     def to_csr(self, n_features: int, rank: np.ndarray | None = None) -> sp.csr_array:
-        """One row a token, all values 1, with the ``rank`` of each id (-1: left out), or the id itself."""
+        """One row per token, all values 1, with the ``rank`` of each id (-1: left out), or the id itself."""
         from maxmargin.features.interning_kernel import count_rows, fill_lists, fill_rows
 
         n = self.table.shape[1]

@@ -26,7 +26,7 @@ class Sequences:
     offsets : int64 array (n + 1,)
         Sequence i owns tokens ``offsets[i]:offsets[i+1]``.
     sparse, edge : csr_array or None
-        One row a token; edge row t describes the pair (t - 1, t).
+        One row per token; edge row t describes the pair (t - 1, t).
     dense : float64 array (tokens, D) or None
     """
 

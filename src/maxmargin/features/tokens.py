@@ -1,4 +1,4 @@
-"""Sentences as columns: every distinct string once, and one integer a token."""
+"""Sentences as columns: every distinct string once, and one integer per token."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Tokens:
 
     @staticmethod
     def from_sentences(sentences: Iterable[Sequence]) -> Tokens:
-        """Tokens from sentences, each a list of tokens; a token is a string, or a tuple with one string a column."""
+        """Tokens from sentences, each a list of tokens; a token is a string, or a tuple with one string per column."""
         if isinstance(sentences, str) or not isinstance(sentences, Iterable):
             raise TypeError(f"need a list of sentences, each a list of tokens; got {type(sentences).__name__}.")
         sentences = [s if isinstance(s, (list, tuple)) else _listed(s, i) for i, s in enumerate(sentences)]
@@ -115,7 +115,7 @@ class Tokens:
         kinds = set(map(type, flat))
         if not all(issubclass(kind, (tuple, list)) for kind in kinds) or len(set(map(len, flat))) != 1 or not first:
             _refuse_mixed(flat, offsets)
-        # one pass a column: zip(*flat) would make a call with as many arguments as there are tokens
+        # one pass per column: zip(*flat) would make a call with as many arguments as there are tokens
         return Tokens(_numbered([list(map(itemgetter(j), flat)) for j in range(len(first))], offsets), offsets)
 
     @staticmethod
@@ -135,7 +135,7 @@ class Tokens:
 
     @staticmethod
     def from_frame(frame: Any, sentence: str = "sentence", columns: Sequence[str] | None = None) -> Tokens:
-        """Tokens from a pandas or polars frame with one row a token.
+        """Tokens from a pandas or polars frame with one row per token.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ def _refuse_mixed(flat: list, offsets: np.ndarray) -> None:
     for t, token in enumerate(flat):
         if not isinstance(token, (tuple, list)) or not token:
             raise TypeError(
-                f"{_place(t, offsets)} is {token!r}; a token must be a string, or a tuple with one string a column, "
+                f"{_place(t, offsets)} is {token!r}; a token must be a string, or a tuple with one string per column, "
                 "alike for all tokens."
             )
         if len(token) != width:

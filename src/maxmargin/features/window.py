@@ -250,7 +250,7 @@ class Join:
         for column, _, of in full:
             _check_slot("Join", column, of, outside)
             if of is not None and of.many and len(full) > 1:
-                raise ValueError(f"{of!r} gives several values a token; it can not be joined with others.")
+                raise ValueError(f"{of!r} gives several values a token; it cannot be joined with others.")
         for key, value in (("slots", full), ("name", name), ("outside", outside), ("edge", edge)):
             object.__setattr__(self, key, value)
 
@@ -292,7 +292,7 @@ def describe(thing: Any) -> Any:
         return {"kind": type(thing).__name__} | given
     if thing is None or isinstance(thing, (str, int)):
         return thing
-    raise ValueError(f"{thing!r} can not be stored; only the windows and transforms of maxmargin can.")
+    raise ValueError(f"{thing!r} cannot be stored; only the windows and transforms of maxmargin can.")
 
 
 def restore(facts: Any) -> Any:

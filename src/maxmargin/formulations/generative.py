@@ -95,7 +95,7 @@ class GenerativeProblem:
         if not (np.isfinite(self.pull) and self.pull >= 0):
             raise ValueError(f"pull must be a finite number >= 0, got {self.pull!r}.")
         if weight.shape != (self.oracle.n_examples,) or not np.isfinite(weight).all() or (weight < 0).any():
-            raise ValueError(f"weight must be {self.oracle.n_examples} finite numbers >= 0, one an example.")
+            raise ValueError(f"weight must be {self.oracle.n_examples} finite numbers >= 0, one per example.")
         object.__setattr__(self, "reference", c)
         object.__setattr__(self, "weight", weight)
 

@@ -48,7 +48,7 @@ class Problem:
     offset : float
         A constant of the objective, so that values of different rounds can be compared.
     subtracted : Planes, optional
-        The planes behind the shift, at most one an example: ``shift = sum_i C_i a_i``.
+        The planes behind the shift, at most one per example: ``shift = sum_i C_i a_i``.
     fingerprint : () -> str
         Digest of the data behind the oracle, made when it is asked for: a warm start or a checkpoint must fit to it.
     """
@@ -140,7 +140,9 @@ class MarginRescaling(Parameters):
         if positive is not None:
             positive = np.asarray(positive)
             if positive.shape != (model.n_weights,):
-                raise ValueError(f"positive must have one entry a weight, ({model.n_weights},); got {positive.shape}.")
+                raise ValueError(
+                    f"positive must have one entry per weight, ({model.n_weights},); got {positive.shape}."
+                )
             mask = np.zeros(oracle.n_columns, bool)
             mask[: model.n_weights] = positive
             regulariser = SignedQuadratic(mask)
@@ -160,15 +162,15 @@ def example_weights(loss: str, C: float, sample_weight: np.ndarray | None, n: in
 
 
 def check_sample_weight(sample_weight: np.ndarray | None, n: int) -> np.ndarray:
-    """Sample weights as an array, checked: one an example, finite, not negative."""
+    """Sample weights as an array, checked: one per example, finite, not negative."""
     if sample_weight is None:
         return np.ones(n)
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError("sample_weight must be numbers, one an example.") from None
+        raise ValueError("sample_weight must be numbers, one per example.") from None
     if weights.shape != (n,):
-        raise ValueError(f"sample_weight must have one entry an example, ({n},); got shape {weights.shape}.")
+        raise ValueError(f"sample_weight must have one entry per example, ({n},); got shape {weights.shape}.")
     bad = ~np.isfinite(weights) | (weights < 0)
     if bad.any():
         i = int(np.flatnonzero(bad)[0])

@@ -95,7 +95,7 @@ class RampProblem:
         return self.convex.n_examples
 
     def linearise(self, w: np.ndarray, known: Planes | None = None) -> Linearisation:
-        """The planes of the concave part at ``w``: one argmax an example.
+        """The planes of the concave part at ``w``: one argmax per example.
 
         ``known`` planes, those of the round at hand, can be reached too: a rough argmax that finds less than they have
         would put J above the majorant.
@@ -127,7 +127,7 @@ class RampProblem:
 
 
 def _better(found: Planes, known: Planes, n_examples: int) -> Planes:
-    """One plane an example: the one found, or the known one where that is better. Bounds are the values reached."""
+    """One plane per example: the one found, or the known one where that is better. Bounds are the values reached."""
     reached = np.zeros(n_examples)
     reached[found.example] = found.bound
     better = np.flatnonzero(known.bound > reached[known.example] + TINY * np.maximum(1.0, np.abs(known.bound)))

@@ -191,7 +191,7 @@ def graph_argmax(
     factors : list of (scope, table), optional
         Further terms over any number of nodes; answered by the junction tree only.
     method : str
-        "tree", "cut" and "junction_tree" are exact and refuse what they can not do. "roof_duality" (two labels),
+        "tree", "cut" and "junction_tree" are exact and refuse what they cannot do. "roof_duality" (two labels),
         "expansion" (metric tables), "trws" (any) and "relaxation" (any, small) give labels and a bound;
         "branch_and_bound" goes on from "trws" with parts of the labelings until both meet or ``branches`` are spent,
         "integer" until they meet. "auto": exact where that is cheap, otherwise the best labels and the best bound of

@@ -83,7 +83,7 @@ class _Cut(ABC):
         self._work = np.zeros(sizes[0], np.int32)
         self._fwork = np.empty(sizes[1])
         self._excess: np.ndarray | None = None  # of the last cut
-        self._large: float | None = None  # an excess that the capacities can not outweigh, once it is needed
+        self._large: float | None = None  # an excess that the capacities cannot outweigh, once it is needed
 
     def reset(self) -> None:
         """Forget the last cut: the next one starts afresh and needs capacities."""
@@ -120,7 +120,7 @@ class _Cut(ABC):
     def _without_huge(self, unary: np.ndarray, rooms: tuple[np.ndarray, ...]) -> tuple[np.ndarray, float]:
         """Costs with the same differences, but none larger than decides, and what is missing from them.
 
-        A difference that all capacities of a node together can not outweigh fixes its label; larger ones, infinite or
+        A difference that all capacities of a node together cannot outweigh fixes its label; larger ones, infinite or
         not, would only drown the others in rounding.
         """
         bad = np.isnan(unary) | (unary == -np.inf)

@@ -54,7 +54,7 @@ def relaxation(problem: GraphProblem, *, integer: bool = False) -> GraphAnswer:
 
 
 def _polytope(edges: np.ndarray, n: int, m: int, K: int) -> tuple[sp.csr_array, np.ndarray]:
-    """Rows: one label a node (n), then ``mu_p(k) - sum mu_e = 0`` for first and second nodes of edges (2 m K)."""
+    """Rows: one label per node (n), then ``mu_p(k) - sum mu_e = 0`` for first and second nodes of edges (2 m K)."""
     one = sp.kron(sp.eye_array(n), np.ones((1, K)))
     each = np.arange(m * K)
     blocks = [sp.hstack([one, sp.csr_array((n, m * K * K))])]

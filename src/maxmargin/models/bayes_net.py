@@ -181,7 +181,7 @@ class BayesNet(Parameters):
             try:
                 costs[v] = weight * np.ascontiguousarray(cost.table(net.states[v].classes), np.float64)
             except ValueError as error:
-                raise ValueError(f"the cost of {net.names[v]!r} can not be used: {error}") from None
+                raise ValueError(f"the cost of {net.names[v]!r} cannot be used: {error}") from None
             if not (np.isfinite(weight) and weight >= 0):
                 raise ValueError(f"the cost of {net.names[v]!r} is {weight}; give a finite number >= 0.")
             normalize = normalize or cost.normalize

@@ -106,7 +106,7 @@ class ChainLayout:
         if len(y_true) != len(y):
             raise ValueError(f"the sequences have {len(y_true)} and {len(y)} labels; they must agree.")
         code = self.labels.code
-        worst = float(self.cost_table.max(initial=0.0))  # a true label never seen in training can not be predicted
+        worst = float(self.cost_table.max(initial=0.0))  # a true label never seen in training cannot be predicted
         total = sum(
             self.cost_table[code[true], code[found]] if true in code else worst
             for true, found in zip(plain(y_true), plain(y), strict=True)

@@ -17,7 +17,7 @@ FEW = 8  # sequences
 
 
 def decode_few(bound: CompiledModel, w: np.ndarray) -> list[np.ndarray] | None:
-    """Best outputs as integer codes, one array a sequence; None when one of them has no allowed output.
+    """Best outputs as integer codes, one array per sequence; None when one of them has no allowed output.
 
     The kernel is called from here: handing it to a compiled loop takes longer than labelling a sentence.
     """

@@ -1,6 +1,6 @@
 """The weights of a chain in compact form: no padding, no zeros, no objects.
 
-Each group of weights is a matrix with one column a label: ``sparse`` and ``dense`` features, and ``edge`` features (one
+A group of weights is a matrix with one column per label: ``sparse`` and ``dense`` features, and ``edge`` features (one
 row for each feature and left label). It is stored by rows, without its zeros:
 
 =================  ==================================================================================================

@@ -239,8 +239,8 @@ def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
                     pair_table(meta, ints, floats, w, first + t, pair)
                 truth += pair[ints[labels + t - 1] * S + ints[labels + t]]
 
-    # The best left label reaches every label with some score. A label whose best arc can not lift it above the lowest
-    # of these scores can not be the best left label of anything, and its row is passed over. Exact, and what makes
+    # The best left label reaches every label with some score. A label whose best arc cannot lift it above the lowest
+    # of these scores cannot be the best left label of anything, and its row is passed over. Exact, and what makes
     # large label sets affordable.
     best = fwork[T * S + K * S : T * S + K * S + S]
     reach = fwork[T * S + K * S + S : T * S + K * S + 2 * S]

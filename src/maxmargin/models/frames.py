@@ -117,7 +117,7 @@ def encode_column(values: Sequence[Hashable], labels: Labels, name: str, unknown
     except TypeError:
         i = next(i for i, value in enumerate(values) if not isinstance(value, Hashable))
         raise TypeError(
-            f"example {i}, column {name!r}: {values[i]!r} can not be a value; give text, numbers or tuples."
+            f"example {i}, column {name!r}: {values[i]!r} cannot be a value; give text, numbers or tuples."
         ) from None
     if unknown == "error":
         strange = next((i for i in np.flatnonzero(codes < 0).tolist() if not missing(values[i])), None)

@@ -26,7 +26,7 @@ def pack(
     passes: int,
     branches: int,
 ) -> GraphBound:
-    """The bound model; a ValueError names a graph that ``method`` can not do."""
+    """The bound model; a ValueError names a graph that ``method`` cannot do."""
     K, F, G = len(layout.labels), layout.n_node, layout.n_edge
     n_nodes = np.array([len(graph.node) for graph in graphs])
     n_edges = np.array([len(graph.edge) for graph in graphs])

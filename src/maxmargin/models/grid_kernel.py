@@ -23,7 +23,7 @@ META_SIZE = 11
 def grid_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """The mask of largest ``w . phi(x, y) + cost_weight * cost(y)``, the smallest of equals, and its plane.
 
-    One minimum cut and O(pixels (F + directions G)). Negative edge weights can not be cut: they count as zero, and the
+    One minimum cut and O(pixels (F + directions G)). Negative edge weights cannot be cut: they count as zero, and the
     upper bound is infinite.
     """
     F, G, neighbours, has_labels = meta[N_NODE], meta[N_EDGE], meta[NEIGHBOURS], meta[HAS_LABELS]

@@ -80,7 +80,7 @@ class HMMLayout:
     def cost(self, y_true: Sequence[Hashable], y: Sequence[Hashable]) -> float:
         """Cost of one sequence of states where another is true."""
         table, code = self.cost_table, self.states.code
-        worst = table.max(initial=0.0)  # a state never seen in training can not be predicted
+        worst = table.max(initial=0.0)  # a state never seen in training cannot be predicted
         pairs = zip(y_true, y, strict=True)
         total = float(sum(table[code[a], code[b]] if a in code else worst for a, b in pairs))
         return total / max(len(y), 1) if self.normalize else total
@@ -253,7 +253,7 @@ def _symbols(layout: HMMLayout, X: list[list]) -> list[np.ndarray]:
                 codes[t] = code.get(symbol, -1)
             except TypeError:
                 raise TypeError(
-                    f"example {i}, position {t}: {symbol!r} can not be a symbol; give text, numbers or tuples."
+                    f"example {i}, position {t}: {symbol!r} cannot be a symbol; give text, numbers or tuples."
                 ) from None
             if codes[t] < 0 and not _missing(symbol) and layout.unknown == "error":
                 hint = " Continuous values must be binned first." if isinstance(symbol, float) else ""

@@ -1,4 +1,4 @@
-"""Multiclass classification with one weight vector a class.
+"""Multiclass classification with one weight vector per class.
 
     w . phi(x, y) = W[:, y] . x  (+ the intercept of class y)
 
@@ -56,7 +56,7 @@ class MulticlassLayout:
     def cost(self, y_true: Hashable, y: Hashable) -> float:
         """Cost of one label where another is true."""
         code = self.labels.code
-        if y_true not in code:  # a label never seen in training can not be predicted
+        if y_true not in code:  # a label never seen in training cannot be predicted
             return float(self.cost_table.max(initial=0.0))
         return float(self.cost_table[code[y_true], code[y]])
 
@@ -88,7 +88,7 @@ class MulticlassBound(CompiledModel):
 
 
 class Multiclass(Parameters):
-    """One label an example.
+    """One label per example.
 
     Parameters
     ----------
@@ -242,7 +242,9 @@ def _labels(Y: Any, n: int) -> list:
         try:
             hash(label)
         except TypeError:
-            raise ValueError(f"example {i} has the label {label!r}; labels must be hashable, one an example.") from None
+            raise ValueError(
+                f"example {i} has the label {label!r}; labels must be hashable, one per example."
+            ) from None
         if label != label:
             raise ValueError(f"example {i} has the label {label!r}; give it a label or remove it.")
     return labels

@@ -100,7 +100,7 @@ class Network:
             try:
                 labels.append(Labels(plain(values)))
             except (TypeError, ValueError) as error:
-                raise ValueError(f"the states of {name!r} can not be used: {error}") from None
+                raise ValueError(f"the states of {name!r} cannot be used: {error}") from None
         return Network(tuple(at), tuple(labels), tuple(map(tuple, parents)))
 
     def __len__(self) -> int:

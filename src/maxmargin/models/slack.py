@@ -42,7 +42,7 @@ def slack_rescaled(bound: BoundModel) -> BoundModel:
     if isinstance(bound, CompiledModel) and isinstance(bound.layout, MulticlassLayout):
         from maxmargin.models.multiclass_kernel import multiclass_slack_plane
 
-        # one entry more, so that multipliers of the one can not be taken for those of the other
+        # one entry more, so that multipliers of the one cannot be taken for those of the other
         return replace(bound, kernel=multiclass_slack_plane, meta=np.append(bound.meta, 1))
     if isinstance(bound, CompiledModel) and isinstance(bound.layout, ChainLayout):
         return _chain(bound)

@@ -125,7 +125,7 @@ def reference_distribution(
     else:
         c = np.array(reference, np.float64)
     if c.shape != (tables.n_weights,):
-        raise ValueError(f"the reference must have {tables.n_weights} entries, one a weight; got shape {c.shape}.")
+        raise ValueError(f"the reference must have {tables.n_weights} entries, one per weight; got shape {c.shape}.")
     bad = np.flatnonzero(~np.isfinite(c) | (c < 0))
     if len(bad):
         raise ValueError(

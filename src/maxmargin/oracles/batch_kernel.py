@@ -22,7 +22,7 @@ def planes_batch(
     """Planes of ``examples[begin:]`` into CSR buffers; stops before an example that may need more than what is left.
 
     The offset of a plane is ``cost_weight`` times the cost of its output.
-    ``lift`` (empty, or one entry an example) appends the extra column of squared slacks: entry ``lift[i]`` at
+    ``lift`` (empty, or one entry per example) appends the extra column of squared slacks: entry ``lift[i]`` at
     ``n_weights + i`` for every plane but the zero plane. ``room`` is the most non-zeros the planes of one example can
     have. ``rows`` receives the position in ``examples`` of each plane and, behind the last plane, -1.
     Returns the number of examples done.

@@ -14,7 +14,7 @@ __all__ = ["CountingOracle"]
 
 
 class CountingOracle(OracleWrapper):
-    """Counts ``oracle_calls`` (one an example asked), ``argmax_calls`` and the ``seconds`` they took.
+    """Counts ``oracle_calls`` (one per example asked), ``argmax_calls`` and the ``seconds`` they took.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class MarginOracle:
 
     @property
     def n_columns(self) -> int:
-        """Length of a plane: the weights, and one column an example when slacks are squared."""
+        """Length of a plane: the weights, and one column per example when slacks are squared."""
         return self.model.n_weights + len(self.lift)
 
     @property

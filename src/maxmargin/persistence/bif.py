@@ -361,6 +361,6 @@ def _failing(mask: Any) -> Iterator[tuple[int, ...]]:
 def _written(name: str) -> str:
     """A name as one word where it can be read as one, which more libraries understand, else in quotation marks."""
     if re.search(r'["\x00-\x1f]', name):
-        raise ValueError(f"{name!r} can not be written to BIF, which has no quotation marks or line ends; rename it.")
+        raise ValueError(f"{name!r} cannot be written to BIF, which has no quotation marks or line ends; rename it.")
     word = _TOKEN.fullmatch(name) is not None and name not in _SIGNS
     return name if word else f'"{name}"'

@@ -190,7 +190,7 @@ def _storable(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
         array = np.asarray(value, order="C")
         array = array.astype(array.dtype.newbyteorder("<"), copy=False)
         if not isinstance(name, str) or not name or name == "__metadata__":
-            raise ValueError(f"{name!r} can not be the name of a tensor; use a text other than '__metadata__'")
+            raise ValueError(f"{name!r} cannot be the name of a tensor; use a text other than '__metadata__'")
         if array.dtype not in _NAMES or array.ndim > _DIMENSIONS:
             raise ValueError(
                 f"tensor {name!r} has dtype {array.dtype} and {array.ndim} dimensions; a model file stores numbers of "

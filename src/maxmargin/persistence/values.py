@@ -67,7 +67,7 @@ def unpack_value(text: str, tensors: Mapping[str, np.ndarray], components: Mappi
     try:
         return _decode(parse_json(text), dict(tensors), dict(components or {}))
     except (KeyError, TypeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"a stored value can not be understood ({type(error).__name__}: {error})") from error
+        raise ValueError(f"a stored value cannot be understood ({type(error).__name__}: {error})") from error
 
 
 def pack_texts(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -101,7 +101,7 @@ def _encode(value: Any, tensors: dict[str, np.ndarray], prefix: str, components:
         if value.dtype.kind == "U":
             return {"$text_array": [inner(value.ravel().tolist()), list(value.shape)]}
         if value.dtype.name not in _NUMBERS:
-            raise ValueError(f"an array of dtype {value.dtype} can not be stored; use numbers, booleans or text")
+            raise ValueError(f"an array of dtype {value.dtype} cannot be stored; use numbers, booleans or text")
         at = name()
         tensors[at] = value
         return {"$array": at}
@@ -132,9 +132,7 @@ def _encode(value: Any, tensors: dict[str, np.ndarray], prefix: str, components:
     if components.get(kind) is type(value):
         component: Any = value
         return {"$object": [kind, inner(component.get_params(deep=False))]}
-    raise ValueError(
-        f"{value!r} of type {kind} can not be stored; use text, numbers, booleans, None, or tuples of them"
-    )
+    raise ValueError(f"{value!r} of type {kind} cannot be stored; use text, numbers, booleans, None, or tuples of them")
 
 
 def _decode(value: Any, tensors: dict[str, np.ndarray], components: dict[str, type]) -> Any:

@@ -38,7 +38,7 @@ def summary(estimator: Any) -> str:
     name = type(estimator).__name__
     if not hasattr(estimator, "certificate_"):
         raise ValueError(f"this {name} is not fitted yet; call fit before you ask for a summary.")
-    # a pass is one oracle call an example; the count of examples itself is not kept with a stored estimator
+    # a pass is one oracle call per example; the count of examples itself is not kept with a stored estimator
     n = round(estimator.oracle_calls_ / estimator.n_iter_) if estimator.n_iter_ else 0
     certificate = estimator.certificate_
     bounds = f"Certificate: {certificate}"

@@ -2,7 +2,7 @@
 
 A round linearises the concave part at the present weights and minimises the majorant (formulations/ramp.py):
 
-    v <- sum_i C_i a_i over the concave set at w          (one argmax an example)
+    v <- sum_i C_i a_i over the concave set at w          (one argmax per example)
     w <- argmin  R(w) + w . v + sum_i C_i h_i(w)          (any solver, from where it stands)
 
 For a dual solver ``w = u - v`` with ``u = sum alpha a``, so w follows v when a round begins: ``w + v_old - v_new``. The
@@ -10,7 +10,7 @@ old term must be added back; without it the weights run away from the third roun
 
 The certificate of a ramp fit is one of *stationarity*. Its primal is J(w) itself, its dual the dual value of the next
 majorant, the one that touches J at w: no step of the procedure from here can lower J by more than the gap. Both come
-from one more argmax an example; for R = 1/2 |w|^2 the gap is that of the round plus 1/2 |v_new - v_old|^2.
+from one more argmax per example; for R = 1/2 |w|^2 the gap is that of the round plus 1/2 |v_new - v_old|^2.
 
 A round ends when the gap of its convex problem is small beside what the next round will change, or after a given number
 of passes; never before J is at most what it was at the end of the round before. So J never increases.
@@ -58,7 +58,7 @@ class CCCPState:
     objective : float
         J at the end of the last round.
     rounds : list of dict
-        One row a round: round, pass, objective, concave (size of the concave set), gap (of stationarity), at its end.
+        One row per round: round, pass, objective, concave (size of the concave set), gap (of stationarity), at its end.
     best : (certificate, weights), optional
         The weights of smallest J seen at a certificate.
     """
@@ -212,7 +212,7 @@ class CCCP:
     def certificate(self, state: CCCPState) -> Certificate:
         """J at the present weights, and the dual value of the majorant that touches it there.
 
-        One argmax an example beside those of the convex solver; none where the weights have not changed.
+        One argmax per example beside those of the convex solver; none where the weights have not changed.
         """
         inner = self.inner.certificate(state.inner)
         linear, u, w = self.inner.dual_point(state.inner)

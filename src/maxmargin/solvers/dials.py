@@ -20,7 +20,7 @@ class Dials:
     Attributes
     ----------
     blocks : "product", "one" or int
-        One block an example, one for all, or that many groups of examples.
+        One block per example, one for all, or that many groups of examples.
     selection : str
         Policy of :mod:`maxmargin.solvers.block_selection`.
     visits : float

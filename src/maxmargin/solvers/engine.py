@@ -277,7 +277,7 @@ class DualEngine:
         if members is not None:
             if not np.array_equal(warm.problem.weight, problem.weight):
                 raise ValueError(
-                    "warm start at another C needs one block an example; use a solver with product blocks."
+                    "warm start at another C needs one block per example; use a solver with product blocks."
                 )
             return working_set
         stretch = None

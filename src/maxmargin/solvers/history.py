@@ -1,4 +1,4 @@
-"""What happened, one row a certificate."""
+"""What happened, one row per certificate."""
 
 from __future__ import annotations
 

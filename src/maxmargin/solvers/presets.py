@@ -77,7 +77,7 @@ class FrankWolfe(DualSolver):
     """Batch Frank-Wolfe with exact line search: one simplex, one extreme point and the current iterate.
 
     z_t = the sum of the most violating planes of all examples; w_{t+1} = best point on the segment [w_t, z_t].
-    One oracle pass a step, O(1/t) convergence, one dense vector of memory.
+    One oracle pass per step, O(1/t) convergence, one dense vector of memory.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class BCFW(DualSolver):
         Average of the weights over the visits, and of the multipliers, so that the average has its own certificate.
         "weighted" is the average by the number of the visit that Lacoste-Julien et al. recommend.
     steps : {"toward", "pairwise"}
-        "toward" keeps one plane an example and converges at the rate 1/t; "pairwise" keeps those with weight and
+        "toward" keeps one plane per example and converges at the rate 1/t; "pairwise" keeps those with weight and
         converges linearly.
 
     References

@@ -434,7 +434,7 @@ class ProximalEngine:
 def _atoms(subsets: Sequence, n: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Blocks of the examples that belong to the same subsets, and the blocks of each subset.
 
-    Subsets that overlap can not have multipliers of their own: an example would be counted twice.
+    Subsets that overlap cannot have multipliers of their own: an example would be counted twice.
     """
     inside = np.zeros((n, len(subsets)), bool)
     for t, subset in enumerate(subsets):

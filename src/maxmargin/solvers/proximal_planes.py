@@ -115,7 +115,7 @@ class Origin(NamedTuple):
 
     @staticmethod
     def of(planes: Planes | None, weight: np.ndarray, blocks: Blocks) -> Origin | None:
-        """From the planes that are subtracted, at most one an example."""
+        """From the planes that are subtracted, at most one per example."""
         if planes is None or len(planes) == 0:
             return None
         where = blocks.block[planes.example], np.arange(len(planes))

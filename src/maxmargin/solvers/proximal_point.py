@@ -127,7 +127,7 @@ class BoundColumns(Callback):
 
 
 def _check(s: ProximalPoint) -> None:
-    """Refuse settings that can not work, before anything is computed."""
+    """Refuse settings that cannot work, before anything is computed."""
     if s.rule not in RULES:
         raise ValueError(f"rule must be one of {', '.join(RULES)}; got {s.rule!r}.")
     if s.theta not in ("closed", "newton"):

@@ -124,7 +124,7 @@ def absorb(
     """Bring new planes into their blocks and solve each block, in turn, from row ``row`` on.
 
     ``blocks`` (m,) names the block of each plane; consecutive planes of one block come in together, the plane of the
-    argmax first. A plane that is not above all planes of its block at the current weights can not help: it is left
+    argmax first. A plane that is not above all planes of its block at the current weights cannot help: it is left
     out. The block gap ``weight * loss - sum_p alpha_p g_p`` (squared slacks: the cone's form) is noted on the way.
 
     Returns the number of rows absorbed; less than all of them means that the store has to grow first. ``gain[0]``

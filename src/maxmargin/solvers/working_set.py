@@ -176,7 +176,7 @@ class WorkingSet:
         limit = max(2, min(self.limit or most, most) // 2)
         if self.limit is not None and self.limit <= 2:
             raise MemoryError(
-                f"the working set would need {needed / 2**20:.3g} MB with two planes a block, more than the budget of "
+                f"the working set needs {needed / 2**20:.3g} MB with two planes per block, more than the budget of "
                 f"{self.budget / 2**20:.3g} MB. Raise the solver's memory, or use fewer examples."
             )
         self.limit = limit

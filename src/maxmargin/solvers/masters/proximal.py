@@ -21,7 +21,7 @@ class ProximalMaster:
     Parameters
     ----------
     A : array (m, d)
-        One row a plane; rows of zeros are origins.
+        One row per plane; rows of zeros are origins.
     b : array (m,)
     proximal : Proximal
     rest : array (d,)
