@@ -7,7 +7,7 @@ import pytest
 
 import maxmargin as mm
 from maxmargin.estimators.path import largest_step, scaled_bound
-from maxmargin.solvers.certificate import Certificate
+from maxmargin.certificate import Certificate
 from reference.problems import chain_planes, random_chains, random_multiclass
 from reference.qp import objective, solve_primal
 

@@ -9,7 +9,7 @@ import pytest
 
 from maxmargin.callbacks import Callback, Checkpoint, EarlyStopping, JsonLog, Progress
 from maxmargin.persistence.checkpoint import load_checkpoint
-from maxmargin.solvers.certificate import Certificate
+from maxmargin.certificate import Certificate
 from maxmargin.solvers.driver import run
 
 PROBLEM = SimpleNamespace(n_examples=4)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from maxmargin.solvers.certificate import Certificate, WeakDualityError
+from maxmargin.certificate import Certificate, WeakDualityError
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.history import History
 from maxmargin.solvers.status import Status

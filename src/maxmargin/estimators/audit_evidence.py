@@ -21,10 +21,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from maxmargin.estimators.base import writable
 from maxmargin.estimators.multiclass_classifier import MulticlassClassifier
 from maxmargin.estimators.sequence_tagger import SequenceTagger
-from maxmargin.models.base import BoundModel, CompiledModel
+from maxmargin.models.base import BoundModel, CompiledModel, writable
 from maxmargin.models.chain import ChainLayout
 from maxmargin.models.chain_tables import chain_tables
 from maxmargin.models.labels import Labels
@@ -175,20 +174,20 @@ def judge(estimator: Any, X: Any, y: list, codes: list[np.ndarray], habits: Habi
     Complexity: three argmaxes and one score table an example; memory for a table (parts, K) of all examples at once.
     """
     bound, weights = bind_held_out(estimator, X, y), writable(estimator.weights_)
-    found = {c: _argmax(bound, weights, c) for c in (1.0, 0.0, -1.0)}
+    found = {c: bound.argmax(weights, cost_weight=c) for c in (1.0, 0.0, -1.0)}
     suggested = []
     for i, given in enumerate(y):
-        better = [outputs[i] for outputs, _, value in (found[-1.0], found[0.0]) if value[i] > TINY]
-        suggested.append(better[0] if better else given)
+        better = [answers.outputs[i] for answers in (found[-1.0], found[0.0]) if answers.value[i] > TINY]
+        suggested.append(bound.layout.output(better[0]) if better else given)
     if habits is None:
         # the given output against the best of those that were found in its place
-        others = [np.where(cost > 0, value - c * cost, FORBIDDEN) for c, (_, cost, value) in found.items()]
+        others = [np.where(a.cost > 0, a.value - c * a.cost, FORBIDDEN) for c, a in found.items()]
         tables = [np.stack([np.zeros(len(y)), np.max(others, axis=0)], axis=1)]
     else:
         tables = [_all_labels(part_scores(bound.layout, bound, weights, codes), bound.layout, habits)]
         tables += habits.tables(codes)
     doubt = doubts(tables, _flat(codes), seed)
-    hinge, margin, concave = (np.maximum(found[c][2], 0.0) for c in (1.0, 0.0, -1.0))
+    hinge, margin, concave = (np.maximum(found[c].value, 0.0) for c in (1.0, 0.0, -1.0))
     return Evidence(hinge, margin, concave, suggested, np.split(doubt, np.cumsum([len(row) for row in codes])[:-1]))
 
 
@@ -272,28 +271,6 @@ def _scales(tables: list[np.ndarray], given: np.ndarray) -> np.ndarray:
         return float(away @ away / 2 - np.log(mixed).sum()), slope + away / USUAL_WIDTH
 
     return np.exp(minimize(height, usual, jac=True, method="L-BFGS-B").x)
-
-
-def _argmax(bound: BoundModel, weights: np.ndarray, cost_weight: float) -> tuple[list, np.ndarray, np.ndarray]:
-    """Of every example: the best output, its cost, and its score plus ``cost_weight`` times the cost over the given."""
-    n = bound.n_examples
-    cost, value = np.empty(n), np.empty(n)
-    if isinstance(bound, CompiledModel):
-        from maxmargin.oracles.batch_kernel import decode_batch
-
-        at = bound.output_at
-        codes = np.empty(at[-1], np.int32)
-        decode_batch(
-            bound.kernel, bound.meta, bound.ints, bound.floats, weights, np.arange(n), cost_weight,
-            *bound.workspace(), at, codes, cost, value,
-        )  # fmt: skip
-        return [bound.layout.output(codes[at[i] : at[i + 1]]) for i in range(n)], cost, value
-    outputs = []
-    for i in range(n):
-        _, _, cost[i], value[i], _ = bound.plane(weights, i, cost_weight)  # type: ignore[attr-defined]
-        x, y = bound.X[i], bound.Y[i]  # type: ignore[attr-defined]
-        outputs.append(bound.layout.model.argmax(x, weights, y_true=y, cost_weight=cost_weight))
-    return outputs, cost, value
 
 
 def _all_labels(scores: np.ndarray | None, layout: Any, habits: Habits) -> np.ndarray:

@@ -2,47 +2,50 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
 from maxmargin.callbacks.base import Callback
+from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem, Solver
 from maxmargin.estimators.parameters import Training
 from maxmargin.estimators.scikit import BaseEstimator
-from maxmargin.formulations.generative import GenerativeProblem
-from maxmargin.formulations.margin_rescaling import MarginRescaling
-from maxmargin.formulations.ramp import Ramp, RampProblem
-from maxmargin.formulations.slack_rescaling import SlackRescaling
+from maxmargin.formulations.latent import LatentProblem
+from maxmargin.formulations.problem import Problem as HingeProblem
+from maxmargin.formulations.ramp import Ramp
+from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.kernel import compile_seconds
-from maxmargin.models.base import BoundModel, CompiledModel
 from maxmargin.models.user import short
-from maxmargin.oracles.wrapper import innermost
 from maxmargin.planes import aligned_zeros
+from maxmargin.solvers.driver import Result
 from maxmargin.solvers.history import as_frame
-from maxmargin.solvers.presets import as_solver
-from maxmargin.solvers.primal import PrimalSolver
+from maxmargin.solvers.presets import SOLVERS, solver_for
 
-__all__ = ["Structured"]
+__all__ = ["Stopwatch", "Structured"]
 
-RESCALINGS = {"margin": MarginRescaling, "slack": SlackRescaling}
+Resume = Mapping[str, np.ndarray] | str | os.PathLike[str]
 
 
-class Moment(NamedTuple):
-    """A point in time: wall clock, and seconds spent on kernels so far."""
+class Stopwatch:
+    """Wall clock and seconds spent on kernels, since it was made."""
 
-    clock: float
-    compiled: float
+    def __init__(self) -> None:
+        self._begin, self._compiled = time.perf_counter(), compile_seconds()
 
-    @staticmethod
-    def now() -> Moment:
-        return Moment(time.perf_counter(), compile_seconds())
+    def seconds(self) -> float:
+        return time.perf_counter() - self._begin
+
+    def compile_seconds(self) -> float:
+        return compile_seconds() - self._compiled
 
 
 class Structured(Training, BaseEstimator, ABC):
@@ -78,16 +81,24 @@ class Structured(Training, BaseEstimator, ABC):
         self,
         bound: BoundModel,
         *,
-        sample_weight: Any = None,
+        sample_weight: ArrayLike | None = None,
         positive: np.ndarray | None = None,
-        resume: Any = None,
-        begin: Moment | None = None,
-        formulation: Any = None,
+        resume: Resume | None = None,
+        begin: Stopwatch | None = None,
+        formulation: Formulation | None = None,
+        latent: Callable[[np.ndarray], BoundModel] | None = None,
+        refits: int = 0,
     ) -> None:
         """Fit the weights of a bound model and set the fitted attributes.
 
-        ``begin`` is when the fit began, so that the time to bind the data and to load its kernels counts too;
-        ``formulation`` takes the place of the one that the parameters name.
+        Parameters
+        ----------
+        begin : Stopwatch, optional
+            When the fit began, so that the time to bind the data and to load its kernels counts too.
+        formulation : Formulation, optional
+            Takes the place of the one that the parameters name.
+        latent : (weights) -> BoundModel, optional
+            The examples with the best completions at some weights as true outputs, for ``refits`` further rounds.
         """
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
@@ -95,29 +106,25 @@ class Structured(Training, BaseEstimator, ABC):
 
         budgets = self._budgets()
         formulation = self._formulation() if formulation is None else formulation
-        problem = formulation.problem(bound, C=self.C, sample_weight=sample_weight, positive=positive)
-        ramp = isinstance(problem, RampProblem)
-        convex = problem.convex if ramp else problem
-        if self.C > 0 and not convex.weight.any():
+
+        def problem_of(model: BoundModel) -> Problem:
+            return formulation.problem(model, C=self.C, sample_weight=sample_weight, positive=positive)
+
+        problem = problem_of(bound)
+        if self.C > 0 and not problem.weight.any():
             raise ValueError(
                 "the weights of all examples are zero; give at least one a positive sample (or class) weight."
             )
-        solver = self._engine(convex)
-        executor = make_executor(self.n_jobs, convex.oracle, compiled=isinstance(bound, CompiledModel))
-        convex = replace(convex, oracle=ShardedOracle(convex.oracle, executor))
-        warm = getattr(self, "state_", None) if self.warm_start and resume is None else None
-        spent = 0  # calls of a hinge fit that a ramp fit starts from; it has budgets of its own
-        bound_after = 0.0 if begin is None else time.perf_counter() - begin.clock
+        if latent is not None:
+            problem = LatentProblem(problem, latent, problem_of)
+        solver = self._solver(problem, bound.n_weights, refits, fresh=resume is None)
+        executor = make_executor(self.n_jobs, compiled=bound.kernel() is not None)
+        warm = self.__dict__.get("state_") if self.warm_start and resume is None else None
+        bound_after = 0.0 if begin is None else begin.seconds()
         try:
-            if ramp:
-                concave = ShardedOracle(problem.concave, executor)
-                problem = replace(problem, convex=convex, concave=concave)
-                solver, warm, spent = self._cccp(solver, problem, warm, resume, budgets)
-            else:
-                problem = convex
             result = run(
                 solver,
-                problem,
+                problem.with_oracles(lambda oracle: ShardedOracle(oracle, executor)),
                 **budgets,
                 callbacks=self._callbacks(),
                 warm=warm,
@@ -126,24 +133,28 @@ class Structured(Training, BaseEstimator, ABC):
             )
         finally:
             executor.close()
+        self._set_result(result, bound)
+        if begin is not None:
+            self.seconds_["total"] += bound_after
+            self.seconds_["compile"] = begin.compile_seconds()
+
+    def _set_result(self, result: Result, bound: BoundModel) -> None:
+        """The fitted attributes that every estimator has."""
         self.weights_ = aligned_zeros(bound.n_weights)
         self.weights_[:] = result.weights
         for name in ("rounds_", "stream_", "n_seen_"):
             self.__dict__.pop(name, None)
-        if ramp:
+        if result.state.rounds is not None:
             self.rounds_ = as_frame(result.state.rounds)
         self.certificate_ = result.certificate
         self.history_ = result.history.to_frame()
         self.status_ = result.status
-        self.oracle_calls_ = spent + result.state.oracle_calls
+        self.oracle_calls_ = result.state.oracle_calls
         self.n_iter_ = self.oracle_calls_ / max(1, bound.n_examples)
         self.seconds_ = result.seconds
-        if begin is not None:
-            self.seconds_["total"] += bound_after
-            self.seconds_["compile"] = compile_seconds() - begin.compiled
         self.state_ = result.state
         if result.status.code not in ("converged", "finished"):
-            warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=3)
+            warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=4)
 
     def _learn_more(self, bound: BoundModel, sample_weight: Any = None) -> None:
         """One pass of a primal solver over further examples; what was learned before carries on.
@@ -152,14 +163,13 @@ class Structured(Training, BaseEstimator, ABC):
         """
         from maxmargin.solvers.primal import PrimalEngine
 
-        formulation = self._formulation()
-        if isinstance(formulation, Ramp):
+        problem = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight)
+        if "ramp" in problem.traits:
             raise ValueError(
                 'partial_fit is for loss="hinge" and "squared_hinge"; the ramp needs all examples at once.'
             )
-        problem = formulation.problem(bound, C=self.C, sample_weight=sample_weight)
         solver = self._engine(problem)
-        assert isinstance(solver, PrimalEngine)
+        assert isinstance(solver, PrimalEngine) and isinstance(problem, HingeProblem)
         earlier = self.__dict__.get("stream_")
         seen = bound.n_examples + int(self.__dict__.get("n_seen_", 0))
         if solver.rule.method == "subgradient":  # steps are scaled to the sum over all examples seen so far
@@ -173,27 +183,23 @@ class Structured(Training, BaseEstimator, ABC):
         for name in ("certificate_", "history_", "status_", "state_", "rounds_", "temperature_"):
             self.__dict__.pop(name, None)
 
-    def _cccp(self, inner: Any, problem: RampProblem, warm: Any, resume: Any, budgets: Mapping[str, Any]) -> tuple:
-        """The outer loop of a ramp fit round the convex solver, and the state it starts from."""
-        from maxmargin.solvers.cccp import CCCP
-        from maxmargin.solvers.driver import run
+    def _solver(self, problem: Problem, n_weights: int, refits: int, fresh: bool) -> Solver:
+        """The user's solver, seeded, with the outer loops that the problem asks for."""
+        from maxmargin.solvers.outer import with_outer_loops
 
-        rounds, passes = self.max_rounds, self.passes_per_round
-        start, spent, interrupted = None, 0, False
-        if warm is None and resume is None:
-            if isinstance(self.start, str) and self.start == "hinge":
-                oracle = innermost(problem.convex.oracle)
-                above, oracle.cost_weight = oracle.cost_weight, 1.0
-                hinge = run(inner, problem.convex, **budgets)
-                oracle.cost_weight, spent = above, hinge.state.oracle_calls
-                interrupted = hinge.status.code == "interrupted"
-                # multipliers of planes with other offsets would be those of another problem
-                warm, start = (hinge.state, None) if above == 1.0 else (None, np.array(hinge.weights))
-            elif not (isinstance(self.start, str) and self.start == "zero"):
-                start = self._start_weights(self.start, problem.convex.n_weights)
-        rounds, passes = None if rounds is None else int(rounds), None if passes is None else float(passes)
-        outer = CCCP(inner, max_rounds=rounds, passes_per_round=passes, start=start, interrupted=interrupted)
-        return outer, warm, spent
+        start: np.ndarray | str | None = None
+        if fresh and problem.traits & {"ramp", "latent"} and not (isinstance(self.start, str) and self.start == "zero"):
+            hinge = isinstance(self.start, str) and self.start == "hinge"
+            start = "hinge" if hinge else self._start_weights(self.start, n_weights)
+        return with_outer_loops(
+            self._engine(problem),
+            problem,
+            tol=self.tol,
+            start=start,
+            max_rounds=None if self.max_rounds is None else int(self.max_rounds),
+            passes_per_round=None if self.passes_per_round is None else float(self.passes_per_round),
+            refits=refits,
+        )
 
     def _start_weights(self, start: Any, n_weights: int) -> np.ndarray:
         """The weights that a ramp fit starts from: an array, or those of a fitted estimator with the same labels."""
@@ -227,23 +233,18 @@ class Structured(Training, BaseEstimator, ABC):
             raise ValueError("the start model has weights that are not finite numbers.")
         return weights
 
-    def _formulation(self) -> Any:
-        rescaling = getattr(self, "rescaling", "margin")  # some estimators have no other
-        if not isinstance(rescaling, str) or rescaling not in RESCALINGS:
-            raise ValueError(f"rescaling must be one of {', '.join(RESCALINGS)}; got {rescaling!r}.")
-        if self.loss != "ramp":
-            return RESCALINGS[rescaling](loss=self.loss)
-        if rescaling != "margin":
-            raise ValueError('the ramp has no slack-rescaled form; use loss="hinge" or rescaling="margin".')
-        return Ramp(self.ramp)
+    def _formulation(self) -> Formulation:
+        rescaling = self.get_params(deep=False).get("rescaling", "margin")  # some estimators have no other
+        if self.loss == "ramp":
+            return Ramp(self.ramp, RescaledHinge(rescaling=rescaling))
+        return RescaledHinge(self.loss, rescaling)
 
-    def _engine(self, problem: Any) -> Any:
+    def _engine(self, problem: Problem) -> InnerSolver:
         """What the solver brings to a problem, seeded."""
-        solver = as_solver(self.solver, generative=isinstance(problem, GenerativeProblem))
         seed = self.random_state
         if not (seed is None or isinstance(seed, (int, np.integer, np.random.Generator))):
             seed = check_random_state(seed).randint(2**31 - 1)
-        return solver.engine(problem, seed)
+        return solver_for(self.solver, problem).engine(problem, seed)
 
     def _callbacks(self) -> list:
         callbacks = [] if self.callbacks is None else self.callbacks
@@ -293,32 +294,10 @@ def _feature_names(estimator: Any) -> list | None:
 
 def learns_from_streams(estimator: Any) -> bool:
     """Whether there is ``partial_fit``; an AttributeError, as scikit-learn wants it, says what would have it."""
-    if not isinstance(as_solver(estimator.solver), PrimalSolver):
+    solver = SOLVERS.get(estimator.solver) if isinstance(estimator.solver, str) else estimator.solver
+    if not getattr(solver, "incremental", False):
         raise AttributeError(
             f"partial_fit needs a solver that learns example by example: perceptron, mira, sgd or pegasos; "
             f"got {estimator.solver!r}."
         )
     return True
-
-
-def decode(bound: CompiledModel, weights: np.ndarray, cost_weight: float = 0.0) -> list[np.ndarray]:
-    """Outputs that maximise the score (plus ``cost_weight`` times the cost): one array of codes per example."""
-    from maxmargin.oracles.batch_kernel import decode_batch
-
-    n, at = bound.n_examples, bound.output_at
-    outputs = np.empty(at[-1], np.int32)
-    cost, value = np.empty(n), np.empty(n)
-    stuck = decode_batch(
-        bound.kernel, bound.meta, bound.ints, bound.floats, writable(weights), np.arange(n), cost_weight,
-        *bound.workspace(), at, outputs, cost, value,
-    )  # fmt: skip
-    if stuck >= 0:
-        raise ValueError(
-            f"example {stuck}: the constraints and fixed labels together allow no output; loosen one of them."
-        )
-    return [outputs[at[i] : at[i + 1]] for i in range(n)]
-
-
-def writable(weights: np.ndarray) -> np.ndarray:
-    """The weights as kernels take them; a copy when they were loaded as a read-only memory map."""
-    return np.require(weights, np.float64, ["C", "W"])

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.estimators.base import writable
-from maxmargin.models.base import CompiledModel
+from maxmargin.models.base import CompiledModel, writable
 from maxmargin.models.chain_tables import chain_tables
 from maxmargin.models.labels import plain
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from maxmargin.estimators.base import Moment, decode, writable
+from maxmargin.estimators.base import Stopwatch
 from maxmargin.estimators.bayes_net_parts import (
     aligned_network,
     build_network,
@@ -17,6 +17,7 @@ from maxmargin.estimators.bayes_net_parts import (
 from maxmargin.estimators.generative_base import IMPOSSIBLE
 from maxmargin.estimators.network_base import NetworkEstimator
 from maxmargin.estimators.parameters import parameters
+from maxmargin.models.base import writable
 from maxmargin.models.bayes_net import BayesNet, BayesNetLayout
 from maxmargin.models.bayes_net_scheme import coding_sets
 from maxmargin.models.frames import Frame, encode_column, read_frame
@@ -127,7 +128,7 @@ class DiscriminativeBayesNet(NetworkEstimator):
         resume : path or mapping, optional
             A checkpoint of an interrupted fit on the same rows.
         """
-        begin = Moment.now()
+        begin = Stopwatch()
         frame, targets = self._read(X, y, target, hidden)
         if frame.n_rows == 0:
             raise ValueError("X is empty; at least one row is needed.")
@@ -365,7 +366,7 @@ class DiscriminativeBayesNet(NetworkEstimator):
     def _filled(self, weights: np.ndarray, codes: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """The codes, with the most probable ones where the mask hides them."""
         bound = self.model_.bind(codes, mask, layout=self.layout_, labels=False)
-        return bound.filled(decode(bound, np.maximum(weights, IMPOSSIBLE)))
+        return bound.filled(bound.argmax(np.maximum(weights, IMPOSSIBLE)).outputs)
 
     def _compared(self, X: Any, y: Any, hidden: Any) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """Variable, rows, true codes (-1: never seen) and predicted codes of all that is hidden."""

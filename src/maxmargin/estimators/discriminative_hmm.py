@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from maxmargin.estimators.base import Moment, decode, writable
+from maxmargin.estimators.base import Stopwatch
 from maxmargin.estimators.generative_base import IMPOSSIBLE, GenerativeEstimator
 from maxmargin.estimators.hmm_exchange import aligned
 from maxmargin.estimators.parameters import parameters
 from maxmargin.metrics import token_accuracy
+from maxmargin.models.base import writable
 from maxmargin.models.hmm import HMM, HMMBound, HMMLayout
 from maxmargin.models.labels import plain
 
@@ -89,7 +90,7 @@ class DiscriminativeHMM(GenerativeEstimator):
         resume : path or mapping, optional
             A checkpoint of an interrupted fit on the same examples.
         """
-        begin = Moment.now()
+        begin = Stopwatch()
         bound = self._bind_first(X, y)
         self.counts_, self.n_seen_ = bound.counts(), bound.n_examples
         self._take_reference(bound.layout)
@@ -278,7 +279,7 @@ class DiscriminativeHMM(GenerativeEstimator):
 
     def _predict_codes(self, weights: np.ndarray, X: Any) -> list:
         bound = self.model_.bind(X, layout=self.layout_)
-        return [self.layout_.output(codes) for codes in decode(bound, np.maximum(weights, IMPOSSIBLE))]
+        return [self.layout_.output(codes) for codes in bound.argmax(np.maximum(weights, IMPOSSIBLE)).outputs]
 
     def _score_predictions(self, y: Any, predicted: list) -> float:
         return token_accuracy([plain(states) for states in y], predicted)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from abc import abstractmethod
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +127,8 @@ class GenerativeEstimator(Stored, Structured):
         budgets = self._budgets()
         problem = self._generative().problem(bound, C=self.C, sample_weight=sample_weight)
         solver = self._engine(problem)
-        executor = make_executor(self.n_jobs, problem.oracle, compiled=True)
-        problem = replace(problem, oracle=ShardedOracle(problem.oracle, executor))
+        executor = make_executor(self.n_jobs, compiled=True)
+        problem = problem.with_oracles(lambda oracle: ShardedOracle(oracle, executor))
         try:
             result = run(solver, problem, **budgets, callbacks=self._callbacks(), warm=Further(self.state_))
         finally:

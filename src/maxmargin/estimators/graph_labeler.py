@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.estimators.base import Moment, Structured, decode, writable
+from maxmargin.estimators.base import Stopwatch, Structured
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.estimators.stored import Stored
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
-from maxmargin.models.base import CompiledModel
+from maxmargin.models.base import writable
 from maxmargin.models.graph import Graph, GraphLayout
 
 __all__ = ["GraphLabeler"]
@@ -105,7 +105,7 @@ class GraphLabeler(Stored, Structured):
         resume : path or mapping, optional
             A checkpoint of an interrupted fit on the same examples.
         """
-        begin = Moment.now()
+        begin = Stopwatch()
         self.model_ = self._model()
         bound = self.model_.bind(X, y, node_cost=node_cost)
         self.layout_ = bound.layout
@@ -120,13 +120,7 @@ class GraphLabeler(Stored, Structured):
             begin=begin,
         )
         self._set_fitted(self.layout_, self.weights_)
-        if isinstance(bound, CompiledModel):
-            from maxmargin.models.graph_kernel import METHODS
-
-            self.method_ = dict(Counter(METHODS[codes[-1]] for codes in decode(bound, self.weights_)))
-        else:
-            found = (bound.answer(self.weights_, i).method for i in range(bound.n_examples))
-            self.method_ = dict(Counter(found))
+        self.method_ = dict(Counter(bound.solution(self.weights_, i).method for i in range(bound.n_examples)))
         return self
 
     def predict(self, X: Any) -> list[np.ndarray]:
@@ -138,7 +132,7 @@ class GraphLabeler(Stored, Structured):
         """For each graph the labels, their score, an upper bound of all scores, and the method that answered."""
         self._check_fitted()
         bound, weights = self.model_.bind(X, None, layout=self.layout_), writable(self.weights_)
-        answers = (bound.answer(weights, i) for i in range(bound.n_examples))
+        answers = (bound.solution(weights, i) for i in range(bound.n_examples))
         return [answer._replace(labels=self._labels(answer.labels)) for answer in answers]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -173,9 +167,7 @@ class GraphLabeler(Stored, Structured):
         if len(X) == 0:
             return []
         bound = self.model_.bind(X, None, layout=self.layout_)
-        if isinstance(bound, CompiledModel):
-            return [self._labels(codes[:-1]) for codes in decode(bound, weights)]
-        return [self._labels(bound.answer(weights, i).labels) for i in range(bound.n_examples)]
+        return [self._labels(codes[:-1]) for codes in bound.argmax(weights).outputs]
 
     def _labels(self, codes: np.ndarray) -> np.ndarray:
         classes = np.asarray(self.classes_)

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.estimators.base import Moment, Structured, decode
+from maxmargin.estimators.base import Stopwatch, Structured
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.estimators.stored import Stored
 from maxmargin.features.image_files import read_images, read_masks, read_scribbles
 from maxmargin.features.images import ImageFeatures
-from maxmargin.formulations.margin_rescaling import check_sample_weight
+from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import mean_iou
 from maxmargin.models.grid import IGNORE, Grid, GridBound, GridLayout, sure_labels
@@ -114,8 +114,8 @@ class ImageSegmenter(Stored, Structured):
         resume : path or mapping, optional
             A checkpoint of an interrupted fit on the same examples.
         """
-        begin = Moment.now()
-        latent = self._check_tolerance(resume)
+        begin = Stopwatch()
+        latent = self._check_tolerance()
         self.model_ = self._model()
         steps = directions(self.neighbours)
         X, masks = _images(X), read_masks(y)
@@ -136,18 +136,16 @@ class ImageSegmenter(Stored, Structured):
         positive = bound.layout.positive()
         if (more := positive_mask(self.positive, bound.layout)) is not None:
             positive = positive | more
-        options = {"sample_weight": weights, "positive": positive, "begin": begin}
-        begins = latent and not isinstance(self.start, str)
-        if not begins:
-            self._train(bound, resume=resume, **options)
-        if latent:
-            known = bound.with_fixed([sure_labels(mask, self.tolerance) for mask in masks])
-            here = self._start_weights(self.start, bound.n_weights) if begins else self.weights_
-            calls = 0 if begins else self.oracle_calls_
-            for _ in range(self.refits):
-                self._train(bound.with_truth(decode(known, here)), **options)
-                here, calls = self.weights_, calls + self.oracle_calls_
-            self.oracle_calls_, self.n_iter_ = calls, calls / bound.n_examples
+        known = bound.with_fixed([sure_labels(mask, self.tolerance) for mask in masks]) if latent else None
+        self._train(
+            bound,
+            sample_weight=weights,
+            positive=positive,
+            resume=resume,
+            begin=begin,
+            latent=None if known is None else lambda w: bound.with_truth(known.argmax(w).outputs),
+            refits=self.refits,
+        )
         self._set_fitted(self.layout_, self.weights_)
         return self
 
@@ -184,16 +182,16 @@ class ImageSegmenter(Stored, Structured):
         groups = layout.groups(weights)
         self.node_coef_, self.edge_coef_ = groups["node"], groups["edge"]
 
-    def _check_tolerance(self, resume: Any) -> bool:
+    def _check_tolerance(self) -> bool:
         """Whether there are latent labels."""
         if not (np.isfinite(self.tolerance) and self.tolerance >= 0):
             raise ValueError(f"tolerance is {self.tolerance!r}; give a finite number of pixels >= 0.")
         if not (isinstance(self.refits, (int, np.integer)) and self.refits >= 0):
             raise ValueError(f"refits must be a whole number >= 0, got {self.refits!r}.")
         latent = self.tolerance > 0 and self.refits > 0
-        if latent and (self.warm_start or resume is not None):
+        if latent and self.warm_start:
             raise ValueError(
-                "warm_start and resume need the same truth in every fit, and tolerance > 0 changes it; set tolerance=0."
+                "warm_start needs the same truth in every fit, and tolerance > 0 changes it; set tolerance=0."
             )
         return latent
 
@@ -210,7 +208,7 @@ class ImageSegmenter(Stored, Structured):
         if not X:
             return []
         bound = self._bound(X, scribbles)
-        codes = decode(bound, weights)
+        codes = bound.argmax(weights).outputs
         return [code.reshape(shape).astype(np.uint8) for code, shape in zip(codes, bound.shapes, strict=True)]
 
     def _score_predictions(self, y: Any, predicted: list) -> float:

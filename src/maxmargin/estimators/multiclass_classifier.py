@@ -11,10 +11,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
-from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams
+from maxmargin.estimators.base import Stopwatch, Structured, learns_from_streams
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.scikit import ClassifierMixin
-from maxmargin.formulations.margin_rescaling import check_sample_weight
+from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.models.multiclass import Multiclass, MulticlassBound
 
 __all__ = ["MulticlassClassifier"]
@@ -71,7 +71,7 @@ class MulticlassClassifier(ClassifierMixin, Structured):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, resume: Any = None) -> MulticlassClassifier:
         """Learn from examples X (n, n_features), dense or sparse, and labels y (n,)."""
-        begin = Moment.now()
+        begin = Stopwatch()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, X.shape[0])
@@ -154,7 +154,11 @@ class MulticlassClassifier(ClassifierMixin, Structured):
     def predict(self, X: Any) -> np.ndarray:
         """The class of largest score."""
         bound = self._bound(X)
-        return self.classes_[np.concatenate(decode(bound, self.weights_))] if bound.n_examples else self.classes_[:0]
+        return (
+            self.classes_[np.concatenate(bound.argmax(self.weights_).outputs)]
+            if bound.n_examples
+            else self.classes_[:0]
+        )
 
     def _bound(self, X: Any) -> MulticlassBound:
         self._check_fitted()
@@ -164,7 +168,7 @@ class MulticlassClassifier(ClassifierMixin, Structured):
     def _predict_codes(self, weights: np.ndarray, X: Any) -> list:
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
         bound = self.model_.bind(X, None, layout=self.layout_)
-        return [self.layout_.output(code) for code in decode(bound, weights)]
+        return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
     def _score_predictions(self, y: Any, predicted: list) -> float:
         return float(np.mean(np.asarray(y) == np.asarray(predicted)))

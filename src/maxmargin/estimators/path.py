@@ -20,10 +20,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from maxmargin.certificate import Certificate
 from maxmargin.estimators.generative_base import GenerativeEstimator
-from maxmargin.formulations.margin_rescaling import MarginRescaling
-from maxmargin.formulations.slack_rescaling import SlackRescaling
-from maxmargin.solvers.certificate import Certificate
+from maxmargin.formulations.rescaled_hinge import RescaledHinge
 
 __all__ = ["PathPoint", "RegularisationPath", "regularisation_path"]
 
@@ -117,7 +116,7 @@ def regularisation_path(
     if not 0 < tol < 1:
         raise ValueError(f"tol must be between 0 and 1, got {tol}.")
     formulation = estimator.get_params(deep=False).get("formulation") or estimator._formulation()
-    if not (isinstance(formulation, (MarginRescaling, SlackRescaling)) and formulation.loss == "hinge"):
+    if not (isinstance(formulation, RescaledHinge) and formulation.loss == "hinge"):
         raise ValueError('the path needs loss="hinge"; for other losses fit with warm_start=True at each C.')
     if isinstance(estimator, GenerativeEstimator):
         raise ValueError("log-probabilities do not scale with C as other weights do; fit at each C, warm_start=True.")

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.certificate import Certificate
 from maxmargin.costs import HammingCost, MatrixCost, WeightedHammingCost, as_cost
 from maxmargin.models.chain_file import pack_chain, unpack_chain
 from maxmargin.persistence.model_file import read_model, write_model
 from maxmargin.persistence.values import pack_value, unpack_value
-from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.presets import SOLVERS
 from maxmargin.solvers.status import Status
 

@@ -11,16 +11,16 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams, writable
+from maxmargin.estimators.base import Stopwatch, Structured, learns_from_streams
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.estimators.stored import Stored
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
 from maxmargin.metrics import token_accuracy
-from maxmargin.models.base import CompiledModel
+from maxmargin.models.base import FEW, CompiledModel, writable
 from maxmargin.models.chain import Chain
-from maxmargin.models.chain_few import FEW, decode_few, observed_part
+from maxmargin.models.chain_few import observed_part
 from maxmargin.models.chain_tables import chain_tables
 
 __all__ = ["SequenceTagger"]
@@ -109,7 +109,7 @@ class SequenceTagger(Stored, Structured):
         resume : path or mapping, optional
             A checkpoint of an interrupted fit on the same examples.
         """
-        begin = Moment.now()
+        begin = Stopwatch()
         for name in ("temperature_", "label_column_"):  # they belong to an earlier fit
             self.__dict__.pop(name, None)
         bound = self._bind_first(X, y, fixed)
@@ -288,8 +288,7 @@ class SequenceTagger(Stored, Structured):
             if X.sparse is not None and X.sparse.shape[1] == layout.n_sparse:
                 layout, X, w = observed_part(layout, X, w)
         bound = self.model_.bind(X, layout=layout, fixed=fixed)
-        found = decode_few(bound, w) if bound.n_examples <= FEW else None
-        return [layout.output(codes) for codes in (decode(bound, w) if found is None else found)]
+        return [layout.output(codes) for codes in bound.argmax(w).outputs]
 
     def _score_predictions(self, y: Any, predicted: list) -> float:
         return token_accuracy([list(labels) for labels in y], predicted)

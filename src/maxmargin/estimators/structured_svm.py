@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin.estimators.base import Moment, Structured, decode, learns_from_streams
+from maxmargin.estimators.base import Stopwatch, Structured, learns_from_streams
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.signs import positive_mask
-from maxmargin.models.base import BoundModel, CompiledModel
+from maxmargin.models.base import BoundModel
 from maxmargin.models.user import PythonModel
 
 __all__ = ["StructuredSVM"]
@@ -77,7 +77,7 @@ class StructuredSVM(Structured):
         resume : path or mapping, optional
             A checkpoint of an interrupted fit on the same examples.
         """
-        begin = Moment.now()
+        begin = Stopwatch()
         bound = self._bind_first(X, y)
         self._train(
             bound,
@@ -121,10 +121,7 @@ class StructuredSVM(Structured):
 
     def _predict_codes(self, weights: np.ndarray, X: Any) -> list:
         bound = self.model_.bind(X, None, layout=self.layout_)
-        if not isinstance(bound, CompiledModel):
-            return [bound.decode(weights, i) for i in range(bound.n_examples)]
-        codes = decode(bound, weights)
-        return [self.layout_.output(code) for code in codes]
+        return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
     def _score_predictions(self, y: Any, predicted: list) -> float:
         cost = self.layout_.cost

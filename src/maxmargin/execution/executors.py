@@ -1,11 +1,18 @@
-"""Where oracle calls run: in this thread, in threads (compiled models), or in processes (plain-Python models)."""
+"""Where work runs: in this thread, in threads (compiled models), or in processes (models in plain Python).
+
+All executors keep the contract :class:`maxmargin.contracts.Executor`: what is started has a home of its own, keeps its
+state there, and is called by verb; results come in the order of the calls.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from typing import Any
+import signal
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 
 import numpy as np
 
@@ -17,73 +24,136 @@ class Serial:
 
     n_workers = 1
 
-    def map(self, function: Callable, tasks: Sequence[tuple]) -> list:
-        """``[function(*task) for task in tasks]``; the other executors keep this order too."""
-        return [function(*task) for task in tasks]
+    def __init__(self) -> None:
+        self._residents: list[object] = []
+
+    def start(self, residents: Sequence[object]) -> list[int]:
+        """Keep the residents; their addresses are positions in a list."""
+        self._residents += residents
+        return list(range(len(self._residents) - len(residents), len(self._residents)))
+
+    def call(self, verb: str, calls: Sequence[tuple[int, tuple]]) -> list:
+        """One call after the other."""
+        return [getattr(self._residents[home], verb)(*arguments) for home, arguments in calls]
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Let the residents go."""
+        self._residents = []
 
 
-class _Pool:
-    """Workers of the standard library, started on the first call."""
+class Threads(Serial):
+    """Threads that share the memory of this process: for kernels, which run without the GIL.
+
+    Parameters
+    ----------
+    n_workers : int
+    """
 
     def __init__(self, n_workers: int) -> None:
+        super().__init__()
         self.n_workers = n_workers
-        self._pool: Executor | None = None
+        self._pool: ThreadPoolExecutor | None = None
+
+    def call(self, verb: str, calls: Sequence[tuple[int, tuple]]) -> list:
+        """All calls at once, as far as there are workers."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n_workers)
+        return list(self._pool.map(lambda call: Serial.call(self, verb, [call])[0], calls))
 
     def close(self) -> None:
-        """Stop the workers; the next call starts new ones."""
+        """Stop the threads."""
+        super().close()
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
 
-class Threads(_Pool):
-    """Threads: for kernels, which run without the GIL."""
-
-    def map(self, function: Callable, tasks: Sequence[tuple]) -> list:
-        """Results in the order of ``tasks``."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.n_workers)
-        return list(self._pool.map(lambda task: function(*task), tasks))
-
-
-_oracle: Any = None
-
-
-def _hold(oracle: Any) -> None:
-    global _oracle
-    _oracle = oracle
-
-
-def _call(verb: str, cost_weight: float | None, *arguments: Any) -> Any:
-    if cost_weight is not None:
-        _oracle.cost_weight = cost_weight
-    return getattr(_oracle, verb)(*arguments)
-
-
-class Processes(_Pool):
-    """Processes: for models in plain Python. The oracle travels to each worker once, at the start.
+class Processes:
+    """One process per resident, which stays there between calls: for models in plain Python.
 
     Parameters
     ----------
     n_workers : int
-    oracle : picklable oracle
     """
 
-    def __init__(self, n_workers: int, oracle: Any) -> None:
-        super().__init__(n_workers)
-        self.oracle = oracle
+    def __init__(self, n_workers: int) -> None:
+        self.n_workers = n_workers
+        self._homes: list[tuple[BaseProcess, Connection]] = []
 
-    def map(self, function: Callable, tasks: Sequence[tuple]) -> list:
-        """Results in the order of ``tasks``; ``function`` must be a method of the oracle."""
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.n_workers, initializer=_hold, initargs=(self.oracle,))
-        # oracles of one model differ in their cost weight, which therefore travels with every call
-        cost_weight = getattr(function.__self__, "cost_weight", None)  # type: ignore[attr-defined]
-        futures = [self._pool.submit(_call, function.__name__, cost_weight, *task) for task in tasks]
-        return [future.result() for future in futures]
+    def start(self, residents: Sequence[object]) -> list[int]:
+        """Start a process for each resident."""
+        first = len(self._homes)
+        for resident in residents:
+            here, there = multiprocessing.Pipe()
+            process = multiprocessing.Process(target=_serve, args=(there, resident), daemon=True)
+            process.start()
+            there.close()
+            self._homes.append((process, here))
+        return list(range(first, len(self._homes)))
+
+    def call(self, verb: str, calls: Sequence[tuple[int, tuple]]) -> list:
+        """All homes at once, each one call after the other; an error is raised when the others have ended."""
+        queues: dict[int, list[int]] = {}
+        for number, (home, _) in enumerate(calls):
+            queues.setdefault(home, []).append(number)
+        waiting = {self._homes[home][1]: (home, queue) for home, queue in queues.items()}
+        results: list = [None] * len(calls)
+        errors: list[Exception] = []
+        for connection, (_, queue) in waiting.items():
+            connection.send((verb, calls[queue[0]][1]))
+        while waiting:
+            for connection in wait(list(waiting)):
+                assert isinstance(connection, Connection)
+                home, queue = waiting[connection]
+                good, result = self._receive(home)
+                number = queue.pop(0)
+                if good:
+                    results[number] = result
+                else:
+                    errors.append(result)
+                if queue:  # the next call only now: a pipe that is full both ways would never empty
+                    connection.send((verb, calls[queue[0]][1]))
+                else:
+                    del waiting[connection]
+        if errors:
+            raise errors[0]
+        return results
+
+    def _receive(self, home: int) -> tuple:
+        process, connection = self._homes[home]
+        try:
+            return connection.recv()
+        except EOFError:
+            process.join(1.0)
+            raise RuntimeError(
+                f"a worker process ended with code {process.exitcode}; it may have run out of memory. Use fewer "
+                "workers (n_jobs), or 1."
+            ) from None
+
+    def close(self) -> None:
+        """End all processes."""
+        for _, connection in self._homes:
+            connection.close()
+        for process, _ in self._homes:
+            process.join(5.0)
+            if process.is_alive():
+                process.terminate()
+        self._homes = []
+
+
+def _serve(connection: Connection, resident: object) -> None:
+    """The life of a worker process: answer calls until the other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C belongs to the process that asks
+    while True:
+        try:
+            verb, arguments = connection.recv()
+        except EOFError:
+            return
+        try:
+            answer = (True, getattr(resident, verb)(*arguments))
+        except Exception as error:
+            answer = (False, error)
+        connection.send(answer)
 
 
 def worker_count(n_jobs: int | None) -> int:
@@ -97,9 +167,9 @@ def worker_count(n_jobs: int | None) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
 
 
-def make_executor(n_jobs: int | None, oracle: Any, *, compiled: bool) -> Serial | Threads | Processes:
+def make_executor(n_jobs: int | None, *, compiled: bool) -> Serial | Threads | Processes:
     """The executor for ``n_jobs`` workers: threads for compiled models, processes for plain Python."""
     workers = worker_count(n_jobs)
     if workers == 1:
         return Serial()
-    return Threads(workers) if compiled else Processes(workers, oracle)
+    return Threads(workers) if compiled else Processes(workers)

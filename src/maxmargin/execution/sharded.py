@@ -1,61 +1,72 @@
-"""An oracle whose examples are spread over workers; the answer does not depend on their number."""
+"""An oracle whose questions are spread over workers; the answer does not depend on their number."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
-from maxmargin.models.base import CompiledModel
-from maxmargin.oracles.margin import MarginOracle
-from maxmargin.oracles.wrapper import OracleWrapper
+from maxmargin.contracts import Executor, Fused, Oracle, Sum
 from maxmargin.planes import Planes
 
-__all__ = ["ShardedOracle", "compiled_oracle"]
+__all__ = ["ShardedOracle"]
 
 SUM_SHARDS = 4  # never depends on the number of workers: sums of floats depend on their order
 SMALLEST_SHARD = 8
 
 
-class ShardedOracle(OracleWrapper):
+class ShardedOracle:
     """Splits the examples of a call over the workers of an executor and joins the answers in order.
+
+    Every worker has the whole oracle, so any split gives the same planes.
 
     Parameters
     ----------
-    oracle : any oracle
-    executor : Serial, Threads or Processes
+    oracle : Oracle
+    executor : Executor
     """
 
-    def __init__(self, oracle: Any, executor: Any) -> None:
-        super().__init__(oracle)
+    def __init__(self, oracle: Oracle, executor: Executor) -> None:
+        self.oracle = oracle
         self.executor = executor
+        self.n_examples, self.n_columns = oracle.n_examples, oracle.n_columns
+        self.longest, self.batch_hint = oracle.longest, oracle.batch_hint
 
-    def planes(self, w: np.ndarray, examples: np.ndarray, known: np.ndarray | None = None) -> Planes:
-        """As the oracle's own: planes are computed example by example, so any split gives the same ones."""
+    @property
+    def fingerprint(self) -> str:
+        return self.oracle.fingerprint
+
+    @cached_property
+    def _homes(self) -> list[int]:
+        return self.executor.start([self.oracle] * self.executor.n_workers)
+
+    def fused(self) -> Fused | None:
+        """A compiled loop runs in the thread that asks."""
+        return self.oracle.fused()
+
+    def predicting(self) -> ShardedOracle:
+        """That of the oracle, on the same workers."""
+        return ShardedOracle(self.oracle.predicting(), self.executor)
+
+    def planes(self, w: np.ndarray, examples: np.ndarray, most: int = 1) -> Planes:
+        """As the oracle's own: planes are computed example by example."""
         workers = self.executor.n_workers
         shards = min(2 * workers, len(examples) // SMALLEST_SHARD) if workers > 1 else 1
         if shards <= 1:
-            return self.oracle.planes(w, examples, known)
-        tasks = [(w, part, None if known is None else known) for part in np.array_split(examples, shards)]
-        return Planes.concatenate(self.executor.map(self.oracle.planes, tasks))
+            return self.oracle.planes(w, examples, most)
+        return Planes.concatenate(self._call("planes", [(w, part, most) for part in np.array_split(examples, shards)]))
 
-    def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+    def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> Sum:
         """As the oracle's own, added up over a fixed number of shards in their order."""
         shards = max(1, min(SUM_SHARDS, len(examples) // SMALLEST_SHARD))
-        tasks = [
-            (w, part, share)
-            for part, share in zip(np.array_split(examples, shards), np.array_split(scale, shards), strict=True)
-        ]
-        parts = self.executor.map(self.oracle.sum, tasks)
-        a, b = parts[0][0], parts[0][1]
-        for more, offset, _ in parts[1:]:
-            a += more
-            b += offset
-        return a, b, np.concatenate([losses for _, _, losses in parts])
+        parts = zip(np.array_split(examples, shards), np.array_split(scale, shards), strict=True)
+        first, *others = self._call("sum", [(w, part, share) for part, share in parts])
+        a, b = first.a, first.b
+        for other in others:
+            a += other.a
+            b += other.b
+        return Sum(a, b, np.concatenate([part.losses for part in (first, *others)]))
 
-
-def compiled_oracle(oracle: Any) -> MarginOracle | None:
-    """The oracle whose kernel a compiled loop may call in place of ``oracle``; None when that would skip something."""
-    if isinstance(oracle, ShardedOracle):
-        oracle = oracle.oracle
-    return oracle if isinstance(oracle, MarginOracle) and isinstance(oracle.model, CompiledModel) else None
+    def _call(self, verb: str, tasks: list[tuple]) -> list:
+        homes = self._homes
+        return self.executor.call(verb, [(homes[t % len(homes)], task) for t, task in enumerate(tasks)])

@@ -29,16 +29,16 @@ Yu, Bertsekas, Rousu, An efficient discriminative training method for generative
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maxmargin.formulations.margin_rescaling import example_weights
+from maxmargin.contracts import BoundModel, DualPoint, Oracle
+from maxmargin.formulations.problem import LinearTerm, example_weights
 from maxmargin.formulations.proximal import Proximal
-from maxmargin.models.base import BoundModel, digest
+from maxmargin.models.base import digest
 from maxmargin.models.tables import Tables, reference_distribution
-from maxmargin.oracles.margin import MarginOracle
+from maxmargin.oracles.oracle import ModelOracle
 from maxmargin.parameters import Parameters
 from maxmargin.planes import Planes
 
@@ -65,23 +65,18 @@ class GenerativeProblem:
         Where to begin; ``ln c`` when missing.
     pull : float
         rho.
-    fingerprint : () -> str
-        Digest of the data behind the oracle: a warm start or a checkpoint must fit to it.
-    shift, offset, subtracted
-        The linear term of a round of CCCP, as those of :class:`~maxmargin.formulations.margin_rescaling.Problem`.
+    term : LinearTerm, optional
+        Of a round of CCCP.
     """
 
-    oracle: Any
+    oracle: Oracle
     weight: np.ndarray
     tables: Tables
     reference: np.ndarray
     squared: bool = False
     start: np.ndarray | None = None
-    fingerprint: Callable[[], str] = str
     pull: float = 0.0
-    shift: np.ndarray | None = None
-    offset: float = 0.0
-    subtracted: Planes | None = None
+    term: LinearTerm | None = None
 
     def __post_init__(self) -> None:
         c, d = np.ascontiguousarray(self.reference, np.float64), self.tables.n_weights
@@ -98,6 +93,28 @@ class GenerativeProblem:
             raise ValueError(f"weight must be {self.oracle.n_examples} finite numbers >= 0, one per example.")
         object.__setattr__(self, "reference", c)
         object.__setattr__(self, "weight", weight)
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """What a solver must handle."""
+        return frozenset({"tables", "squared"} if self.squared else {"tables"})
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the data behind the problem: a warm start or a checkpoint must fit to it."""
+        return self.oracle.fingerprint + digest(self.reference, self.tables.starts)
+
+    @property
+    def offset(self) -> float:
+        return 0.0 if self.term is None else self.term.offset
+
+    @property
+    def shift(self) -> np.ndarray | None:
+        return None if self.term is None else self.term.shift
+
+    @property
+    def subtracted(self) -> Planes | None:
+        return None if self.term is None else self.term.planes
 
     @property
     def n_examples(self) -> int:
@@ -131,6 +148,10 @@ class GenerativeProblem:
             )
         return self.tables.feasible(theta)
 
+    def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> GenerativeProblem:
+        """The same problem asked through other oracles."""
+        return replace(self, oracle=wrap(self.oracle))
+
     def penalty(self, losses: np.ndarray) -> float:
         """``sum_k C_k loss_k``, or ``sum_k C_k loss_k^2 / 2``."""
         active = self.weight > 0
@@ -144,7 +165,11 @@ class GenerativeProblem:
 
     def linear(self, theta: np.ndarray) -> float:
         """``theta . shift + offset``."""
-        return self.offset if self.shift is None else self.offset + float(theta @ self.shift)
+        return 0.0 if self.term is None else self.term.at(theta)
+
+    def lower_bound(self, point: DualPoint) -> float:
+        """A proven lower bound of the optimum from any feasible multipliers, of the hinge."""
+        return self.bound_along(point.linear, point.u)[0]
 
     def dual(self, linear: float, u: np.ndarray, quadratic: float = 0.0) -> float:
         """D from ``sum alpha b``, ``u = sum alpha a - shift`` and ``sum zeta^2 / C``; -inf outside ``c + u >= 0``."""
@@ -156,7 +181,7 @@ class GenerativeProblem:
             return linear - 0.5 * quadratic - whole.conjugate(u)
         return linear - 0.5 * quadratic + table_entropy(self.tables.starts, self.reference + u)
 
-    def lower_bound(self, linear: float, u: np.ndarray, quadratic: float = 0.0) -> tuple[float, float]:
+    def bound_along(self, linear: float, u: np.ndarray, quadratic: float = 0.0) -> tuple[float, float]:
         """A certified lower bound of the optimum from any feasible multipliers, and the scale t behind it.
 
         Multipliers 0 (those of the subtracted planes, where there are any) are feasible and inside the domain, so for t
@@ -226,6 +251,7 @@ class Generative(Parameters):
         C: float = 1.0,
         sample_weight: np.ndarray | None = None,
         positive: np.ndarray | None = None,
+        cost_weight: float = 1.0,
     ) -> GenerativeProblem:
         """The problem of fitting a bound model.
 
@@ -237,19 +263,13 @@ class Generative(Parameters):
         sample_weight : array (n_examples,), optional
         positive
             Not for log-probabilities, which are <= 0.
+        cost_weight : float
+            1 but for the convex part of some ramp losses.
         """
         weight, squared = example_weights(self.loss, C, sample_weight, model.n_examples)
         if positive is not None:
             raise ValueError("log-probabilities are not positive; leave positive out.")
-        tables = model.layout.tables if self.tables is None else self.tables
+        tables = self.tables if self.tables is not None else model.layout.tables  # type: ignore[attr-defined]
         reference = reference_distribution(tables, "uniform") if self.reference is None else self.reference
-        return GenerativeProblem(
-            MarginOracle(model),
-            weight,
-            tables,
-            reference,
-            squared,
-            self.start,
-            fingerprint=lambda: model.fingerprint + digest(np.asarray(reference), tables.starts),
-            pull=self.pull,
-        )
+        oracle = ModelOracle(model, cost_weight=cost_weight)
+        return GenerativeProblem(oracle, weight, tables, reference, squared, self.start, self.pull)

@@ -26,15 +26,17 @@ plane. CCCP minimises one majorant after the other; see :mod:`maxmargin.solvers.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
+from maxmargin.contracts import BoundModel, Oracle
 from maxmargin.formulations.generative import Generative, GenerativeProblem
-from maxmargin.formulations.margin_rescaling import MarginRescaling, Problem
-from maxmargin.models.base import BoundModel
-from maxmargin.oracles.margin import MarginOracle
+from maxmargin.formulations.problem import LinearTerm, Problem
+from maxmargin.formulations.rescaled_hinge import RescaledHinge
+from maxmargin.oracles.oracle import ModelOracle
 from maxmargin.parameters import Parameters
 from maxmargin.planes import Planes, weighted_sum
 
@@ -46,30 +48,31 @@ TINY = 1e-12  # r_i at most this, relative to 1, counts as 0: ties go to the tru
 
 @dataclass(frozen=True)
 class Linearisation:
-    """The planes of the concave part at some weights.
+    """The planes of the concave part at some weights, one for each example of the concave set.
 
     Attributes
     ----------
-    planes : Planes
-        One for each example of the concave set, in the order of the examples.
-    shift : float64 array (n_columns,)
-        v.
-    offset : float
+    term : LinearTerm
+        What they make of it: ``w . v + offset``.
     value : float
         ``sum_i C_i r_i`` at the weights.
     """
 
-    planes: Planes
-    shift: np.ndarray
-    offset: float
+    term: LinearTerm
     value: float
 
     def __len__(self) -> int:
-        return len(self.planes)
+        return len(self.term.planes)
 
     def same(self, other: Linearisation) -> bool:
         """Whether both make the same majorant."""
-        return self.offset == other.offset and np.array_equal(self.shift, other.shift)
+        return self.term.offset == other.term.offset and np.array_equal(self.term.shift, other.term.shift)
+
+    @staticmethod
+    def of(planes: Planes, weight: np.ndarray, value: float) -> Linearisation:
+        """From the planes that are subtracted and the weights C_i of all examples."""
+        scale = weight[planes.example]
+        return Linearisation(LinearTerm(weighted_sum(planes, scale), -float(scale @ planes.b), planes), value)
 
 
 @dataclass(frozen=True)
@@ -84,15 +87,37 @@ class RampProblem:
         Planes of r_i.
     below : float
         Its cost weight, lam-: a warm start or a checkpoint must have the same.
+    hinge : Problem or GenerativeProblem
+        With cost weight 1, from whose solution a ramp fit may start; the convex problem itself when lam+ is 1.
     """
 
     convex: Problem | GenerativeProblem
-    concave: Any
-    below: float = -1.0
+    concave: Oracle
+    below: float
+    hinge: Problem | GenerativeProblem
+
+    def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> RampProblem:
+        """The same problem asked through other oracles."""
+        convex = self.convex.with_oracles(wrap)
+        hinge = convex if self.hinge is self.convex else self.hinge.with_oracles(wrap)
+        return replace(self, convex=convex, concave=wrap(self.concave), hinge=hinge)
+
+    @property
+    def weight(self) -> np.ndarray:
+        return self.convex.weight
 
     @property
     def n_examples(self) -> int:
         return self.convex.n_examples
+
+    @property
+    def n_columns(self) -> int:
+        return self.convex.n_columns
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """What a solver must handle."""
+        return self.convex.traits | {"ramp"}
 
     def linearise(self, w: np.ndarray, known: Planes | None = None) -> Linearisation:
         """The planes of the concave part at ``w``: one argmax per example.
@@ -107,23 +132,18 @@ class RampProblem:
         if known is not None:
             found = _better(found, replace(known, bound=known.violations(w)), self.n_examples)
         planes = found.take(np.flatnonzero((found.bound > TINY) & (weight[found.example] > 0)))
-        scale = weight[planes.example]
-        return Linearisation(planes, weighted_sum(planes, scale), -float(scale @ planes.b), float(scale @ planes.bound))
+        return Linearisation.of(planes, weight, float(weight[planes.example] @ planes.bound))
 
     def none(self) -> Linearisation:
         """The linearisation at zero weights: the true outputs are best there, so nothing is subtracted."""
         empty = np.empty(0)
-        planes = Planes.from_rows([], empty, empty, empty, self.convex.n_columns)
-        return Linearisation(planes, np.zeros(self.convex.n_columns), 0.0, 0.0)
+        return Linearisation.of(
+            Planes.from_rows([], empty, empty, empty, self.convex.n_columns), self.convex.weight, 0.0
+        )
 
     def majorant(self, linearisation: Linearisation) -> Problem | GenerativeProblem:
         """The convex problem above J that touches it where the linearisation was made."""
-        return replace(
-            self.convex,
-            shift=linearisation.shift,
-            offset=linearisation.offset,
-            subtracted=linearisation.planes,
-        )
+        return replace(self.convex, term=linearisation.term)
 
 
 def _better(found: Planes, known: Planes, n_examples: int) -> Planes:
@@ -145,7 +165,7 @@ class Ramp(Parameters):
     ----------
     ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"}, or (float, float)
         A name, or the pair of cost weights (lam+, lam-) with lam+ >= 0, lam+ > lam- and lam- <= 0.
-    convex : MarginRescaling or Generative, optional
+    convex : RescaledHinge or Generative, optional
         The formulation with the hinge that the ramp is made of; margin rescaling when missing.
 
     References
@@ -155,7 +175,9 @@ class Ramp(Parameters):
     translation.
     """
 
-    def __init__(self, ramp: Any = "cost_diminished", convex: Any = None) -> None:
+    def __init__(
+        self, ramp: str | Sequence[float] = "cost_diminished", convex: RescaledHinge | Generative | None = None
+    ) -> None:
         self.ramp = ramp
         self.convex = convex
 
@@ -183,18 +205,14 @@ class Ramp(Parameters):
         sample_weight: np.ndarray | None = None,
         positive: np.ndarray | None = None,
     ) -> RampProblem:
-        """The problem of fitting a bound model; parameters as those of :meth:`MarginRescaling.problem`."""
+        """The problem of fitting a bound model; parameters as those of :meth:`RescaledHinge.problem`."""
         above, below = self.cost_weights()
-        formulation = MarginRescaling("hinge") if self.convex is None else self.convex
-        if not isinstance(formulation, (MarginRescaling, Generative)):
-            raise TypeError(
-                f"convex must be MarginRescaling or Generative, the ramp has no other form; got {formulation!r}."
-            )
-        convex = formulation.problem(model, C=C, sample_weight=sample_weight, positive=positive)
-        if convex.squared:
+        formulation = RescaledHinge() if self.convex is None else self.convex
+        if isinstance(formulation, RescaledHinge) and formulation.rescaling != "margin":
+            raise ValueError('the ramp has no slack-rescaled form; use loss="hinge" or rescaling="margin".')
+        if formulation.loss != "hinge":
             raise ValueError('the ramp is made of the hinge; give its convex part loss="hinge".')
-        convex.oracle.cost_weight = above
-        if above != 1.0:  # planes with other offsets than the hinge's are those of another problem
-            of_hinge = convex.fingerprint
-            convex = replace(convex, fingerprint=lambda: f"{of_hinge()} {above!r}")
-        return RampProblem(convex, MarginOracle(model, cost_weight=below), below)
+        make = partial(formulation.problem, model, C=C, sample_weight=sample_weight, positive=positive)
+        convex = make(cost_weight=above)
+        hinge = convex if above == 1.0 else make()
+        return RampProblem(convex, ModelOracle(model, cost_weight=below), below, hinge)

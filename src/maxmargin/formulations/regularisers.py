@@ -1,6 +1,9 @@
-"""Regularisers, seen by the dual through their conjugate.
+"""Quadratic regularisers, seen by the dual through their conjugate.
 
 R*(u) = max_w  u . w - R(w),      weights(u) = its maximiser,      curvature(A, u) = A H(u) A'  with H = R*''(u)
+
+This file alone knows that R is ``1/2 |w|^2``; that of generative models is in
+:mod:`maxmargin.formulations.generative`.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ __all__ = ["Quadratic", "SignedQuadratic"]
 class Quadratic:
     """``R(w) = 1/2 |w|^2``; ``R*(u) = 1/2 |u|^2``, ``weights(u) = u``."""
 
-    positive: None = None
+    traits = frozenset[str]()
+    positive = None
+    fingerprint = ""
 
     def value(self, w: np.ndarray) -> float:
         """R(w)."""
@@ -35,6 +40,14 @@ class Quadratic:
         """Gram matrix of the rows of A, (m, m)."""
         return (A @ A.T).toarray()
 
+    def feasible(self, w: np.ndarray) -> np.ndarray:
+        """All weights are."""
+        return w
+
+    def lower_bound(self, linear: float, u: np.ndarray) -> tuple[float, float]:
+        """The dual itself, which is finite everywhere."""
+        return linear - self.conjugate(u), 1.0
+
 
 @dataclass(frozen=True)
 class SignedQuadratic:
@@ -46,9 +59,12 @@ class SignedQuadratic:
 
     positive: np.ndarray  # bool (n_columns,)
 
+    traits = frozenset({"signs"})
+    fingerprint = ""  # multipliers of other signs are feasible all the same
+
     def value(self, w: np.ndarray) -> float:
         """R(w); inf where a sign is violated."""
-        return np.inf if (w[self.positive] < 0).any() else 0.5 * float(w @ w)
+        return np.inf if (w[self.positive[: len(w)]] < 0).any() else 0.5 * float(w @ w)
 
     def conjugate(self, u: np.ndarray) -> float:
         """R*(u)."""
@@ -63,3 +79,11 @@ class SignedQuadratic:
         """Gram matrix of the rows of A without the coordinates that are cut off at u, (m, m)."""
         kept = sp.csr_array(A * ~(self.positive & (u < 0)))
         return (kept @ A.T).toarray()
+
+    def feasible(self, w: np.ndarray) -> np.ndarray:
+        """P(w)."""
+        return np.where(self.positive[: len(w)], np.maximum(w, 0.0), w)
+
+    def lower_bound(self, linear: float, u: np.ndarray) -> tuple[float, float]:
+        """The dual itself, which is finite everywhere."""
+        return linear - self.conjugate(u), 1.0

@@ -1,53 +1,85 @@
-"""What a model is to the rest of the library.
+"""What every bound model has: the searches that find its most violating outputs, and the one decoding.
 
 A model is bound to data once (``bind``), and the result answers one question for any example: which output maximises
 ``w . phi(x, y) + cost_weight * cost(y)``, and what is its plane. Compiled models answer through a kernel of the one
-signature in :mod:`maxmargin.models.signature`; plain-Python models through a method.
+signature in :mod:`maxmargin.models.signature`; models in plain Python through a method.
+
+A *search* turns that question into another one: :data:`SEARCHES` names those that serve every model, and a model may
+bring its own, exact ones (``searches``).
 """
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-__all__ = ["BoundModel", "CompiledModel", "digest"]
+from maxmargin.contracts import Answer, Answers, Layout, ModelKernel, refusal
+
+__all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "writable"]
+
+SEARCHES = ("argmax", "best_wrong")  # functions of models/search_kernel.py
+FEW = 8  # examples that are decoded from Python: handing a kernel to a compiled loop takes longer than a sentence
+REMEDIES = {
+    "slack": 'use rescaling="margin", or give the model a search of its own (slack_argmax in plain Python)',
+    "sqrt_slack": 'use rescaling="margin" or "slack"',
+    "best_wrong": 'use rescaling="margin"',
+}
 
 
 @dataclass(frozen=True)
-class BoundModel:
-    """A model bound to n examples.
+class BoundModel(ABC):
+    """A model bound to n examples; see :class:`maxmargin.contracts.BoundModel`.
 
     Attributes
     ----------
     n_examples, n_weights : int
-    layout : object
+    layout : Layout
         What was learned from the training data (labels, widths); binds further data to the same weights.
     capabilities : frozenset of str
-        What the model offers beyond the argmax: "k_best", "by_cost", "marginals", "exact", "radius", ...
+        What the model offers beyond the argmax, in the words of :data:`maxmargin.contracts.CAPABILITIES`.
     """
 
     n_examples: int
     n_weights: int
-    layout: Any
+    layout: Layout
     capabilities: frozenset[str] = frozenset({"exact"})
 
     @property
+    @abstractmethod
     def fingerprint(self) -> str:
         """Digest of the data and the cost: multipliers of one problem prove nothing about another."""
-        raise NotImplementedError(f"{type(self).__name__} has no fingerprint.")
+
+    @abstractmethod
+    def kernel(self, search: str = "argmax") -> ModelKernel | None:
+        """The compiled form with one of its searches; None for a model in plain Python."""
+
+    @abstractmethod
+    def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
+        """The most violating output of one example by a search, as ``(psi, cost)`` with its value and bound."""
+
+    @abstractmethod
+    def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
+        """Best outputs of some examples (None: of all)."""
+
+    def no_search(self, search: str) -> ValueError:
+        """The error of a search that this model does not have."""
+        name = type(self.layout).__name__.removesuffix("Layout").lower()
+        remedy = REMEDIES.get(search, f"searches for every model are {', '.join(SEARCHES)}")
+        return refusal("this rescaling", {search}, f"the {name} model", remedy)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CompiledModel(BoundModel):
     """A bound model with a kernel.
 
     Attributes
     ----------
-    kernel : numba function of ``PLANE_SIGNATURE``
+    plane : numba function of ``PLANE_SIGNATURE``
     meta, ints, floats : arrays
         The packed data.
     room : int
@@ -56,26 +88,111 @@ class CompiledModel(BoundModel):
         Scratch the kernel needs.
     output_at : int64 array (n_examples + 1,)
         Where the decoded output of each example begins in one flat array.
+    searches : mapping of str to (bound model) -> ModelKernel
+        Searches of the model's own, which take the place of those for every model.
+    least_cost : float64 array (n_examples,) or (0,)
+        The least positive cost of each example's outputs (0: none costs anything), for the best wrong output.
     """
 
-    kernel: Any = None
-    meta: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    ints: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
-    floats: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    room: int = 0
-    iwork_size: int = 0
-    fwork_size: int = 0
-    output_at: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    plane: Callable[..., int]
+    meta: np.ndarray
+    ints: np.ndarray
+    floats: np.ndarray
+    room: int
+    iwork_size: int
+    fwork_size: int
+    output_at: np.ndarray
+    searches: Mapping[str, Callable[[CompiledModel], ModelKernel]] = field(default_factory=dict, repr=False)
+    least_cost: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
 
     @cached_property
     def fingerprint(self) -> str:
         """Digest of the packed data, which holds features, labels, costs and constraints."""
         return digest(self.meta, self.ints, self.floats)
 
+    def kernel(self, search: str = "argmax") -> ModelKernel:
+        """The compiled form with one of its searches; a ValueError when it has no such search."""
+        if search in self.searches:
+            return self.searches[search](self)
+        from maxmargin.models import search_kernel as sk
+
+        if search == "argmax":
+            return self.packed(sk.argmax)
+        if search == "best_wrong" and len(self.least_cost):
+            return self.packed(sk.best_wrong, more=self.least_cost)
+        raise self.no_search(search)
+
+    def packed(self, search: Callable[..., int], more: np.ndarray | None = None) -> ModelKernel:
+        """The model's arrays and functions; ``more`` numbers go behind ``floats``, their place behind ``meta``."""
+        meta, floats = self.meta, self.floats
+        if more is not None:
+            meta, floats = np.append(meta, len(floats)), np.concatenate([floats, more])
+        sizes = (self.room, self.iwork_size, self.fwork_size, self._longest)
+        return ModelKernel(self.plane, search, meta, self.ints, floats, *sizes)
+
+    @property
+    def _longest(self) -> int:
+        return int(np.diff(self.output_at).max(initial=1))
+
     def workspace(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Fresh scratch (iwork, fwork, output) for one thread."""
-        longest = int(np.diff(self.output_at).max(initial=1))
-        return np.zeros(self.iwork_size, np.int32), np.empty(self.fwork_size), np.empty(longest, np.int32)
+        return np.zeros(self.iwork_size, np.int32), np.empty(self.fwork_size), np.empty(self._longest, np.int32)
+
+    def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
+        """As the loops over examples ask it, for one example and from Python."""
+        k = self.kernel(search)
+        index, value, result = np.empty(self.room, np.int32), np.empty(self.room), np.zeros(4)
+        w = np.ascontiguousarray(w, np.float64)
+        k.search(
+            k.plane, k.meta, k.ints, k.floats, w, example, cost_weight, 1, *k.workspace(), index, value, result
+        )  # fmt: skip
+        nnz = int(result[3])
+        return Answer(index[:nnz], value[:nnz], float(result[2]), float(result[0]), float(result[1]))
+
+    def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
+        """Best outputs of some examples as integer codes; a ValueError when one of them allows no output."""
+        examples = np.arange(self.n_examples) if examples is None else np.asarray(examples, np.int64)
+        w = writable(w)
+        lengths = (self.output_at[1:] - self.output_at[:-1])[examples]
+        at = np.concatenate([[0], np.cumsum(lengths)])
+        outputs = np.empty(at[-1], np.int32)
+        cost, value, bound = np.empty(len(examples)), np.empty(len(examples)), np.empty(len(examples))
+        stuck = self._decode(w, examples, cost_weight, at, outputs, cost, value, bound)
+        if stuck >= 0:
+            raise ValueError(
+                f"example {examples[stuck]}: the constraints and fixed labels together allow no output; loosen one of "
+                "them."
+            )
+        return Answers([outputs[at[e] : at[e + 1]] for e in range(len(examples))], value, bound, cost)
+
+    def _decode(
+        self, w: np.ndarray, examples: np.ndarray, cost_weight: float, at: np.ndarray, outputs: np.ndarray,
+        cost: np.ndarray, value: np.ndarray, bound: np.ndarray,
+    ) -> int:  # fmt: skip
+        """Fill the arrays; returns -1, or the position of the first example that allows no output."""
+        iwork, fwork, output = self.workspace()
+        if len(examples) > FEW:
+            from maxmargin.models.decode_kernel import decode_batch
+
+            return decode_batch(
+                self.plane, self.meta, self.ints, self.floats, w, examples, cost_weight, iwork, fwork, output, at,
+                outputs, cost, value, bound,
+            )  # fmt: skip
+        index, entries, result = np.empty(0, np.int32), np.empty(0), np.zeros(4)
+        for e, i in enumerate(examples):
+            found = self.plane(
+                self.meta, self.ints, self.floats, w, i, cost_weight, 0, iwork, fwork, output, index, entries, result
+            )
+            if found < 0:
+                return e
+            value[e], bound[e], cost[e] = result[:3]
+            outputs[at[e] : at[e + 1]] = output[: at[e + 1] - at[e]]
+        return -1
+
+
+def writable(weights: np.ndarray) -> np.ndarray:
+    """The weights as kernels take them; a copy when they were loaded as a read-only memory map."""
+    return np.require(weights, np.float64, ["C", "W"])
 
 
 def digest(*arrays: np.ndarray) -> str:

@@ -68,7 +68,7 @@ class BayesNetLayout:
         ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BayesNetBound(CompiledModel):
     """The network bound to n rows.
 
@@ -82,6 +82,7 @@ class BayesNetBound(CompiledModel):
         Pattern of each example.
     """
 
+    layout: BayesNetLayout
     codes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.int32))
     unknown: list[tuple[int, ...]] = field(default_factory=list)
     pattern: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -255,20 +256,10 @@ class BayesNet(Parameters):
 
     def _complete(self, codes: np.ndarray, layout: BayesNetLayout, start: np.ndarray | None) -> np.ndarray:
         """Missing values by their most probable ones given all that is known, the truth of hidden ones too."""
-        from maxmargin.models import bayes_net_kernel as bk
-
         w = np.zeros(layout.n_weights) if start is None else np.ascontiguousarray(start, np.float64)
         kinds = np.where(codes < 0, MISSING, KNOWN).astype(np.int8)
         bound = self._pack(layout, codes, codes, kinds, labels=False, all_missing=True)
-        iwork, fwork, output = bound.workspace()
-        no_index, no_value, result = np.empty(0, np.int32), np.empty(0), np.empty(4)
-        outputs = []
-        for i in range(len(codes)):
-            bk.net_plane(
-                bound.meta, bound.ints, bound.floats, w, i, 0.0, 0, iwork, fwork, output, no_index, no_value, result
-            )
-            outputs.append(output[: bound.output_at[i + 1] - bound.output_at[i]].copy())
-        return bound.filled(outputs)
+        return bound.filled(bound.argmax(w).outputs)
 
     def _pack(
         self,
@@ -323,7 +314,7 @@ class BayesNet(Parameters):
             n_weights=layout.n_weights,
             layout=layout,
             capabilities=frozenset({"exact", "marginals"} if exact else {"marginals"}),
-            kernel=bk.net_plane,
+            plane=bk.net_plane,
             meta=np.concatenate(program),
             ints=np.concatenate(ints).astype(np.int32),
             floats=np.concatenate(floats),

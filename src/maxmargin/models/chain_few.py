@@ -1,4 +1,4 @@
-"""A few sequences at a time: what a chain does once a call and only many sequences repay is left out."""
+"""A few sequences at a time: what only many sequences repay is left out."""
 
 from __future__ import annotations
 
@@ -8,30 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.features.sequences import Sequences
-from maxmargin.models.base import CompiledModel
 from maxmargin.models.chain import ChainLayout
 
-__all__ = ["FEW", "decode_few", "observed_part"]
-
-FEW = 8  # sequences
-
-
-def decode_few(bound: CompiledModel, w: np.ndarray) -> list[np.ndarray] | None:
-    """Best outputs as integer codes, one array per sequence; None when one of them has no allowed output.
-
-    The kernel is called from here: handing it to a compiled loop takes longer than labelling a sentence.
-    """
-    iwork, fwork, output = bound.workspace()
-    index, value, result = np.empty(0, np.int32), np.empty(0), np.zeros(4)
-    outputs = []
-    for i in range(bound.n_examples):
-        found = bound.kernel(
-            bound.meta, bound.ints, bound.floats, w, i, 0.0, 0, iwork, fwork, output, index, value, result
-        )
-        if found < 0:
-            return None
-        outputs.append(output[: bound.output_at[i + 1] - bound.output_at[i]].copy())
-    return outputs
+__all__ = ["observed_part"]
 
 
 def observed_part(

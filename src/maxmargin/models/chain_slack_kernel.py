@@ -1,4 +1,4 @@
-"""Compiled kernel of the chain model with rescaled slacks: the exact argmax of cost times violation."""
+"""The exact search of the chain model for slack rescaling: the argmax of cost times violation, compiled."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from maxmargin.models.chain_kernel import (
     AT_LABELS,
     AT_TOKEN_WEIGHT,
     AT_TOKENS,
-    META_SIZE,
     N_EDGE,
     N_LABELS,
     STRIDE,
-    chain_plane,
     chain_planes,
     pair_table,
     score_table,
 )
-from maxmargin.models.signature import PLANE_SIGNATURE
+from maxmargin.models.signature import SEARCH_SIGNATURE
 
-AT_UNIT = META_SIZE  # in ``meta``, behind those of the chain: where the units of cost stand in ``floats``
 QUERIES = 3  # plain argmaxes before the costs are told apart
 EQUAL = 1.0 + 1e-12
 
@@ -72,9 +69,9 @@ def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, o
     return top
 
 
-@kernel(PLANE_SIGNATURE)
-def chain_slack_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The output of largest ``cost(y) (lam - w . psi(y))``, lam = cost_weight, and its slack-rescaled planes.
+@kernel(SEARCH_SIGNATURE)
+def chain_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The output of largest ``cost(y) (lam - w . psi(y))``, lam = cost_weight, and planes of its runs of errors.
 
     With ``h = lam - w . psi`` and ``g = cost``, the argmax at cost weight mu proves ``h + mu g <= B`` for all outputs:
 
@@ -84,60 +81,50 @@ def chain_slack_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, 
     * no output with ``g h`` above the best so far has a larger g than ``(B + sqrt(B^2 - 4 mu best)) / (2 mu)``: only
       costs up to there are left for the exact search over all costs.
 
+    The unit of cost of each example stands in ``floats`` where the last entry of ``meta`` says.
+
     Choi, Meshi, Srebro 2016 for the queries; Bauer et al. 2014 for the exact search.
     """
+    if cost_weight <= 0.0:  # the prediction
+        return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
     first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
     T, truth = last - first, meta[AT_LABELS] + first
-    unit = floats[meta[AT_UNIT] + example]
+    unit = floats[meta[len(meta) - 1] + example]
     result[:4] = 0.0
     if T == 0 or unit == 0.0:  # nothing costs anything
         for t in range(T):
             output[t] = ints[truth + t]
         return min(emit, 1)
     top = 0.0
-    if cost_weight <= 0.0:  # the prediction
-        chain_plane(meta, ints, floats, w, example, 0.0, 0, iwork, fwork, output, index, value, result)
-        top = result[0] * result[2]
-    else:
-        best = np.empty(T, np.int32)
+    best = np.empty(T, np.int32)
+    for t in range(T):
+        best[t] = ints[truth + t]
+    mu, most, bound = cost_weight / unit, np.inf, np.inf
+    for query in range(QUERIES):
+        plane(meta, ints, floats, w, example, mu, 0, iwork, fwork, output, index, value, result)
+        reach, g = cost_weight + result[0], result[2]
+        h = reach - mu * g
+        right = True  # rounding may leave the true output a little above itself
         for t in range(T):
-            best[t] = ints[truth + t]
-        mu, most, bound = cost_weight / unit, np.inf, np.inf
-        for query in range(QUERIES):
-            chain_plane(meta, ints, floats, w, example, mu, 0, iwork, fwork, output, index, value, result)
-            reach, g = cost_weight + result[0], result[2]
-            h = reach - mu * g
-            right = True  # rounding may leave the true output a little above itself
+            right = right and output[t] == ints[truth + t]
+        if query == 0 and (right or result[0] <= 0.0):
+            bound = 0.0
+            break
+        if g * h > top:
+            top = g * h
             for t in range(T):
-                right = right and output[t] == ints[truth + t]
-            if query == 0 and (right or result[0] <= 0.0):
-                bound = 0.0
-                break
-            if g * h > top:
-                top = g * h
-                for t in range(T):
-                    best[t] = output[t]
-            bound = min(bound, reach * reach / (4.0 * mu))
-            if bound <= top * EQUAL:
-                break
-            most = min(most, (reach + np.sqrt(max(reach * reach - 4.0 * mu * top, 0.0))) / (2.0 * mu))
-            if g <= 0.0 or h <= 0.0 or h == mu * g:
-                break
-            mu = h / g
-        if bound > top * EQUAL:
-            top = max(top, best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, best))
-        for t in range(T):
-            output[t] = best[t]
+                best[t] = output[t]
+        bound = min(bound, reach * reach / (4.0 * mu))
+        if bound <= top * EQUAL:
+            break
+        most = min(most, (reach + np.sqrt(max(reach * reach - 4.0 * mu * top, 0.0))) / (2.0 * mu))
+        if g <= 0.0 or h <= 0.0 or h == mu * g:
+            break
+        mu = h / g
+    if bound > top * EQUAL:
+        top = max(top, best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, best))
+    for t in range(T):
+        output[t] = best[t]
     made = chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
-    result[0] = top
-    result[1] = top
-    if made > 0 and result[2] == 0.0:  # an output that costs nothing has the zero plane
-        result[3] = 0.0
-        return 1
-    begin = 0
-    for p in range(made):
-        end = np.int64(result[3 + 2 * p])
-        for q in range(begin, end):
-            value[q] *= result[2 + 2 * p]
-        begin = end
+    result[0], result[1] = top, top
     return made

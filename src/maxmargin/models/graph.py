@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from maxmargin.contracts import Answer, Answers
 from maxmargin.costs import as_cost
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, METHODS, PASSES, GraphAnswer, GraphProblem, solve
 from maxmargin.models.base import BoundModel, CompiledModel
@@ -116,7 +116,7 @@ class GraphLayout:
         return self.ignore is not None and label == self.ignore
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GraphBound(CompiledModel):
     """The graph model bound to n graphs.
 
@@ -129,6 +129,7 @@ class GraphBound(CompiledModel):
         Weight of each node in the cost.
     """
 
+    layout: GraphLayout
     graphs: Sequence[GraphInput] = ()
     codes: Sequence[np.ndarray] | None = None
     costs: Sequence[np.ndarray] = ()
@@ -156,59 +157,64 @@ class GraphBound(CompiledModel):
             groups[f"factor{len(scope)}"][(slice(None), *codes[list(scope)])] += x
         return phi
 
-    def answer(self, w: np.ndarray, i: int, cost_weight: float = 0.0) -> GraphAnswer:
+    def solution(self, w: np.ndarray, i: int) -> GraphAnswer:
         """Labels of one graph as codes, their score, the bound, and the method that the kernel used."""
         from maxmargin.models.graph_kernel import METHODS as NAMES
 
-        iwork, fwork, output = self.workspace()
-        result = np.zeros(4)
-        self.kernel(
-            self.meta, self.ints, self.floats, np.require(w, np.float64, ["C", "W"]), i, cost_weight, 0, iwork, fwork,
-            output, np.empty(0, np.int32), np.empty(0), result,
-        )  # fmt: skip
-        n = len(self.graphs[i].node)
+        (codes,), value, bound, _ = self.argmax(w, np.array([i]))
         truth = 0.0 if self.codes is None else float(self.joint_features(i, self.codes[i]) @ w[: self.n_weights])
-        value, bound = truth + result[:2]
-        return GraphAnswer(output[:n].copy(), float(value), float(bound), NAMES[output[n]])
+        return GraphAnswer(codes[:-1].copy(), float(truth + value[0]), float(truth + bound[0]), NAMES[codes[-1]])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PlainGraphBound(BoundModel):
     """The graph model with a method of inference that is not compiled as a whole."""
 
-    inner: GraphBound | None = None
-    method: str = "auto"
+    layout: GraphLayout
+    inner: GraphBound
+    method: str
     max_cells: int = MAX_CELLS
     passes: int = PASSES
     branches: int = BRANCHES
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Digest of the packed data."""
-        assert self.inner is not None
         return self.inner.fingerprint
 
-    def plane(self, w: np.ndarray, i: int, cost_weight: float) -> tuple[np.ndarray, np.ndarray, float, float, float]:
-        """Indices and values of ``phi(y_i) - phi(y)``, its cost, ``w . (phi(y) - phi(y_i)) + lam cost``, a bound."""
+    def kernel(self, search: str = "argmax") -> None:
+        """None: this method runs from Python."""
+        if search != "argmax":
+            raise self.no_search(search)
+
+    def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
+        """The labels found, or the true ones where those score more."""
         inner = self.inner
-        assert inner is not None and inner.codes is not None
-        problem, true = inner.problem(w, i, cost_weight), inner.codes[i]
-        found, truth = solve(problem, self.method, self.max_cells, self.passes, self.branches), problem.score(true)
+        assert inner.codes is not None
+        true, found = inner.codes[example], self._solve(w, example, cost_weight)
+        truth = inner.problem(w, example, cost_weight).score(true)
         labels, score = (found.labels, found.value) if found.value >= truth else (true, truth)
-        psi = inner.joint_features(i, true) - inner.joint_features(i, labels)
-        cost = float(inner.costs[i] @ inner.layout.cost_table[true, labels])
+        psi = inner.joint_features(example, true) - inner.joint_features(example, labels)
+        cost = float(inner.costs[example] @ inner.layout.cost_table[true, labels])
         index = np.flatnonzero(psi)
         value = cost_weight * cost - float(w[: self.n_weights] @ psi)
-        return index.astype(np.int32), psi[index], cost, value, max(value + max(found.bound - score, 0.0), 0.0)
+        bound = max(value + max(found.bound - score, 0.0), 0.0)
+        return Answer(index.astype(np.int32), psi[index], cost, value, bound)
 
-    def answer(self, w: np.ndarray, i: int) -> GraphAnswer:
+    def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
+        """Labels as codes, and -1 behind them, where compiled methods have their number; scores, not differences."""
+        examples = np.arange(self.n_examples) if examples is None else np.asarray(examples)
+        found = [self._solve(w, int(i), cost_weight) for i in examples]
+        numbers = np.array([(answer.value, answer.bound, np.nan) for answer in found]).reshape(-1, 3)
+        return Answers([np.append(answer.labels, -1) for answer in found], *numbers.T)
+
+    def solution(self, w: np.ndarray, i: int) -> GraphAnswer:
         """Labels of one graph as codes, their score, the bound and the method."""
-        assert self.inner is not None
-        return solve(self.inner.problem(w, i), self.method, self.max_cells, self.passes, self.branches)
+        return self._solve(w, i, 0.0)
 
-    def decode(self, w: np.ndarray, i: int) -> list:
-        """Labels of largest score."""
-        return self.layout.labels.decode(self.answer(w, i).labels)
+    def _solve(self, w: np.ndarray, i: int, cost_weight: float) -> GraphAnswer:
+        problem = self.inner.problem(w, i, cost_weight)
+        return solve(problem, self.method, self.max_cells, self.passes, self.branches)
 
 
 class Graph(Parameters):
@@ -311,10 +317,10 @@ class Graph(Parameters):
         if self.method in COMPILED:
             return bound
         return PlainGraphBound(
-            bound.n_examples,
-            bound.n_weights,
-            layout,
-            frozenset({"exact"} if self.method == "integer" else ()),
+            n_examples=bound.n_examples,
+            n_weights=bound.n_weights,
+            layout=layout,
+            capabilities=frozenset({"exact"} if self.method == "integer" else ()),
             inner=bound,
             method=self.method,
             max_cells=self.max_cells,

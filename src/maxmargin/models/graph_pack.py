@@ -95,7 +95,7 @@ def pack(
         n_weights=layout.n_weights,
         layout=layout,
         capabilities=frozenset({"exact"} if exact else ()),
-        kernel=gk.graph_plane,
+        plane=gk.graph_plane,
         meta=meta,
         ints=ints,
         floats=np.concatenate([*floats, layout.cost_table.ravel()]),

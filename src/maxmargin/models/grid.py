@@ -80,7 +80,7 @@ class GridLayout:
         return float(self.pixel_costs(y_true)[y_true != np.reshape(y, y_true.shape)].sum())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GridBound(CompiledModel):
     """The grid model bound to n images.
 
@@ -89,6 +89,7 @@ class GridBound(CompiledModel):
     shapes : list of tuple of int
     """
 
+    layout: GridLayout
     shapes: Sequence[tuple[int, ...]] = ()
 
     def with_truth(self, masks: Sequence[np.ndarray]) -> GridBound:
@@ -335,7 +336,7 @@ def _pack(
         n_weights=layout.n_weights,
         layout=layout,
         capabilities=frozenset({"exact_if_positive"}),
-        kernel=gk.grid_plane,
+        plane=gk.grid_plane,
         meta=meta,
         ints=np.concatenate(ints).astype(np.int32),
         floats=floats,

@@ -86,9 +86,11 @@ class HMMLayout:
         return total / max(len(y), 1) if self.normalize else total
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HMMBound(CompiledModel):
     """The hidden Markov model bound to n sequences."""
+
+    layout: HMMLayout
 
     def symbols(self, i: int) -> np.ndarray:
         """Codes of the observations of sequence i, -1 where missing."""
@@ -286,7 +288,7 @@ def _pack(layout: HMMLayout, lengths: list[int], symbols: list[np.ndarray], stat
         n_weights=layout.n_weights,
         layout=layout,
         capabilities=frozenset({"exact", "marginals"}),
-        kernel=hk.hmm_plane,
+        plane=hk.hmm_plane,
         meta=meta,
         ints=np.concatenate(ints).astype(np.int32),
         floats=np.concatenate(floats),

@@ -7,19 +7,22 @@ Crammer and Singer 2001, On the algorithmic implementation of multiclass kernel-
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin.contracts import ModelKernel
 from maxmargin.costs import as_cost
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.labels import Labels, padded, plain
 from maxmargin.parameters import Parameters
 
 __all__ = ["Multiclass", "MulticlassBound", "MulticlassLayout"]
+
+POWERS = {"slack": 1.0, "sqrt_slack": 0.5, "best_wrong": 0.0}  # of the cost, in searches by enumeration
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,11 @@ class MulticlassLayout:
         return np.tile(np.arange(self.stride) < len(self.labels), self.n_features + self.intercept)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MulticlassBound(CompiledModel):
     """The multiclass model bound to n examples."""
+
+    layout: MulticlassLayout
 
     def scores(self, w: np.ndarray, examples: np.ndarray | None = None) -> np.ndarray:
         """``w . phi(x, y)`` for every class: (n, K), or one row for each of ``examples``."""
@@ -183,6 +188,17 @@ class Multiclass(Parameters):
         return layout
 
 
+def _enumerated(power: float) -> Callable[[CompiledModel], ModelKernel]:
+    """A search that looks at all labels."""
+
+    def kernel(bound: CompiledModel) -> ModelKernel:
+        from maxmargin.models.multiclass_kernel import multiclass_search
+
+        return bound.packed(multiclass_search, more=np.array([power]))
+
+    return kernel
+
+
 def _blocks(X: Any) -> tuple[sp.csr_array | None, np.ndarray | None]:
     """The sparse and the dense features, checked: two dimensions, numbers, finite."""
     named = X if isinstance(X, Mapping) else {"sparse" if sp.issparse(X) else "dense": X}
@@ -292,8 +308,8 @@ def _pack(layout: MulticlassLayout, n: int, sparse: Any, dense: Any, codes: np.n
         n_examples=n,
         n_weights=layout.n_weights,
         layout=layout,
-        capabilities=frozenset({"exact", "scores"}),
-        kernel=mk.multiclass_plane,
+        plane=mk.multiclass_plane,
+        searches={name: _enumerated(power) for name, power in POWERS.items()},
         meta=meta,
         ints=np.concatenate(ints).astype(np.int32, copy=False),
         floats=np.concatenate(floats),

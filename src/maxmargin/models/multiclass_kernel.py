@@ -1,4 +1,4 @@
-"""Compiled kernels of the multiclass model: scores, argmax with a cost weight or with rescaled slacks, plane.
+"""Compiled kernels of the multiclass model: scores, argmax with a cost weight, plane; other searches by enumeration.
 
 Layout of the weights (S = labels padded to ``stride``, so that rows stay aligned):
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.kernel import kernel
-from maxmargin.models.signature import PLANE_SIGNATURE
+from maxmargin.models.signature import PLANE_SIGNATURE, SEARCH_SIGNATURE
 
 # positions in ``meta``
 N_LABELS, STRIDE, N_DENSE, HAS_LABELS, HAS_INTERCEPT = range(5)
@@ -46,9 +46,9 @@ def multiclass_scores(meta, ints, floats, w, example, score):
             score[k] += scaling * w[meta[W_INTERCEPT] + k]
 
 
-@kernel("int64(int64[::1], int32[::1], float64[::1], int64, int64, float64, int32[::1], float64[::1])")
-def multiclass_psi(meta, ints, floats, example, found, scale, index, value):
-    """``scale`` times phi(x, y_i) - phi(x, found) into (index, value); returns the number of non-zeros. O(nnz)."""
+@kernel("int64(int64[::1], int32[::1], float64[::1], int64, int64, int32[::1], float64[::1])")
+def multiclass_psi(meta, ints, floats, example, found, index, value):
+    """phi(x, y_i) - phi(x, found) into (index, value); returns the number of non-zeros. O(nnz)."""
     S, D = meta[STRIDE], meta[N_DENSE]
     true = np.int64(ints[meta[AT_LABELS] + example])
     if found == true:
@@ -58,18 +58,18 @@ def multiclass_psi(meta, ints, floats, example, found, scale, index, value):
     columns, values = meta[AT_COLUMNS], meta[AT_VALUES]
     nnz = 0
     for c in range(begin, end):
-        x, at = scale * floats[values + c], ints[columns + c] * S
+        x, at = floats[values + c], ints[columns + c] * S
         index[nnz], value[nnz] = at + true, x
         index[nnz + 1], value[nnz + 1] = at + found, -x
         nnz += 2
     for j in range(D):
-        x, at = scale * floats[meta[AT_DENSE] + example * D + j], meta[W_DENSE] + j * S
+        x, at = floats[meta[AT_DENSE] + example * D + j], meta[W_DENSE] + j * S
         if x != 0.0:
             index[nnz], value[nnz] = at + true, x
             index[nnz + 1], value[nnz + 1] = at + found, -x
             nnz += 2
     if meta[HAS_INTERCEPT]:
-        x = scale * floats[meta[AT_SCALING]]
+        x = floats[meta[AT_SCALING]]
         index[nnz], value[nnz] = meta[W_INTERCEPT] + true, x
         index[nnz + 1], value[nnz + 1] = meta[W_INTERCEPT] + found, -x
         nnz += 2
@@ -100,41 +100,35 @@ def multiclass_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, f
     result[3] = 0.0
     if emit == 0 or not has_labels:
         return 0
-    result[3] = multiclass_psi(meta, ints, floats, example, found, 1.0, index, value)
+    result[3] = multiclass_psi(meta, ints, floats, example, found, index, value)
     return 1
 
 
-@kernel(PLANE_SIGNATURE)
-def multiclass_slack_plane(
-    meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
+@kernel(SEARCH_SIGNATURE)
+def multiclass_search(
+    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
 ):  # fmt: skip
-    """The label of largest ``cost(y) (cost_weight - w . psi(y))`` and its slack-rescaled plane; see models/slack.py.
+    """The label of largest ``scale(y) (cost_weight - w . psi(y))`` among those that cost something, by enumeration.
 
-    O(nnz S); scratch S.
+    The number behind ``floats`` where the last entry of ``meta`` points is the power p of ``scale = cost^p``: 1 for
+    slack rescaling, 1/2 for square-root slacks, 0 for the best wrong label. O(nnz S); scratch S.
     """
+    if cost_weight <= 0.0:  # the prediction
+        return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
     K, score = meta[N_LABELS], fwork[: meta[STRIDE]]
     multiclass_scores(meta, ints, floats, w, example, score)
-    true = np.int64(ints[meta[AT_LABELS] + example])
+    true, power = np.int64(ints[meta[AT_LABELS] + example]), floats[meta[len(meta) - 1]]
     cost = floats[meta[AT_COST] + true * K : meta[AT_COST] + (true + 1) * K]
     top, found = 0.0, true
-    if cost_weight > 0.0:
-        for k in range(K):
-            v = cost[k] * (cost_weight - (score[true] - score[k]))
+    for k in range(K):
+        if cost[k] > 0.0:
+            scale = cost[k] if power == 1.0 else cost[k] ** power
+            v = scale * (cost_weight - (score[true] - score[k]))
             if v > top:
                 top, found = v, k
-    else:  # the prediction
-        found = np.int64(0)
-        for k in range(1, K):
-            if score[k] > score[found]:
-                found = k
-        top = cost[found] * (score[found] - score[true])
     output[0] = found
-    result[0] = top
-    result[1] = top
-    result[2] = cost[found]
-    result[3] = 0.0
+    result[0], result[1], result[2], result[3] = top, top, cost[found], 0.0
     if emit == 0:
         return 0
-    if cost[found] > 0.0:
-        result[3] = multiclass_psi(meta, ints, floats, example, found, cost[found], index, value)
+    result[3] = multiclass_psi(meta, ints, floats, example, found, index, value)
     return 1

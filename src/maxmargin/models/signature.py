@@ -24,16 +24,26 @@ Plane 0 is that of the decoded output: ``phi(x, y_i) - phi(x, y)`` and its cost.
 outputs that it finds on the way, for instance those that differ from the truth in one place only.
 
 Kernels never raise; they answer with numbers.
+
+A *search* is a kernel with the model's own as its first argument, which it asks once or several times:
+
+    search(plane, meta, ints, floats, w, example, cost_weight, ...) -> planes
+
+Its planes are as above, ``(psi, cost)`` each; ``result[0]`` and ``result[1]`` are the value and the upper bound of what
+the search maximises (:mod:`maxmargin.models.searches`). One search serves every model, one model every search.
 """
 
 from __future__ import annotations
 
 from numba import types
 
-__all__ = ["PLANE_FUNCTION", "PLANE_SIGNATURE"]
+__all__ = ["PLANE_FUNCTION", "PLANE_SIGNATURE", "SEARCH_FUNCTION", "SEARCH_SIGNATURE"]
 
 _i8, _f8 = types.int64, types.float64
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
 
-PLANE_SIGNATURE = _i8(_i8s, _i4s, _f8s, _f8s, _i8, _f8, _i8, _i4s, _f8s, _i4s, _i4s, _f8s, _f8s)
+_ARGUMENTS = (_i8s, _i4s, _f8s, _f8s, _i8, _f8, _i8, _i4s, _f8s, _i4s, _i4s, _f8s, _f8s)
+PLANE_SIGNATURE = _i8(*_ARGUMENTS)
 PLANE_FUNCTION = types.FunctionType(PLANE_SIGNATURE)
+SEARCH_SIGNATURE = _i8(PLANE_FUNCTION, *_ARGUMENTS)
+SEARCH_FUNCTION = types.FunctionType(SEARCH_SIGNATURE)

@@ -20,7 +20,7 @@ the solver runs, so that a slip in the model stops with the example's name inste
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -28,6 +28,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin.contracts import Answer, Answers, refusal
 from maxmargin.features.sequences import Sequences
 from maxmargin.models.base import BoundModel, digest
 from maxmargin.parameters import Parameters
@@ -35,7 +36,7 @@ from maxmargin.parameters import Parameters
 __all__ = ["PythonBound", "PythonLayout", "PythonModel", "UserModel", "sparse_vector"]
 
 FUNCTIONS = ("n_weights", "joint_features", "cost", "argmax")
-SLACK = 1e-9  # relative: what rounding may take from an objective
+ROUNDING = 1e-9  # relative: what rounding may take from an objective
 
 
 class UserModel(Protocol):
@@ -57,9 +58,19 @@ class PythonLayout:
     model: UserModel
     n_weights: int
 
-    def cost(self, y_true: Any, y: Any) -> float:
+    def cost(self, y_true: object, y: object) -> float:
         """The user's cost."""
         return self.model.cost(y_true, y)
+
+    def output(self, code: object) -> object:
+        """Outputs have no codes."""
+        return code
+
+    @property
+    def slack_argmax(self) -> Callable[[object, np.ndarray, object], object] | None:
+        """The user's search for slack rescaling, where there is one."""
+        found = getattr(self.model, "slack_argmax", None)
+        return found if callable(found) else None
 
 
 class PythonModel(Parameters):
@@ -115,6 +126,7 @@ class PythonModel(Parameters):
 class PythonBound(BoundModel):
     """A user's model bound to n examples; can be pickled when the user's model, inputs and outputs can."""
 
+    layout: PythonLayout
     X: Any = ()
     Y: Any = None
     # phi(x_i, y_i) of the examples asked so far: half of all joint features otherwise
@@ -140,46 +152,73 @@ class PythonBound(BoundModel):
             found = self.true_features[i] = sparse_vector(model.joint_features(x, y_true), self.n_weights, i)
         return found
 
-    def plane(self, w: np.ndarray, i: int, cost_weight: float) -> tuple[np.ndarray, np.ndarray, float, float, float]:
-        """The most violating output of example ``i``, as a plane.
+    def kernel(self, search: str = "argmax") -> None:
+        """None: this model is in plain Python."""
+        if search == "slack" and self.layout.slack_argmax is None:
+            raise refusal(
+                'rescaling="slack"',
+                {"slack"},
+                type(self.layout.model).__name__,
+                "give it slack_argmax(x, w, y_true), the output of largest cost(y_true, y) * (1 - w . (phi(x, y_true) "
+                '- phi(x, y))), or use rescaling="margin"',
+            )
+        if search not in ("argmax", "slack"):
+            raise self.no_search(search)
+
+    def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
+        """The most violating output of an example; without a cost weight the prediction, whatever the search.
 
         Parameters
         ----------
         w : float64 array (n_weights,), or longer: what follows is not the model's
-        i : int
+        example : int
         cost_weight : float
-
-        Returns
-        -------
-        indices : int32 array (nnz,), sorted
-        values : float64 array (nnz,)
-            ``phi(x, y_i) - phi(x, y)``.
-        cost : float
-            ``cost(y_i, y)``.
-        value : float
-            ``w . phi(x, y) - w . phi(x, y_i) + cost_weight * cost``.
-        bound : float
-            An upper bound of the value over all outputs: the value when the model is exact, else infinity.
+        search : {"argmax", "slack"}
         """
         if self.Y is None:
             raise ValueError("this model is bound without outputs, so it has no planes; pass Y to bind.")
-        w = w[: self.n_weights]
-        y = self.layout.model.argmax(self.X[i], w, y_true=self.Y[i], cost_weight=cost_weight)
-        indices, values, cost = self.plane_of(y, i)
+        w, i = w[: self.n_weights], example
+        slack = search == "slack" and cost_weight > 0.0
+        if slack:
+            assert self.layout.slack_argmax is not None
+            y, name = self.layout.slack_argmax(self.X[i], w / cost_weight, self.Y[i]), "slack_argmax"
+        else:
+            y, name = self.layout.model.argmax(self.X[i], w, y_true=self.Y[i], cost_weight=cost_weight), "argmax"
+        indices, values, cost = self.plane_of(y, i, name)
         terms = w[indices] * values
-        value = cost_weight * cost - float(terms.sum())
+        size = float(np.abs(terms).sum())
+        value = cost * (cost_weight - float(terms.sum())) if slack else cost_weight * cost - float(terms.sum())
         exact = "exact" in self.capabilities
+        if slack and value < -ROUNDING * cost * max(cost_weight, size):
+            raise ValueError(
+                f"example {i}: slack_argmax returned an output of value {value:.6g}; the true output has 0 and "
+                "must be returned when there is nothing better."
+            )
         # without cost an output has no reason to look at y_true, so a rough search may end below it
-        must = exact or cost_weight != 0.0
-        if must and value < -SLACK * max(1.0, float(np.abs(terms).sum()), abs(cost_weight * cost)):
+        if not slack and (exact or cost_weight != 0.0) and value < -ROUNDING * max(1.0, size, abs(cost_weight * cost)):
             raise ValueError(
                 f"example {i}: argmax returned an output that scores below the true one (by {-value:.6g}, cost_weight "
                 f"{cost_weight:g}). argmax must maximise w . phi(x, y) + cost_weight * cost(y_true, y); a search that "
                 "may miss the maximum must return y_true when it finds nothing better. maxmargin.testing.check_model "
                 "shows which part disagrees."
             )
-        bound = max(value, 0.0) if exact else np.inf
-        return indices, values, cost, value, bound
+        return Answer(indices, values, cost, value, max(value, 0.0) if exact else np.inf)
+
+    def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
+        """Best outputs of some examples; values and costs need the true outputs, and are nan without them."""
+        examples = np.arange(self.n_examples) if examples is None else np.asarray(examples)
+        w, model = w[: self.n_weights], self.layout.model
+        outputs, numbers = [], np.full((3, len(examples)), np.nan)
+        for e, i in enumerate(map(int, examples)):
+            if self.Y is None:
+                outputs.append(self._checked(model.argmax(self.X[i], w), i))
+                continue
+            y = model.argmax(self.X[i], w, y_true=self.Y[i], cost_weight=cost_weight)
+            indices, values, cost = self.plane_of(y, i)
+            value = cost_weight * cost - float(w[indices] @ values)
+            outputs.append(y)
+            numbers[:, e] = value, value if "exact" in self.capabilities else np.inf, cost
+        return Answers(outputs, *numbers)
 
     def plane_of(self, y: Any, i: int, name: str = "argmax") -> tuple[np.ndarray, np.ndarray, float]:
         """``phi(x, y_i) - phi(x, y)``, as sorted indices and values, and ``cost(y_i, y)`` of a given output."""
@@ -189,10 +228,6 @@ class PythonBound(BoundModel):
         found = sparse_vector(model.joint_features(self.X[i], y), self.n_weights, i)
         indices, values = merged(np.concatenate([true[0], found[0]]), np.concatenate([true[1], -found[1]]))
         return indices.astype(np.int32), values, cost
-
-    def decode(self, w: np.ndarray, i: int) -> Any:
-        """The output of largest score."""
-        return self._checked(self.layout.model.argmax(self.X[i], w[: self.n_weights]), i)
 
     def _checked(self, y: Any, i: int, name: str = "argmax") -> Any:
         is_valid = getattr(self.layout.model, "is_valid", None)

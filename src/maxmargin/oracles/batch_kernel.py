@@ -1,47 +1,77 @@
-"""The compiled loops over examples at frozen weights: planes, sums, decodes. One loop serves every model kernel."""
+"""The compiled loops over examples at frozen weights: planes and sums. One loop serves every model and every search."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
 
 from maxmargin.kernel import kernel
-from maxmargin.models.signature import PLANE_FUNCTION
+from maxmargin.models.signature import PLANE_FUNCTION, SEARCH_FUNCTION
+from maxmargin.oracles.rescaling_kernel import rescaled
 
 _i8, _f8 = types.int64, types.float64
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
-_PACK = (PLANE_FUNCTION, _i8s, _i4s, _f8s)
-_WORK = (_i4s, _f8s, _i4s)
 
 
-@kernel(_i8(*_PACK, _f8s, _i8s, _f8, _i8, _f8s, *_WORK, _i8, _i8, _i8s, _i8s, _i4s, _f8s, _f8s, _f8s))
-def planes_batch(
-    plane, meta, ints, floats, w, examples, cost_weight, emit, lift, iwork, fwork, output, room, begin,
-    rows, indptr, index, value, b, bound,
-):  # fmt: skip
-    """Planes of ``examples[begin:]`` into CSR buffers; stops before an example that may need more than what is left.
+class Pack(NamedTuple):
+    """The arrays of a question: the model's data, scratch, and how answers become planes."""
 
-    The offset of a plane is ``cost_weight`` times the cost of its output.
-    ``lift`` (empty, or one entry per example) appends the extra column of squared slacks: entry ``lift[i]`` at
-    ``n_weights + i`` for every plane but the zero plane. ``room`` is the most non-zeros the planes of one example can
-    have. ``rows`` receives the position in ``examples`` of each plane and, behind the last plane, -1.
-    Returns the number of examples done.
+    meta: np.ndarray
+    ints: np.ndarray
+    floats: np.ndarray
+    iwork: np.ndarray
+    fwork: np.ndarray
+    output: np.ndarray
+    room: int  # the most non-zeros that the planes of one example can have, extra columns included
+    rescaling: int
+    cost_weight: float
+    lift: np.ndarray  # entry of the extra column of squared slacks, by example; or empty
+
+
+class Rows(NamedTuple):
+    """Buffers that receive planes in CSR form; ``example`` receives the position of each plane's example."""
+
+    example: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    b: np.ndarray
+    bound: np.ndarray
+
+
+PACK = types.NamedTuple((_i8s, _i4s, _f8s, _i4s, _f8s, _i4s, _i8, _i8, _f8, _f8s), Pack)
+ROWS = types.NamedTuple((_i8s, _i8s, _i4s, _f8s, _f8s, _f8s), Rows)
+
+
+@kernel(_i8(SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _f8s, _i8s, _i8, _i8, ROWS))
+def planes_batch(search, plane, pack, w, examples, begin, emit, rows):
+    """Planes of ``examples[begin:]`` into ``rows``; stops before an example that may need more room than is left.
+
+    ``emit`` is the most planes per example. Squared slacks add the entry ``lift[i]`` at column ``n_weights + i`` to
+    every plane but the zero plane. ``rows.example`` receives the position in ``examples`` of each plane and, behind the
+    last plane, -1. Returns the number of examples done.
     """
+    lift, index, value = pack.lift, rows.indices, rows.values
     result = np.zeros(2 + 2 * emit)
     n_weights = len(w) - len(lift)
     m = 0
-    indptr[0] = 0
+    rows.indptr[0] = 0
     for e in range(begin, len(examples)):
-        start = indptr[m]
-        if start + room > len(index) or m + emit >= len(rows):
-            rows[m] = -1
+        start = rows.indptr[m]
+        if start + pack.room > len(index) or m + emit >= len(rows.example):
+            rows.example[m] = -1
             return e
         i = examples[e]
-        made = plane(
-            meta, ints, floats, w, i, cost_weight, emit, iwork, fwork, output, index[start:], value[start:], result
-        )
+        made = search(
+            plane, pack.meta, pack.ints, pack.floats, w, i, pack.cost_weight, emit, pack.iwork, pack.fwork, pack.output,
+            index[start:], value[start:], result,
+        )  # fmt: skip
         if made < 0:  # no output is allowed: the zero plane
             made, result[1], result[2], result[3] = 1, 0.0, 0.0, 0.0
+        if rescaled(pack.rescaling, pack.cost_weight, result[2])[0] == 0.0:
+            made, result[3] = 1, 0.0
         # planes move up by one entry for each lift written before them, so go from the last to the first
         lifted = 0
         if len(lift):
@@ -52,7 +82,8 @@ def planes_batch(
         for p in range(made - 1, -1, -1):
             first = 0 if p == 0 else np.int64(result[1 + 2 * p])
             last = np.int64(result[3 + 2 * p])
-            indptr[m + p + 1] = start + last + shift
+            scale, b = rescaled(pack.rescaling, pack.cost_weight, result[2 + 2 * p])
+            rows.indptr[m + p + 1] = start + last + shift
             if len(lift) and (last > first or result[2 + 2 * p] > 0.0):
                 index[start + last + shift - 1] = n_weights + i
                 value[start + last + shift - 1] = lift[i]
@@ -61,47 +92,33 @@ def planes_batch(
                 for q in range(last - 1, first - 1, -1):
                     index[start + q + shift] = index[start + q]
                     value[start + q + shift] = value[start + q]
-            rows[m + p] = e
-            b[m + p] = cost_weight * result[2 + 2 * p]
-            bound[m + p] = result[1]
+            if scale != 1.0:
+                for q in range(start + first + shift, start + last + shift):
+                    value[q] *= scale
+            rows.example[m + p] = e
+            rows.b[m + p] = b
+            rows.bound[m + p] = result[1]
         m += made
-    rows[m] = -1
+    rows.example[m] = -1
     return len(examples)
 
 
-@kernel(_f8(*_PACK, _f8s, _i8s, _f8, *_WORK, _i8, _f8s, _f8s, _f8s))
-def sum_batch(plane, meta, ints, floats, w, examples, cost_weight, iwork, fwork, output, room, scale, a, bound):
+@kernel(_f8(SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _f8s, _i8s, _f8s, _f8s, _f8s))
+def sum_batch(search, plane, pack, w, examples, scale, a, bound):
     """``a += sum_e scale[e] * a_e`` (dense) and return ``sum_e scale[e] * b_e``; ``bound`` receives the losses."""
     result = np.zeros(4)
-    index = np.empty(room, np.int32)
-    value = np.empty(room)
+    index, value = np.empty(pack.room, np.int32), np.empty(pack.room)
     total = 0.0
     for e in range(len(examples)):
-        made = plane(meta, ints, floats, w, examples[e], cost_weight, 1, iwork, fwork, output, index, value, result)
+        made = search(
+            plane, pack.meta, pack.ints, pack.floats, w, examples[e], pack.cost_weight, 1, pack.iwork, pack.fwork,
+            pack.output, index, value, result,
+        )  # fmt: skip
         bound[e] = 0.0
         if made > 0:
+            own, b = rescaled(pack.rescaling, pack.cost_weight, result[2])
             bound[e] = result[1]
-            total += scale[e] * cost_weight * result[2]
+            total += scale[e] * b
             for p in range(np.int64(result[3])):
-                a[index[p]] += scale[e] * value[p]
+                a[index[p]] += scale[e] * own * value[p]
     return total
-
-
-@kernel(_i8(*_PACK, _f8s, _i8s, _f8, *_WORK, _i8s, _i4s, _f8s, _f8s))
-def decode_batch(plane, meta, ints, floats, w, examples, cost_weight, iwork, fwork, output, at, outputs, cost, bound):
-    """Decoded outputs of ``examples``, that of example ``e`` written from ``outputs[at[e]]`` to ``at[e + 1]``.
-
-    Returns -1, or the position of the first example that allows no output.
-    """
-    result = np.zeros(4)
-    index = np.empty(0, np.int32)
-    value = np.empty(0)
-    for e in range(len(examples)):
-        found = plane(meta, ints, floats, w, examples[e], cost_weight, 0, iwork, fwork, output, index, value, result)
-        if found < 0:
-            return e
-        cost[e] = result[2]
-        bound[e] = result[1]
-        for t in range(at[e + 1] - at[e]):
-            outputs[at[e] + t] = output[t]
-    return -1

@@ -1,52 +1,105 @@
-"""A wrapper that counts and times oracle calls and keeps the verb."""
+"""An oracle that counts and times what is asked of another one."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from maxmargin.contracts import Fused, Oracle, Sum
 from maxmargin.kernel import clock
-from maxmargin.oracles.wrapper import OracleWrapper
 from maxmargin.planes import Planes
 
-__all__ = ["CountingOracle"]
+__all__ = ["CountingOracle", "all_losses"]
+
+AT_ONCE = 2048  # examples whose planes are held together when only their losses count
 
 
-class CountingOracle(OracleWrapper):
+class CountingOracle:
     """Counts ``oracle_calls`` (one per example asked), ``argmax_calls`` and the ``seconds`` they took.
 
     Parameters
     ----------
-    oracle : any oracle
+    oracle : Oracle
     """
 
-    def __init__(self, oracle: Any) -> None:
-        super().__init__(oracle)
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle = oracle
         self.oracle_calls = 0
         self.argmax_calls = 0
         self.seconds = 0.0
-        self.timed_calls = 0  # calls and seconds of what went through this object, for those who bypass it
-        self.timed_seconds = 0.0
+        self._timed = (0, 0.0)  # calls and seconds of what went through this object
 
-    def planes(self, w: np.ndarray, examples: np.ndarray, known: np.ndarray | None = None) -> Planes:
+    @property
+    def n_examples(self) -> int:
+        return self.oracle.n_examples
+
+    @property
+    def n_columns(self) -> int:
+        return self.oracle.n_columns
+
+    @property
+    def longest(self) -> int:
+        return self.oracle.longest
+
+    @property
+    def batch_hint(self) -> int:
+        return self.oracle.batch_hint
+
+    @property
+    def fingerprint(self) -> str:
+        return self.oracle.fingerprint
+
+    def fused(self) -> Fused | None:
+        """Compiled loops go past this object and tell it by :meth:`count_fused`."""
+        return self.oracle.fused()
+
+    def predicting(self) -> Oracle:
+        """That of the oracle, not counted."""
+        return self.oracle.predicting()
+
+    def planes(self, w: np.ndarray, examples: np.ndarray, most: int = 1) -> Planes:
         """As the oracle's own."""
         begin = clock()
-        planes = self.oracle.planes(w, examples, known)
+        planes = self.oracle.planes(w, examples, most)
         self._count(len(examples), begin)
         return planes
 
-    def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+    def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> Sum:
         """As the oracle's own."""
         begin = clock()
         result = self.oracle.sum(w, examples, scale)
         self._count(len(examples), begin)
         return result
 
-    def _count(self, calls: int, begin: float) -> None:
-        spent = clock() - begin
-        self.seconds += spent
-        self.timed_seconds += spent
-        self.timed_calls += calls
+    def count(self, calls: int, seconds: float = 0.0) -> None:
+        """Note calls that went past this object."""
         self.oracle_calls += calls
         self.argmax_calls += calls
+        self.seconds += seconds
+
+    def count_fused(self, calls: int, spent: float) -> float:
+        """Note calls of a loop that decodes and solves; returns the share of its seconds that counts as the oracle's.
+
+        That share is what the calls would have taken at the pace of those that were timed.
+        """
+        timed, seconds = self._timed
+        share = min(spent, calls * seconds / timed) if timed else 0.0
+        self.count(calls, share)
+        return share
+
+    def restore(self, oracle_calls: int, argmax_calls: int, seconds: float) -> None:
+        """Go on counting where an earlier run ended."""
+        self.oracle_calls, self.argmax_calls, self.seconds = int(oracle_calls), int(argmax_calls), float(seconds)
+
+    def _count(self, calls: int, begin: float) -> None:
+        spent = clock() - begin
+        self._timed = (self._timed[0] + calls, self._timed[1] + spent)
+        self.count(calls, spent)
+
+
+def all_losses(oracle: Oracle, w: np.ndarray) -> np.ndarray:
+    """Losses (or upper bounds of them) of all examples at ``w``; planes are let go as they come."""
+    losses = np.zeros(oracle.n_examples)
+    for begin in range(0, oracle.n_examples, AT_ONCE):
+        planes = oracle.planes(w, np.arange(begin, min(begin + AT_ONCE, oracle.n_examples)))
+        losses[planes.example] = planes.bound
+    return losses

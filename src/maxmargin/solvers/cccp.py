@@ -26,12 +26,12 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.certificate import Certificate
+from maxmargin.contracts import InnerSolver, State
 from maxmargin.formulations.ramp import Linearisation, RampProblem
 from maxmargin.kernel import clock
-from maxmargin.oracles.counting import CountingOracle
-from maxmargin.oracles.wrapper import all_losses
-from maxmargin.planes import Planes, weighted_sum
-from maxmargin.solvers.certificate import Certificate
+from maxmargin.oracles.counting import CountingOracle, all_losses
+from maxmargin.planes import Planes
 from maxmargin.solvers.state import PLANE_FIELDS
 
 __all__ = ["CCCP", "CCCPState"]
@@ -72,6 +72,8 @@ class CCCPState:
     due: bool = False  # whether the next step begins a round
     begun: float = 0.0  # passes when the round began
     rounds: list[dict[str, float]] = field(default_factory=list)
+    hinge: bool = False  # whether the hinge fit that comes first is still running
+    earlier: tuple[int, int, float, float] = (0, 0, 0.0, 0.0)  # calls and seconds of a hinge fit that has ended
     best: tuple[Certificate, np.ndarray] | None = None
     last: tuple[Certificate, np.ndarray] | None = None  # the weights of ``next``, of solvers that may stay there
     final: np.ndarray | None = None  # the best weights, once a run has ended with them
@@ -79,11 +81,11 @@ class CCCPState:
 
     @property
     def oracle_calls(self) -> int:
-        return self.inner.oracle_calls + self.concave.oracle_calls
+        return self.inner.oracle_calls + self.concave.oracle_calls + self.earlier[0]
 
     @property
     def argmax_calls(self) -> int:
-        return self.inner.argmax_calls + self.concave.argmax_calls
+        return self.inner.argmax_calls + self.concave.argmax_calls + self.earlier[1]
 
     @property
     def passes(self) -> float:
@@ -93,8 +95,8 @@ class CCCPState:
     def seconds(self) -> dict[str, float]:
         seconds = self.inner.seconds
         return {
-            "oracle": seconds["oracle"] + self.concave.seconds,
-            "solver": seconds["solver"] + self.solver_seconds,
+            "oracle": seconds["oracle"] + self.concave.seconds + self.earlier[2],
+            "solver": seconds["solver"] + self.solver_seconds + self.earlier[3],
         }
 
     def extras(self) -> dict[str, float]:
@@ -106,9 +108,10 @@ class CCCPState:
         arrays = {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}
         for name, part in (("present", self.present), ("next", self.next)):
             if part is not None:
-                arrays |= {f"{name}/{key}": getattr(part.planes, key) for key in PLANE_FIELDS}
-                arrays[f"{name}/numbers"] = np.array([part.offset, part.value])
+                arrays |= {f"{name}/{key}": getattr(part.term.planes, key) for key in PLANE_FIELDS}
+                arrays[f"{name}/numbers"] = np.array([part.term.offset, part.value])
         arrays["below"] = np.array(self.problem.below)
+        arrays["hinge"] = np.array([self.hinge, *self.earlier])
         arrays["rounds"] = np.array([[row[key] for key in ROUND_COLUMNS] for row in self.rounds]).reshape(-1, 5)
         arrays["numbers"] = np.array(
             [
@@ -133,71 +136,91 @@ class CCCP:
 
     Parameters
     ----------
-    inner : DualEngine, PrimalEngine or ProximalEngine
+    inner : InnerSolver
         Solves the majorants.
     max_rounds : int or None
     passes_per_round : float or None
         Ends a round after so many passes; None lets the gap decide, or the solver where its gap closes slowly.
-    start : array (n_weights,), optional
-        Linearise there first; None begins at zero weights, where nothing is subtracted, so that the first round is the
-        hinge loss.
-    interrupted : bool
-        Whether the fit that it starts from was: then it ends before its first step.
+    start : array (n_weights,), "hinge" or None
+        Linearise there first; "hinge" fits the hinge loss to ``tol`` and goes on from there; None begins at zero
+        weights, where nothing is subtracted, so that the first round is the hinge loss too, but ends when the next one
+        has more to gain.
+    tol : float
+        Relative gap of the hinge fit.
     """
 
     def __init__(
         self,
-        inner: Any,
+        inner: InnerSolver,
         *,
         max_rounds: int | None = None,
         passes_per_round: float | None = None,
-        start: np.ndarray | None = None,
-        interrupted: bool = False,
+        start: np.ndarray | str | None = None,
+        tol: float = 1e-3,
     ) -> None:
-        if not inner.minimises:
-            raise ValueError(
-                'loss="ramp" needs a solver that minimises an objective, which the perceptron and MIRA do not; use '
-                '"auto", "sequential_dual", "bcfw", "pegasos" or "sgd".'
-            )
         self.inner = inner
         self.max_rounds = max_rounds
         self.passes_per_round = inner.passes_per_round if passes_per_round is None else passes_per_round
         self.start = start
-        self.interrupted = interrupted
+        self.tol = tol
         self.share = ROUND_SHARE if self.passes_per_round is None else SLACK
 
-    def init(self, problem: RampProblem, warm: Any = None) -> CCCPState:
+    @property
+    def handles(self) -> frozenset[str]:
+        """What the convex solver handles, and ramps if it minimises what it is given."""
+        return self.inner.handles | ({"ramp"} if self.inner.minimises else set())
+
+    def init(self, problem: RampProblem, warm: State | None = None) -> CCCPState:
         """Begin the first round; ``warm`` is a state of the convex solver, for instance of a finished hinge fit."""
-        present = problem.none()
-        start = None if self.start is None else problem.convex.feasible(self.start)
+        present, concave = problem.none(), CountingOracle(problem.concave)
+        if warm is None and isinstance(self.start, str):
+            return CCCPState(problem, self.inner.init(problem.hinge), concave, present, hinge=True)
+        start = None if self.start is None or isinstance(self.start, str) else problem.convex.feasible(self.start)
         if isinstance(warm, CCCPState):  # its weights include its linear term, at the present C
             if warm.problem.below != problem.below:
                 raise ValueError("warm start needs the same ramp as before; else set warm_start=False.")
-            planes = warm.present.planes
-            scale = problem.convex.weight[planes.example]
-            present = Linearisation(planes, weighted_sum(planes, scale), -float(scale @ planes.b), warm.present.value)
+            present = Linearisation.of(warm.present.term.planes, problem.convex.weight, warm.present.value)
             inner = self.inner.init(problem.majorant(present), warm.inner)
             start = problem.convex.feasible(self.weights(warm))  # it may have had other signs
         else:
             inner = self.inner.init(problem.convex, warm)
-        state = CCCPState(problem, inner, CountingOracle(problem.concave), present)
+        state = CCCPState(problem, inner, concave, present)
         if start is not None or warm is not None:
-            w = np.zeros(problem.convex.n_columns)
-            w[: problem.convex.n_weights] = start if start is not None else self.inner.weights(inner)
-            if self.start is not None:
-                self.inner.begin_at(inner, w)
-            first = self._linearise(state, w)
-            state.objective = problem.convex.primal(w, all_losses(inner.oracle, w)) - first.value
-            self._move(state, first)
-            linear, u, _ = self.inner.dual_point(inner)  # the run may end with these weights
-            certificate = Certificate(state.objective, inner.problem.lower_bound(linear, u)[0])
-            state.best = (certificate, w[: problem.convex.n_weights].copy())
-            if self.inner.free_certificates:
-                state.next, state.last = first, state.best
+            self._begin(state, start, begin_at=start is not None and not isinstance(warm, CCCPState))
         return state
+
+    def _begin(self, state: CCCPState, start: np.ndarray | None, begin_at: bool) -> None:
+        """Linearise at given weights, or at those of the convex solver, and begin a round there."""
+        problem, inner = state.problem, state.inner
+        w = np.zeros(problem.convex.n_columns)
+        w[: problem.convex.n_weights] = start if start is not None else self.inner.weights(inner)
+        if begin_at:
+            self.inner.begin_at(inner, w)
+        first = self._linearise(state, w)
+        state.objective = problem.convex.primal(w, all_losses(inner.oracle, w)) - first.value
+        self._move(state, first)
+        bound = inner.problem.lower_bound(self.inner.dual_point(inner))
+        certificate = Certificate(state.objective, bound)  # the run may end with these weights
+        state.best = (certificate, w[: problem.convex.n_weights].copy())
+        if self.inner.free_certificates:
+            state.next, state.last = first, state.best
+
+    def _end_hinge(self, state: CCCPState) -> None:
+        """The hinge fit is done: go on from its weights, and from its multipliers where they have the same planes."""
+        state.hinge = False
+        if state.problem.hinge is state.problem.convex:
+            self._begin(state, None, begin_at=False)
+            return
+        calls, seconds = (state.oracle_calls, state.argmax_calls), state.seconds
+        weights = self.inner.weights(state.inner).copy()
+        state.inner = self.inner.init(state.problem.convex)
+        state.earlier = (*calls, seconds["oracle"], seconds["solver"])
+        self._begin(state, state.problem.convex.feasible(weights), begin_at=True)
 
     def certificate_due(self, state: CCCPState) -> bool:
         """When the convex solver wants one, or when the passes of the round are done."""
+        if state.hinge:
+            return self.inner.certificate_due(state.inner)
         if self.passes_per_round is not None and state.passes - state.begun >= self.passes_per_round:
             return True
         if not self.inner.certificate_due(state.inner):
@@ -215,15 +238,19 @@ class CCCP:
         One argmax per example beside those of the convex solver; none where the weights have not changed.
         """
         inner = self.inner.certificate(state.inner)
-        linear, u, w = self.inner.dual_point(state.inner)
+        if state.hinge:
+            state.due = inner.relative_gap <= self.tol
+            return inner
+        point = self.inner.dual_point(state.inner)
+        w = point.w
         begin, oracle_before, problem = clock(), state.concave.seconds, state.problem
         known = self._stands(state)
         if state.next is None or not known:
             state.next = self._linearise(state, w)
         before, after = state.present, state.next
         touching = problem.majorant(after)
-        value = inner.primal - before.offset - float(w @ before.shift) - after.value
-        dual = touching.lower_bound(linear, u + before.shift - after.shift)[0]
+        value = inner.primal - before.term.at(w) - after.value
+        dual = touching.lower_bound(point._replace(u=point.u + before.term.shift - after.term.shift))
         same = after.same(before)
         if same:
             dual = max(dual, inner.dual)  # whose multipliers the solver may have let go
@@ -250,7 +277,9 @@ class CCCP:
 
     def step(self, state: CCCPState) -> None:
         """Begin a round if one is due, then one step of the convex solver."""
-        if state.due and state.next is not None:
+        if state.hinge and (state.due or self.inner.finished(state.inner) is not None):
+            self._end_hinge(state)
+        elif state.due and state.next is not None:
             self._move(state, state.next)
         state.due = False
         self.inner.step(state.inner)
@@ -259,14 +288,18 @@ class CCCP:
         """The weights of the model (n_weights,): the present ones, at the end of a run the best ones."""
         return self.inner.weights(state.inner) if state.final is None else state.final
 
+    def may_end(self, state: CCCPState) -> bool:
+        """Not with the hinge fit."""
+        return not state.hinge
+
     def finished(self, state: CCCPState) -> str | None:
         """After ``max_rounds`` rounds."""
-        if self.interrupted:
-            return "interrupted"
         return "max_rounds" if self.max_rounds is not None and len(state.rounds) >= self.max_rounds else None
 
     def conclude(self, state: CCCPState, certificate: Certificate, code: str) -> Certificate:
         """A run that ends inside a round may stand above the end of the round before: the best weights count."""
+        if state.hinge:
+            return certificate
         if code != "converged" and state.best is not None and state.best[0].primal < certificate.primal:
             certificate, state.final = state.best
         elif not state.rounds or state.rounds[-1]["pass"] < state.passes:
@@ -278,16 +311,20 @@ class CCCP:
         if float(arrays.get("below", problem.below)) != problem.below:
             raise ValueError("the saved state belongs to another ramp; resume with the same one.")
         present = _linearisation(problem, "present", arrays)
+        hinge, *earlier = arrays.get("hinge", np.zeros(5))
         inner = {name.removeprefix("inner/"): array for name, array in arrays.items() if name.startswith("inner/")}
-        majorant = problem.majorant(present)
-        state = CCCPState(problem, self.inner.from_arrays(majorant, inner), CountingOracle(problem.concave), present)
+        convex = problem.hinge if hinge else problem.majorant(present)
+        state = CCCPState(problem, self.inner.from_arrays(convex, inner), CountingOracle(problem.concave), present)
+        state.hinge, state.earlier = (
+            bool(hinge),
+            (int(earlier[0]), int(earlier[1]), float(earlier[2]), float(earlier[3])),
+        )
         if "next/b" in arrays:
             state.next = _linearisation(problem, "next", arrays)
-        state.objective, due, state.begun, state.solver_seconds, state.concave.seconds = map(
-            float, arrays["numbers"][:5]
-        )
+        state.objective, due, state.begun, state.solver_seconds, seconds = map(float, arrays["numbers"][:5])
         state.due = bool(due)
-        state.concave.oracle_calls, state.concave.argmax_calls = map(int, arrays["numbers"][5:])
+        calls, argmax_calls = map(int, arrays["numbers"][5:])
+        state.concave.restore(calls, argmax_calls, seconds)
         kinds = (int, float, float, int, float)
         state.rounds = [
             {name: kind(x) for name, kind, x in zip(ROUND_COLUMNS, kinds, row, strict=True)} for row in arrays["rounds"]
@@ -306,7 +343,7 @@ class CCCP:
         return state.last is not None and np.array_equal(self.inner.weights(state.inner), state.last[1])
 
     def _linearise(self, state: CCCPState, w: np.ndarray) -> Linearisation:
-        return replace(state.problem, concave=state.concave).linearise(w, state.present.planes)
+        return replace(state.problem, concave=state.concave).linearise(w, state.present.term.planes)
 
     def _move(self, state: CCCPState, linearisation: Linearisation) -> None:
         self.inner.move(state.inner, state.problem.majorant(linearisation))
@@ -323,6 +360,4 @@ def _pair(name: str, arrays: Mapping[str, np.ndarray]) -> tuple[Certificate, np.
 def _linearisation(problem: RampProblem, name: str, arrays: Mapping[str, np.ndarray]) -> Linearisation:
     fields = {key: np.array(arrays[f"{name}/{key}"]) for key in PLANE_FIELDS}
     planes = Planes(**fields, n_weights=problem.convex.n_columns)
-    offset, value = map(float, arrays[f"{name}/numbers"])
-    shift = weighted_sum(planes, problem.convex.weight[planes.example])
-    return Linearisation(planes, shift, offset, value)
+    return Linearisation.of(planes, problem.convex.weight, float(arrays[f"{name}/numbers"][1]))

@@ -7,54 +7,19 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from maxmargin.solvers.certificate import Certificate
+from maxmargin.certificate import Certificate
+from maxmargin.contracts import Solver
+from maxmargin.solvers.base import check_solver
 from maxmargin.solvers.history import History
 from maxmargin.solvers.status import Status, describe
 
-__all__ = ["Result", "Run", "Solver", "State", "run"]
+__all__ = ["Result", "Run", "run"]
 
 _STALLED_AFTER = 3  # certificates in a row with the same primal and the same dual
-
-
-class State(Protocol):
-    """What a solver works on. It is consistent between any two block updates, so also after an interrupted step."""
-
-    oracle_calls: int
-    argmax_calls: int
-    seconds: dict[str, float]
-
-    def to_arrays(self) -> dict[str, np.ndarray]: ...
-
-
-class Solver(Protocol):
-    """What the driver asks of a solver; the problem is opaque to the driver but for ``n_examples``.
-
-    ``finished`` names the code of a status when the solver itself has come to an end, by other means than the gap.
-    ``conclude`` is told at the end of a run: a solver may go back to better weights that it has kept, and returns
-    their certificate.
-    """
-
-    def init(self, problem: Any, warm: Any = None) -> Any: ...
-
-    def certificate_due(self, state: Any) -> bool: ...
-
-    def certificate(self, state: Any) -> Certificate: ...
-
-    def step_calls(self, state: Any) -> int: ...
-
-    def step(self, state: Any) -> None: ...
-
-    def weights(self, state: Any) -> np.ndarray: ...
-
-    def finished(self, state: Any) -> str | None: ...
-
-    def conclude(self, state: Any, certificate: Certificate, code: str) -> Certificate: ...
-
-    def from_arrays(self, problem: Any, arrays: Mapping[str, np.ndarray]) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -171,6 +136,7 @@ def run(
     """
     limits = {"max_passes": max_passes, "max_oracle_calls": max_oracle_calls, "max_seconds": max_seconds}
     _validate(tol, limits, warm, resume)
+    check_solver(type(solver).__name__, solver.handles, problem, _other_solvers())
     present = _begin(solver, problem, tol, warm, resume)
     present.evaluate = evaluate
     begun: list[Any] = []  # only these are told anything: the others never saw the run
@@ -271,7 +237,8 @@ def _record(present: Run, certificate: Certificate) -> None:
 
 
 def _is_converged(present: Run) -> bool:
-    return present.certificate is not None and present.certificate.relative_gap <= present.tol
+    small = present.certificate is not None and present.certificate.relative_gap <= present.tol
+    return small and present.solver.may_end(present.state)
 
 
 def _begin(solver: Solver, problem: Any, tol: float, warm: Any, resume: Any) -> Run:
@@ -314,6 +281,12 @@ def _validate(tol: float, limits: Mapping[str, float | None], warm: Any, resume:
             raise ValueError(f"{name} must be >= 0 or None for no limit, got {limit}")
     if warm is not None and resume is not None:
         raise ValueError("warm and resume exclude each other: a resumed run starts from its own state")
+
+
+def _other_solvers() -> dict[str, frozenset[str]]:
+    from maxmargin.solvers.presets import SOLVERS
+
+    return {name: kind.handles for name, kind in SOLVERS.items()}
 
 
 def _compile_seconds() -> float:

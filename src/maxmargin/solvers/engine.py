@@ -1,8 +1,8 @@
-"""The dual engine: restricted simplicial decomposition with three dials, and with them the whole family.
+"""The dual engine: restricted simplicial decomposition with three settings, and with them the whole family.
 
     max  sum alpha b - R*(sum alpha a)    over a product of scaled simplexes (orthants when slacks are squared)
 
-The dials are: which blocks there are (one simplex for all examples, groups, one for each example), which blocks are
+They are: which blocks there are (one simplex for all examples, groups, one for each example), which blocks are
 visited between two looks at the whole, and how many planes a block keeps. Frank-Wolfe, cutting planes, block-coordinate
 Frank-Wolfe, the sequential dual method and restricted simplicial decomposition are settings of them; see
 :mod:`maxmargin.solvers.presets`. Yu & Rousu 2007; architecture in ARCHITECTURE.md.
@@ -11,32 +11,33 @@ Frank-Wolfe, the sequential dual method and restricted simplicial decomposition 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from maxmargin.execution.sharded import compiled_oracle
-from maxmargin.formulations.margin_rescaling import Problem
+from maxmargin.certificate import Certificate
+from maxmargin.contracts import DualPoint, Fused, State
+from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
-from maxmargin.models.base import CompiledModel
 from maxmargin.oracles.counting import CountingOracle
-from maxmargin.oracles.margin import MarginOracle
-from maxmargin.oracles.wrapper import innermost
+from maxmargin.oracles.oracle import buffers, packed
 from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers.block_selection import select
-from maxmargin.solvers.certificate import Certificate
-from maxmargin.solvers.dials import Dials
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
 from maxmargin.solvers.masters.joint import solve_jointly
+from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.state import FIRST_TAU, PLANE_FIELDS, DualState
+
+if TYPE_CHECKING:
+    from maxmargin.solvers.working_set import WorkingSet
+    from maxmargin.solvers.working_set_kernel import Point, Visit
 
 __all__ = ["DualEngine", "DualState"]
 
 FOREVER = 1 << 30
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
-PLAIN_BATCH = 64  # what they become for models in plain Python, whose argmax is worth spreading over workers
 TAU_SHARE = 0.03  # share of the gap that blocks solved to within tau may leave, all together
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly,
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
@@ -47,20 +48,21 @@ class DualEngine:
 
     Parameters
     ----------
-    dials : Dials
+    settings : Settings
     random_state : int, Generator or None
     """
 
     passes_per_round: float | None = None  # of CCCP: the gap decides
+    handles = frozenset({"signs", "squared"})
     minimises, free_certificates = True, False
 
-    def __init__(self, dials: Dials, random_state: Any = None) -> None:
-        self.dials = dials
+    def __init__(self, settings: Settings, random_state: int | np.random.Generator | None = None) -> None:
+        self.settings = settings
         self.random_state = random_state
 
     # --- the contract with the driver ---------------------------------------------------------------------------------
 
-    def init(self, problem: Problem, warm: DualState | None = None) -> DualState:
+    def init(self, problem: Problem, warm: State | None = None) -> DualState:
         """Start at the origin, or from the multipliers of an earlier run on the same examples."""
         from maxmargin.solvers.working_set import WorkingSet
 
@@ -76,7 +78,7 @@ class DualEngine:
                 total = np.where(empty, 0.0, total)
             longest = problem.n_columns if members is not None else problem.oracle.longest
             working_set = WorkingSet(
-                total, problem.n_columns, longest, self.dials.limit, self.dials.memory, self._averaging()
+                total, problem.n_columns, longest, self.settings.limit, self.settings.memory, self._averaging()
             )
         u = aligned_zeros(problem.n_columns)
         w = u if problem.positive is None else aligned_zeros(problem.n_columns)
@@ -92,13 +94,13 @@ class DualEngine:
         if warm is not None or problem.shift is not None:
             self._rebuild(state)
         if warm is not None:
-            state.since = self.dials.certificate_every  # it may be good enough already: look first
+            state.since = self.settings.certificate_every  # it may be good enough already: look first
         return state
 
     def certificate_due(self, state: DualState) -> bool:
         """Whether the next thing to do is to look at all examples."""
         # shares of a pass are rounded to whole examples
-        return state.pending is None and state.since >= self.dials.certificate_every - 0.01
+        return state.pending is None and state.since >= self.settings.certificate_every - 0.01
 
     def certificate(self, state: DualState) -> Certificate:
         """Primal and dual at the present weights. One oracle pass, whose planes the next step uses."""
@@ -106,22 +108,22 @@ class DualEngine:
         problem = state.problem
         if state.certificates % REFRESH_EVERY == REFRESH_EVERY - 1:
             self._rebuild(state)
-        linear, u, w = self.dual_point(state)
+        point = self.dual_point(state)
         if state.members is None:
-            planes = state.oracle.planes(w, np.arange(problem.n_examples))
+            planes = state.oracle.planes(point.w, np.arange(problem.n_examples), self.settings.parts)
             losses = planes.losses(problem.n_examples)
         else:
-            planes, losses = self._group_planes(state, np.arange(len(state.members)), w)
+            planes, losses = self._group_planes(state, np.arange(len(state.members)), point.w)
         certificate = Certificate(
-            problem.primal(w, losses),
-            problem.dual(linear, u),
+            problem.primal(point.w, losses),
+            problem.dual(point),
             bool(np.isfinite(losses[problem.weight > 0]).all()),
         )
         if np.isfinite(certificate.gap):
             state.tau = self._tau(state, certificate, planes)
             state.slow = certificate.relative_gap > 0.5 * state.relative_gap
             state.reached, state.relative_gap = certificate.dual, certificate.relative_gap
-        state.pending = planes if self.dials.reuse else None
+        state.pending = planes if self.settings.reuse else None
         state.since = 0.0
         state.certificates += 1
         state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
@@ -132,13 +134,13 @@ class DualEngine:
         n, store = state.problem.n_examples, state.working_set.store
         if state.pending is not None:
             return n
-        if self.dials.selection == "gap" and np.isinf(store.gap).any():
+        if self.settings.selection == "gap" and np.isinf(store.gap).any():
             return n + int(np.isinf(store.gap).sum())
         return n + round(self._visits(state) * n / max(1, state.working_set.n_blocks))
 
     def _visits(self, state: DualState) -> int:
         """Blocks visited in a step."""
-        visits = self.dials.visits
+        visits = self.settings.visits
         return max(1, round(visits * state.working_set.n_blocks) if visits <= 1 else int(visits))
 
     def step(self, state: DualState) -> None:
@@ -161,37 +163,41 @@ class DualEngine:
             gain = self._absorb(state, planes)
         else:
             count = self._visits(state)
-            visited = select(self.dials.selection, state.working_set.store, state.rng, count, state.cursor)
+            visited = select(self.settings.selection, state.working_set.store, state.rng, count, state.cursor)
             first = state.certificates == 0 and state.oracle.oracle_calls == 0
             gain = self._visit(state, visited)
             # a first pass by a policy that starts with blocks never visited is not yet a pass of its own
-            if not (first and self.dials.selection == "gap"):
+            if not (first and self.settings.selection == "gap"):
                 state.since += len(visited) / n_blocks
         self._inner(state, visited, gain)
-        if self.dials.averaging == "tail":
+        if self.settings.averaging == "tail":
             self._keep_tail(state)
 
-    def dual_point(self, state: DualState) -> tuple[float, np.ndarray, np.ndarray]:
-        """``(sum alpha b, u, w)`` of the multipliers that the run would end with: the present ones or their average."""
+    def dual_point(self, state: DualState) -> DualPoint:
+        """The multipliers that the run would end with: the present ones or their average."""
         from maxmargin.solvers.working_set_kernel import LINEAR, TOTAL
 
         ws = state.working_set
         total = ws.store.moment[TOTAL]
         if total == 0.0:
             if state.earlier is None:
-                return ws.linear, state.u, state.w
+                return DualPoint(ws.linear, state.u, state.w)
             _, u, linear = state.earlier
-            return linear, u, state.problem.regulariser.weights(u)
+            return DualPoint(linear, u, state.problem.regulariser.weights(u))
         linear, u = ws.linear + ws.store.moment[LINEAR] / total, state.u + ws.store.mean / total
         if state.earlier is not None:
             weight, before, linear_before = state.earlier
             linear = (weight * linear_before + total * linear) / (weight + total)
             u = (weight * before + total * u) / (weight + total)
-        return linear, u, state.problem.regulariser.weights(u)
+        return DualPoint(linear, u, state.problem.regulariser.weights(u))
 
     def weights(self, state: DualState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
-        return self.dual_point(state)[2][: state.problem.n_weights]
+        return self.dual_point(state).w[: state.problem.n_weights]
+
+    def may_end(self, state: DualState) -> bool:
+        """Always: there are no rounds."""
+        return True
 
     def finished(self, state: DualState) -> str | None:
         """Only the gap and the budgets end a run of this family."""
@@ -225,7 +231,7 @@ class DualEngine:
         state = self.init(problem)
         same = len(arrays["u"]) == problem.n_columns and np.array_equal(arrays["weight"], problem.weight)
         same = same and np.array_equal(arrays["set/total"], state.working_set.store.total)
-        if not (same and str(arrays["data"]) == problem.fingerprint()):
+        if not (same and str(arrays["data"]) == problem.fingerprint):
             raise ValueError(
                 "the saved state belongs to another problem: resume with the same examples, cost, C, loss, rescaling "
                 "and blocks."
@@ -236,9 +242,9 @@ class DualEngine:
             state.w[:] = problem.regulariser.weights(state.u)
         state.rng.bit_generator.state = json.loads(str(arrays["rng"]))
         state.cursor[:] = arrays["cursor"]
-        state.oracle.oracle_calls, state.oracle.argmax_calls, state.certificates = map(int, arrays["counts"])
-        numbers = map(float, arrays["numbers"])
-        state.since, state.solver_seconds, state.oracle.seconds, state.drift, state.tau = list(numbers)[:5]
+        calls, argmax_calls, state.certificates = map(int, arrays["counts"])
+        state.since, state.solver_seconds, seconds, state.drift, state.tau = map(float, arrays["numbers"][:5])
+        state.oracle.restore(calls, argmax_calls, seconds)
         state.reached, state.relative_gap = map(float, arrays["numbers"][5:7])
         state.slow = bool(arrays["numbers"][7])
         if "earlier/u" in arrays:
@@ -252,13 +258,13 @@ class DualEngine:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _members(self, n: int) -> list[np.ndarray] | None:
-        blocks = self.dials.blocks
+        blocks = self.settings.blocks
         if blocks == "product":
             return None
         groups = 1 if blocks == "one" else min(int(blocks), max(n, 1))
         return np.array_split(np.arange(n), groups)
 
-    def _warm_set(self, problem: Problem, warm: DualState, members: Any) -> Any:
+    def _warm_set(self, problem: Problem, warm: State, members: list[np.ndarray] | None) -> WorkingSet:
         from maxmargin.solvers.working_set import WorkingSet
 
         if not isinstance(warm, DualState):
@@ -266,13 +272,13 @@ class DualEngine:
                 "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
             )
         same = warm.problem.n_columns == problem.n_columns and warm.problem.n_examples == problem.n_examples
-        if not (same and warm.problem.fingerprint() == problem.fingerprint()):
+        if not (same and warm.problem.fingerprint == problem.fingerprint):
             raise ValueError("warm start needs the same examples, costs and rescaling; else set warm_start=False.")
         groups, before = len(members or ()), len(warm.members or ())  # equal in size, so their number says all
         if warm.problem.squared != problem.squared or groups != before:
             raise ValueError("warm start needs the same loss and the same blocks as the earlier fit.")
         working_set = WorkingSet.from_arrays(warm.working_set.to_arrays())
-        working_set.limit, working_set.budget = self.dials.limit, self.dials.memory
+        working_set.limit, working_set.budget = self.settings.limit, self.settings.memory
         working_set.restart_mean(self._averaging())
         if members is not None:
             if not np.array_equal(warm.problem.weight, problem.weight):
@@ -290,7 +296,7 @@ class DualEngine:
     def _averaging(self) -> int:
         from maxmargin.solvers.working_set_kernel import NO_MEAN, UNIFORM, WEIGHTED
 
-        return {None: NO_MEAN, "uniform": UNIFORM, "weighted": WEIGHTED, "tail": UNIFORM}[self.dials.averaging]
+        return {None: NO_MEAN, "uniform": UNIFORM, "weighted": WEIGHTED, "tail": UNIFORM}[self.settings.averaging]
 
     def _keep_tail(self, state: DualState) -> None:
         """Each time the number of visits has doubled, let the average begin anew behind the half before."""
@@ -334,50 +340,62 @@ class DualEngine:
             tau = min(tau, 0.01 * state.tau)
         return float(np.clip(tau, 1e-14, FIRST_TAU))
 
-    def _settings(self, state: DualState) -> tuple:
-        """The arguments that all visiting kernels share: constraints and limits, tolerances, scratch."""
+    def _visit_rules(self, state: DualState) -> Visit:
+        """How blocks are visited now: limits, tolerances, scratch."""
         from maxmargin.solvers import working_set_kernel as wk
 
-        dials, ws = self.dials, state.working_set
+        settings, ws = self.settings, state.working_set
         limit = wk.NO_LIMIT if ws.limit is None else ws.limit
         # a limit that only memory asks for always merges
-        rule = wk.ITERATE if dials.rule == "iterate" and dials.limit is not None else wk.MERGE
-        tau = state.tau if dials.tau is None else min(state.tau, dials.tau)
-        max_steps, patience = dials.max_steps, dials.patience
+        rule = wk.ITERATE if settings.rule == "iterate" and settings.limit is not None else wk.MERGE
+        tau = state.tau if settings.tau is None else min(state.tau, settings.tau)
+        max_steps, patience = settings.max_steps, settings.patience
         if state.joint:  # the master problem comes after: nothing is solved or dropped before it
             max_steps, patience = 0, FOREVER
-        return limit, rule, int(dials.keep_origin), tau, max_steps, patience, ws.table, ws.bits, ws.dense
+        keep = int(settings.keep_origin)
+        return wk.Visit(
+            limit, rule, keep, tau, max_steps, patience, ws.bits, ws.table, ws.dense, ws.g, ws.change
+        )  # fmt: skip
+
+    def _point(self, state: DualState) -> Point:
+        from maxmargin.solvers.working_set_kernel import Point
+
+        mask = state.problem.positive
+        return Point(state.u, state.w, np.empty(0, np.int8) if mask is None else mask.astype(np.int8))
+
+    def _block_solver(self, state: DualState) -> Callable[..., float]:
+        """The compiled function that solves a block."""
+        from maxmargin.solvers.masters import smo_kernel, smo_signed_kernel
+
+        return smo_kernel.smo if state.problem.positive is None else smo_signed_kernel.smo_signed
 
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
-        if self.dials.master != "auto":
-            return self.dials.master == "newton"
+        if self.settings.master != "auto":
+            return self.settings.master == "newton"
         late = (state.relative_gap <= NEWTON_LATE or state.slow) and state.pending is not None
         return late and state.working_set.n_planes <= NEWTON_BELOW
-
-    def _signs(self, state: DualState) -> np.ndarray:
-        mask = state.problem.positive
-        return np.empty(0, np.int8) if mask is None else mask.astype(np.int8)
 
     def _weight(self, state: DualState) -> np.ndarray:
         return state.problem.weight if state.members is None else np.ones(len(state.members))
 
     def _lift(self, state: DualState) -> np.ndarray:
         """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example."""
-        oracle = innermost(state.problem.oracle)
-        return oracle.lift if state.problem.squared and state.members is None else np.empty(0)
+        lift = state.problem.lift
+        return lift if lift is not None and state.members is None else np.empty(0)
 
     def _absorb(self, state: DualState, planes: Planes) -> float:
+        from maxmargin.oracles.batch_kernel import Rows
         from maxmargin.solvers.visit_kernel import absorb
 
         ws, gain, row = state.working_set, np.zeros(1), 0
         blocks = planes.example  # for grouped examples the planes already carry the block here
-        weight, lift, signs = self._weight(state), self._lift(state), self._signs(state)
+        rows = Rows(blocks, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
+        solve, point = self._block_solver(state), self._point(state)
+        weight, lift = self._weight(state), self._lift(state)
         while row < len(planes):
-            row = absorb(
-                ws.store, blocks, row, planes.indptr, planes.indices, planes.data, planes.b, planes.bound, weight, lift,
-                state.u, state.w, signs, *self._settings(state), ws.g, ws.change, gain,
-            )  # fmt: skip
+            visit = self._visit_rules(state)
+            row = absorb(solve, ws.store, blocks, row, rows, weight, lift, point, visit, gain)
             if row < len(planes):
                 self._grow(state, planes, row)
         return float(gain[0])
@@ -385,7 +403,7 @@ class DualEngine:
     def _grow(self, state: DualState, planes: Planes, row: int) -> None:
         """Room for the planes from ``row`` on that belong to the same block."""
         ws, block = state.working_set, int(planes.example[row])
-        rows = int((planes.example[row : row + self.dials.parts] == block).sum())
+        rows = int((planes.example[row : row + self.settings.parts] == block).sum())
         own = int(ws.store.length[ws.store.slots[block, : ws.store.held[block]]].sum())
         new = int(planes.indptr[row + rows] - planes.indptr[row])
         ws.grow(block, rows, (rows + 1) * (own + new))
@@ -398,52 +416,42 @@ class DualEngine:
                 planes, _ = self._group_planes(state, np.array([block]), state.w)
                 gain += self._absorb(state, planes)
             return gain
-        batch = len(visited) if self.dials.batch is None else self.dials.batch
+        batch = len(visited) if self.settings.batch is None else self.settings.batch
         if batch > 1:  # at the same weights a block drawn twice has nothing new to say
             visited = visited[np.sort(np.unique(visited, return_index=True)[1])]
-        direct = compiled_oracle(state.problem.oracle)
-        if batch < COMPILED_BELOW and batch < len(visited) and direct is not None:
-            return self._sequential(state, visited, batch, direct)
-        if 1 < batch < COMPILED_BELOW:
-            batch = PLAIN_BATCH
+        fused = state.oracle.fused()
+        if fused is not None and batch < COMPILED_BELOW and batch < len(visited):
+            return self._sequential(state, visited, batch, fused)
+        if batch > 1:
+            batch = max(batch, state.oracle.batch_hint)
         gain = 0.0
         for begin in range(0, len(visited), batch):
-            planes = state.oracle.planes(state.w, visited[begin : begin + batch])
+            planes = state.oracle.planes(state.w, visited[begin : begin + batch], self.settings.parts)
             gain += self._absorb(state, planes)
         return gain
 
-    def _sequential(self, state: DualState, visited: np.ndarray, batch: int, oracle: MarginOracle) -> float:
+    def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
         from maxmargin.solvers.sequential_kernel import sequential_pass
 
-        model, ws = oracle.model, state.working_set
-        parts = 1 if np.isinf(ws.store.gap[visited]).any() else oracle.parts  # early planes are many and soon forgotten
-        assert isinstance(model, CompiledModel)
-        iwork, fwork, output, _, _ = oracle._workspace()
-        room = model.room + parts
-        most = batch * parts + parts + 1
-        buffers = (
-            np.empty(most, np.int64), np.empty(most, np.int64), np.empty(batch * room + room, np.int32),
-            np.empty(batch * room + room), np.empty(most), np.empty(most),
-        )  # fmt: skip
+        kernel, ws = fused.kernel, state.working_set
+        # early planes are many and soon forgotten
+        parts = 1 if np.isinf(ws.store.gap[visited]).any() else self.settings.parts
+        pack = packed(fused, parts)
+        rows = buffers(batch * parts + parts + 1, (batch + 1) * pack.room)
         gain, done = np.zeros(1), 0
-        weight, signs = self._weight(state), self._signs(state)
+        solve, point, weight = self._block_solver(state), self._point(state), self._weight(state)
         begin = clock()
         while done < len(visited):
+            visit = self._visit_rules(state)
             done = sequential_pass(
-                model.kernel, model.meta, model.ints, model.floats, oracle.cost_weight, visited, done, batch, parts,
-                oracle.lift, iwork, fwork, output, room, *buffers, ws.store, weight, state.u, state.w, signs,
-                *self._settings(state), ws.g, ws.change, gain,
+                kernel.search, kernel.plane, pack, solve, ws.store, point, visit, visited, done, batch, parts, rows,
+                weight, gain,
             )  # fmt: skip
             if done < len(visited):
                 block = int(visited[done : done + batch][np.argmax(ws.store.held[visited[done : done + batch]])])
                 own = int(ws.store.length[ws.store.slots[block, : ws.store.held[block]]].sum())
-                ws.grow(block, batch * parts, (parts + 1) * (own + batch * room))
-        state.oracle.oracle_calls += len(visited)
-        state.oracle.argmax_calls += len(visited)
-        # decoding and solving are fused here: split the time by the cost of a call in the last certificate
-        spent, calls = clock() - begin, state.oracle.timed_calls
-        if calls:
-            state.oracle.seconds += min(spent, len(visited) * state.oracle.timed_seconds / calls)
+                ws.grow(block, batch * parts, (parts + 1) * (own + batch * pack.room))
+        state.oracle.count_fused(len(visited), clock() - begin)
         return float(gain[0])
 
     def _group_planes(self, state: DualState, blocks: np.ndarray, w: np.ndarray) -> tuple[Planes, np.ndarray]:
@@ -460,7 +468,8 @@ class DualEngine:
                 planes = state.oracle.planes(w, examples)
                 first = np.flatnonzero(np.diff(planes.example, prepend=-1))
                 loss = planes.bound[first]
-                lift = innermost(problem.oracle).lift[examples]
+                assert problem.lift is not None
+                lift = problem.lift[examples]
                 present = w[problem.n_weights + examples] * lift  # zeta_i / C_i, which violations subtract
                 found = planes.violations(w)[first] + present
                 scale = np.zeros(len(planes))
@@ -480,19 +489,19 @@ class DualEngine:
         """Use the planes at hand: passes over blocks, or one joint master problem."""
         from maxmargin.solvers.visit_kernel import cached_pass
 
-        dials, ws = self.dials, state.working_set
-        blocks = np.unique(visited) if dials.cached_blocks == "visited" else np.arange(ws.n_blocks)
+        settings, ws = self.settings, state.working_set
+        blocks = np.unique(visited) if settings.cached_blocks == "visited" else np.arange(ws.n_blocks)
         if state.joint:
-            solve_jointly(ws, blocks, state.u, state.w, state.problem.regulariser, dials.patience)
+            solve_jointly(ws, blocks, state.u, state.w, state.problem.regulariser, settings.patience)
             return
-        tau, max_steps, patience = self._settings(state)[3:6]
-        point, share, jumps = (state.u, state.w, self._signs(state)), dials.cached_share, None
-        if dials.extrapolate and pays(ws):
+        visit, point, solve = self._visit_rules(state), self._point(state), self._block_solver(state)
+        share, jumps = settings.cached_share, None
+        if settings.extrapolate and pays(ws):
             jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser)
-            share, patience = LONGER * share, max(patience, POINTS)  # planes stay as long as a jump looks back
-        for _ in range(dials.cached_passes):
-            order = state.rng.permutation(blocks)
-            more = cached_pass(ws.store, order, *point, tau, max_steps, patience, ws.g, ws.change, ws.dense)
+            # planes stay as long as a jump looks back
+            share, visit = LONGER * share, visit._replace(patience=max(visit.patience, POINTS))
+        for _ in range(settings.cached_passes):
+            more = cached_pass(solve, ws.store, state.rng.permutation(blocks), point, visit)
             gain += more
             if more <= max(share * gain, 0.0):
                 break

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.solvers.certificate import Certificate
+from maxmargin.certificate import Certificate
 
 __all__ = ["History", "as_frame"]
 

@@ -13,7 +13,7 @@ class MIRA(PrimalSolver):
         w <- w + min(C_i, loss / |a|^2) a,      loss = cost - w . a      for the plane a of one output
 
     It minimises no regularised objective; the certificate says how far its weights are from the optimum of the
-    estimator's. It ends after its passes, or when a pass has nothing to mend. One argmax and O(nnz) a step.
+    estimator's. It ends after its passes, or when a pass makes no update. One argmax and O(nnz) a step.
 
     Parameters
     ----------
@@ -28,6 +28,8 @@ class MIRA(PrimalSolver):
     Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006, Online passive-aggressive algorithms (PA-I). McDonald, Crammer,
     Pereira 2005, Online large-margin training of dependency parsers.
     """
+
+    handles = frozenset({"squared"})  # it lowers no objective that a ramp fit could start from
 
     def __init__(
         self,

@@ -29,6 +29,8 @@ class Perceptron(PrimalSolver):
     algorithms.
     """
 
+    handles = frozenset({"squared"})  # it lowers no objective that a ramp fit could start from
+
     def __init__(self, passes: int = 10, averaging: str | None = "uniform", sampling: str = "permutation") -> None:
         self.passes = passes
         self.averaging = averaging

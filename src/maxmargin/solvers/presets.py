@@ -20,14 +20,21 @@ The primal family (Pegasos, SGD, Perceptron, MIRA) has files of its own; :data:`
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
-from maxmargin.solvers.dials import Dials
+import numpy as np
+
+from maxmargin.contracts import Problem
+from maxmargin.solvers.base import BaseSolver, check_solver
 from maxmargin.solvers.mira import MIRA
-from maxmargin.solvers.named import NamedSolver
 from maxmargin.solvers.perceptron import Perceptron
 from maxmargin.solvers.proximal_point import ProximalPoint
+from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.subgradient import SGD, Pegasos
+
+if TYPE_CHECKING:
+    from maxmargin.formulations import problem as problems
+    from maxmargin.solvers.engine import DualEngine
 
 __all__ = [
     "BCFW",
@@ -38,39 +45,50 @@ __all__ = [
     "FrankWolfe",
     "SequentialDual",
     "SimplicialDecomposition",
-    "as_solver",
+    "solver_for",
 ]
 
 UNLIMITED_PATIENCE = 1 << 30
 
-# What a visit of the Frank-Wolfe family does with its plane, as dials. "toward": the best point on the segment from the
-# present point to the plane. "pairwise": weight moves to the plane from the plane that gains most by giving.
-STEPS: dict[str, dict[str, Any]] = {
+
+class _Steps(TypedDict, total=False):
+    limit: int
+    rule: str
+    keep_origin: bool
+    patience: int
+    max_steps: int
+
+
+# What a visit of the Frank-Wolfe family does with its plane. "toward": the best point on the segment from the present
+# point to the plane. "pairwise": weight moves to the plane from the plane that gains most by giving.
+STEPS: dict[str, _Steps] = {
     "toward": {"limit": 1, "rule": "iterate", "keep_origin": False, "patience": UNLIMITED_PATIENCE},
     "pairwise": {"max_steps": 1, "patience": 0},
 }
 
 
-def _steps(name: str) -> dict[str, Any]:
+def _steps(name: str) -> _Steps:
     if not isinstance(name, str) or name not in STEPS:
         raise ValueError(f"steps must be one of {', '.join(STEPS)}; got {name!r}.")
     return STEPS[name]
 
 
-class DualSolver(NamedSolver):
+class DualSolver(BaseSolver):
     """A named setting of the dual engine."""
 
+    handles = frozenset({"signs", "squared", "ramp", "latent"})
+
     @abstractmethod
-    def dials(self, n_examples: int, n_columns: int) -> Dials:
+    def settings(self, n_examples: int, n_columns: int) -> Settings:
         """The setting for a problem of this size."""
 
-    def engine(self, problem: Any, random_state: Any = None) -> Any:
+    def engine(
+        self, problem: problems.Problem, random_state: int | np.random.Generator | None = None
+    ) -> DualEngine:  # fmt: skip
         """The dual engine with this setting."""
         from maxmargin.solvers.engine import DualEngine
 
-        dials = self.dials(problem.n_examples, problem.n_columns)
-        problem.oracle.parts = dials.parts
-        return DualEngine(dials, random_state)
+        return DualEngine(self.settings(problem.n_examples, problem.n_columns), random_state)
 
 
 class FrankWolfe(DualSolver):
@@ -93,8 +111,10 @@ class FrankWolfe(DualSolver):
     def __init__(self, steps: str = "toward") -> None:
         self.steps = steps
 
-    def dials(self, n_examples: int, n_columns: int) -> Dials:
-        return Dials(blocks="one", selection="whole", batch=None, certificate_every=0.0, tau=0.0, **_steps(self.steps))
+    def settings(self, n_examples: int, n_columns: int) -> Settings:
+        return Settings(
+            blocks="one", selection="whole", batch=None, certificate_every=0.0, tau=0.0, **_steps(self.steps)
+        )
 
 
 class BCFW(DualSolver):
@@ -131,8 +151,8 @@ class BCFW(DualSolver):
         self.averaging = averaging
         self.steps = steps
 
-    def dials(self, n_examples: int, n_columns: int) -> Dials:
-        return Dials(
+    def settings(self, n_examples: int, n_columns: int) -> Settings:
+        return Settings(
             selection=self.sampling, batch=1, certificate_every=self.certificate_every, tau=0.0,
             averaging=self.averaging, **_steps(self.steps),
         )  # fmt: skip
@@ -163,8 +183,8 @@ class SequentialDual(DualSolver):
         self.certificate_every = certificate_every
         self.averaging = averaging
 
-    def dials(self, n_examples: int, n_columns: int) -> Dials:
-        return Dials(
+    def settings(self, n_examples: int, n_columns: int) -> Settings:
+        return Settings(
             selection="permutation", batch=1, patience=0, tau=self.tau, certificate_every=self.certificate_every,
             averaging=self.averaging, reuse=False,
         )  # fmt: skip
@@ -216,7 +236,7 @@ class SimplicialDecomposition(DualSolver):
         self.drop = drop
         self.memory = memory
 
-    def dials(self, n_examples: int, n_columns: int) -> Dials:
+    def settings(self, n_examples: int, n_columns: int) -> Settings:
         if self.blocks not in ("one", "product"):
             raise ValueError(f'blocks must be "one" or "product", got {self.blocks!r}.')
         if self.working_set is not None and self.working_set < 1:
@@ -233,7 +253,7 @@ class SimplicialDecomposition(DualSolver):
         master = self.master
         if master == "auto":
             master = "newton" if one or size * 10 <= 2000 else "smo"
-        return Dials(
+        return Settings(
             blocks=("one" if groups == 1 else groups) if one else "product",
             selection="whole" if everything else self.selection,
             visits=1.0 if everything else (1.5 if one else max(size, 1.5)),
@@ -270,11 +290,11 @@ class CuttingPlane(DualSolver):
         self.slack = slack
         self.patience = patience
 
-    def dials(self, n_examples: int, n_columns: int) -> Dials:
+    def settings(self, n_examples: int, n_columns: int) -> Settings:
         if self.slack not in ("one", "n"):
             raise ValueError(f'slack must be "one" or "n", got {self.slack!r}.')
         one = self.slack == "one"
-        return Dials(
+        return Settings(
             blocks="one" if one else "product",
             selection="whole",
             batch=None,
@@ -340,8 +360,8 @@ class Auto(DualSolver):
         self.extrapolate = extrapolate
         self.memory = memory
 
-    def dials(self, n_examples: int, n_columns: int) -> Dials:
-        return Dials(
+    def settings(self, n_examples: int, n_columns: int) -> Settings:
+        return Settings(
             selection=self.sampling,
             extrapolate=self.extrapolate,
             visits=self.visits,
@@ -357,7 +377,7 @@ class Auto(DualSolver):
         )
 
 
-SOLVERS: dict[str, Any] = {
+SOLVERS: dict[str, type[BaseSolver]] = {
     "auto": Auto,
     "simplicial": SimplicialDecomposition,
     "sequential_dual": SequentialDual,
@@ -372,17 +392,18 @@ SOLVERS: dict[str, Any] = {
 }
 
 
-def as_solver(solver: Any, *, generative: bool = False) -> NamedSolver:
-    """A solver object from a name or an object; for generative models, or for all others."""
-    names = [name for name, kind in SOLVERS.items() if kind.generative == generative]
+def solver_for(solver: object, problem: Problem) -> BaseSolver:
+    """A solver object from a name or an object, checked against the problem that it is for."""
+    handled = {name: kind.handles for name, kind in SOLVERS.items()}
+    names = [name for name, traits in handled.items() if problem.traits <= traits]
     wanted = f"solver must be {'one of ' if len(names) > 1 else ''}{', '.join(names)}, or a solver object"
     if isinstance(solver, str):
-        if solver not in names:
+        if solver not in SOLVERS:
             raise ValueError(f"{wanted}; got {solver!r}.")
+        check_solver(f'solver="{solver}"', handled[solver], problem, handled)
         return SOLVERS[solver]()
-    if not isinstance(solver, NamedSolver):
+    if not isinstance(solver, BaseSolver):
         got = f"the class {solver.__name__}: write {solver.__name__}()" if isinstance(solver, type) else f"{solver!r}"
         raise TypeError(f"{wanted}; got {got}.")
-    if solver.generative != generative:
-        raise ValueError(f"{wanted} of these; got {solver!r}, which is for other models.")
+    check_solver(f"solver={solver!r}", solver.handles, problem, handled)
     return solver

@@ -19,19 +19,18 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from maxmargin.formulations.margin_rescaling import Problem
+from maxmargin.certificate import Certificate
+from maxmargin.contracts import DualPoint, State
+from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
-from maxmargin.models.base import CompiledModel
-from maxmargin.oracles.counting import CountingOracle
-from maxmargin.oracles.wrapper import all_losses, innermost
+from maxmargin.oracles.counting import CountingOracle, all_losses
+from maxmargin.oracles.oracle import packed
 from maxmargin.planes import Planes, aligned_zeros, weighted_sum
-from maxmargin.solvers.certificate import Certificate
-from maxmargin.solvers.dials import check_averaging
-from maxmargin.solvers.named import NamedSolver
+from maxmargin.solvers.base import BaseSolver
+from maxmargin.solvers.settings import check_averaging
 
 __all__ = ["PrimalEngine", "PrimalSolver", "PrimalState", "Rule"]
 
@@ -101,8 +100,10 @@ class PrimalState:
     earlier: tuple[float, np.ndarray] | None = None  # the half before, of a tail average: weight and sum
     since: float = 0.0
     passes: float = 0.0
-    clean: bool = False  # whether the last pass had nothing to mend
+    clean: bool = False  # whether the last pass made no update
     solver_seconds: float = 0.0
+
+    rounds = None
 
     @property
     def oracle_calls(self) -> int:
@@ -129,7 +130,7 @@ class PrimalState:
             "counts": np.array(counts),
             "run": np.array(numbers, dtype=np.float64),
             "weight": self.problem.weight,
-            "data": np.array(self.problem.fingerprint()),
+            "data": np.array(self.problem.fingerprint),
         }
         if self.rest is not None:
             arrays["rest"] = self.rest
@@ -152,9 +153,10 @@ class PrimalEngine:
     """
 
     passes_per_round: float | None = 10.0  # of CCCP: the gap closes too slowly to wait for it
+    handles = frozenset({"squared"})
     free_certificates = False
 
-    def __init__(self, rule: Rule, random_state: Any = None) -> None:
+    def __init__(self, rule: Rule, random_state: int | np.random.Generator | None = None) -> None:
         self.rule = rule
         self.random_state = random_state
 
@@ -165,15 +167,10 @@ class PrimalEngine:
 
     # --- the contract with the driver ---------------------------------------------------------------------------------
 
-    def init(self, problem: Problem, warm: PrimalState | None = None) -> PrimalState:
+    def init(self, problem: Problem, warm: State | None = None) -> PrimalState:
         """Start at zero, or go on from an earlier run on the same examples."""
         from maxmargin.solvers.primal_kernel import NUMBERS, SCALE
 
-        if problem.positive is not None:
-            raise ValueError(
-                "solvers of the primal family do not keep weights >= 0; use a dual one for positive=, such as "
-                'solver="auto", "sequential_dual" or "bcfw".'
-            )
         columns = problem.n_weights + 2 * problem.n_examples + 2
         state = PrimalState(
             problem,
@@ -200,10 +197,10 @@ class PrimalEngine:
         """Primal and dual at the present weights (or the average). One oracle pass."""
         begin, oracle_before = clock(), state.oracle.seconds
         problem = state.problem
-        linear, u, w = self.dual_point(state)
-        losses = all_losses(state.oracle, w)
+        point = self.dual_point(state)
+        losses = all_losses(state.oracle, point.w)
         certified = bool(np.isfinite(losses[problem.weight > 0]).all())
-        certificate = Certificate(problem.primal(w, losses), problem.dual(linear, u), certified)
+        certificate = Certificate(problem.primal(point.w, losses), problem.dual(point), certified)
         state.since = 0.0
         state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
         return certificate
@@ -221,42 +218,44 @@ class PrimalEngine:
         before = state.numbers[UPDATES]
         spent = self._pass(state, examples.astype(np.int64))
         state.clean = bool(state.numbers[UPDATES] == before)
-        state.oracle.oracle_calls += n
-        state.oracle.argmax_calls += n
-        state.oracle.seconds += spent
         state.since += 1.0
         state.passes += 1.0
         self._refresh(state)
         state.solver_seconds += clock() - begin - spent
 
-    def dual_point(self, state: PrimalState) -> tuple[float, np.ndarray, np.ndarray]:
-        """``(sum alpha b, u, w)``: a feasible dual point and the weights that the run would end with."""
+    def dual_point(self, state: PrimalState) -> DualPoint:
+        """A feasible dual point and the weights that the run would end with."""
         vector = self._present(state)
         problem, d, n = state.problem, state.problem.n_weights, state.problem.n_examples
         w = np.zeros(problem.n_columns)
         w[:d] = vector[:d]
         zeta, linear = vector[d : d + n], float(vector[d + n])
         u = w.copy()
-        if problem.subtracted is not None:
-            u += weighted_sum(problem.subtracted, vector[d + n + 1 + problem.subtracted.example])
+        if problem.term is not None:
+            planes = problem.term.planes
+            u += weighted_sum(planes, vector[d + n + 1 + planes.example])
         if state.rest is not None:
             u[:d] -= vector[-1] * state.rest
-        if problem.squared:
-            u[d:] = zeta * innermost(problem.oracle).lift
+        if problem.lift is not None:
+            u[d:] = zeta * problem.lift
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(zeta > 0, problem.total / zeta, np.inf)
         most = np.inf if problem.squared else min(1.0, float(room.min(initial=np.inf)))
         v = np.zeros(len(u)) if problem.shift is None else problem.shift
         square = float(u @ u)  # the best feasible multiple of the point: the dual is a parabola along it
         t = float(np.clip((linear + u @ v) / square, 0.0, most)) if square > 0 else min(most, 1.0)
-        return t * linear, t * u - v, w
+        return DualPoint(t * linear, t * u - v, w)
 
     def weights(self, state: PrimalState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
         return self._present(state)[: state.problem.n_weights].copy()
 
+    def may_end(self, state: PrimalState) -> bool:
+        """Always: there are no rounds."""
+        return True
+
     def finished(self, state: PrimalState) -> str | None:
-        """Methods without an objective end after their passes, or when a pass has nothing to mend."""
+        """Methods without an objective end after their passes, or when a pass makes no update."""
         if self.rule.passes is None:
             return None
         return "finished" if state.passes >= self.rule.passes or state.clean else None
@@ -276,7 +275,7 @@ class PrimalEngine:
         d, n = problem.n_weights, problem.n_examples
         vector, numbers = state.vector, state.numbers
         vector *= numbers[SCALE]
-        before, after = state.problem.subtracted, problem.subtracted
+        before, after = _subtracted(state.problem), _subtracted(problem)
         rest = np.zeros(d) if state.rest is None else vector[-1] * state.rest
         if before is not None:
             rest -= weighted_sum(before, vector[d + n + 1 + before.example])[:d]
@@ -306,19 +305,18 @@ class PrimalEngine:
         """Resume where :meth:`PrimalState.to_arrays` left off."""
         columns = problem.n_weights + 2 * problem.n_examples + 2
         same = len(arrays["vector"]) == columns and np.array_equal(arrays["weight"], problem.weight)
-        if not (same and str(arrays["data"]) == problem.fingerprint()):
+        if not (same and str(arrays["data"]) == problem.fingerprint):
             raise ValueError("the saved state belongs to another problem: resume with the same examples, cost and C.")
         state = PrimalEngine(Rule(averaging=self.rule.averaging)).init(problem)
-        state.subtracted_at = _starts(problem.subtracted, problem.n_examples)
+        state.subtracted_at = _starts(_subtracted(problem), problem.n_examples)
         state.vector[:] = arrays["vector"]
         state.mean = np.array(arrays["mean"])
         state.numbers[:] = arrays["numbers"]
         state.largest[:] = arrays["largest"]
         state.rng.bit_generator.state = json.loads(str(arrays["rng"]))
-        state.oracle.oracle_calls, state.oracle.argmax_calls = map(int, arrays["counts"])
-        state.since, state.passes, clean, state.solver_seconds, state.oracle.seconds, state.radius = map(
-            float, arrays["run"]
-        )
+        state.since, state.passes, clean, state.solver_seconds, seconds, state.radius = map(float, arrays["run"])
+        calls, argmax_calls = map(int, arrays["counts"])
+        state.oracle.restore(calls, argmax_calls, seconds)
         state.clean = bool(clean)
         if "rest" in arrays:
             state.rest = np.array(arrays["rest"])
@@ -366,35 +364,35 @@ class PrimalEngine:
         schedule = np.array([SCHEDULES.index(kind), eta0, t0, power], dtype=np.float64)
         method = {"subgradient": pk.SUBGRADIENT, "perceptron": pk.PERCEPTRON, "mira": pk.MIRA}[rule.method]
         averaging = {None: 0, "uniform": pk.UNIFORM, "tail": pk.UNIFORM, "weighted": pk.WEIGHTED}[rule.averaging]
-        oracle = innermost(problem.oracle)
-        search = oracle.cost_weight if rule.augmented else 0.0
         d, n = problem.n_weights, problem.n_examples
-        planes = problem.subtracted
+        planes = _subtracted(problem)
         entries = (np.empty(0, np.int32), np.empty(0)) if planes is None else (planes.indices, planes.data)
         setting = (int(problem.squared), method, schedule, averaging, state.radius, state.subtracted_at, *entries)
-        begin, model = clock(), oracle.model
-        if isinstance(model, CompiledModel):
-            iwork, fwork, output, _, _ = oracle._workspace()
+        begin, fused = clock(), state.oracle.fused()
+        if fused is not None:
             pk.primal_pass(
-                model.kernel, model.meta, model.ints, model.floats, examples, iwork, fwork, output, model.room, search,
-                oracle.cost_weight, state.vector, state.mean, state.numbers, d, n, problem.weight, *setting,
+                fused.kernel.search, fused.kernel.plane, packed(fused, 2), examples, int(rule.augmented), state.vector,
+                state.mean, state.numbers, d, n, problem.weight, *setting,
             )  # fmt: skip
-            calls = state.oracle.timed_calls  # decoding and stepping are fused: split by the cost of timed calls
-            return min(clock() - begin, n * state.oracle.timed_seconds / calls) if calls else 0.0
+            return state.oracle.count_fused(n, clock() - begin)
+        oracle = problem.oracle if rule.augmented else problem.oracle.predicting()
         spent, single, one = 0.0, np.empty(1, np.int32), np.empty(1)
+        w = np.zeros(problem.n_columns)
         for i in examples.tolist():
             asked, scale = clock(), state.numbers[pk.SCALE]
-            found, values, cost, _, _ = model.plane(state.vector[:d], i, search / scale)
+            w[:d] = scale * state.vector[:d]
+            found = oracle.planes(w, np.array([i]))
             spent += clock() - asked
-            nnz = len(found)
-            index, value = np.empty(nnz + 2, np.int32), np.empty(nnz + 2)
-            index[:nnz], value[:nnz] = found, values
-            b = oracle.cost_weight * cost
-            loss = b - scale * float(state.vector[found] @ values)
+            end = int(np.searchsorted(found.indices[: found.indptr[1]], d))  # what follows belongs to squared slacks
+            index, value = np.empty(end + 2, np.int32), np.empty(end + 2)
+            index[:end], value[:end] = found.indices[:end], found.data[:end]
+            b = float(found.b[0])
+            loss = b - scale * float(state.vector[index[:end]] @ value[:end])
             pk.primal_step(
-                state.vector, state.mean, state.numbers, d, n, i, index, value, nnz, b, loss, problem.weight[i],
+                state.vector, state.mean, state.numbers, d, n, i, index, value, end, b, loss, problem.weight[i],
                 *setting, single, one,
             )  # fmt: skip
+        state.oracle.count(len(examples), spent)
         return spent
 
     def _refresh(self, state: PrimalState) -> None:
@@ -419,7 +417,7 @@ class PrimalEngine:
         power = 2 if state.problem.squared else 1
         state.radius = float(np.sqrt(state.problem.weight @ state.largest**power))
 
-    def _continue(self, state: PrimalState, warm: PrimalState) -> None:
+    def _continue(self, state: PrimalState, warm: State) -> None:
         from maxmargin.solvers.primal_kernel import RHO, TOTAL
 
         if not isinstance(warm, PrimalState):
@@ -427,7 +425,7 @@ class PrimalEngine:
                 "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
             )
         same = len(warm.vector) == len(state.vector) and np.array_equal(warm.problem.weight, state.problem.weight)
-        if not (same and warm.problem.fingerprint() == state.problem.fingerprint()):
+        if not (same and warm.problem.fingerprint == state.problem.fingerprint):
             raise ValueError("warm start needs the same examples, costs and C as before; else set warm_start=False.")
         state.vector[:] = warm.vector
         state.numbers[:] = warm.numbers
@@ -439,6 +437,10 @@ class PrimalEngine:
             state.numbers[TOTAL] = state.numbers[RHO] = 0.0
 
 
+def _subtracted(problem: Problem) -> Planes | None:
+    return None if problem.term is None else problem.term.planes
+
+
 def _starts(planes: Planes | None, n: int) -> np.ndarray:
     """Where the plane of each example begins in the entries of planes sorted by example; (n + 1,), empty for none."""
     if planes is None:
@@ -448,13 +450,16 @@ def _starts(planes: Planes | None, n: int) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths)])
 
 
-class PrimalSolver(NamedSolver):
+class PrimalSolver(BaseSolver):
     """A named setting of the primal engine."""
+
+    handles = frozenset({"squared", "ramp", "latent"})
+    incremental = True
 
     @abstractmethod
     def rule(self) -> Rule:
         """The setting."""
 
-    def engine(self, problem: Any, random_state: Any = None) -> PrimalEngine:
+    def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> PrimalEngine:
         """The primal engine with this setting."""
         return PrimalEngine(self.rule(), random_state)

@@ -15,7 +15,9 @@ import numpy as np
 from numba import types
 
 from maxmargin.kernel import kernel
-from maxmargin.models.signature import PLANE_FUNCTION
+from maxmargin.models.signature import PLANE_FUNCTION, SEARCH_FUNCTION
+from maxmargin.oracles.batch_kernel import PACK
+from maxmargin.oracles.rescaling_kernel import rescaled
 from maxmargin.planes_kernel import sparse_add, sparse_dot
 
 SCALE, TOTAL, RHO, STEPS, SQUARE, UPDATES = range(6)  # of ``numbers``
@@ -132,26 +134,32 @@ def primal_step(
 
 @kernel(
     types.void(
-        PLANE_FUNCTION, _i8s, _i4s, _f8s, _i8s, _i4s, _f8s, _i4s, _i8, _f8, _f8, _f8s, _f8s, _f8s, _i8, _i8, _f8s, _i8,
-        _i8, _f8s, _i8, _f8, _i8s, _i4s, _f8s,
+        SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _i8s, _i8, _f8s, _f8s, _f8s, _i8, _i8, _f8s, _i8, _i8, _f8s, _i8, _f8,
+        _i8s, _i4s, _f8s,
     )
 )  # fmt: skip
 def primal_pass(
-    plane, meta, ints, floats, examples, iwork, fwork, output, room, search, margin, vector, mean, numbers, n_weights,
-    n, weight, squared, method, schedule, averaging, radius, concave_at, concave_index, concave_value,
+    search, plane, pack, examples, augmented, vector, mean, numbers, n_weights, n, weight, squared, method, schedule,
+    averaging, radius, concave_at, concave_index, concave_value,
 ):  # fmt: skip
-    """A step on each of ``examples``, in turn.
-
-    The output is found with cost weight ``search`` (0: the prediction), and the offset of its plane is ``margin`` times
-    its cost.
-    """
-    index, value, result = np.empty(room + 2, np.int32), np.empty(room + 2), np.zeros(4)
+    """A step on each of ``examples``, in turn: on the most violating output, or (not ``augmented``) the prediction."""
+    index, value, result = np.empty(pack.room, np.int32), np.empty(pack.room), np.zeros(4)
     single, one = np.empty(1, np.int32), np.empty(1)
+    meta, ints, floats, iwork, fwork, output = pack.meta, pack.ints, pack.floats, pack.iwork, pack.fwork, pack.output
     for i in examples:
         scale = numbers[SCALE]
-        made = plane(meta, ints, floats, vector, i, search / scale, 1, iwork, fwork, output, index, value, result)
+        if augmented:
+            lam = pack.cost_weight / scale
+            made = search(plane, meta, ints, floats, vector, i, lam, 1, iwork, fwork, output, index, value, result)
+        else:
+            made = plane(meta, ints, floats, vector, i, 0.0, 1, iwork, fwork, output, index, value, result)
         nnz = np.int64(result[3]) if made > 0 else 0
-        b = margin * result[2] if made > 0 else 0.0
+        factor, b = rescaled(pack.rescaling, pack.cost_weight, result[2] if made > 0 else 0.0)
+        if factor == 0.0:
+            nnz = 0
+        elif factor != 1.0:
+            for p in range(nnz):
+                value[p] *= factor
         loss = b - scale * sparse_dot(vector, index[:nnz], value[:nnz])
         primal_step(
             vector, mean, numbers, n_weights, n, i, index, value, nnz, b, loss, weight[i], squared, method, schedule,

@@ -20,12 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.certificate import Certificate
+from maxmargin.contracts import DualPoint
 from maxmargin.formulations.generative import GenerativeProblem
 from maxmargin.formulations.proximal import Proximal
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import Planes
-from maxmargin.solvers.certificate import Certificate
 from maxmargin.solvers.masters.joint import blas_threads
 from maxmargin.solvers.masters.proximal import best_bound, solve_planes
 from maxmargin.solvers.proximal_planes import Blocks, Found, Origin, Pool, collect
@@ -55,6 +56,7 @@ class ProximalEngine:
     """
 
     passes_per_round: float | None = None  # of CCCP: the gap decides
+    handles = frozenset({"tables", "squared"})
     minimises, free_certificates = True, True  # a certificate tells what the last look has found
 
     def __init__(self, settings: Any, random_state: Any = None) -> None:
@@ -124,6 +126,10 @@ class ProximalEngine:
         """The best feasible log-probabilities so far (n_weights,)."""
         return state.best
 
+    def may_end(self, state: ProximalState) -> bool:
+        """Always: there are no rounds."""
+        return True
+
     def finished(self, state: ProximalState) -> str | None:
         """Only the gap, the budgets or a stall end a run."""
         return None
@@ -136,7 +142,7 @@ class ProximalEngine:
         """Resume where :meth:`ProximalState.to_arrays` left off."""
         state = self.init(problem)
         members = state.blocks.members
-        same = np.array_equal(arrays["weight"], problem.weight) and str(arrays["data"]) == problem.fingerprint()
+        same = np.array_equal(arrays["weight"], problem.weight) and str(arrays["data"]) == problem.fingerprint
         terms = [problem.squared, problem.pull]
         same = same and np.array_equal(arrays.get("terms", terms), terms)
         same = same and np.array_equal(arrays["sizes"], [len(m) for m in members])
@@ -150,11 +156,11 @@ class ProximalEngine:
 
     # --- rounds of CCCP -----------------------------------------------------------------------------------------------
 
-    def dual_point(self, state: ProximalState) -> tuple[float, np.ndarray, np.ndarray]:
-        """``(sum alpha b, u, theta)``: the multipliers of the better lower bound, and the best theta."""
+    def dual_point(self, state: ProximalState) -> DualPoint:
+        """The multipliers of the better lower bound, and the best theta."""
         points = [state.pool.point(weights)[:2] for weights in (state.pool.alpha, state.pool.beta)]
-        u, linear = max(points, key=lambda point: state.problem.lower_bound(point[1], point[0])[0])
-        return linear, u, state.best
+        u, linear = max(points, key=lambda point: state.problem.bound_along(point[1], point[0])[0])
+        return DualPoint(linear, u, state.best)
 
     def begin_at(self, state: ProximalState, theta: np.ndarray) -> None:
         """Begin at given log-probabilities."""
@@ -170,7 +176,7 @@ class ProximalEngine:
         state.problem = problem
         state.pool.origin = Origin.of(problem.subtracted, problem.weight, state.blocks)
         linear, u, _ = self.dual_point(state)
-        state.dual = problem.lower_bound(linear, u)[0]
+        state.dual = problem.bound_along(linear, u)[0]
         state.centre, state.centre_primal = state.best.copy(), state.primal
         state.gap = max(state.primal - state.dual, 0.0)
         state.bound_at, state.bound_wait, state.quiet, state.news = state.looks, 0, 0, True
@@ -276,7 +282,7 @@ class ProximalEngine:
         begin = clock()
         here = problem.primal(state.theta, losses) + self._retired(state)
         u, linear, quadratic = pool.point(pool.alpha)
-        bound = problem.lower_bound(linear, u, quadratic)[0]
+        bound = problem.bound_along(linear, u, quadratic)[0]
         if state.looks >= state.bound_at:
             bound = max(bound, self._bound(state, min(here, state.primal)))
         better = here < state.primal or bound > state.dual
@@ -461,7 +467,7 @@ def _continue(state: ProximalState, warm: ProximalState) -> None:
         )
     problem, before = state.problem, warm.problem
     same = before.squared == problem.squared and before.n_weights == problem.n_weights
-    same = same and before.n_examples == problem.n_examples and before.fingerprint() == problem.fingerprint()
+    same = same and before.n_examples == problem.n_examples and before.fingerprint == problem.fingerprint
     same = same and len(state.blocks) == len(warm.blocks)
     if not (same and all(map(np.array_equal, state.blocks.members, warm.blocks.members))):
         raise ValueError("warm start needs the same examples, costs and blocks as before; else set warm_start=False.")

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from maxmargin.callbacks.base import Callback
-from maxmargin.formulations.generative import GenerativeProblem
-from maxmargin.solvers.named import NamedSolver
+from maxmargin.solvers.base import BaseSolver
 
 __all__ = ["BoundColumns", "ProximalPoint"]
 
 RULES = ("gap", "improvement", "optimality", "paper")
 
 
-class ProximalPoint(NamedSolver):
+class ProximalPoint(BaseSolver):
     """The proximal point method for generative models.
 
     Parameters
@@ -58,7 +57,7 @@ class ProximalPoint(NamedSolver):
         Bytes that planes may take.
     """
 
-    generative = True
+    handles = frozenset({"tables", "squared", "ramp"})
 
     def __init__(
         self,
@@ -109,8 +108,6 @@ class ProximalPoint(NamedSolver):
         from maxmargin.solvers.proximal_engine import ProximalEngine
 
         _check(self)
-        if not isinstance(problem, GenerativeProblem):
-            raise ValueError("the proximal solver is for generative models; use another solver for this estimator.")
         return ProximalEngine(self, random_state)
 
 

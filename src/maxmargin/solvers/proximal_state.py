@@ -55,6 +55,8 @@ class ProximalState:
     centre_seconds: float = 0.0
     trace: list[tuple] = field(default_factory=list)
 
+    rounds = None
+
     NUMBERS = (
         "gamma", "value", "primal", "dual", "centre_primal", "gap", "first", "certified", "news", "looks", "quiet",
         "bound_at", "bound_wait", "centres", "cursor", "since", "master_seconds", "bound_seconds", "centre_seconds",
@@ -94,7 +96,7 @@ class ProximalState:
             "trace": np.array(self.trace, np.float64).reshape(-1, len(TRACE)),
             "weight": self.problem.weight,
             "terms": np.array([self.problem.squared, self.problem.pull], np.float64),
-            "data": np.array(self.problem.fingerprint()),
+            "data": np.array(self.problem.fingerprint),
         }
         if self.pending is not None:
             arrays |= {f"pending/{name}": getattr(self.pending, name) for name in Found._fields}
@@ -109,8 +111,8 @@ class ProximalState:
         kinds = {f.name: f.type for f in fields(self)}
         for name, number in zip(self.NUMBERS, arrays["numbers"], strict=True):
             setattr(self, name, {"int": int, "bool": bool}.get(str(kinds[name]), float)(number))
-        self.oracle.oracle_calls, self.oracle.argmax_calls = map(int, arrays["counts"])
-        self.oracle.seconds = float(arrays["oracle_seconds"])
+        calls, argmax_calls = map(int, arrays["counts"])
+        self.oracle.restore(calls, argmax_calls, float(arrays["oracle_seconds"]))
         self.rng.bit_generator.state = json.loads(str(arrays["rng"]))
         self.trace = [tuple(row) for row in np.asarray(arrays["trace"])]
         if "pending/block" in arrays:

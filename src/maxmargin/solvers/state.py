@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from maxmargin.formulations.margin_rescaling import Problem
+from maxmargin.formulations.problem import Problem
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import Planes
+
+if TYPE_CHECKING:
+    from maxmargin.solvers.working_set import WorkingSet
 
 __all__ = ["PLANE_FIELDS", "DualState"]
 
@@ -24,7 +27,7 @@ class DualState:
 
     problem: Problem
     oracle: CountingOracle
-    working_set: Any
+    working_set: WorkingSet
     u: np.ndarray  # sum alpha a, less the shift of the problem
     w: np.ndarray  # weights(u); the same array as u without sign constraints
     members: list[np.ndarray] | None  # examples of each block; None when every example is its own block
@@ -41,6 +44,8 @@ class DualState:
     slow: bool = False  # whether the gap has not even halved since the certificate before
     earlier: tuple[float, np.ndarray, float] | None = None  # the half before, of a tail average: weight, u, linear
     joint: bool = False  # whether the step at hand ends with a joint master problem
+
+    rounds = None
 
     @property
     def oracle_calls(self) -> int:
@@ -75,7 +80,7 @@ class DualState:
                 ]
             ),
             "weight": self.problem.weight,
-            "data": np.array(self.problem.fingerprint()),
+            "data": np.array(self.problem.fingerprint),
         }
         if self.earlier is not None:
             total, u, linear = self.earlier

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from maxmargin.solvers.certificate import Certificate
+from maxmargin.certificate import Certificate
 
 __all__ = ["CODES", "Status", "describe"]
 

@@ -1,4 +1,8 @@
-"""Compiled visits of blocks: solve with the planes at hand, or with new planes from the oracle."""
+"""Compiled visits of blocks: solve with the planes at hand, or with new planes from the oracle.
+
+How a block is solved is a function of ``BLOCK_SIGNATURE`` that each visit is given
+(:mod:`~maxmargin.solvers.masters.smo_kernel`).
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,21 @@ import numpy as np
 from numba import types
 
 from maxmargin.kernel import kernel
-from maxmargin.planes_kernel import sparse_add, sparse_dot
-from maxmargin.solvers.masters.smo_kernel import smo, smo_signed
+from maxmargin.oracles.batch_kernel import ROWS
+from maxmargin.planes_kernel import sparse_dot
 from maxmargin.solvers.working_set_kernel import (
+    BLOCK_FUNCTION,
     FREE,
-    LINEAR,
     NO_LIMIT,
     NO_MEAN,
+    POINT,
     POOL_END,
     POOL_LIVE,
     RULE,
     STORE,
     TOTAL,
     UNIFORM,
+    VISIT,
     VISITS,
     WORSE,
     compact,
@@ -28,7 +34,7 @@ from maxmargin.solvers.working_set_kernel import (
     make_room,
 )  # fmt: skip
 
-_i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], types.float64[::1]
+_i8s, _f8s = types.int64[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
 
 
@@ -40,87 +46,25 @@ def count_visit(store):
         store.moment[TOTAL] += 1.0 if store.moment[RULE] == UNIFORM else store.moment[VISITS]
 
 
-@kernel(_f8(STORE, _i8, _f8s, _f8s, _i1s, _f8, _i8, _i8, _f8s, _f8s, _f8s))
-def solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense):
-    """Solve one block exactly from gradients ``g``, write back to the weights, forget idle planes; return the gain.
-
-    Without sign constraints (``positive`` empty) ``u`` and ``w`` are one array. ``tau`` is relative to the largest
-    cost of the block.
-
-    The average of u over the visits is kept lazily: with weights rho_k and TOTAL = sum rho_k the sum of rho_k u_k is
-    ``mean + TOTAL u``, so a change d of u costs ``mean -= TOTAL d`` and nothing else (Collins 2002).
-    """
-    scale = 0.0
-    for p in range(store.held[block]):
-        scale = max(scale, abs(store.b[store.slots[block, p]]))
-    if scale == 0.0:  # planes without a margin to ask for
-        for p in range(store.held[block]):
-            scale = max(scale, abs(g[p]))
-    tau = tau * scale
-    if len(positive):
-        gain = smo_signed(store, block, u, w, positive, g, tau, max_steps, dense)
-    else:
-        gain = smo(store, block, g, change, tau, max_steps)
-        for p in range(store.held[block]):
-            if change[p] != 0.0:
-                plane = store.slots[block, p]
-                begin, end = store.start[plane], store.start[plane] + store.length[plane]
-                sparse_add(w, store.columns[begin:end], store.entries[begin:end], change[p])
-                store.linear[0] += change[p] * store.b[plane]
-                if store.moment[RULE] != NO_MEAN:
-                    store.moment[LINEAR] -= store.moment[TOTAL] * change[p] * store.b[plane]
-                    late = -store.moment[TOTAL] * change[p]
-                    sparse_add(store.mean, store.columns[begin:end], store.entries[begin:end], late)
-    count_visit(store)
-    forget(store, block, patience)
-    return gain
-
-
-@kernel(_f8(STORE, _i8s, _f8s, _f8s, _i1s, _f8, _i8, _i8, _f8s, _f8s, _f8s))
-def cached_pass(store, blocks, u, w, positive, tau, max_steps, patience, g, change, dense):
+@kernel(_f8(BLOCK_FUNCTION, STORE, _i8s, POINT, VISIT))
+def cached_pass(solve, store, blocks, point, visit):
     """Visit blocks in turn with the planes they have; returns the gain of the dual."""
     total = 0.0
     for k in range(len(blocks)):
         block = blocks[k]
         if store.held[block] > 0:
-            gradients(store, block, w, g)
-            total += solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense)
+            gradients(store, block, point.w, visit.g)
+            total += solve(store, block, point, visit)
+            count_visit(store)
+            forget(store, block, visit.patience)
     return total
 
 
-@kernel(
-    _i8(
-        STORE,
-        _i8s,
-        _i8,
-        _i8s,
-        _i4s,
-        _f8s,
-        _f8s,
-        _f8s,
-        _f8s,
-        _f8s,
-        _f8s,
-        _f8s,
-        _i1s,
-        _i8,
-        _i8,
-        _i8,
-        _f8,
-        _i8,
-        _i8,
-        _i4s,
-        _i8,
-        _f8s,
-        _f8s,
-        _f8s,
-        _f8s,
-    )
-)
-def absorb(
-    store, blocks, row, indptr, index, value, b, bound, weight, lift, u, w, positive,
-    limit, rule, keep_origin, tau, max_steps, patience, table, bits, dense, g, change, gain,
-):  # fmt: skip
+ABSORB_SIGNATURE = _i8(BLOCK_FUNCTION, STORE, _i8s, _i8, ROWS, _f8s, _f8s, POINT, VISIT, _f8s)
+
+
+@kernel(ABSORB_SIGNATURE)
+def absorb(solve, store, blocks, row, rows, weight, lift, point, visit, gain):
     """Bring new planes into their blocks and solve each block, in turn, from row ``row`` on.
 
     ``blocks`` (m,) names the block of each plane; consecutive planes of one block come in together, the plane of the
@@ -130,7 +74,8 @@ def absorb(
     Returns the number of rows absorbed; less than all of them means that the store has to grow first. ``gain[0]``
     receives the gain of the dual.
     """
-    m = len(blocks)
+    m, w, g, limit = len(blocks), point.w, visit.g, visit.limit
+    indptr, index, value, b = rows.indptr, rows.indices, rows.values, rows.b
     while row < m:
         block = blocks[row]
         end = row + 1
@@ -158,7 +103,7 @@ def absorb(
                 inner += alpha * g[p]
         first, last = indptr[row], indptr[row + 1]
         violation = b[row] - sparse_dot(w, index[first:last], value[first:last])
-        loss = max(bound[row], 0.0)
+        loss = max(rows.bound[row], 0.0)
         if len(lift):
             extra = w[len(w) - len(lift) + block]
             store.gap[block] = max(0.5 * weight[block] * loss * loss - 0.5 * extra * extra - inner, 0.0)
@@ -171,10 +116,12 @@ def absorb(
             moved = False
             for new in range(row, end):
                 held = store.held[block]
-                make_room(store, block, limit, rule, keep_origin, change, dense)
+                make_room(store, block, limit, visit.rule, visit.keep_origin, visit.change, visit.dense)
                 moved = moved or store.held[block] != held or limit <= held
                 first, last = indptr[new], indptr[new + 1]
-                at = insert(store, block, index[first:last], value[first:last], b[new], table, bits, dense)
+                at = insert(
+                    store, block, index[first:last], value[first:last], b[new], visit.table, visit.bits, visit.dense
+                )
                 if at >= 0:
                     g[at] = b[new] - sparse_dot(w, index[first:last], value[first:last])
             if moved:
@@ -182,8 +129,8 @@ def absorb(
         elif violation < best - 1e-9 * scale:
             store.size[WORSE] += 1
         if store.held[block] > 0:
-            gain[0] += solve_block(store, block, u, w, positive, tau, max_steps, patience, g, change, dense)
-        else:
-            count_visit(store)
+            gain[0] += solve(store, block, point, visit)
+        count_visit(store)
+        forget(store, block, visit.patience)
         row = end
     return row

@@ -5,7 +5,7 @@ The dual of every formulation here is, with one block of planes for each example
     max  sum_p alpha_p b_p - 1/2 |sum_p alpha_p a_p|^2    over   alpha >= 0,  sum_{p in block} alpha_p = total[block]
 
 where the *origin* (the plane (0, 0) of the true output) takes what the planes leave. ``total = inf`` makes the block an
-orthant, which is what squared slacks need: the origin then gives without end and the same code runs.
+orthant, which is what squared slacks need: the origin's multiplier is unbounded then, and the same code runs.
 """
 
 from __future__ import annotations
@@ -44,6 +44,30 @@ class Store(NamedTuple):
     moment: np.ndarray  # float64 (MOMENTS,): bookkeeping of that sum, below
 
 
+class Point(NamedTuple):
+    """Where a run stands: u, the weights (the same array without sign constraints), and which of them are >= 0."""
+
+    u: np.ndarray
+    w: np.ndarray
+    positive: np.ndarray  # int8 (columns,), or empty
+
+
+class Visit(NamedTuple):
+    """How a block is visited, and scratch for it."""
+
+    limit: int  # most extreme points a block keeps
+    rule: int  # what happens when it is full
+    keep_origin: int
+    tau: float  # gradients may differ by this share of the block's largest cost
+    max_steps: int
+    patience: int  # visits that a plane without weight survives
+    bits: int  # of the hash table
+    table: np.ndarray
+    dense: np.ndarray  # zeros, as long as the weights
+    g: np.ndarray
+    change: np.ndarray
+
+
 FREE, POOL_END, POOL_LIVE, WORSE, STEPS, DUPLICATES, MERGES = range(7)
 SIZES = 8
 RULE, TOTAL, VISITS, LINEAR = range(4)  # rule of averaging, sum of its weights, visits so far, the sum for sum alpha b
@@ -62,6 +86,10 @@ STORE = types.NamedTuple(
     ),
     Store,
 )  # fmt: skip
+POINT = types.NamedTuple((_f8s, _f8s, _i1s), Point)
+VISIT = types.NamedTuple((_i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s), Visit)
+BLOCK_SIGNATURE = _f8(STORE, _i8, POINT, VISIT)  # solves a block from the gradients in visit.g; returns the gain
+BLOCK_FUNCTION = types.FunctionType(BLOCK_SIGNATURE)
 
 
 @kernel(types.void(STORE, _i8, _i8))

@@ -51,7 +51,7 @@ def _ask(bound: CompiledModel, w: np.ndarray, i: int, cost_weight: float, emit: 
     iwork, fwork, output = bound.workspace()
     index, value = np.empty(bound.room, np.int32), np.empty(bound.room)
     result = np.full(2 + 2 * max(emit, 1), np.nan)
-    made = bound.kernel(
+    made = bound.plane(
         bound.meta, bound.ints, bound.floats, w, i, cost_weight, emit, iwork, fwork, output, index, value, result
     )
     ends = [0, *(int(result[3 + 2 * p]) for p in range(made))]

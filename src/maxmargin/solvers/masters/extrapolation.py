@@ -94,7 +94,7 @@ class Extrapolation:
     def _line_search(self, linear: float, change: np.ndarray) -> float:
         """The best share of the way, in [0, 1]."""
         if self.regulariser.positive is not None:
-            from maxmargin.solvers.masters.smo_kernel import signed_step
+            from maxmargin.solvers.masters.smo_signed_kernel import signed_step
 
             index = np.flatnonzero(change).astype(np.int32)
             signs = self.regulariser.positive.astype(np.int8)

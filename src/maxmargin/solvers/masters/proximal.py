@@ -135,7 +135,7 @@ def best_bound(
         proximal = Proximal(problem.tables, problem.reference, share * problem.reference, centre, problem.pull)
         weights, _, u, _ = solve_planes(A, b, block, gram, weights, proximal, none, tol)
         quadratic = 0.0 if gram is None else float(weights @ gram @ weights)
-        value, scale = problem.lower_bound(float(weights @ b) - problem.offset, u, quadratic)
+        value, scale = problem.bound_along(float(weights @ b) - problem.offset, u, quadratic)
         if value > bound:
             bound, kept = value, scale * weights
     return bound, kept

@@ -1,4 +1,4 @@
-"""Sequential minimal optimisation on one block of the working set: plain, and with sign-constrained weights."""
+"""Sequential minimal optimisation on one block of the working set."""
 
 from __future__ import annotations
 
@@ -7,25 +7,41 @@ from numba import types
 
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
-from maxmargin.solvers.working_set_kernel import LINEAR, NO_MEAN, RULE, STEPS, STORE, TOTAL, gradients
+from maxmargin.solvers.working_set_kernel import BLOCK_SIGNATURE, LINEAR, NO_MEAN, RULE, STEPS, STORE, TOTAL
 
-_i1s, _i4s, _f8s = types.int8[::1], types.int32[::1], types.float64[::1]
-_i8, _f8 = types.int64, types.float64
+_f8s, _i8, _f8 = types.float64[::1], types.int64, types.float64
 TINY = 1e-300
 
 
-@kernel(_f8(STORE, _i8, _f8s, _f8s, _f8, _i8))
-def smo(store, block, g, change, tau, max_steps):
-    """Solve a block in the space of its Gram matrix K.
+@kernel(_f8(STORE, _i8, _f8s, _f8))
+def tolerance(store, block, g, tau):
+    """``tau`` times the largest cost of a block, or times the largest gradient when no plane asks for a margin."""
+    scale = 0.0
+    for p in range(store.held[block]):
+        scale = max(scale, abs(store.b[store.slots[block, p]]))
+    if scale == 0.0:
+        for p in range(store.held[block]):
+            scale = max(scale, abs(g[p]))
+    return tau * scale
+
+
+@kernel(BLOCK_SIGNATURE)
+def smo(store, block, point, visit):
+    """Solve a block in the space of its Gram matrix K, and write the change to the weights.
 
     Each step moves weight to the plane of largest gradient from the plane that gains most by giving, exactly:
 
         step = min(alpha_lo, (g_hi - g_lo) / (K_hh - 2 K_hl + K_ll)),      g -= step (K[:, hi] - K[:, lo])
 
-    and the end is ``g_hi - g_lo <= tau``. The origin takes part with gradient 0 and products 0. ``g`` (m,) holds the
-    gradients and is kept up to date; ``change`` (m,) receives the change of each multiplier. Returns the gain of the
-    dual. O(m) a step. Platt 1998; pairs chosen by second-order gain as in Fan, Chen, Lin 2005.
+    and the end is ``g_hi - g_lo <= tau``. The origin takes part with gradient 0 and products 0. The gradients
+    ``visit.g`` are kept up to date. Returns the gain of the dual. O(m) a step, and the non-zeros of the planes that
+    moved. Platt 1998; pairs chosen by second-order gain as in Fan, Chen, Lin 2005.
+
+    The average of u over the visits is kept lazily: with weights rho_k and TOTAL = sum rho_k the sum of rho_k u_k is
+    ``mean + TOTAL u``, so a change d of u costs ``mean -= TOTAL d`` and nothing else (Collins 2002).
     """
+    g, change, max_steps = visit.g, visit.change, visit.max_steps
+    tau = tolerance(store, block, g, visit.tau)
     m = store.held[block]
     gain = 0.0
     for p in range(m):
@@ -88,130 +104,14 @@ def smo(store, block, g, change, tau, max_steps):
             if lo >= 0:
                 g[p] += step * store.gram[plane, lo]
         store.size[STEPS] += 1
-    return gain
-
-
-@kernel(_f8(_f8s, _i1s, _i4s, _f8s, _i8, _f8, _f8))
-def signed_step(u, positive, index, delta, nnz, slope, available):
-    """Exact line search on the piecewise quadratic dual of sign-constrained weights.
-
-    Maximises ``slope * t - 1/2 |max(u + t delta, 0 on positive)|^2`` over 0 <= t <= available. The derivative is
-    piecewise linear and decreasing; its kinks are where a constrained coordinate crosses zero. O(nnz log nnz).
-    """
-    kinks = np.empty(nnz)
-    where = np.empty(nnz, np.int64)
-    m = 0
-    derivative, curvature = slope, 0.0
-    for p in range(nnz):
-        j = index[p]
-        constrained = positive[j] != 0
-        if not constrained or u[j] > 0.0 or (u[j] == 0.0 and delta[p] > 0.0):
-            derivative -= delta[p] * u[j]
-            curvature += delta[p] * delta[p]
-        if constrained and ((u[j] > 0.0 and delta[p] < 0.0) or (u[j] < 0.0 and delta[p] > 0.0)):
-            kinks[m] = -u[j] / delta[p]
-            where[m] = p
-            m += 1
-    if derivative <= 0.0:
-        return 0.0
-    t = 0.0
-    order = np.argsort(kinks[:m])
-    for o in range(m + 1):
-        until = available if o == m else min(kinks[order[o]], available)
-        if curvature > 0.0 and derivative < curvature * (until - t):
-            return t + derivative / curvature
-        if until == np.inf:
-            return np.inf
-        derivative -= curvature * (until - t)
-        t = until
-        if t >= available:
-            return available
-        p = where[order[o]]
-        if delta[p] > 0.0:
-            curvature += delta[p] * delta[p]
-        else:
-            curvature = max(curvature - delta[p] * delta[p], 0.0)
-    return available
-
-
-@kernel(_f8(STORE, _i8, _f8s, _f8s, _i1s, _f8s, _f8, _i8, _f8s))
-def smo_signed(store, block, u, w, positive, g, tau, max_steps, dense):
-    """SMO where some weights are >= 0: ``w = u`` with the negative part of ``u`` cut off on ``positive``.
-
-    The curvature along a pair changes where a weight meets zero, so each step is an exact search over those kinks and
-    the gradients are computed anew. ``u``, ``w`` and the multipliers are updated. Returns the gain of the dual.
-    O(nnz of the block) a step.
-    """
-    m = store.held[block]
-    gain = 0.0
-    for _ in range(max_steps):
-        hi, top = -1, -np.inf
-        if store.open[block]:
-            top = 0.0
-        for p in range(m):
-            if g[p] > top:
-                hi, top = p, g[p]
-        if top == -np.inf:
-            break
-        lo, worst = -2, top
-        if store.origin[block] > 0.0 and hi >= 0 and top > 0.0:
-            lo, worst = -1, 0.0
-        for p in range(m):
-            if store.alpha[store.slots[block, p]] > 0.0 and g[p] < worst:
-                lo, worst = p, g[p]
-        if lo == -2 or top - worst <= tau:
-            break
-        hi_plane = store.slots[block, hi] if hi >= 0 else -1
-        lo_plane = store.slots[block, lo] if lo >= 0 else -1
-        size = 0
-        slope = 0.0
-        if hi >= 0:
-            begin, end = store.start[hi_plane], store.start[hi_plane] + store.length[hi_plane]
-            sparse_add(dense, store.columns[begin:end], store.entries[begin:end], 1.0)
-            size += end - begin
-            slope += store.b[hi_plane]
-        if lo >= 0:
-            begin, end = store.start[lo_plane], store.start[lo_plane] + store.length[lo_plane]
-            sparse_add(dense, store.columns[begin:end], store.entries[begin:end], -1.0)
-            size += end - begin
-            slope -= store.b[lo_plane]
-        index = np.empty(size, np.int32)
-        delta = np.empty(size)
-        nnz = 0
-        for side in range(2):
-            plane = hi_plane if side == 0 else lo_plane
-            if plane >= 0:
-                for e in range(store.start[plane], store.start[plane] + store.length[plane]):
-                    j = store.columns[e]
-                    if dense[j] != 0.0:
-                        index[nnz] = j
-                        delta[nnz] = dense[j]
-                        dense[j] = 0.0
-                        nnz += 1
-        available = store.alpha[lo_plane] if lo >= 0 else store.origin[block]
-        step = signed_step(u, positive, index, delta, nnz, slope, available)
-        if step <= 0.0 or step == np.inf:
-            break
-        before, after = 0.0, 0.0
-        for p in range(nnz):
-            j = index[p]
-            before += w[j] * w[j]
-            u[j] += step * delta[p]
-            w[j] = max(u[j], 0.0) if positive[j] else u[j]
-            after += w[j] * w[j]
+    for p in range(m):
+        if change[p] != 0.0:
+            plane = store.slots[block, p]
+            begin, end = store.start[plane], store.start[plane] + store.length[plane]
+            sparse_add(point.w, store.columns[begin:end], store.entries[begin:end], change[p])
+            store.linear[0] += change[p] * store.b[plane]
             if store.moment[RULE] != NO_MEAN:
-                store.mean[j] -= store.moment[TOTAL] * step * delta[p]
-        gain += step * slope - 0.5 * (after - before)
-        store.linear[0] += step * slope
-        store.moment[LINEAR] -= store.moment[TOTAL] * step * slope
-        if lo >= 0:
-            store.alpha[lo_plane] = 0.0 if step == available else store.alpha[lo_plane] - step
-        else:
-            store.origin[block] = 0.0 if step == available else store.origin[block] - step
-        if hi >= 0:
-            store.alpha[hi_plane] += step
-        else:
-            store.origin[block] += step
-        gradients(store, block, w, g)
-        store.size[STEPS] += 1
+                store.moment[LINEAR] -= store.moment[TOTAL] * change[p] * store.b[plane]
+                late = -store.moment[TOTAL] * change[p]
+                sparse_add(store.mean, store.columns[begin:end], store.entries[begin:end], late)
     return gain

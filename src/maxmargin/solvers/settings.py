@@ -1,4 +1,4 @@
-"""The dials of the dual engine."""
+"""The settings of the dual engine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Dials"]
+__all__ = ["Settings"]
 
 AVERAGES = (None, "uniform", "weighted", "tail")
 # whole numbers and their least values
@@ -14,7 +14,7 @@ _WHOLE = {"batch": 1, "limit": 1, "parts": 1, "memory": 1, "patience": 0, "cache
 
 
 @dataclass(frozen=True)
-class Dials:
+class Settings:
     """A setting of the engine.
 
     Attributes

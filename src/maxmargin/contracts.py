@@ -1,0 +1,441 @@
+"""The contracts between the rooms: what one part may ask of another, and nothing else.
+
+    data --bind--> BoundModel --kernel, search--> Oracle --planes--> Solver --weights--> estimator
+
+A class need not inherit from a contract, it only has to have its members. What a part *needs* of another beyond these
+members is declared (``traits`` of a problem, ``handles`` of a solver, ``capabilities`` of a bound model) and checked by
+one function, :func:`require`, before the first pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.planes import Planes
+
+if TYPE_CHECKING:
+    from maxmargin.certificate import Certificate
+
+__all__ = [
+    "Answer",
+    "Answers",
+    "BoundModel",
+    "DualPoint",
+    "Executor",
+    "Formulation",
+    "Fused",
+    "InnerSolver",
+    "Layout",
+    "ModelKernel",
+    "Oracle",
+    "Problem",
+    "Regulariser",
+    "Solver",
+    "State",
+    "Sum",
+    "refusal",
+    "require",
+]
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+class Answer(NamedTuple):
+    """The output that one search has found for one example: ``psi = phi(x, y_i) - phi(x, y)`` and its cost.
+
+    ``value`` is the objective of the search at this output, ``bound`` an upper bound of it over all outputs: the value
+    itself when the search is exact, ``inf`` when nothing is known.
+    """
+
+    indices: np.ndarray  # int32, none twice
+    psi: np.ndarray
+    cost: float
+    value: float
+    bound: float
+
+
+class Answers(NamedTuple):
+    """Decoded outputs of some examples, and for each its value, an upper bound of it, and its cost."""
+
+    outputs: list  # integer codes, or the outputs themselves for models in plain Python
+    value: np.ndarray
+    bound: np.ndarray
+    cost: np.ndarray
+
+
+@dataclass(frozen=True)
+class ModelKernel:
+    """What a compiled loop needs of a bound model: two functions and the arrays they read.
+
+    Attributes
+    ----------
+    plane : numba function of ``PLANE_SIGNATURE``
+        The model's own argmax; see :mod:`maxmargin.models.signature`.
+    search : numba function of ``SEARCH_SIGNATURE``
+        Asks ``plane`` for the most violating output, once or several times; see :mod:`maxmargin.models.searches`.
+    meta, ints, floats : arrays
+        The packed data.
+    room : int
+        The most non-zeros that the planes of one example together can have.
+    iwork_size, fwork_size, output_size : int
+        Scratch the functions need, and the longest output.
+    """
+
+    plane: Callable[..., int]
+    search: Callable[..., int]
+    meta: np.ndarray
+    ints: np.ndarray
+    floats: np.ndarray
+    room: int
+    iwork_size: int
+    fwork_size: int
+    output_size: int
+
+    def workspace(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Fresh scratch (iwork, fwork, output) for one thread."""
+        return np.zeros(self.iwork_size, np.int32), np.empty(self.fwork_size), np.empty(self.output_size, np.int32)
+
+
+class Layout(Protocol):
+    """What was learned from the training data (labels, widths): binds further data to the same weights."""
+
+    @property
+    def n_weights(self) -> int: ...
+
+    def output(self, code: np.ndarray) -> object:
+        """The user's output behind a decoded one."""
+
+
+class BoundModel(Protocol):
+    """A model bound to n examples: which output maximises ``w . phi(x, y) + cost_weight cost(y)``?"""
+
+    @property
+    def n_examples(self) -> int: ...
+
+    @property
+    def n_weights(self) -> int: ...
+
+    @property
+    def layout(self) -> Layout: ...
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What it offers beyond the argmax, in the words of :data:`CAPABILITIES`."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of the data and the cost: multipliers of one problem prove nothing about another."""
+
+    def kernel(self, search: str = "argmax") -> ModelKernel | None:
+        """The compiled form with one of its searches; None for a model in plain Python."""
+
+    def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
+        """The same for one example, in Python."""
+
+    def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
+        """The one decoding: best outputs of some examples (None: of all)."""
+
+
+# --- oracles ----------------------------------------------------------------------------------------------------------
+
+
+class Sum(NamedTuple):
+    """Planes of some examples added up: dense ``sum_i scale_i a_i``, ``sum_i scale_i b_i``, and all their losses."""
+
+    a: np.ndarray
+    b: float
+    losses: np.ndarray
+
+
+@dataclass(frozen=True)
+class Fused:
+    """What a compiled loop needs to ask an oracle without going through Python.
+
+    Attributes
+    ----------
+    kernel : ModelKernel
+    rescaling : int
+        Row of the table in :mod:`maxmargin.oracles.rescaling`.
+    cost_weight : float
+    lift : float64 array (n_examples,) or (0,)
+    workspace : () -> (iwork, fwork, output)
+        Scratch of the calling thread.
+    """
+
+    kernel: ModelKernel
+    rescaling: int
+    cost_weight: float
+    lift: np.ndarray
+    workspace: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+class Oracle(Protocol):
+    """Turns weights into planes. A value: whatever differs makes another oracle."""
+
+    @property
+    def n_examples(self) -> int: ...
+
+    @property
+    def n_columns(self) -> int:
+        """Length of a plane: the weights, and one column per example when slacks are squared."""
+
+    @property
+    def longest(self) -> int:
+        """The most non-zeros that one plane can have."""
+
+    @property
+    def batch_hint(self) -> int:
+        """How many examples to ask at once, at least; 1 where a call costs nothing."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of all that its planes depend on."""
+
+    def planes(self, w: np.ndarray, examples: np.ndarray, most: int = 1) -> Planes:
+        """Planes of ``examples`` at ``w``, in their order; up to ``most`` per example, the most violating one first."""
+
+    def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> Sum:
+        """The most violating planes, reduced on the spot."""
+
+    def predicting(self) -> Oracle:
+        """The oracle whose planes are those of predictions instead of the most violating outputs."""
+
+    def fused(self) -> Fused | None:
+        """What a compiled loop needs to skip this object; None when that is not possible or would skip something."""
+
+
+# --- problems ---------------------------------------------------------------------------------------------------------
+
+
+class Regulariser(Protocol):
+    """``R(w)``, convex; the dual sees it through its conjugate ``R*(u) = max_w u . w - R(w)``."""
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """What a solver must handle, in the words of :data:`TRAITS`."""
+
+    @property
+    def positive(self) -> np.ndarray | None:
+        """Which weights must be >= 0, bool (n_columns,); None when all are free."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of what it depends on besides the weights; empty when nothing."""
+
+    def value(self, w: np.ndarray) -> float:
+        """R at the weights of the model; inf outside its domain."""
+
+    def conjugate(self, u: np.ndarray) -> float:
+        """R*(u)."""
+
+    def weights(self, u: np.ndarray) -> np.ndarray:
+        """The maximiser, the gradient of R*."""
+
+    def curvature(self, A: sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """``A R*''(u) A'``, (m, m)."""
+
+    def feasible(self, w: np.ndarray) -> np.ndarray:
+        """Given weights, moved into the domain; a ValueError where they are too far from it."""
+
+    def lower_bound(self, linear: float, u: np.ndarray) -> tuple[float, float]:
+        """The largest ``t linear - R*(t u)`` that is proven over t in [0, 1], and its t."""
+
+
+class Problem(Protocol):
+    """``min_w R(w) + sum_i C_i loss_i(w)``: what the driver and all solvers see of a problem."""
+
+    @property
+    def n_examples(self) -> int: ...
+
+    @property
+    def n_columns(self) -> int:
+        """Length of a plane."""
+
+    @property
+    def weight(self) -> np.ndarray:
+        """C_i, (n_examples,)."""
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """What a solver must handle."""
+
+    def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> Problem:
+        """The same problem asked through other oracles, such as sharded ones."""
+
+
+class Formulation(Protocol):
+    """An objective: makes the problem of fitting a bound model."""
+
+    def problem(
+        self,
+        model: BoundModel,
+        *,
+        C: float,
+        sample_weight: np.ndarray | None = None,
+        positive: np.ndarray | None = None,
+    ) -> Problem: ...
+
+
+# --- solvers ----------------------------------------------------------------------------------------------------------
+
+
+class State(Protocol):
+    """What a solver works on. It is consistent between any two block updates, so also after an interrupted step."""
+
+    @property
+    def oracle_calls(self) -> int: ...
+
+    @property
+    def argmax_calls(self) -> int: ...
+
+    @property
+    def seconds(self) -> Mapping[str, float]: ...
+
+    @property
+    def rounds(self) -> list[dict[str, float]] | None:
+        """One row per round of a ramp fit; None for other fits."""
+
+    def to_arrays(self) -> dict[str, np.ndarray]: ...
+
+
+class DualPoint(NamedTuple):
+    """Feasible multipliers by what certificates need of them: ``sum alpha b``, u, and the weights that go with them."""
+
+    linear: float
+    u: np.ndarray
+    w: np.ndarray
+
+
+P = TypeVar("P", contravariant=True)
+S = TypeVar("S")
+
+
+class Solver(Protocol[P, S]):
+    """What the driver asks of a solver: it owns the steps, the driver owns the loop."""
+
+    @property
+    def handles(self) -> frozenset[str]:
+        """Traits of the problems that it can solve, in the words of :data:`TRAITS`."""
+
+    def init(self, problem: P, warm: State | None = None) -> S:
+        """A state to begin with, cold or from the state of an earlier run."""
+
+    def certificate_due(self, state: S) -> bool:
+        """Whether a certificate comes before the next step."""
+
+    def certificate(self, state: S) -> Certificate:
+        """Primal and dual at the present weights."""
+
+    def step_calls(self, state: S) -> int:
+        """Oracle calls that the next step and the certificate behind it will make."""
+
+    def step(self, state: S) -> None:
+        """The next piece of work, short enough to look at budgets in between."""
+
+    def weights(self, state: S) -> np.ndarray:
+        """The weights of the model (n_weights,)."""
+
+    def may_end(self, state: S) -> bool:
+        """Whether a small gap ends the run; not inside a round that another one follows."""
+
+    def finished(self, state: S) -> str | None:
+        """The code of a status when the solver has come to an end by other means than the gap."""
+
+    def conclude(self, state: S, certificate: Certificate, code: str) -> Certificate:
+        """The end of a run: a solver may go back to better weights that it has kept, and returns their certificate."""
+
+    def from_arrays(self, problem: P, arrays: Mapping[str, np.ndarray]) -> S:
+        """Resume where ``state.to_arrays`` left off."""
+
+
+class InnerSolver(Solver[P, S], Protocol[P, S]):
+    """What an outer solver (CCCP, proximal point, refits) asks of the solver inside, beyond the driver's verbs."""
+
+    @property
+    def minimises(self) -> bool:
+        """Whether its steps lower the objective of the problem (the perceptron's do not)."""
+
+    @property
+    def passes_per_round(self) -> float | None:
+        """Passes after which a round should end; None lets the gap decide."""
+
+    @property
+    def free_certificates(self) -> bool:
+        """Whether a certificate asks no oracle but tells what the last step has found."""
+
+    def dual_point(self, state: S) -> DualPoint:
+        """The multipliers and weights that the run would end with."""
+
+    def begin_at(self, state: S, w: np.ndarray) -> None:
+        """Begin at given weights where that means something; others ignore it."""
+
+    def move(self, state: S, problem: P) -> None:
+        """Go on with a problem that differs in its linear term or its regulariser only; planes and multipliers stay."""
+
+
+# --- execution --------------------------------------------------------------------------------------------------------
+
+
+class Executor(Protocol):
+    """Where work runs. What is started has a home, keeps its state there, and is called by verb."""
+
+    @property
+    def n_workers(self) -> int: ...
+
+    def start(self, residents: Sequence[object]) -> list[int]:
+        """Give each resident a home of its own; returns their addresses."""
+
+    def call(self, verb: str, calls: Sequence[tuple[int, tuple]]) -> list:
+        """Call a method of residents, ``calls`` holding (address, arguments); results in the order of the calls."""
+
+    def close(self) -> None:
+        """End all homes."""
+
+
+# --- needs ------------------------------------------------------------------------------------------------------------
+
+TRAITS = {
+    "signs": "weights that must be >= 0 (positive=)",
+    "squared": "squared slacks",
+    "tables": "log-probabilities in tables (a generative model)",
+    "ramp": "a ramp loss",
+    "latent": "latent parts of the outputs",
+}  # what a problem may ask of its solver; a formulation of your own may add words
+CAPABILITIES = {
+    "exact": "an exact argmax",
+    "k_best": "the k best outputs",
+    "marginals": "marginal probabilities",
+    "slack": "a search for slack rescaling",
+    "sqrt_slack": "a search for square-root slack rescaling",
+    "best_wrong": "a search for the best wrong output",
+    "compiled": "compiled kernels",
+}  # what a bound model may offer
+
+
+def refusal(asker: str, lacking: Collection[str], giver: str, remedy: str) -> ValueError:
+    """The error that names both sides, what is missing between them, and what would work.
+
+    Parameters
+    ----------
+    asker, giver : str
+        What the reader calls the two sides, such as ``rescaling="slack"`` and "the grid model".
+    lacking : collection of str
+        Words of :data:`TRAITS` or :data:`CAPABILITIES`, or of a formulation of your own.
+    remedy : str
+        What would work, as a clause without its full stop.
+    """
+    words = TRAITS | CAPABILITIES
+    what = " and ".join(words.get(word, word) for word in sorted(lacking))
+    return ValueError(f"{asker} needs {what}, which {giver} does not offer; {remedy}.")
+
+
+def require(asker: str, needs: Collection[str], giver: str, offers: Collection[str], remedy: str) -> None:
+    """Raise :func:`refusal` unless everything that is needed is offered."""
+    lacking = set(needs) - set(offers)
+    if lacking:
+        raise refusal(asker, lacking, giver, remedy)

@@ -1,0 +1,72 @@
+"""Latent parts of the true outputs: after each fit the best completion at its weights takes the place of the truth.
+
+    y_i^(k)  = argmax of the score at w^(k) over the outputs that agree with what is known of example i
+    w^(k+1)  = the fit of any convex (or ramp) formulation to y^(k)
+
+Each round is a problem of its own with a certificate of its own; the weights depend on where the first one begins. Yu,
+Joachims 2009, Learning structural SVMs with latent variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from maxmargin.contracts import BoundModel, Oracle
+from maxmargin.formulations.generative import GenerativeProblem
+from maxmargin.formulations.problem import Problem
+from maxmargin.formulations.ramp import RampProblem
+
+__all__ = ["LatentProblem"]
+
+Convex = Problem | RampProblem | GenerativeProblem
+
+
+@dataclass(frozen=True)
+class LatentProblem:
+    """A sequence of problems.
+
+    Attributes
+    ----------
+    first : Problem
+        With the outputs as they were given.
+    complete : (weights) -> BoundModel
+        The examples with the best completions at some weights as true outputs.
+    problem_of : (BoundModel) -> Problem
+        The formulation.
+    wrap : (Oracle) -> Oracle
+        What the oracles of each round are asked through.
+    """
+
+    first: Convex
+    complete: Callable[[np.ndarray], BoundModel]
+    problem_of: Callable[[BoundModel], Convex]
+    wrap: Callable[[Oracle], Oracle] | None = None
+
+    @property
+    def n_examples(self) -> int:
+        return self.first.n_examples
+
+    @property
+    def n_columns(self) -> int:
+        return self.first.n_columns
+
+    @property
+    def weight(self) -> np.ndarray:
+        return self.first.weight
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """What a solver must handle."""
+        return self.first.traits | {"latent"}
+
+    def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> LatentProblem:
+        """The same problem asked through other oracles."""
+        return replace(self, first=self.first.with_oracles(wrap), wrap=wrap)
+
+    def at(self, w: np.ndarray) -> Convex:
+        """The problem whose true outputs are the best completions at ``w``."""
+        problem = self.problem_of(self.complete(w))
+        return problem if self.wrap is None else problem.with_oracles(self.wrap)

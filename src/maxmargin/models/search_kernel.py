@@ -1,0 +1,60 @@
+"""Compiled searches that serve every model: the plain argmax, and the best wrong output."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maxmargin.kernel import kernel
+from maxmargin.models.signature import SEARCH_SIGNATURE
+
+MOST_QUERIES = 20  # of the best wrong output; three are usual
+EQUAL = 1e-12
+
+
+@kernel(SEARCH_SIGNATURE)
+def argmax(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The output of largest ``w . phi + cost_weight cost``: one question."""
+    return plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result)
+
+
+@kernel(SEARCH_SIGNATURE)
+def best_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The output of positive cost with the largest ``lam - w . psi``, lam = cost_weight, and a proven bound.
+
+    The prediction is the answer when it is wrong. Otherwise all wrong outputs score at most as much as the true one,
+    ``h(y) = -w . psi(y) <= 0``, and Dinkelbach's iteration finds the largest ratio of h to cost: the argmax at cost
+    weight ``mu = -h(y') / cost(y')`` of the output y' at hand is a better one, or proves ``h(y) <= -mu cost(y)``, hence
+    ``h <= -mu least`` with the least positive cost of the example. That is the value of y' when y' has the least cost,
+    and an upper bound always. The numbers ``least`` stand in ``floats`` where the last entry of ``meta`` says.
+    """
+    made = plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
+    if made < 0 or result[2] > 0.0:
+        result[0] += cost_weight
+        result[1] += cost_weight
+        return made
+    least = floats[meta[len(meta) - 1] + example]
+    if least <= 0.0 or cost_weight <= 0.0:  # no output is wrong, or only the prediction is wanted
+        result[0], result[1] = 0.0, 0.0
+        return made
+    mu = 2.0 * cost_weight / least  # where the true output still wins, all others have twice their margin
+    bound, best, at = np.inf, -np.inf, -1.0
+    for _ in range(MOST_QUERIES):
+        made = plane(meta, ints, floats, w, example, mu, emit, iwork, fwork, output, index, value, result)
+        bound, cost = min(bound, result[1] - mu * least), result[2]
+        if cost <= 0.0:
+            break
+        h = result[0] - mu * cost
+        if h > best:
+            best, at = h, mu
+        ratio = max(-h / cost, 0.0)
+        if bound <= best or ratio >= mu * (1.0 - EQUAL):
+            break
+        mu = ratio
+    if at < 0.0:
+        result[0], result[1] = 0.0, max(cost_weight + bound, 0.0)
+        return made
+    if at != mu:
+        made = plane(meta, ints, floats, w, example, at, emit, iwork, fwork, output, index, value, result)
+    result[0] = cost_weight + best
+    result[1] = max(cost_weight + max(bound, best), 0.0)
+    return made
