@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from maxmargin.estimators.path import largest_step, scaled_bound
 from maxmargin.certificate import Certificate
+from maxmargin.estimators.path import largest_step, scaled_bound
 from reference.problems import chain_planes, random_chains, random_multiclass
 from reference.qp import objective, solve_primal
 

@@ -70,42 +70,42 @@ def same(resumed, whole):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_resuming_continues_bit_for_bit(solver, loss, tmp_path):
-    dials = DIALS | {"solver": SOLVERS[solver], "loss": loss}
+    settings = DIALS | {"solver": SOLVERS[solver], "loss": loss}
     for certificate in (1, 2):
         path = tmp_path / f"{certificate}.npz"
         save = SaveAt(certificate, path)
-        whole = mm.SequenceTagger(**dials, callbacks=[save]).fit(X, Y)
+        whole = mm.SequenceTagger(**settings, callbacks=[save]).fit(X, Y)
         assert len(whole.history_) > certificate, "nothing is left to resume"
-        same(mm.SequenceTagger(**dials).fit(X, Y, resume=path), whole)
-        same(mm.SequenceTagger(**dials).fit(X, Y, resume=save.arrays), whole)
+        same(mm.SequenceTagger(**settings).fit(X, Y, resume=path), whole)
+        same(mm.SequenceTagger(**settings).fit(X, Y, resume=save.arrays), whole)
 
 
 @pytest.mark.parametrize("solver", ["auto", "bcfw, random", "cutting_plane"])
 def test_resuming_with_sign_constraints_and_sample_weights(solver, tmp_path):
-    dials = DIALS | {"solver": SOLVERS[solver], "positive": "transition"}
+    settings = DIALS | {"solver": SOLVERS[solver], "positive": "transition"}
     weight = np.linspace(0.0, 2.0, len(X))
     save = SaveAt(2, tmp_path / "c")
-    whole = mm.SequenceTagger(**dials, callbacks=[save]).fit(X, Y, weight)
-    same(mm.SequenceTagger(**dials).fit(X, Y, weight, resume=save.path), whole)
+    whole = mm.SequenceTagger(**settings, callbacks=[save]).fit(X, Y, weight)
+    same(mm.SequenceTagger(**settings).fit(X, Y, weight, resume=save.path), whole)
 
 
 def test_resuming_a_run_that_was_stopped_from_outside(tmp_path):
-    dials = DIALS | {"solver": SOLVERS["bcfw, random"]}
-    whole = mm.SequenceTagger(**dials).fit(X, Y)
+    settings = DIALS | {"solver": SOLVERS["bcfw, random"]}
+    whole = mm.SequenceTagger(**settings).fit(X, Y)
     path = tmp_path / "checkpoint"
-    stopped = mm.SequenceTagger(**dials, callbacks=[mm.Checkpoint(path), SaveAt(3, stop=True)]).fit(X, Y)
+    stopped = mm.SequenceTagger(**settings, callbacks=[mm.Checkpoint(path), SaveAt(3, stop=True)]).fit(X, Y)
     assert stopped.status_.code == "stopped by callback"
-    resumed = mm.SequenceTagger(**dials).fit(X, Y, resume=str(path))
+    resumed = mm.SequenceTagger(**settings).fit(X, Y, resume=str(path))
     same(resumed, whole)
     assert resumed.seconds_["total"] > stopped.seconds_["total"]
 
 
 def test_resuming_with_another_number_of_workers_and_a_longer_budget(tmp_path):
     path = tmp_path / "checkpoint"
-    dials = DIALS | {"solver": mm.Auto(batch=32)}
-    whole = mm.SequenceTagger(**dials).fit(X, Y)
-    mm.SequenceTagger(**dials | {"max_passes": 10}, callbacks=[mm.Checkpoint(path, every=1)]).fit(X, Y)
-    resumed = mm.SequenceTagger(**dials, n_jobs=3).fit(X, Y, resume=path)
+    settings = DIALS | {"solver": mm.Auto(batch=32)}
+    whole = mm.SequenceTagger(**settings).fit(X, Y)
+    mm.SequenceTagger(**settings | {"max_passes": 10}, callbacks=[mm.Checkpoint(path, every=1)]).fit(X, Y)
+    resumed = mm.SequenceTagger(**settings, n_jobs=3).fit(X, Y, resume=path)
     assert resumed.oracle_calls_ <= DIALS["max_passes"] * len(X)
     assert resumed.certificate_.primal == pytest.approx(whole.certificate_.primal, rel=1e-2)
     assert resumed.certificate_.dual == pytest.approx(whole.certificate_.dual, rel=1e-2)
@@ -113,12 +113,12 @@ def test_resuming_with_another_number_of_workers_and_a_longer_budget(tmp_path):
 
 def test_a_finished_run_resumes_to_its_end(tmp_path):
     path = tmp_path / "checkpoint"
-    dials = {"C": 0.1, "solver": "sequential_dual"}
-    first = mm.SequenceTagger(**dials, callbacks=[mm.Checkpoint(path)]).fit(X, Y)
-    again = mm.SequenceTagger(**dials).fit(X, Y, resume=path)
+    settings = {"C": 0.1, "solver": "sequential_dual"}
+    first = mm.SequenceTagger(**settings, callbacks=[mm.Checkpoint(path)]).fit(X, Y)
+    again = mm.SequenceTagger(**settings).fit(X, Y, resume=path)
     assert again.status_.converged and again.oracle_calls_ == first.oracle_calls_
     np.testing.assert_array_equal(first.weights_, again.weights_)
-    tighter = mm.SequenceTagger(**dials, tol=1e-6).fit(X, Y, resume=path)
+    tighter = mm.SequenceTagger(**settings, tol=1e-6).fit(X, Y, resume=path)
     assert tighter.certificate_.relative_gap <= 1e-6 and tighter.oracle_calls_ > first.oracle_calls_
 
 

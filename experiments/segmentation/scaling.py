@@ -18,7 +18,7 @@ import numpy as np
 from maxmargin.features.images import contrast_edges
 from maxmargin.inference.min_cut import directions
 from maxmargin.models.grid import Grid
-from maxmargin.oracles.margin import MarginOracle
+from maxmargin.oracles.oracle import ModelOracle
 
 SIDES = (64, 91, 128, 181, 256, 362, 512)
 WEIGHTS = np.array([2.0, -1.0, 0.5, 1.0])
@@ -39,7 +39,7 @@ def scene(side: int, seed: int, noise: float = 0.7) -> tuple[dict[str, np.ndarra
 def pass_seconds(side: int, images: int, repeats: int) -> float:
     """Best processor seconds of one pass over the images."""
     X, Y = zip(*[scene(side, seed) for seed in range(images)], strict=True)
-    oracle = MarginOracle(Grid(4).bind(X, Y))
+    oracle = ModelOracle(Grid(4).bind(X, Y))
     best = np.inf
     for _ in range(repeats):
         begin = time.thread_time()

@@ -400,6 +400,7 @@ class Executor(Protocol):
 # --- needs ------------------------------------------------------------------------------------------------------------
 
 TRAITS = {
+    "quadratic": "the regulariser 1/2 |w|^2",
     "signs": "weights that must be >= 0 (positive=)",
     "squared": "squared slacks",
     "tables": "log-probabilities in tables (a generative model)",
@@ -413,7 +414,6 @@ CAPABILITIES = {
     "slack": "a search for slack rescaling",
     "sqrt_slack": "a search for square-root slack rescaling",
     "best_wrong": "a search for the best wrong output",
-    "compiled": "compiled kernels",
 }  # what a bound model may offer
 
 

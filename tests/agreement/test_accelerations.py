@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from agreement.tiny import Tiny, best
-from maxmargin.solvers.dials import Dials
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.engine import DualEngine
 from maxmargin.solvers.masters import extrapolation
+from maxmargin.solvers.settings import Settings
 
 PLAIN = {
     "selection": "permutation",
@@ -43,10 +43,9 @@ def short_weights(monkeypatch):
     monkeypatch.setattr(extrapolation, "SHORT_BESIDE", 0)
 
 
-def solve(tiny, **dials):
+def solve(tiny, **settings):
     problem = tiny.problem()
-    problem.oracle.parts = dials["parts"]
-    engine = DualEngine(Dials(patience=5, cached_share=0.05, certificate_every=2.0, **dials), 0)
+    engine = DualEngine(Settings(patience=5, cached_share=0.05, certificate_every=2.0, **settings), 0)
     return run(engine, problem, tol=1e-8, max_passes=5000)
 
 
@@ -71,9 +70,9 @@ def test_one_by_one(name, tiny):
 @pytest.mark.parametrize("batch", [1, 8])
 def test_all_combinations(selection, cached_passes, parts, batch):
     for extrapolate, master in product([False, True], ["smo", "auto"]):
-        dials = {"extrapolate": extrapolate, "master": master, "visits": 0.5}
-        dials |= {"selection": selection, "cached_passes": cached_passes, "parts": parts, "batch": batch}
-        assert_optimal(CASES[1], solve(CASES[1], **dials))
+        settings = {"extrapolate": extrapolate, "master": master, "visits": 0.5}
+        settings |= {"selection": selection, "cached_passes": cached_passes, "parts": parts, "batch": batch}
+        assert_optimal(CASES[1], solve(CASES[1], **settings))
 
 
 @pytest.mark.parametrize("tiny", CASES, ids=str)
@@ -92,8 +91,8 @@ def test_extrapolated_passes(blocks, tiny, monkeypatch):
 
     monkeypatch.setattr(extrapolation.Extrapolation, "jump", watched)
     problem = tiny.problem()
-    dials = Dials(blocks=blocks, cached_passes=50, extrapolate=True, patience=5, certificate_every=0.0)
-    assert_optimal(tiny, run(DualEngine(dials, 0), problem, tol=1e-8, max_passes=5000))
+    settings = Settings(blocks=blocks, cached_passes=50, extrapolate=True, patience=5, certificate_every=0.0)
+    assert_optimal(tiny, run(DualEngine(settings, 0), problem, tol=1e-8, max_passes=5000))
     said, found = np.array(gains).T
     assert len(gains) > 10
     assert said == pytest.approx(found, abs=1e-12)

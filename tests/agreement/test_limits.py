@@ -109,10 +109,11 @@ def test_a_full_block_never_stalls(blocks, master, limit, loss):
 def test_both_rules_of_a_full_block_converge(limit, rule):
     """Sequential visits with little room: merging and replacing both keep going up to the optimum."""
     from maxmargin.solvers.driver import run
-    from maxmargin.solvers.engine import Dials, DualEngine
+    from maxmargin.solvers.engine import DualEngine
+    from maxmargin.solvers.settings import Settings
 
     tiny = Tiny("chain", cost="matrix", C=0.5, seed=2, n=4)
     problem = tiny.problem()
-    dials = Dials(limit=limit, rule=rule, tau=1e-12, certificate_every=5.0)
-    result = run(DualEngine(dials, 0), problem, tol=1e-7, max_passes=1500)
+    settings = Settings(limit=limit, rule=rule, tau=1e-12, certificate_every=5.0)
+    result = run(DualEngine(settings, 0), problem, tol=1e-7, max_passes=1500)
     assert result.certificate.primal == pytest.approx(best(tiny).objective, rel=1e-6 if limit > 1 else 1e-2)

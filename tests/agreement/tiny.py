@@ -110,10 +110,9 @@ def best(tiny: Tiny) -> Solution:
 
 
 def engine_of(preset, problem, seed=0) -> DualEngine:
-    """The engine with the dials of a preset, the oracle set up as estimators do."""
-    dials = preset.dials(problem.n_examples, problem.n_columns)
-    problem.oracle.parts = dials.parts
-    return DualEngine(dials, seed)
+    """The engine with the settings of a preset, the oracle set up as estimators do."""
+    settings = preset.settings(problem.n_examples, problem.n_columns)
+    return DualEngine(settings, seed)
 
 
 def solve(tiny: Tiny, preset, *, tol=1e-8, max_passes=20_000, seed=0, **options):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from maxmargin.callbacks import Callback, Checkpoint, EarlyStopping, JsonLog, Progress
-from maxmargin.persistence.checkpoint import load_checkpoint
 from maxmargin.certificate import Certificate
+from maxmargin.persistence.checkpoint import load_checkpoint
 from maxmargin.solvers.driver import run
 
 PROBLEM = SimpleNamespace(n_examples=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -13,7 +14,7 @@ from maxmargin.execution.executors import Processes, Serial, Threads, make_execu
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.models.chain import Chain
 from maxmargin.models.user import PythonModel
-from maxmargin.oracles.margin import MarginOracle
+from maxmargin.oracles.oracle import ModelOracle
 from reference.problems import random_chains
 
 
@@ -95,29 +96,62 @@ def test_an_error_in_another_process_arrives_with_its_message():
         mm.StructuredSVM(Failing(), n_jobs=2, solver="cutting_plane").fit(VECTORS, KINDS)
 
 
-def late_then_early(delay, value):
-    time.sleep(delay)
-    return value, threading.get_ident()
+class Counter:
+    """Answers late or early, and knows how often it was asked."""
+
+    def __init__(self, name):
+        self.name, self.asked = name, 0
+
+    def answer(self, delay, value):
+        time.sleep(delay)
+        self.asked += 1
+        return self.name, value, self.asked
+
+    def fail(self):
+        raise ValueError(f"{self.name} fails")
+
+    def large(self, array):
+        return np.concatenate([array, array])
+
+    def end(self):
+        os._exit(3)
 
 
-@pytest.mark.parametrize("executor", [Serial(), Threads(2), Threads(3)])
-def test_answers_come_in_the_order_of_the_tasks(executor):
-    answers = executor.map(late_then_early, [(0.05, 0), (0.0, 1), (0.02, 2), (0.0, 3)])
-    assert [value for value, _ in answers] == [0, 1, 2, 3]
-    assert len({thread for _, thread in answers}) <= executor.n_workers
+@pytest.mark.parametrize("executor", [Serial(), Threads(2), Threads(3), Processes(2)], ids=str)
+def test_residents_keep_their_state_and_answers_come_in_the_order_of_the_calls(executor):
+    first, second = executor.start([Counter("a"), Counter("b")])
+    calls = [(first, (0.05, 0)), (second, (0.0, 1)), (second, (0.02, 2)), (first, (0.0, 3))]
+    answers = executor.call("answer", calls)
+    assert [(name, value) for name, value, _ in answers] == [("a", 0), ("b", 1), ("b", 2), ("a", 3)]
+    assert sorted(asked for _, _, asked in executor.call("answer", [(first, (0, 4)), (second, (0, 5))])) == [3, 3]
+    with pytest.raises(ValueError, match="b fails"):
+        executor.call("fail", [(second, ())])
+    megabytes = np.arange(1 << 19)  # more than a pipe holds, twice over, both ways
+    for copy in executor.call("large", [(first, (megabytes,)), (first, (megabytes,)), (second, (megabytes,))]):
+        np.testing.assert_array_equal(copy[: len(megabytes)], megabytes)
     executor.close()
-    assert [value for value, _ in executor.map(late_then_early, [(0.0, 7)])] == [7]  # starts again
+    (third,) = executor.start([Counter("c")])  # starts again
+    assert executor.call("answer", [(third, (0.0, 7))]) == [("c", 7, 1)]
     executor.close()
+    executor.close()
+
+
+def test_a_worker_that_dies_is_told():
+    executor = Processes(1)
+    (home,) = executor.start([Counter("a")])
+    with pytest.raises(RuntimeError, match="a worker process ended with code 3"):
+        executor.call("end", [(home, ())])
     executor.close()
 
 
 def test_processes_hold_the_oracle():
     bound = PythonModel(Nearest()).bind(VECTORS, KINDS)
-    oracle = MarginOracle(bound)
-    executor = Processes(2, oracle)
+    oracle = ModelOracle(bound)
+    executor = Processes(2)
     w = RNG.normal(size=bound.n_weights)
     try:
-        answers = executor.map(oracle.planes, [(w, np.array([i]), None) for i in range(5)])
+        homes = executor.start([oracle, oracle])
+        answers = executor.call("planes", [(homes[i % 2], (w, np.array([i]))) for i in range(5)])
     finally:
         executor.close()
     for i, planes in enumerate(answers):
@@ -129,17 +163,17 @@ def test_processes_hold_the_oracle():
 @pytest.mark.parametrize("n", [1, 3, 7, 8, 15, 16, 31, 32, 60])
 def test_sharded_planes_and_sums_are_those_of_one_worker(n):
     bound = Chain().bind(X, Y)
-    oracle = MarginOracle(bound, parts=3)
+    oracle = ModelOracle(bound)
     rng = np.random.default_rng(n)
     w, examples, scale = rng.normal(size=bound.n_weights), rng.permutation(60)[:n], rng.random(n)
     results = []
     for executor in (Serial(), Threads(2), Threads(3), Threads(5)):
         sharded = ShardedOracle(oracle, executor)
-        results.append((sharded.planes(w, examples), sharded.sum(w, examples, scale)))
+        results.append((sharded.planes(w, examples, 3), sharded.sum(w, examples, scale)))
         executor.close()
         assert (sharded.n_examples, sharded.n_columns, sharded.longest) == (60, bound.n_weights, oracle.longest)
     planes, (a, b, losses) = results[0]
-    direct = oracle.planes(w, examples)
+    direct = oracle.planes(w, examples, 3)
     for name in ("indptr", "indices", "data", "b", "example", "bound"):
         np.testing.assert_array_equal(getattr(planes, name), getattr(direct, name))
         for other, _ in results[1:]:
@@ -157,9 +191,9 @@ def test_worker_counts():
     assert worker_count(None) == worker_count(1) == 1
     assert worker_count(np.int64(3)) == 3
     assert worker_count(-1) >= 1 and worker_count(-1000) == 1
-    assert isinstance(make_executor(None, None, compiled=True), Serial)
-    assert isinstance(make_executor(2, None, compiled=True), Threads)
-    assert isinstance(make_executor(2, None, compiled=False), Processes)
+    assert isinstance(make_executor(None, compiled=True), Serial)
+    assert isinstance(make_executor(2, compiled=True), Threads)
+    assert isinstance(make_executor(2, compiled=False), Processes)
 
 
 def test_no_worker_is_left_behind():

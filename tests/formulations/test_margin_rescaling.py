@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from maxmargin.formulations.margin_rescaling import MarginRescaling, check_sample_weight
+from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.formulations.regularisers import Quadratic, SignedQuadratic
+from maxmargin.formulations.rescaled_hinge import MarginRescaling
 from maxmargin.models.chain import Chain
 from reference.certificate import recompute
 from reference.problems import chain_planes, random_chains

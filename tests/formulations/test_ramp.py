@@ -10,9 +10,9 @@ import pytest
 import maxmargin as mm
 from agreement.tiny import Tiny
 from estimators.plain_chain import PlainChain
-from maxmargin.formulations.ramp import RAMPS, RampProblem
+from maxmargin.formulations.ramp import RAMPS
 from maxmargin.models.user import PythonModel
-from maxmargin.oracles.wrapper import OracleWrapper
+from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import Planes
 from reference.problems import chain_planes, multiclass_planes, random_chains, random_cost_matrix, random_multiclass
 from reference.ramp import linear_term, parts, ramp_objective
@@ -117,12 +117,12 @@ def test_linearise(ramp, weighted):
         found = problem.linearise(w)
         best = [int((below * cost - psi @ w).argmax()) for psi, cost in tiny.planes]
         v, offset = linear_term(tiny.planes, tiny.example_weight, best, below)
-        assert found.shift == pytest.approx(v, abs=1e-12)
-        assert found.offset == pytest.approx(offset, abs=1e-12)
+        assert found.term.shift == pytest.approx(v, abs=1e-12)
+        assert found.term.offset == pytest.approx(offset, abs=1e-12)
         assert found.value == pytest.approx(tiny.example_weight @ parts(tiny.planes, w, below), rel=1e-12)
         positive = (parts(tiny.planes, w, below) > 1e-12) & (tiny.example_weight > 0)
-        assert found.planes.example.tolist() == np.flatnonzero(positive).tolist()
-        for a, i in zip(found.planes.to_csr().toarray(), found.planes.example, strict=True):
+        assert found.term.planes.example.tolist() == np.flatnonzero(positive).tolist()
+        for a, i in zip(found.term.planes.to_csr().toarray(), found.term.planes.example, strict=True):
             assert a == pytest.approx(tiny.planes[i][0][best[i]], abs=1e-12)
         sizes.add(len(found))
     assert len(sizes) > 1
@@ -138,12 +138,13 @@ def test_linearise_where_outputs_tie(ramp):
         found = problem.linearise(w)
         values = parts(planes, w, below)
         assert found.value == pytest.approx(0.5 * values.sum(), abs=1e-12)
-        assert found.planes.example.tolist() == np.flatnonzero(values > 1e-12).tolist()
-        for a, b, i in zip(found.planes.to_csr().toarray(), found.planes.b, found.planes.example, strict=True):
+        assert found.term.planes.example.tolist() == np.flatnonzero(values > 1e-12).tolist()
+        planes_found = found.term.planes
+        for a, b, i in zip(planes_found.to_csr().toarray(), planes_found.b, planes_found.example, strict=True):
             psi, cost = planes[i]
             best = below * cost - psi @ w >= values[i] - 1e-12
             assert (np.abs(psi[best] - a).max(axis=1) + np.abs(below * cost[best] - b) <= 1e-12).any()
-        assert found.offset + w @ found.shift == pytest.approx(-found.value, abs=1e-12)
+        assert found.term.offset + w @ found.term.shift == pytest.approx(-found.value, abs=1e-12)
 
 
 @pytest.mark.parametrize("ramp", EVERY, ids=name)
@@ -154,8 +155,8 @@ def test_nothing_is_subtracted_at_zero_weights(ramp):
         problem = mm.Ramp(ramp).problem(bound)
         at_zero, none = problem.linearise(np.zeros(planes[0][0].shape[1])), problem.none()
         for found in (at_zero, none):
-            assert len(found) == found.offset == found.value == 0
-            assert found.shift.shape == (planes[0][0].shape[1],) and not found.shift.any()
+            assert len(found) == found.term.offset == found.value == 0
+            assert found.term.shift.shape == (planes[0][0].shape[1],) and not found.term.shift.any()
 
 
 def test_the_third_ramp_is_least_at_zero_weights():
@@ -188,9 +189,9 @@ def test_a_model_in_plain_python_gives_the_same_planes():
         w = np.random.default_rng(seed).normal(size=compiled.convex.n_columns)
         one, other = compiled.linearise(w), plain.linearise(w)
         assert len(one) == len(other) > 0
-        assert one.shift == pytest.approx(other.shift, abs=1e-12)
+        assert one.term.shift == pytest.approx(other.term.shift, abs=1e-12)
         assert one.value == pytest.approx(other.value, rel=1e-12)
-        assert one.offset == pytest.approx(other.offset, abs=1e-12)
+        assert one.term.offset == pytest.approx(other.term.offset, abs=1e-12)
 
 
 class Rough(PlainChain):
@@ -207,13 +208,13 @@ def test_a_rough_argmax_still_gives_a_majorant():
     w = 2.0 * np.random.default_rng(0).normal(size=problem.convex.n_columns)
     found = problem.linearise(w)
     assert found.value == pytest.approx(parts(planes, w, -1.0).sum(), rel=1e-12)
-    assert found.planes.example.tolist() == np.flatnonzero(parts(planes, w, -1.0) > 1e-12).tolist()
+    assert found.term.planes.example.tolist() == np.flatnonzero(parts(planes, w, -1.0) > 1e-12).tolist()
 
 
-class Relaxed(OracleWrapper):
+class Relaxed(CountingOracle):
     """Planes of outputs that may be second best, with an upper bound of the best: what a relaxation gives."""
 
-    def planes(self, w, examples, known=None):
+    def planes(self, w, examples, most=1):
         rng = np.random.default_rng(zlib.crc32(w.tobytes()))
         best, other = self.oracle.planes(w, examples), self.oracle.planes(w + rng.normal(size=len(w)), examples)
         rows = np.where(rng.random(len(best)) < 0.5, np.arange(len(best)), len(best) + np.arange(len(other)))
@@ -226,18 +227,18 @@ def test_an_argmax_with_a_bound_still_gives_a_majorant():
     for seed in range(20):
         tiny = Tiny("chain", C=1.5, seed=seed)
         problem, rng = mm.Ramp().problem(tiny.bound, C=tiny.C), np.random.default_rng(seed)
-        rough = RampProblem(problem.convex, Relaxed(problem.concave))
+        rough = replace(problem, concave=Relaxed(problem.concave))
         w = 2.0 * rng.normal(size=problem.convex.n_columns)
         first = rough.linearise(w)
         exact = tiny.example_weight @ parts(tiny.planes, w, -1.0)
         assert first.value <= exact + 1e-12
-        assert first.offset + w @ first.shift == pytest.approx(-first.value, abs=1e-10)
+        assert first.term.offset + w @ first.term.shift == pytest.approx(-first.value, abs=1e-10)
         worse += first.value < exact - 1e-9
         there = w + 0.3 * rng.normal(size=len(w))
-        second = rough.linearise(there, first.planes)
-        assert second.value >= -(first.offset + there @ first.shift) - 1e-10
-        assert second.planes.example.tolist() == sorted(set(second.planes.example.tolist()))
-        assert second.offset + there @ second.shift == pytest.approx(-second.value, abs=1e-10)
+        second = rough.linearise(there, first.term.planes)
+        assert second.value >= -(first.term.offset + there @ first.term.shift) - 1e-10
+        assert second.term.planes.example.tolist() == sorted(set(second.term.planes.example.tolist()))
+        assert second.term.offset + there @ second.term.shift == pytest.approx(-second.value, abs=1e-10)
     assert worse > 5, "the relaxation found all maxima, which proves nothing"
 
 

@@ -16,7 +16,7 @@ from maxmargin.models.bayes_net import BayesNet
 from maxmargin.models.bayes_net_scheme import coding_sets
 from maxmargin.models.labels import Labels
 from maxmargin.models.network import Network
-from maxmargin.oracles.margin import MarginOracle
+from maxmargin.oracles.oracle import ModelOracle
 
 
 def random_network(rng, n, most_parents=3):
@@ -165,7 +165,7 @@ def test_losses_with_missing_values_are_not_negative_and_linear(case):
     """The completed truth is one of the outputs, so losses are >= 0 and planes fit them at any weights."""
     network, codes, hidden, w = case
     bound = BayesNet(network).bind(codes, hidden, start=w)
-    planes = MarginOracle(bound).planes(w, np.arange(len(codes)))
+    planes = ModelOracle(bound).planes(w, np.arange(len(codes)))
     assert (planes.bound >= -1e-12).all()
     np.testing.assert_allclose(planes.violations(w), planes.bound, atol=1e-9)
     assert (bound.counts() == network.counts(codes)).all()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from maxmargin.costs import HammingCost
 from maxmargin.estimators.base import decode
 from maxmargin.models.hmm import HMM
-from maxmargin.oracles.margin import MarginOracle
+from maxmargin.oracles.oracle import ModelOracle
 from maxmargin.testing.compiled_checks import _ask
 
 RING = [[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
@@ -117,7 +117,7 @@ def test_batches_sums_and_decoding_work_unchanged():
     X, Y = random_data(rng, 20, 3, 4, 8)
     bound = HMM(cost=RING, states=range(3), symbols=range(4)).bind(X, Y)
     w = rng.normal(-1, 1, bound.n_weights)
-    oracle, everyone = MarginOracle(bound), np.arange(20)
+    oracle, everyone = ModelOracle(bound), np.arange(20)
     planes = oracle.planes(w, everyone)
     np.testing.assert_allclose(np.maximum(planes.violations(w), 0.0), np.maximum(planes.bound, 0.0), atol=1e-9)
     a, b, losses = oracle.sum(w, everyone, np.ones(20))

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from maxmargin.models.slack import slack_rescaled
-from maxmargin.oracles.margin import MarginOracle
+from maxmargin.oracles.oracle import ModelOracle
 from maxmargin.testing import ModelError, check_model
 from reference.problems import chain_features, random_chains, random_multiclass, sequence_cost
 
@@ -47,11 +46,10 @@ def test_chains(seed, cost, scale):
                 allowed[a, b] = True
         options["constraints"] = allowed
     bound = mm.Chain(classes=list(range(K)), **options).bind(X, [y.tolist() for y in Y])
-    slack = slack_rescaled(bound)
     w = scale * rng.standard_normal(bound.n_weights)
     expected_w = np.concatenate([part.ravel() for part in bound.layout.groups(w).values()])
     for lam, parts in ((1.0, 1), (2.5, 4)):
-        planes = MarginOracle(slack, cost_weight=lam, parts=parts).planes(w, np.arange(4))
+        planes = ModelOracle(bound, "slack", lam).planes(w, np.arange(4), parts)
         first = np.flatnonzero(np.diff(planes.example, prepend=-1))
         violations = planes.violations(w)
         for i in range(4):
@@ -72,7 +70,7 @@ def test_long_chains_agree_with_the_table_of_costs(scale):
     bound = mm.Chain(classes=[0, 1, 2]).bind(X, [y.tolist() for y in Y])
     w = scale * rng.standard_normal(bound.n_weights)
     groups = bound.layout.groups(w)
-    planes = MarginOracle(slack_rescaled(bound)).planes(w, np.arange(30))
+    planes = ModelOracle(bound, "slack").planes(w, np.arange(30))
     for i in range(30):
         unary = X[i] @ groups["dense"]
         cost = (np.arange(K)[None] != Y[i][:, None]).astype(int)
@@ -91,7 +89,7 @@ def test_multiclass(seed, scale):
     w = scale * rng.standard_normal(bound.n_weights)
     scores = X @ w.reshape(3, -1)[:, :4]
     for lam in (1.0, 0.4):
-        planes = MarginOracle(slack_rescaled(bound), cost_weight=lam).planes(w, np.arange(6))
+        planes = ModelOracle(bound, "slack", lam).planes(w, np.arange(6))
         margins = scores[np.arange(6), y][:, None] - scores
         assert planes.bound == pytest.approx((matrix[y] * (lam - margins)).max(axis=1).clip(0), abs=1e-12)
         assert planes.violations(w) == pytest.approx(planes.bound, abs=1e-12)
@@ -101,8 +99,8 @@ def test_at_cost_weight_zero_it_predicts():
     X, Y = random_chains(8, 3, 2, lengths=(1, 5), seed=3)
     bound = mm.Chain(classes=[0, 1, 2]).bind(X, [y.tolist() for y in Y])
     w = np.random.default_rng(0).standard_normal(bound.n_weights)
-    plain = MarginOracle(bound, cost_weight=0.0).planes(w, np.arange(8))
-    slack = MarginOracle(slack_rescaled(bound), cost_weight=0.0).planes(w, np.arange(8))
+    plain = ModelOracle(bound, cost_weight=0.0).planes(w, np.arange(8))
+    slack = ModelOracle(bound, "slack", 0.0).planes(w, np.arange(8))
     a, b = plain.to_csr().toarray(), slack.to_csr().toarray()
     wrong = np.flatnonzero(np.abs(a).sum(1))
     assert len(wrong) > 2
@@ -152,13 +150,15 @@ def test_own_models_reach_the_weights_of_the_compiled_one():
         assert two.certificate_.primal == pytest.approx(one.certificate_.primal, rel=1e-9), solver
 
 
-def test_what_can_not_be_done_is_said():
+def test_what_cannot_be_done_is_said():
     X, y = random_multiclass(6, 3, 2, seed=2)
-    with pytest.raises(ValueError, match=r"needs a model with slack_argmax.*Few has none"):
+    with pytest.raises(
+        ValueError, match=r"rescaling=\"slack\" needs a search for slack.*Few does not offer; give it slack_argmax"
+    ):
         mm.StructuredSVM(Few(), rescaling="slack").fit(list(X), y.tolist())
-    with pytest.raises(ValueError, match="rescaling must be one of margin, slack; got 'slak'"):
+    with pytest.raises(ValueError, match="rescaling must be one of margin, slack, sqrt_slack, unit, none; got 'slak'"):
         mm.MulticlassClassifier(rescaling="slak").fit(X, y)
-    with pytest.raises(ValueError, match=r"rescaling must be one of margin, slack; got \['slack'\]"):
+    with pytest.raises(ValueError, match=r"rescaling must be one of margin, .*; got \['slack'\]"):
         mm.MulticlassClassifier(rescaling=["slack"]).fit(X, y)
     with pytest.raises(ValueError, match="the ramp has no slack-rescaled form"):
         mm.MulticlassClassifier(rescaling="slack", loss="ramp").fit(X, y)
@@ -174,8 +174,10 @@ def test_what_can_not_be_done_is_said():
             return None
 
     with pytest.raises(ValueError, match="example 0: slack_argmax returned None"):
-        slack_rescaled(mm.models.user.PythonModel(Nothing()).bind([np.ones(2)], [0])).plane(np.zeros(6), 0, 1.0)
-    with pytest.raises(ValueError, match="no exact search"):
+        mm.models.user.PythonModel(Nothing()).bind([np.ones(2)], [0]).answer(np.zeros(6), 0, 1.0, "slack")
+    with pytest.raises(
+        ValueError, match=r"rescaling=\"slack\" needs .* which the grid model does not offer; use rescaling=\"margin\""
+    ):
         grid = mm.Grid().bind([{"node": np.zeros((2, 2, 1))}], [np.array([[0, 1], [0, 1]])])
         mm.SlackRescaling().problem(grid)
 
@@ -186,7 +188,7 @@ def test_what_can_not_be_done_is_said():
 
     with pytest.raises(ValueError, match=r"example .*: slack_argmax returned an output of value -"):
         weights = np.array([9.0, 0, 0, 0, 0, 0])
-        slack_rescaled(mm.models.user.PythonModel(Backwards()).bind([np.ones(2)], [0])).plane(weights, 0, 1.0)
+        mm.models.user.PythonModel(Backwards()).bind([np.ones(2)], [0]).answer(weights, 0, 1.0, "slack")
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -199,7 +201,7 @@ def test_free_mistakes_beside_costly_ones(seed):
     bound = mm.Chain(classes=[0, 1, 2]).bind(X, [y.tolist() for y in Y], class_weight=free)
     w = 2.0 * rng.standard_normal(bound.n_weights)
     flat = np.concatenate([part.ravel() for part in bound.layout.groups(w).values()])
-    planes = MarginOracle(slack_rescaled(bound)).planes(w, np.arange(5))
+    planes = ModelOracle(bound, "slack").planes(w, np.arange(5))
     for i in range(5):
         best = best_by_enumeration(flat, X[i], Y[i], 3, table, 1.0, False, np.ones((3, 3), bool))
         assert planes.bound[i] == pytest.approx(best, abs=1e-9)
@@ -225,10 +227,10 @@ def test_large_scores_are_no_mistake_of_the_model():
             return super().n_weights(X, Y) + 1
 
     X, y = random_multiclass(6, 3, 2, seed=2)
-    bound = slack_rescaled(mm.models.user.PythonModel(Shifted()).bind(list(1e10 * X), y.tolist()))
+    bound = mm.models.user.PythonModel(Shifted()).bind(list(1e10 * X), y.tolist())
     w = np.random.default_rng(0).normal(size=bound.n_weights)
     for i in range(6):
-        _, _, _, value, top = bound.plane(w, i, 1.0)
+        _, _, _, value, top = bound.answer(w, i, 1.0, "slack")
         assert top >= value
 
 
@@ -249,6 +251,6 @@ def test_check_model_looks_at_slack_argmax():
 def test_classes_without_cost_and_empty_sequences_have_the_zero_plane():
     X = [np.zeros((0, 2)), np.ones((2, 2))]
     bound = mm.Chain(classes=["a", "b"]).bind(X, [[], ["a", "b"]], class_weight={"a": 0.0, "b": 0.0})
-    planes = MarginOracle(slack_rescaled(bound)).planes(np.ones(bound.n_weights), np.arange(2))
+    planes = ModelOracle(bound, "slack").planes(np.ones(bound.n_weights), np.arange(2))
     assert planes.to_csr().nnz == 0
     assert not planes.b.any() and not planes.bound.any()

@@ -12,8 +12,8 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot  # noqa: E402
 
-from maxmargin.reports.convergence import plot_convergence  # noqa: E402
 from maxmargin.certificate import Certificate  # noqa: E402
+from maxmargin.reports.convergence import plot_convergence  # noqa: E402
 from maxmargin.solvers.history import History  # noqa: E402
 
 

@@ -8,9 +8,9 @@ import pytest
 import maxmargin as mm
 from agreement.ramped import J, next_minimum, ramp_problem, solve_ramp
 from agreement.tiny import Tiny, best, engine_of
-from maxmargin.solvers.dials import Dials
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.engine import DualEngine
+from maxmargin.solvers.settings import Settings
 from reference.qp import objective
 
 RULES = ("uniform", "weighted", "tail")
@@ -23,17 +23,17 @@ PROBLEMS = [
 ]
 # one block per step, so that every visit can be seen from outside; certificates leave no visits behind
 METHODS = {
-    "sequential": Dials(patience=0, tau=1e-10, reuse=False),
-    "bcfw": Dials(limit=1, rule="iterate", keep_origin=False, patience=1 << 30, tau=0.0, reuse=False),
-    "little room": Dials(limit=2, rule="merge", reuse=False),
-    "cyclic": Dials(selection="cyclic", reuse=False),
+    "sequential": Settings(patience=0, tau=1e-10, reuse=False),
+    "bcfw": Settings(limit=1, rule="iterate", keep_origin=False, patience=1 << 30, tau=0.0, reuse=False),
+    "little room": Settings(limit=2, rule="merge", reuse=False),
+    "cyclic": Settings(selection="cyclic", reuse=False),
 }
 
 
-def visits(tiny, dials, rule, count, seed=3):
+def visits(tiny, settings, rule, count, seed=3):
     """(engine, state, visits): the state after each of ``count`` visits, and (u, sum alpha b) after all so far."""
     problem = tiny.problem()
-    engine = DualEngine(replace(dials, averaging=rule, visits=1.0 / tiny.n), seed)
+    engine = DualEngine(replace(settings, averaging=rule, visits=1.0 / tiny.n), seed)
     state, seen = engine.init(problem), []
     for _ in range(count):
         engine.step(state)
@@ -164,7 +164,7 @@ def test_rounds_of_a_ramp_begin_new_averages(rule):
     """Iterates of the round before stand for another problem: the first visit of a round is an average of one."""
     tiny = Tiny("chain", cost="matrix", C=3.0, seed=1)
     problem = ramp_problem(tiny, "best_output")
-    engine = DualEngine(Dials(averaging=rule, visits=1.0 / tiny.n, reuse=False), 0)
+    engine = DualEngine(Settings(averaging=rule, visits=1.0 / tiny.n, reuse=False), 0)
     state = engine.init(problem.convex)
     for _ in range(3):
         for _ in range(15):
@@ -180,7 +180,7 @@ def test_rounds_of_a_ramp_begin_new_averages(rule):
 
 
 def test_rules_that_do_not_exist():
-    for make in (Dials, mm.BCFW, mm.SequentialDual):
+    for make in (Settings, mm.BCFW, mm.SequentialDual):
         with pytest.raises(ValueError, match=r"averaging must be one of None, .*; got 'mean'"):
             solver = make(averaging="mean")
-            solver.dials(3, 3)
+            solver.settings(3, 3)

@@ -1,4 +1,4 @@
-"""The engine's contract with the driver: counting, resuming, warm starts, growing, dials at their ends."""
+"""The engine's contract with the driver: counting, resuming, warm starts, growing, settings at their ends."""
 
 from dataclasses import replace
 
@@ -11,7 +11,8 @@ from maxmargin import SimplicialDecomposition as Simplicial
 from maxmargin.execution.executors import make_executor
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.solvers.driver import run
-from maxmargin.solvers.engine import Dials, DualEngine
+from maxmargin.solvers.engine import DualEngine
+from maxmargin.solvers.settings import Settings
 
 PRESETS = {
     "auto": mm.Auto(),
@@ -126,7 +127,7 @@ def test_the_number_of_workers_changes_nothing(name, signed):
     for workers in (1, 2):
         problem = tiny.problem()
         engine = engine_of(PRESETS[name], problem)
-        executor = make_executor(workers, problem.oracle, compiled=True)
+        executor = make_executor(workers, compiled=True)
         try:
             sharded = replace(problem, oracle=ShardedOracle(problem.oracle, executor))
             weights.append(run(engine, sharded, tol=1e-6, max_passes=8).weights.copy())
@@ -139,7 +140,7 @@ def test_sets_grow_far_beyond_their_first_size():
     """Long runs that drop nothing: blocks of dozens of planes, the pool and the table of planes grown several times."""
     tiny = Tiny("chain", cost="matrix", C=5.0, n=20, K=4, F=4, seed=3)
     problem = tiny.problem()
-    engine = DualEngine(Dials(patience=1 << 30, tau=1e-12), 0)
+    engine = DualEngine(Settings(patience=1 << 30, tau=1e-12), 0)
     state = engine.init(problem)
     first = state.working_set.bytes
     for _ in range(60):
@@ -170,8 +171,8 @@ def test_groups_of_examples(groups):
     """Any number of groups, also more than examples; all reach the optimum."""
     tiny = Tiny(n=5, weighted=True, C=1.0, seed=6)
     problem = tiny.problem()
-    dials = Dials(blocks=groups, batch=None, master="newton", cached_blocks="all", selection="cyclic")
-    engine = DualEngine(dials, 0)
+    settings = Settings(blocks=groups, batch=None, master="newton", cached_blocks="all", selection="cyclic")
+    engine = DualEngine(settings, 0)
     state = engine.init(problem)
     assert len(state.members) == min(groups, 5)
     assert np.array_equal(np.concatenate(state.members), np.arange(5))
@@ -205,9 +206,9 @@ def test_a_block_drawn_twice_is_visited_once():
     """Sampling with replacement may repeat a block within a batch; at the same weights it has nothing new to say."""
     tiny = Tiny("chain", cost="matrix", weighted=True, C=1.0, seed=1, n=4, ends=True)
     preset = Simplicial("product", working_set=4, selection="random", master="smo")
-    dials = replace(preset.dials(4, 21), selection="random", visits=8.0, certificate_every=2.0)
+    settings = replace(preset.settings(4, 21), selection="random", visits=8.0, certificate_every=2.0)
     problem = tiny.problem()
-    result = run(DualEngine(dials, 0), problem, tol=1e-8, max_passes=500, max_seconds=20)
+    result = run(DualEngine(settings, 0), problem, tol=1e-8, max_passes=500, max_seconds=20)
     assert result.status.code == "converged"
 
 

@@ -11,7 +11,7 @@ from agreement.tiny import Tiny, best
 from estimators.plain_chain import PlainChain
 from maxmargin.callbacks import Callback
 from maxmargin.solvers.driver import run
-from maxmargin.solvers.presets import as_solver
+from maxmargin.solvers.presets import solver_for
 from reference.problems import random_chains
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -191,14 +191,16 @@ def test_refused_settings(what):
 def test_signs_are_refused_with_advice(name):
     X, y = random_chains(4, 3, 2, seed=0)
     with pytest.raises(
-        ValueError, match=r'do not keep weights >= 0; use a dual one for positive=, such as solver="auto"'
+        ValueError, match=rf'needs weights that must be >= 0 .*which solver="{name}" does not offer; use solver="auto"'
     ):
         mm.SequenceTagger(solver=name, positive=["transition"]).fit(X, y)
 
 
 def test_names_and_rules():
-    assert isinstance(as_solver("pegasos"), mm.Pegasos) and isinstance(as_solver("mira"), mm.MIRA)
+    X, y = random_chains(4, 3, 2, seed=0)
+    problem = mm.MarginRescaling().problem(mm.Chain().bind(X, y))
+    assert isinstance(solver_for("pegasos", problem), mm.Pegasos) and isinstance(solver_for("mira", problem), mm.MIRA)
     with pytest.raises(ValueError, match=r"solver must be one of .*pegasos, sgd, perceptron, mira"):
-        as_solver("adam")
+        solver_for("adam", problem)
     with pytest.raises(TypeError, match=r"the class Pegasos: write Pegasos\(\)"):
-        as_solver(mm.Pegasos)
+        solver_for(mm.Pegasos, problem)

@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maxmargin.contracts import BoundModel, DualPoint, Oracle
+from maxmargin.contracts import BoundModel, Oracle
 from maxmargin.formulations.problem import LinearTerm, example_weights
 from maxmargin.formulations.proximal import Proximal
 from maxmargin.models.base import digest
@@ -167,9 +167,9 @@ class GenerativeProblem:
         """``theta . shift + offset``."""
         return 0.0 if self.term is None else self.term.at(theta)
 
-    def lower_bound(self, point: DualPoint) -> float:
+    def lower_bound(self, linear: float, u: np.ndarray) -> float:
         """A proven lower bound of the optimum from any feasible multipliers, of the hinge."""
-        return self.bound_along(point.linear, point.u)[0]
+        return self.bound_along(linear, u)[0]
 
     def dual(self, linear: float, u: np.ndarray, quadratic: float = 0.0) -> float:
         """D from ``sum alpha b``, ``u = sum alpha a - shift`` and ``sum zeta^2 / C``; -inf outside ``c + u >= 0``."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maxmargin.contracts import DualPoint, Oracle, Regulariser
+from maxmargin.contracts import Oracle, Regulariser
 from maxmargin.planes import Planes
 
 __all__ = ["LinearTerm", "Problem", "check_sample_weight", "example_weights"]
@@ -110,13 +110,13 @@ class Problem:
         linear = 0.0 if self.term is None else self.term.at(w)
         return self.regulariser.value(w[: self.n_weights]) + linear + float(self.weight[active] @ slack)
 
-    def dual(self, point: DualPoint) -> float:
-        """D at multipliers."""
-        return point.linear + self.offset - self.regulariser.conjugate(point.u)
+    def dual(self, linear: float, u: np.ndarray) -> float:
+        """D from ``sum alpha b`` and ``u = sum alpha a - v``."""
+        return linear + self.offset - self.regulariser.conjugate(u)
 
-    def lower_bound(self, point: DualPoint) -> float:
+    def lower_bound(self, linear: float, u: np.ndarray) -> float:
         """A proven lower bound of the optimum: D where it is finite, else along the way from a point where it is."""
-        return self.regulariser.lower_bound(point.linear + self.offset, point.u)[0]
+        return self.regulariser.lower_bound(linear + self.offset, u)[0]
 
     def feasible(self, w: np.ndarray) -> np.ndarray:
         """Given weights, as a start: moved into the domain of the regulariser."""

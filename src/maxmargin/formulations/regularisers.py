@@ -20,7 +20,7 @@ __all__ = ["Quadratic", "SignedQuadratic"]
 class Quadratic:
     """``R(w) = 1/2 |w|^2``; ``R*(u) = 1/2 |u|^2``, ``weights(u) = u``."""
 
-    traits = frozenset[str]()
+    traits = frozenset({"quadratic"})
     positive = None
     fingerprint = ""
 
@@ -59,7 +59,7 @@ class SignedQuadratic:
 
     positive: np.ndarray  # bool (n_columns,)
 
-    traits = frozenset({"signs"})
+    traits = frozenset({"quadratic", "signs"})
     fingerprint = ""  # multipliers of other signs are feasible all the same
 
     def value(self, w: np.ndarray) -> float:

@@ -24,11 +24,11 @@ __all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "writable"]
 
 SEARCHES = ("argmax", "best_wrong")  # functions of models/search_kernel.py
 FEW = 8  # examples that are decoded from Python: handing a kernel to a compiled loop takes longer than a sentence
-REMEDIES = {
-    "slack": 'use rescaling="margin", or give the model a search of its own (slack_argmax in plain Python)',
-    "sqrt_slack": 'use rescaling="margin" or "slack"',
-    "best_wrong": 'use rescaling="margin"',
-}
+REFUSALS = {
+    "slack": ('rescaling="slack"', 'use rescaling="margin"'),
+    "sqrt_slack": ('rescaling="sqrt_slack"', 'use rescaling="slack" or "margin"'),
+    "best_wrong": ('rescaling="unit"', 'use rescaling="margin"'),
+}  # who asks for a search that a model does not have, and what would work
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class BoundModel(ABC):
     def no_search(self, search: str) -> ValueError:
         """The error of a search that this model does not have."""
         name = type(self.layout).__name__.removesuffix("Layout").lower()
-        remedy = REMEDIES.get(search, f"searches for every model are {', '.join(SEARCHES)}")
-        return refusal("this rescaling", {search}, f"the {name} model", remedy)
+        asker, remedy = REFUSALS.get(search, (f"search={search!r}", f"searches are {', '.join(SEARCHES)}"))
+        return refusal(asker, {search}, f"the {name} model", remedy)
 
 
 @dataclass(frozen=True, kw_only=True)

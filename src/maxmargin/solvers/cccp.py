@@ -199,7 +199,8 @@ class CCCP:
         first = self._linearise(state, w)
         state.objective = problem.convex.primal(w, all_losses(inner.oracle, w)) - first.value
         self._move(state, first)
-        bound = inner.problem.lower_bound(self.inner.dual_point(inner))
+        linear, u, _ = self.inner.dual_point(inner)
+        bound = inner.problem.lower_bound(linear, u)
         certificate = Certificate(state.objective, bound)  # the run may end with these weights
         state.best = (certificate, w[: problem.convex.n_weights].copy())
         if self.inner.free_certificates:
@@ -241,8 +242,7 @@ class CCCP:
         if state.hinge:
             state.due = inner.relative_gap <= self.tol
             return inner
-        point = self.inner.dual_point(state.inner)
-        w = point.w
+        linear, u, w = self.inner.dual_point(state.inner)
         begin, oracle_before, problem = clock(), state.concave.seconds, state.problem
         known = self._stands(state)
         if state.next is None or not known:
@@ -250,7 +250,7 @@ class CCCP:
         before, after = state.present, state.next
         touching = problem.majorant(after)
         value = inner.primal - before.term.at(w) - after.value
-        dual = touching.lower_bound(point._replace(u=point.u + before.term.shift - after.term.shift))
+        dual = touching.lower_bound(linear, u + before.term.shift - after.term.shift)
         same = after.same(before)
         if same:
             dual = max(dual, inner.dual)  # whose multipliers the solver may have let go

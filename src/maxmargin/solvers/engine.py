@@ -53,7 +53,7 @@ class DualEngine:
     """
 
     passes_per_round: float | None = None  # of CCCP: the gap decides
-    handles = frozenset({"signs", "squared"})
+    handles = frozenset({"quadratic", "signs", "squared"})
     minimises, free_certificates = True, False
 
     def __init__(self, settings: Settings, random_state: int | np.random.Generator | None = None) -> None:
@@ -116,7 +116,7 @@ class DualEngine:
             planes, losses = self._group_planes(state, np.arange(len(state.members)), point.w)
         certificate = Certificate(
             problem.primal(point.w, losses),
-            problem.dual(point),
+            problem.dual(point.linear, point.u),
             bool(np.isfinite(losses[problem.weight > 0]).all()),
         )
         if np.isfinite(certificate.gap):

@@ -29,7 +29,7 @@ class MIRA(PrimalSolver):
     Pereira 2005, Online large-margin training of dependency parsers.
     """
 
-    handles = frozenset({"squared"})  # it lowers no objective that a ramp fit could start from
+    handles = frozenset({"quadratic", "squared"})  # it lowers no objective that a ramp fit could start from
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class Perceptron(PrimalSolver):
     algorithms.
     """
 
-    handles = frozenset({"squared"})  # it lowers no objective that a ramp fit could start from
+    handles = frozenset({"quadratic", "squared"})  # it lowers no objective that a ramp fit could start from
 
     def __init__(self, passes: int = 10, averaging: str | None = "uniform", sampling: str = "permutation") -> None:
         self.passes = passes

@@ -76,7 +76,7 @@ def _steps(name: str) -> _Steps:
 class DualSolver(BaseSolver):
     """A named setting of the dual engine."""
 
-    handles = frozenset({"signs", "squared", "ramp", "latent"})
+    handles = frozenset({"quadratic", "signs", "squared", "ramp", "latent"})
 
     @abstractmethod
     def settings(self, n_examples: int, n_columns: int) -> Settings:

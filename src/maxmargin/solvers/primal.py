@@ -153,7 +153,7 @@ class PrimalEngine:
     """
 
     passes_per_round: float | None = 10.0  # of CCCP: the gap closes too slowly to wait for it
-    handles = frozenset({"squared"})
+    handles = frozenset({"quadratic", "squared"})
     free_certificates = False
 
     def __init__(self, rule: Rule, random_state: int | np.random.Generator | None = None) -> None:
@@ -200,7 +200,7 @@ class PrimalEngine:
         point = self.dual_point(state)
         losses = all_losses(state.oracle, point.w)
         certified = bool(np.isfinite(losses[problem.weight > 0]).all())
-        certificate = Certificate(problem.primal(point.w, losses), problem.dual(point), certified)
+        certificate = Certificate(problem.primal(point.w, losses), problem.dual(point.linear, point.u), certified)
         state.since = 0.0
         state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
         return certificate
@@ -453,7 +453,7 @@ def _starts(planes: Planes | None, n: int) -> np.ndarray:
 class PrimalSolver(BaseSolver):
     """A named setting of the primal engine."""
 
-    handles = frozenset({"squared", "ramp", "latent"})
+    handles = frozenset({"quadratic", "squared", "ramp", "latent"})
     incremental = True
 
     @abstractmethod

@@ -1,0 +1,128 @@
+"""Every row of the rescaling table, for every kind of loop, against enumeration."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import maxmargin as mm
+from estimators.plain_chain import PlainChain
+from maxmargin.formulations.rescaled_hinge import RescaledHinge
+from maxmargin.models.user import PythonModel
+from maxmargin.oracles.oracle import ModelOracle
+from maxmargin.oracles.rescaling import RESCALINGS
+from maxmargin.solvers.driver import run
+from reference.problems import chain_features, random_chains, random_multiclass, sequence_cost
+from reference.qp import solve_primal
+
+SCALES = [0.0, 0.5, 3.0]
+
+
+def planes_of(rescaling, psi, cost, lam):
+    """(a, b) of an output, by hand."""
+    if rescaling == "margin":
+        return psi, lam * cost
+    if rescaling == "slack":
+        return cost * psi, lam * cost
+    if rescaling == "sqrt_slack":
+        return cost**0.5 * psi, lam * cost**0.5
+    if rescaling == "unit":
+        return psi, lam * (cost > 0)
+    return psi, 0.0 * cost
+
+
+def multiclass_case(seed):
+    """A bound model, and (psi, cost) of all labels of each example."""
+    rng = np.random.default_rng(seed)
+    X, y = random_multiclass(6, 4, 3, seed=seed)
+    matrix = np.ceil(3 * rng.random((4, 4))) * (1 - np.eye(4))
+    bound = mm.Multiclass(cost=matrix, classes=[0, 1, 2, 3]).bind(X, y.tolist())
+    every = []
+    for x, true in zip(X, y, strict=True):
+        phi = [np.outer(x, np.eye(4)[k]).ravel() for k in range(4)]
+        every.append([(phi[true] - phi[k], matrix[true, k]) for k in range(4)])
+    return bound, every
+
+
+def chain_case(seed):
+    X, Y = random_chains(5, 3, 2, lengths=(1, 4), seed=seed)
+    bound = mm.Chain(classes=[0, 1, 2]).bind(X, [y.tolist() for y in Y])
+    every = []
+    for x, truth in zip(X, Y, strict=True):
+        true = chain_features(x, truth, 3)
+        outputs = [np.array(y) for y in product(range(3), repeat=len(truth))]
+        every.append([(true - chain_features(x, y, 3), sequence_cost(truth, y, "hamming")) for y in outputs])
+    return bound, every
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("rescaling", RESCALINGS)
+@pytest.mark.parametrize("seed", range(4))
+def test_multiclass_losses_are_those_of_enumeration(seed, rescaling, scale):
+    bound, every = multiclass_case(seed)
+    w = scale * np.random.default_rng(seed).standard_normal(bound.n_weights)
+    for lam in (1.0, 0.4):
+        weight = 0.0 if rescaling == "none" else lam
+        planes = ModelOracle(bound, rescaling, weight).planes(w, np.arange(6))
+        for i, outputs in enumerate(every):
+            values = [b - a @ w for a, b in (planes_of(rescaling, psi, cost, lam) for psi, cost in outputs)]
+            assert max(planes.bound[i], 0.0) == pytest.approx(max(values), abs=1e-9)
+            assert max(planes.violations(w)[i], 0.0) == pytest.approx(max(values), abs=1e-9)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_wrong_sequence_has_a_proven_bound(seed, scale):
+    """The combinator round the plain argmax: never below the truth, exact where the answer has the least cost."""
+    bound, every = chain_case(seed)
+    w = scale * np.random.default_rng(seed).standard_normal(bound.n_weights)
+    planes = ModelOracle(bound, "unit").planes(w, np.arange(5))
+    exact = 0
+    for i, outputs in enumerate(every):
+        wrong = max(0.0, max(1.0 - psi @ w for psi, cost in outputs if cost > 0))
+        reached = max(planes.violations(w)[i], 0.0)
+        assert reached <= wrong + 1e-9 and planes.bound[i] >= wrong - 1e-9
+        exact += planes.bound[i] <= wrong + 1e-9 and reached >= wrong - 1e-9
+    assert exact >= 3
+
+
+@pytest.mark.parametrize("rescaling", ["sqrt_slack", "unit"])
+@pytest.mark.parametrize("solver", ["auto", "cutting_plane", "sequential_dual", "simplicial"])
+def test_new_rescalings_reach_the_optimum_of_a_general_solver(rescaling, solver):
+    bound, every = multiclass_case(3)
+    every = [[planes_of(rescaling, psi, cost, 1.0) for psi, cost in outputs] for outputs in every]
+    planes = [(np.array([a for a, _ in rows]), np.array([b for _, b in rows], float)) for rows in every]
+    best = solve_primal(planes, np.full(6, 0.7)).objective
+    problem = RescaledHinge(rescaling=rescaling).problem(bound, C=0.7)
+    result = run(mm.solvers.presets.SOLVERS[solver]().engine(problem, 0), problem, tol=1e-5, max_passes=3000)
+    assert result.certificate.primal == pytest.approx(best, rel=2e-5)
+    assert result.certificate.dual <= best * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("rescaling", ["margin", "none"])
+def test_plain_python_and_compiled_loops_share_the_table(rescaling):
+    X, Y = random_chains(5, 3, 2, lengths=(1, 4), seed=2)
+    Y = [y.tolist() for y in Y]
+    compiled, plain = mm.Chain(classes=[0, 1, 2]).bind(X, Y), PythonModel(PlainChain(3)).bind(X, Y)
+    w = np.random.default_rng(0).standard_normal(compiled.n_weights)
+    ours, theirs = (ModelOracle(bound, rescaling, 0.6).planes(w, np.arange(5)) for bound in (compiled, plain))
+    np.testing.assert_allclose(ours.to_csr().toarray(), theirs.to_csr().toarray(), atol=1e-12)
+    np.testing.assert_allclose(ours.b, theirs.b)
+
+
+def test_a_search_that_a_model_does_not_have_is_refused():
+    grid = mm.Grid().bind([{"node": np.zeros((2, 2, 1))}], [np.array([[0, 1], [0, 1]])])
+    own = PythonModel(PlainChain(3)).bind([np.ones((2, 2))], [[0, 1]])
+    for bound, rescaling, word in (
+        (grid, "slack", "grid"),
+        (grid, "sqrt_slack", "grid"),
+        (grid, "unit", "grid"),
+        (chain_case(0)[0], "sqrt_slack", "chain"),
+        (own, "slack", "PlainChain"),
+        (own, "sqrt_slack", "python"),
+        (own, "unit", "python"),
+    ):
+        with pytest.raises(ValueError, match=rf'rescaling="{rescaling}" needs a search for .* which .*{word}.* use'):
+            RescaledHinge(rescaling=rescaling).problem(bound)
