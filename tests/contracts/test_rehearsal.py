@@ -46,7 +46,7 @@ def ladder(rng, steps=3, width=2, features=4):
     paths = []
     for middle in product(*layers[1:-1]):
         nodes = [0, *middle, layers[-1][0]]
-                paths.append(tuple(int(np.flatnonzero((graph.tail == a) & (head == b))[0]) for a, b in pairwise(nodes)))
+        paths.append(tuple(int(np.flatnonzero((graph.tail == a) & (head == b))[0]) for a, b in pairwise(nodes)))
     return graph, paths
 
 
@@ -119,9 +119,7 @@ def test_the_linear_program_is_refused_by_other_solvers_and_refuses_other_proble
     model = mm.Chain(classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r'this problem needs l1, which solver="auto" does not offer'):
         mm.StructuredSVM(model, formulation=L1Hinge()).fit(X, [y.tolist() for y in Y])
-    with pytest.raises(
-        ValueError, match=r"needs the regulariser .*, which solver=CuttingPlaneLP\(\) does not"
-    ):
+    with pytest.raises(ValueError, match=r"needs the regulariser .*, which solver=CuttingPlaneLP\(\) does not"):
         mm.StructuredSVM(model, solver=CuttingPlaneLP()).fit(X, [y.tolist() for y in Y])
 
 
