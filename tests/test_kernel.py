@@ -102,11 +102,40 @@ def test_a_change_that_keeps_size_and_time_of_the_file_is_seen(package, tmp_path
     assert run(use, MAXMARGIN_KERNEL_CACHE=cache)["value"] == 9.0
 
 
-def test_files_without_kernels_do_not_matter(package, tmp_path):
+@pytest.mark.parametrize("source", ["ANSWER = 42\n", HELPER.format(factor=1.0, shift=0.0)], ids=["plain", "kernels"])
+def test_files_that_a_kernel_does_not_import_do_not_matter(source, package, tmp_path):
     use, cache = tmp_path / "use.py", str(tmp_path / "cache")
     run(use, MAXMARGIN_KERNEL_CACHE=cache)
-    (package / "other.py").write_text("ANSWER = 42\n")
+    write(package / "other.py", source)
     assert run(use, MAXMARGIN_KERNEL_CACHE=cache)["misses"] == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from tiny.rooms import deep",
+        "from tiny.rooms.deep import FACTOR",
+        "from tiny.rooms import FACTOR",
+        "from .rooms.deep import (\n    FACTOR,\n)",
+        "from .rooms import deep as other",
+        "import tiny.rooms.deep",
+        "try:\n    from . import rooms\nexcept ImportError:\n    pass",
+    ],
+)
+def test_every_way_to_import_a_helper_is_seen(line, package, monkeypatch):
+    """The far file is two steps away: helper.py imports it, caller.py imports helper.py."""
+    monkeypatch.setattr(kernel_module, "_PACKAGE", package)
+    deep = package / "rooms" / "deep.py"
+    deep.parent.mkdir()
+    write(deep.parent / "__init__.py", "from tiny.rooms.deep import FACTOR")
+    digests = set()
+    (package / "helper.py").write_text(line + "\n")
+    for text in ("FACTOR = 1", "FACTOR = 2"):
+        write(deep, text)
+        kernel_module.source_digest.cache_clear()
+        kernel_module._digest_and_imports.cache_clear()
+        digests.add(kernel_module.source_digest(package / "caller.py"))
+    assert len(digests) == 2
 
 
 def test_kernels_outside_the_package_follow_their_own_file_too(package, tmp_path):
@@ -213,22 +242,21 @@ def test_kernels_run_without_the_interpreter_lock_and_keep_infinities():
     assert largest(np.array([-np.inf, 1.0, np.nan])) == 1.0
 
 
-def test_kernels_take_constants_from_kernel_files_only():
-    """The stamp of the cache covers kernel files; a constant from elsewhere could change without being noticed."""
+def test_imports_of_kernel_files_are_read_as_python_reads_them():
+    """The stamp reads imports by pattern; the parser of Python must find the same files of the package."""
     package = SOURCE / "maxmargin"
-    marked = {path for path in package.rglob("*.py") if b"@kernel" in path.read_bytes()}
-    allowed = marked | {package / "kernel.py", package / "models" / "signature.py"}  # a signature is part of the key
+    marked = [path for path in package.rglob("*.py") if "@kernel(" in path.read_text() and path.name != "kernel.py"]
     assert len(marked) > 5
-    for path in marked - {package / "kernel.py"}:
-        if "@kernel(" not in path.read_text():
-            continue  # only mentions the word
-        for node in ast.parse(path.read_text()).body:
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("maxmargin"):
-                source = package.parent.joinpath(*node.module.split("."))
-                names = {source / f"{alias.name}.py" for alias in node.names} if source.is_dir() else set()
-                used = names or {source.with_suffix(".py")}
-                constants = [alias.name for alias in node.names if alias.name.isupper()]
-                assert used <= allowed or not constants, f"{path} takes {constants} from {node.module}"
+    for path in marked:
+        expected = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("maxmargin."):
+                place = SOURCE.joinpath(*node.module.split("."))
+                inside = {place / f"{alias.name}.py" for alias in node.names} | {place / "__init__.py"}
+                expected |= {place.with_suffix(".py")} if place.with_suffix(".py").exists() else inside
+            assert not isinstance(node, ast.Import) or "maxmargin" not in ast.unparse(node)
+        assert kernel_module._digest_and_imports(path)[1] == {file for file in expected if file.exists()}
+        assert package / "__init__.py" not in expected
 
 
 TRAIN = """
