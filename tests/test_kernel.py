@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from maxmargin import kernel as kernel_module
+from maxmargin import kernel_cache
 from maxmargin.kernel import compile_seconds, kernel
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -41,9 +41,9 @@ USE = """
     from tiny.caller import caller
     from tiny.kernel import compile_seconds
 
-    caller.disable_compile()
+    value = caller(2.0)
     hits, misses = (sum(table.values()) for table in (caller.stats.cache_hits, caller.stats.cache_misses))
-    print(json.dumps({"value": caller(2.0), "hits": hits, "misses": misses, "seconds": compile_seconds()}))
+    print(json.dumps({"value": value, "hits": hits, "misses": misses, "seconds": compile_seconds()}))
 """
 
 
@@ -53,7 +53,8 @@ def package(tmp_path):
     folder = tmp_path / "tiny"
     folder.mkdir()
     (folder / "__init__.py").write_text("")
-    shutil.copy(SOURCE / "maxmargin" / "kernel.py", folder / "kernel.py")
+    for name in ("kernel.py", "kernel_cache.py"):
+        (folder / name).write_text((SOURCE / "maxmargin" / name).read_text().replace("from maxmargin.", "from tiny."))
     write(folder / "helper.py", HELPER.format(factor=3.0, shift=0.0))
     write(folder / "caller.py", CALLER)
     write(tmp_path / "use.py", USE)
@@ -124,7 +125,7 @@ def test_files_that_a_kernel_does_not_import_do_not_matter(source, package, tmp_
 )
 def test_every_way_to_import_a_helper_is_seen(line, package, monkeypatch):
     """The far file is two steps away: helper.py imports it, caller.py imports helper.py."""
-    monkeypatch.setattr(kernel_module, "_PACKAGE", package)
+    monkeypatch.setattr(kernel_cache, "_PACKAGE", package)
     deep = package / "rooms" / "deep.py"
     deep.parent.mkdir()
     write(deep.parent / "__init__.py", "from tiny.rooms.deep import FACTOR")
@@ -132,9 +133,9 @@ def test_every_way_to_import_a_helper_is_seen(line, package, monkeypatch):
     (package / "helper.py").write_text(line + "\n")
     for text in ("FACTOR = 1", "FACTOR = 2"):
         write(deep, text)
-        kernel_module.source_digest.cache_clear()
-        kernel_module._digest_and_imports.cache_clear()
-        digests.add(kernel_module.source_digest(package / "caller.py"))
+        kernel_cache.source_digest.cache_clear()
+        kernel_cache._digest_and_imports.cache_clear()
+        digests.add(kernel_cache.source_digest(package / "caller.py"))
     assert len(digests) == 2
 
 
@@ -149,7 +150,8 @@ def test_kernels_outside_the_package_follow_their_own_file_too(package, tmp_path
         def mine(x):
             return helper(x) + {more}
 
-        print(json.dumps({{"value": mine(1.0), "hits": sum(mine.stats.cache_hits.values())}}))
+        value = mine(1.0)
+        print(json.dumps({{"value": value, "hits": sum(mine.stats.cache_hits.values())}}))
     """
     write(use, source.format(more=1.0))
     assert run(use, MAXMARGIN_KERNEL_CACHE=cache) == {"value": 4.0, "hits": 0}
@@ -190,14 +192,14 @@ def test_where_the_cache_lives(monkeypatch, tmp_path):
     for name in ("MAXMARGIN_KERNEL_CACHE", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    assert kernel_module.cache_folder() == tmp_path / ".cache" / "maxmargin" / "kernels"
+    assert kernel_cache.cache_folder() == tmp_path / ".cache" / "maxmargin" / "kernels"
     for name, place in (
         ("XDG_CACHE_HOME", tmp_path / "x" / "maxmargin" / "kernels"),
         ("NUMBA_CACHE_DIR", tmp_path / "x"),
         ("MAXMARGIN_KERNEL_CACHE", tmp_path / "x"),
     ):
         monkeypatch.setenv(name, str(tmp_path / "x"))
-        assert kernel_module.cache_folder() == place
+        assert kernel_cache.cache_folder() == place
 
 
 @pytest.fixture(scope="module")
@@ -255,7 +257,7 @@ def test_imports_of_kernel_files_are_read_as_python_reads_them():
                 inside = {place / f"{alias.name}.py" for alias in node.names} | {place / "__init__.py"}
                 expected |= {place.with_suffix(".py")} if place.with_suffix(".py").exists() else inside
             assert not isinstance(node, ast.Import) or "maxmargin" not in ast.unparse(node)
-        assert kernel_module._digest_and_imports(path)[1] == {file for file in expected if file.exists()}
+        assert kernel_cache._digest_and_imports(path)[1] == {file for file in expected if file.exists()}
         assert package / "__init__.py" not in expected
 
 

@@ -1,34 +1,43 @@
 """One decorator for every compiled kernel.
 
-``@kernel("float64(float64[::1], int64)")`` compiles a function ahead of its first call, without the GIL, and keeps the
-machine code on disk. Two promises:
+``@kernel("float64(float64[::1], int64)")`` compiles a function when it is first called, without the GIL, and keeps the
+machine code on disk. Three promises:
 
 * **No stale code.** numba keys its disk cache on the file that holds a function, so editing a helper in *another* file
   leaves old machine code behind. Here the key is a digest of the kernel's own file and of all files of the package that
   it imports, directly or not: touch any of them and the kernel compiles again; touch another and it does not.
 * **No hidden cost.** The seconds spent on compiling, or on loading compiled code, are counted in
-  :func:`compile_seconds`, so that a report can print them apart.
+  :func:`compile_seconds`, so that a report can print them apart; a line on standard error says why a first use is slow.
+* **No code twice.** A kernel that others call is only translated, not optimised: that happens once, as a part of the
+  kernel that Python calls, which is the only one with machine code, wrappers for Python and a file on disk.
 
 Kernels may call kernels and use constants of any file of the package that their own file imports.
 """
 
 from __future__ import annotations
 
-import hashlib
+import gc
 import os
-import re
+import sys
+import threading
 import time
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from numba import njit
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.codegen import CPUCodegen, JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult, Flags
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
+from numba.core.registry import CPUDispatcher
+from numba.core.typing.templates import Signature
 
-__all__ = ["clock", "compile_seconds", "kernel"]
+from maxmargin.kernel_cache import DiskCache
 
-_PACKAGE = Path(__file__).parent
+__all__ = ["Kernel", "clock", "compile_seconds", "kernel"]
+
+NOTICE_AFTER = 2.0
+"""Seconds of compiling after which a line on standard error says what is going on."""
+
 _spent = 0.0
 
 
@@ -42,94 +51,165 @@ def clock() -> float:
     return time.perf_counter() - _spent
 
 
-# Parsing all kernel files takes 70 ms, this 5. A line of prose that looks like an import does no harm: no such file.
-_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|.*)|import[ \t]+(.*))", re.MULTILINE)
+class _Notice:
+    """Says once per process that kernels are being compiled, when that takes long; MAXMARGIN_QUIET=1 forbids it."""
+
+    def __init__(self) -> None:
+        self.left = NOTICE_AFTER
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        timer = threading.Timer(max(self.left, 0.0), self.say)
+        timer.daemon = True
+        begin = time.perf_counter()
+        if self.left > 0.0:
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            self.left -= time.perf_counter() - begin
+
+    def say(self) -> None:
+        if os.environ.get("MAXMARGIN_QUIET", "0") in ("", "0") and sys.stderr is not None:
+            print(
+                "maxmargin: compiling kernels for the first use, about 10 to 20 seconds; "
+                "`maxmargin compile` prepares them all",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
-@cache
-def _digest_and_imports(path: Path) -> tuple[bytes, frozenset[Path]]:
-    """Digest of one source file, and the files of the package that it imports itself, wherever in the file."""
-    source = path.read_bytes()
-    found = set()
-    for origin, names, modules in _IMPORT.findall(source.decode()):
-        dots = len(origin) - len(origin.lstrip("."))
-        if dots:  # relative
-            places = [path.parents[dots - 1].joinpath(*filter(None, origin[dots:].split(".")))]
-        else:
-            dotted = [name.split(".") for name in ([origin] if origin else re.findall(r"[\w.]+", modules))]
-            places = [_PACKAGE.joinpath(*parts[1:]) for parts in dotted if parts[0] == _PACKAGE.name]
-        for place in places:
-            module = place.with_suffix(".py")
-            if module.is_file():
-                found.add(module)
-                continue
-            parts = re.findall(r"\w+", names)
-            inside = [place / end for name in parts for end in (f"{name}.py", f"{name}/__init__.py")]
-            if place != _PACKAGE:  # the package itself loads its names lazily and would drag all files in
-                inside.append(place / "__init__.py")
-            found.update(file for file in inside if file.is_file())
-    return hashlib.sha256(source).digest(), frozenset(found)
+_notice = _Notice()
 
 
-@cache
-def source_digest(path: Path) -> str:
-    """Digest of a source file and of all files of the package that it imports: the stamp of its cached kernels."""
-    files, waiting = {path}, [path]
-    while waiting:
-        fresh = _digest_and_imports(waiting.pop())[1] - files
-        files |= fresh
-        waiting += fresh
-    digest = hashlib.sha256()
-    for file in sorted(files):
-        digest.update(str(file).encode() + b"\0" + _digest_and_imports(file)[0])
-    return digest.hexdigest()
+class _LinkedLibrary(JITCodeLibrary):
+    """Code without a wrapper for Python is only ever linked into other code: neither optimise nor emit it by itself."""
+
+    def finalize(self) -> None:
+        if any(function.name.startswith(("_ZN7cpython", "_ZN5cfunc")) for function in self.get_defined_functions()):
+            super().finalize()
+            return
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalize_dynamic_globals()
+        self._finalized = True
+        self._codegen = _WithoutEnvironment(self._codegen)  # type: ignore[assignment]
 
 
-def cache_folder() -> Path:
-    chosen = os.environ.get("MAXMARGIN_KERNEL_CACHE") or os.environ.get("NUMBA_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "maxmargin" / "kernels"
+class _WithoutEnvironment:
+    """A code generator that sets no environments, for code that has no address yet."""
+
+    def __init__(self, codegen: CPUCodegen) -> None:
+        self._engine = codegen._engine
+
+    def set_env(self, name: str, environment: object) -> None:
+        pass
 
 
-class _Locator(_CacheLocator):
-    """Stores all kernels in one user folder, stamped with the digest of the sources it depends on."""
+class _Flags(Flags):
+    """Flags that compare quickly: the comparisons of numba take a seventh of the time."""
 
-    def __init__(self, py_func: Callable, py_file: str) -> None:
-        self._file = Path(py_file)
-        place = hashlib.sha256(str(self._file).encode()).hexdigest()[:12]
-        self._folder = cache_folder() / f"{self._file.stem}-{place}"
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Flags and self._values == other._values
 
-    def get_cache_path(self) -> str:
-        return str(self._folder)
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values))
 
-    def get_source_stamp(self) -> str:
-        return source_digest(self._file)
 
-    def get_disambiguator(self) -> str:
-        return ""
+class _Compiler(_FunctionCompiler):
+    def _customize_flags(self, flags: Flags) -> Flags:
+        return _Flags(flags)
+
+
+class _Linked(CPUDispatcher):
+    """A kernel as other kernels call it."""
+
+    def __init__(self, function: Callable, signature: str | Signature, options: dict[str, object]) -> None:
+        options = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        super().__init__(function, targetoptions=options)
+        self._compiler = _Compiler(function, self.targetdescr, options, {}, Compiler)
+        self.declared = signature
+
+    def get_call_template(self, args, kws):
+        if not self.overloads:
+            self.compile(self.declared)
+            self.disable_compile()
+        return super().get_call_template(args, kws)
+
+
+class _WholeCompiler(_Compiler):
+    """Compiles a kernel together with all that it calls."""
+
+    def _compile_core(self, args: tuple, return_type: object) -> CompileResult:
+        collecting = gc.isenabled()
+        gc.disable()  # millions of small objects that live to the end: collecting them takes a seventh of the time
+        codegen = self.targetdescr.target_context.codegen()
+        usual, codegen._library_class = codegen._library_class, _LinkedLibrary
+        try:
+            with _notice.watch():
+                result = super()._compile_core(args, return_type)
+        finally:
+            codegen._library_class = usual
+            if collecting:
+                gc.enable()
+        for environment in result._find_referenced_environments():  # also those of linked kernels
+            codegen.set_env(environment.env_name, environment)
+        return result
+
+
+class Kernel(CPUDispatcher):
+    """A kernel as Python calls it: compiled, or loaded from disk, at the first call."""
+
+    def __init__(self, function: Callable, signature: str | Signature, options: dict[str, object]) -> None:
+        super().__init__(function, targetoptions=options)
+        self.name = f"{function.__module__}.{function.__qualname__}"
+        self.declared = signature
+        self.linked = _Linked(function, signature, options)
+        self._compiler = _WholeCompiler(function, self.targetdescr, options, {}, Compiler)
+        self._cache = DiskCache(function)
+
+    @global_compiler_lock
+    def prepare(self) -> None:
+        """Compile the kernel or load it from disk, unless that is done."""
+        global _spent
+        if self.overloads:
+            return
+        begin = time.perf_counter()
+        self.compile(self.declared)
+        self.disable_compile()
+        _spent += time.perf_counter() - begin
+
+    def on_disk(self) -> bool:
+        """Whether machine code of the present sources is kept, so that :meth:`prepare` only loads it."""
+        return self._cache.read(self.declared, self.targetctx) is not None
+
+    def _compile_for_args(self, *args: object, **kws: object) -> Kernel:
+        self.prepare()
+        return self
+
+    def get_call_template(self, args, kws):  # a kernel calls this one: so it finds the type ...
+        return self.linked.get_call_template(args, kws)
+
+    def get_overload(self, sig):  # ... and so the code
+        return self.linked.get_overload(sig)
+
+    def get_compile_result(self, sig):
+        self.prepare()
+        return super().get_compile_result(sig)
+
+    def _reduce_states(self) -> dict[str, object]:
+        return {"function": self.py_func, "signature": self.declared, "options": self.targetoptions}
 
     @classmethod
-    def from_function(cls, py_func: Callable, py_file: str) -> _Locator | None:
-        locator = cls(py_func, py_file)
-        try:
-            locator.ensure_cache_path()
-        except OSError:
-            return None
-        return locator
+    def _rebuild(cls, function: Callable, signature: str | Signature, options: dict[str, object]) -> Kernel:
+        found = vars(sys.modules.get(function.__module__, sys)).get(function.__qualname__)
+        return found if isinstance(found, cls) else cls(function, signature, options)
 
 
-class _CacheImpl(CompileResultCacheImpl):
-    _locator_classes = [_Locator]
-
-
-class _Cache(FunctionCache):
-    _impl_class = _CacheImpl
-
-
-def kernel(signature: Any, *, fast: bool = True) -> Callable[[Callable], Any]:
-    """Compile a function for one signature, GIL released, cached on disk.
+def kernel(signature: str | Signature, *, fast: bool = True) -> Callable[[Callable], Kernel]:
+    """Make a compiled kernel of a function, for one signature, GIL released, cached on disk.
 
     Parameters
     ----------
@@ -138,19 +218,6 @@ def kernel(signature: Any, *, fast: bool = True) -> Callable[[Callable], Any]:
     fast : bool
         Allow the compiler to reorder sums (vectorised reductions). Infinities and NaN keep their meaning.
     """
-
-    def decorate(function: Callable) -> Any:
-        global _spent
-        begin = time.perf_counter()
-        math = {"reassoc", "contract", "nsz"} if fast else set()
-        compiled = njit(nogil=True, fastmath=math)(function)
-        try:
-            compiled._cache = _Cache(function)  # type: ignore[attr-defined]
-        except RuntimeError:  # no writable cache folder: compile in memory
-            pass
-        compiled.compile(signature)
-        compiled.disable_compile()
-        _spent += time.perf_counter() - begin
-        return compiled
-
-    return decorate
+    math = {"reassoc", "contract", "nsz"} if fast else set()
+    options = {"nopython": True, "nogil": True, "fastmath": math, "boundscheck": None}
+    return lambda function: Kernel(function, signature, options)

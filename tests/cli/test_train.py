@@ -6,14 +6,12 @@ import gzip
 import lzma
 import random
 import re
-import sys
 
 import numpy as np
 import pytest
 
 import maxmargin as mm
 from cli.corpus import sentences, text
-from maxmargin.cli.model import note_first_use
 
 LABELS = ["O", "B-PER", "I-PER", "B-LOC"]
 
@@ -47,18 +45,6 @@ def test_columns_that_nothing_reads_are_told(files, run, tmp_path):
     done = run("train", files.train, "-o", tmp_path / "w.mm")
     assert "features: words, affixes and shapes of column 0; a template (-t) can read column 1 too" in done.stderr
     assert "can read" not in files.trained.stderr
-
-
-def test_the_first_use_is_announced_on_a_terminal(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("MAXMARGIN_KERNEL_CACHE", str(tmp_path))
-    note_first_use()
-    assert capsys.readouterr().err == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    note_first_use()
-    assert "compiling, once after installation" in capsys.readouterr().err
-    (tmp_path / "chain_kernel-0").mkdir()
-    note_first_use()
-    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(("suffix", "opener"), [("gz", gzip.open), ("xz", lzma.open)])

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from maxmargin.cli.audit import audit
+from maxmargin.cli.compile import compile_kernels
 from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.inspect import inspect
 from maxmargin.cli.predict import predict
@@ -53,6 +54,7 @@ def about(
 for command in (train, predict, evaluate, inspect, tune, audit):
     app.command(no_args_is_help=True)(command)
 app.add_typer(segment)
+app.command("compile")(compile_kernels)
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -27,7 +26,6 @@ __all__ = [
     "fit_features",
     "label_place",
     "load_text_tagger",
-    "note_first_use",
     "span_like",
     "usable",
 ]
@@ -58,7 +56,6 @@ def fit_features(options: FeatureOptions, table: Table, label_column: int) -> tu
     from maxmargin.features.extractor import TextFeatures
     from maxmargin.features.template import Template
 
-    note_first_use()
     template = default_words().template if options.template is None else Template.parse(Path(options.template))
     features = TextFeatures(template, min_count=options.min_count, hashing=options.hashing)
     with located(table.source.name, table.line):
@@ -136,14 +133,6 @@ def check_writable(path: str) -> None:
         raise ValueError(f"the folder {folder!r} may not be written; choose another place with -o.")
 
 
-def note_first_use() -> None:
-    """Say on a terminal why nothing seems to happen: the first use after installation compiles the kernels."""
-    from maxmargin.kernel import cache_folder
-
-    if sys.stderr.isatty() and not any(cache_folder().glob("chain_kernel-*")):
-        typer.echo("maxmargin: compiling, once after installation; this takes half a minute or more.", err=True)
-
-
 @contextmanager
 def quiet_convergence() -> Iterator[None]:
     """The status says why training ended; a warning would say it twice."""
@@ -163,7 +152,6 @@ def load_text_tagger(path: str) -> Any:
         raise ValueError("a model is read from a file of its own, not from standard input; give its path.")
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no model file {path!r}.")
-    note_first_use()
     tagger = load(path)
     if not isinstance(getattr(tagger, "features_", None), TextFeatures):
         raise ValueError(

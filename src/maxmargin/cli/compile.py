@@ -1,0 +1,68 @@
+"""``maxmargin compile``: all kernels made before their first use, for images of containers and impatient people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from maxmargin.kernel import Kernel
+
+__all__ = ["all_kernels", "compile_kernels"]
+
+
+def all_kernels() -> Iterator[Kernel]:
+    """Every kernel at the top level of a module of the package."""
+    from maxmargin.kernel import Kernel
+
+    package = Path(__file__).parents[1]
+    for path in sorted(package.rglob("*.py")):
+        if b"\n@kernel(" not in path.read_bytes():
+            continue
+        name = ".".join(path.relative_to(package.parent).with_suffix("").parts)
+        for thing in vars(import_module(name)).values():
+            if isinstance(thing, Kernel) and thing.py_func.__module__ == name:
+                yield thing
+
+
+def compile_kernels(
+    listing: Annotated[bool, typer.Option("--list", help="Only list the kernels, with those on disk marked.")] = False,
+) -> None:
+    """Compile all kernels and keep them on disk, so that no first use has to wait.
+
+    Takes a minute or two, and a moment when all are there. MAXMARGIN_KERNEL_CACHE names the folder.
+    """
+    from rich.progress import track
+
+    from maxmargin.kernel_cache import cache_folder
+
+    kernels = list(all_kernels())
+    if listing:
+        for one in kernels:
+            typer.echo(f"{'on disk' if one.on_disk() else 'missing'}  {one.name}")
+        return
+    missing = [one for one in kernels if not one.on_disk()]
+    begin = time.perf_counter()
+    if not missing:
+        typer.echo(f"All {len(kernels)} kernels are in {cache_folder()} already.")
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    steps = track(missing, "Compiling", console=console) if console.is_terminal else missing
+    for number, one in enumerate(steps, 1):
+        one.prepare()
+        if not console.is_terminal:
+            typer.echo(f"{number}/{len(missing)}  {one.name}", err=True)
+    typer.echo(
+        f"Compiled {len(missing)} of {len(kernels)} kernels in {time.perf_counter() - begin:.0f} s "
+        f"and kept them in {cache_folder()}."
+    )
+    if not all(one.on_disk() for one in missing):
+        typer.echo("Some could not be written; name a writable folder in MAXMARGIN_KERNEL_CACHE.", err=True)
+        raise typer.Exit(1)
