@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format types imports bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
+.PHONY: help setup demo test test-all lint format types imports compile-times bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ types: setup  ## check the types of the package
 
 imports: setup  ## check that imports point in one direction
 	$(RUN) tools/check_imports.py
+
+compile-times: setup  ## what a first fit compiles, kernel by kernel, in seconds of processor time
+	$(RUN) tools/compile_times.py
 
 bench-chunking: setup  ## CoNLL-2000 chunking, ours and peers (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/chunking.py

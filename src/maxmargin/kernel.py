@@ -164,7 +164,6 @@ class Kernel(CPUDispatcher):
 
     def __init__(self, function: Callable, signature: str | Signature, options: dict[str, object]) -> None:
         super().__init__(function, targetoptions=options)
-        self.name = f"{function.__module__}.{function.__qualname__}"
         self.declared = signature
         self.linked = _Linked(function, signature, options)
         self._compiler = _WholeCompiler(function, self.targetdescr, options, {}, Compiler)

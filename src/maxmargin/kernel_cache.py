@@ -118,8 +118,9 @@ class DiskCache:
         if self.stamp is None:
             return None
         target_context.refresh()
+        machine = target_context.codegen().magic_tuple()  # type: ignore[attr-defined]
         try:
-            blob = self.path(signature, target_context.codegen().magic_tuple()).read_bytes()
+            blob = self.path(signature, machine).read_bytes()
         except OSError:
             return None
         seal, content = blob[:32], blob[32:]

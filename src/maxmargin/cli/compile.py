@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,18 +15,19 @@ if TYPE_CHECKING:
 __all__ = ["all_kernels", "compile_kernels"]
 
 
-def all_kernels() -> Iterator[Kernel]:
-    """Every kernel at the top level of a module of the package."""
+def all_kernels() -> dict[str, Kernel]:
+    """Every kernel at the top level of a module of the package, by its full name."""
     from maxmargin.kernel import Kernel
 
     package = Path(__file__).parents[1]
+    found = {}
     for path in sorted(package.rglob("*.py")):
-        if b"\n@kernel(" not in path.read_bytes():
-            continue
-        name = ".".join(path.relative_to(package.parent).with_suffix("").parts)
-        for thing in vars(import_module(name)).values():
-            if isinstance(thing, Kernel) and thing.py_func.__module__ == name:
-                yield thing
+        if b"from maxmargin.kernel import kernel\n" in path.read_bytes():
+            module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
+            for name, thing in vars(import_module(module)).items():
+                if isinstance(thing, Kernel) and thing.py_func.__module__ == module:
+                    found[f"{module}.{name}"] = thing
+    return found
 
 
 def compile_kernels(
@@ -41,12 +41,12 @@ def compile_kernels(
 
     from maxmargin.kernel_cache import cache_folder
 
-    kernels = list(all_kernels())
+    kernels = all_kernels()
     if listing:
-        for one in kernels:
-            typer.echo(f"{'on disk' if one.on_disk() else 'missing'}  {one.name}")
+        for name, one in kernels.items():
+            typer.echo(f"{'on disk' if one.on_disk() else 'missing'}  {name}")
         return
-    missing = [one for one in kernels if not one.on_disk()]
+    missing = [(name, one) for name, one in kernels.items() if not one.on_disk()]
     begin = time.perf_counter()
     if not missing:
         typer.echo(f"All {len(kernels)} kernels are in {cache_folder()} already.")
@@ -55,14 +55,14 @@ def compile_kernels(
 
     console = Console(stderr=True)
     steps = track(missing, "Compiling", console=console) if console.is_terminal else missing
-    for number, one in enumerate(steps, 1):
+    for number, (name, one) in enumerate(steps, 1):
         one.prepare()
         if not console.is_terminal:
-            typer.echo(f"{number}/{len(missing)}  {one.name}", err=True)
+            typer.echo(f"{number}/{len(missing)}  {name}", err=True)
     typer.echo(
         f"Compiled {len(missing)} of {len(kernels)} kernels in {time.perf_counter() - begin:.0f} s "
         f"and kept them in {cache_folder()}."
     )
-    if not all(one.on_disk() for one in missing):
+    if not all(one.on_disk() for _, one in missing):
         typer.echo("Some could not be written; name a writable folder in MAXMARGIN_KERNEL_CACHE.", err=True)
         raise typer.Exit(1)
