@@ -79,9 +79,9 @@ class Structure:
     def of(n_nodes: int, edges: ArrayLike) -> Structure:
         """From pairs of different nodes; a pair may come several times."""
         from maxmargin.inference.graph_kernel import spanning_forest
-        from maxmargin.inference.min_cut import _checked_edges
+        from maxmargin.inference.min_cut import checked_edges
 
-        pairs = _checked_edges(n_nodes, edges)
+        pairs = checked_edges(n_nodes, edges)
         begin, ends = np.zeros(n_nodes + 1, np.int32), np.empty(2 * len(pairs), np.int32)
         order, up = np.empty(n_nodes, np.int32), np.empty(n_nodes, np.int32)
         forest = spanning_forest(pairs.reshape(-1), begin, ends, order, up)
