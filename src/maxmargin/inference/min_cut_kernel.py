@@ -22,8 +22,8 @@ and E is the sum of their excesses. The steps:
 
 Distances never fall during a search and an arc fills up at most once for each distance of its tail, so the work is
 bounded by O(n^2 m) for any real capacities; usual energies need about O(n). With ``readopt`` it has a budget instead,
-and stops unfinished when that is spent; min_cut_augment_kernel.py goes on. Nothing is compiled with ``fast``, so that the
-order of sums, and with it the last digit, does not depend on the addresses of the arrays.
+and stops unfinished when that is spent; min_cut_augment_kernel.py goes on. Nothing is compiled with ``fast``, so that
+the order of sums, and with it the last digit, does not depend on the addresses of the arrays.
 
 The same code serves two kinds of graphs. ``graph = (degree, begin, head, back)``:
 
