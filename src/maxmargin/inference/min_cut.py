@@ -9,7 +9,6 @@ own.
 
 from __future__ import annotations
 
-from operator import index
 from typing import NoReturn
 
 import numpy as np
@@ -95,11 +94,11 @@ class GridCut:
     """
 
     def __init__(self, shape: tuple[int, ...], neighbours: int | None = None) -> None:
-        shape = tuple(index(side) for side in shape)
         if neighbours is None:
-            neighbours = NEIGHBOURS.get(len(shape), (4,))[0]
+            neighbours = NEIGHBOURS.get(np.size(shape), (4,))[0]
+        shape, neighbours = _checked_shape(shape, neighbours), int(neighbours)
         n_int, n_float = workspace_sizes(shape, neighbours)
-        self.shape, self.neighbours = shape, int(neighbours)
+        self.shape, self.neighbours = shape, neighbours
         self._sides = (*((1,) * (3 - len(shape))), *shape, self.neighbours)
         self._work, self._fwork = np.zeros(n_int, np.int32), np.empty(n_float)
         self._excess: np.ndarray | None = None  # of the last cut
@@ -167,7 +166,7 @@ class GridCut:
     def _checked_capacities(self, capacities: ArrayLike) -> np.ndarray:
         """Of the right shape; the kernel that reads them finds bad numbers."""
         full = (self.neighbours // 2, *self.shape)
-        given = np.asarray(capacities, np.float64)
+        given = _numbers("capacities", capacities)
         try:
             return np.require(np.broadcast_to(given, full), requirements=["C", "W"])
         except ValueError:
@@ -267,7 +266,7 @@ def submodular_terms(n_nodes: int, edges: ArrayLike, tables: ArrayLike) -> tuple
     Kolmogorov, Zabih (2004), What energy functions can be minimized via graph cuts?
     """
     edges = checked_edges(n_nodes, edges)
-    tables = np.asarray(tables, np.float64)
+    tables = _numbers("tables", tables)
     if tables.shape != (len(edges), 2, 2):
         raise ValueError(f"tables have shape {tables.shape}; give a 2 x 2 table for each edge, {(len(edges), 2, 2)}")
     if not np.isfinite(tables).all():
@@ -320,7 +319,7 @@ def _without_huge(unary: np.ndarray, decisive: float) -> tuple[np.ndarray, float
 
 
 def _edge_capacities(name: str, capacities: ArrayLike, n_edges: int) -> np.ndarray:
-    given = np.asarray(capacities, np.float64)
+    given = _numbers(name, capacities)
     if given.shape not in ((), (1,), (n_edges,)):
         raise ValueError(f"{name} have shape {given.shape}; give one for each of the {n_edges} edges")
     full = np.array(np.broadcast_to(given, (n_edges,)))
@@ -331,17 +330,27 @@ def _edge_capacities(name: str, capacities: ArrayLike, n_edges: int) -> np.ndarr
 
 
 def _checked_shape(shape: tuple[int, ...], neighbours: int) -> tuple[int, ...]:
-    if len(shape) not in NEIGHBOURS or min(shape) < 1:
-        raise ValueError(f"the grid has shape {tuple(shape)}; give (height, width) or (depth, height, width), all >= 1")
-    if neighbours not in NEIGHBOURS[len(shape)]:
+    sides = np.asarray(shape)
+    if sides.ndim != 1 or len(sides) not in NEIGHBOURS or sides.dtype.kind not in "iu" or sides.min() < 1:
         raise ValueError(
-            f"neighbours is {neighbours!r} for a grid of shape {tuple(shape)}; give one of {NEIGHBOURS[len(shape)]}"
+            f"the grid has shape {shape!r}; give (height, width) or (depth, height, width), whole numbers >= 1"
         )
-    return tuple(shape)
+    if neighbours not in NEIGHBOURS[len(sides)]:
+        raise ValueError(
+            f"neighbours is {neighbours!r} for a grid of shape {shape!r}; give one of {NEIGHBOURS[len(sides)]}"
+        )
+    return tuple(map(int, sides))
+
+
+def _numbers(name: str, values: ArrayLike) -> np.ndarray:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be an array of real numbers, not of type {array.dtype}")
+    return array.astype(np.float64, copy=False)
 
 
 def _checked_unary(unary: ArrayLike) -> np.ndarray:
-    unary = np.require(unary, np.float64, ["C", "W"])
+    unary = np.require(_numbers("unary", unary), requirements=["C", "W"])
     if unary.ndim < 2 or unary.shape[-1] != 2:
         raise ValueError(f"unary has shape {unary.shape}; the last axis must hold the costs of labels 0 and 1")
     return unary
