@@ -283,11 +283,11 @@ def submodular_terms(n_nodes: int, edges: ArrayLike, tables: ArrayLike) -> tuple
             f"different ones {high[e]}; cuts need equal labels to be no dearer than different ones"
         )
     capacities = np.maximum(capacities, 0.0)
-    unary = np.zeros((n_nodes, 2))
-    np.add.at(unary[:, 0], edges[:, 0], tables[:, 0, 0])
-    np.add.at(unary[:, 1], edges[:, 0], tables[:, 1, 0] - capacities)
-    np.add.at(unary[:, 1], edges[:, 1], tables[:, 0, 1] - tables[:, 0, 0] - capacities)
-    return unary, capacities
+    p, q = edges.T
+    zero = np.bincount(p, tables[:, 0, 0], n_nodes)
+    one = np.bincount(p, tables[:, 1, 0] - capacities, n_nodes)
+    one += np.bincount(q, tables[:, 0, 1] - tables[:, 0, 0] - capacities, n_nodes)
+    return np.stack([zero, one], axis=1), capacities
 
 
 def _decisive(capacities: np.ndarray, degree: int) -> float:
@@ -362,9 +362,8 @@ def checked_edges(n_nodes: int, edges: ArrayLike) -> np.ndarray:
         return np.empty((0, 2), np.int32)
     if given.ndim != 2 or given.shape[1] != 2 or not np.issubdtype(given.dtype, np.integer):
         raise ValueError(f"edges are {given.dtype} of shape {given.shape}; give pairs of node numbers, integers (m, 2)")
-    outside = ((given < 0) | (given >= n_nodes)).any(axis=1)
-    if outside.any():
-        e = int(np.argmax(outside))
+    if given.min() < 0 or given.max() >= n_nodes:
+        e = int(np.argmax(((given < 0) | (given >= n_nodes)).any(axis=1)))
         raise ValueError(f"edges[{e}] is {given[e].tolist()}; nodes are numbered from 0 to {n_nodes - 1}")
     loop = given[:, 0] == given[:, 1]
     if loop.any():
