@@ -96,10 +96,9 @@ class GridCut:
     def __init__(self, shape: tuple[int, ...], neighbours: int | None = None) -> None:
         if neighbours is None:
             neighbours = NEIGHBOURS.get(np.size(shape), (4,))[0]
-        shape, neighbours = _checked_shape(shape, neighbours), int(neighbours)
-        n_int, n_float = workspace_sizes(shape, neighbours)
-        self.shape, self.neighbours = shape, neighbours
-        self._sides = (*((1,) * (3 - len(shape))), *shape, self.neighbours)
+        n_int, n_float = map(int, workspace_sizes(shape, neighbours))  # checks both
+        self.shape, self.neighbours = tuple(map(int, shape)), int(neighbours)
+        self._sides = (*((1,) * (3 - len(self.shape))), *self.shape, self.neighbours)
         self._work, self._fwork = np.zeros(n_int, np.int32), np.empty(n_float)
         self._excess: np.ndarray | None = None  # of the last cut
         self._decisive: float | None = None  # an excess that the capacities cannot outweigh, once it is needed
