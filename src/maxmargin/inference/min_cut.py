@@ -286,7 +286,7 @@ def submodular_terms(n_nodes: int, edges: ArrayLike, tables: ArrayLike) -> tuple
     zero = np.bincount(p, tables[:, 0, 0], n_nodes)
     one = np.bincount(p, tables[:, 1, 0] - capacities, n_nodes)
     one += np.bincount(q, tables[:, 0, 1] - tables[:, 0, 0] - capacities, n_nodes)
-    return np.stack([zero, one], axis=1), capacities
+    return np.stack([zero, one], axis=1, dtype=np.float64), capacities  # counts of nothing are integers
 
 
 def _decisive(capacities: np.ndarray, degree: int) -> float:
