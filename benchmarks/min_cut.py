@@ -3,9 +3,11 @@
 Times are processor seconds of the one thread, which others on the machine disturb least: the best of several runs, ours
 and the peer's in turn. They cover everything from arrays of costs to labels: construction, flow, reading the labels.
 Then cutting again after 5 % of the pixels got new costs, in a square block and scattered, against our own cut from the
-start; and how the time of a cut grows with the pixels::
+start; how the time of a cut grows with the pixels; and how long ``InteractiveSegmentation.update`` takes from a stroke
+to the mask, against ``predict`` with all strokes so far::
 
-    python benchmarks/min_cut.py          # pip install PyMaxflow for the comparison
+    python benchmarks/min_cut.py             # pip install PyMaxflow for the comparison
+    python benchmarks/min_cut.py --strokes   # only the strokes
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ from collections.abc import Callable
 import numpy as np
 
 from machine import Others, machine_line
+from maxmargin.estimators.image_segmenter import ImageSegmenter
 from maxmargin.inference.min_cut import GridCut, directions, grid_cut
 from maxmargin.kernel import compile_seconds
 
 SHAPES = ((200, 200), (512, 512), (64, 64, 64))
 SIDES = (64, 91, 128, 181, 256, 362, 512)
 PART = 0.05
+STROKED = {(512, 512): (15, 3, 60), (64, 64, 64): (15, 3, 3, 20)}  # strokes, and the sides of each
 Energy = tuple[np.ndarray, np.ndarray]
 
 
@@ -32,15 +36,20 @@ def random_energy(shape: tuple[int, ...], seed: int = 0) -> Energy:
     return rng.random((*shape, 2)), 0.5 * rng.random((len(shape), *shape))
 
 
-def denoising_energy(shape: tuple[int, ...], noise: float, seed: int = 0) -> Energy:
-    """A few balls under Gaussian noise; squared differences and one capacity for all pairs."""
+def noisy_balls(shape: tuple[int, ...], noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """A few balls under Gaussian noise: image and mask."""
     rng = np.random.default_rng(seed)
     grid = np.stack(np.meshgrid(*(np.linspace(0.0, 1.0, n) for n in shape), indexing="ij"), axis=-1)
     truth = np.zeros(shape, bool)
     for _ in range(6):
         centre, radius = rng.random(len(shape)), 0.05 + 0.15 * rng.random()
         truth |= ((grid - centre) ** 2).sum(-1) < radius**2
-    image = truth + noise * rng.standard_normal(shape)
+    return truth + noise * rng.standard_normal(shape), truth
+
+
+def denoising_energy(shape: tuple[int, ...], noise: float) -> Energy:
+    """Noisy balls; squared differences and one capacity for all pairs."""
+    image, _ = noisy_balls(shape, noise)
     unary = np.stack([image**2, (image - 1.0) ** 2], axis=-1) / (2.0 * noise**2)
     return unary, np.ones((len(shape), *shape))
 
@@ -144,11 +153,50 @@ def growth(repeats: int) -> None:
         print(f"{name:24s} exponent {slope:4.2f}; ns a pixel: {', '.join(nanoseconds)}", flush=True)
 
 
+def strokes() -> None:
+    """Median seconds of a stroke at a random place, with the true label there; every mask is checked."""
+    print(f"{'grid':12s} {'predict':>11s} {'cut from the start':>20s} {'update':>11s}   update is faster by")
+    for shape, (count, *sides) in STROKED.items():
+        rng = np.random.default_rng(1)
+        small = [noisy_balls(tuple(n // 4 for n in shape), 1.0, seed) for seed in range(1, 5)]
+        segmenter = ImageSegmenter(neighbours=2 * len(shape), tol=0.05)
+        segmenter.fit([image for image, _ in small], [mask.astype(int) for _, mask in small])
+        image, truth = noisy_balls(shape, 1.0)
+        session = segmenter.interactive(image)
+        (x,) = segmenter.features_.transform([image])
+        excess, capacities = -(x["node"] @ segmenter.node_coef_), x["edge"] @ segmenter.edge_coef_
+        times: list[tuple[float, float, float]] = []
+        session.update(np.full(shape, -1))  # loads the kernels
+        for _ in range(count):
+            corner = [int(rng.integers(n - side)) for n, side in zip(shape, sides, strict=True)]
+            place = tuple(slice(c, c + side) for c, side in zip(corner, sides, strict=True))
+            scribble = np.full(shape, -1)
+            scribble[place] = truth[place]
+            update = seconds(lambda session=session, scribble=scribble: session.update(scribble))
+            known = session.scribble
+            unary = np.stack([np.where(known == 1, 1e3, 0.0), np.where(known == 0, 1e3, excess)], axis=-1)
+            cold = seconds(lambda unary=unary, capacities=capacities: grid_cut(unary, capacities))
+            begin = time.thread_time()
+            (mask,) = segmenter.predict([image], scribbles=[known])
+            times.append((time.thread_time() - begin, cold, update))
+            assert np.array_equal(session.mask, mask), "masks differ"
+        predict, cold, update = np.median(times, axis=0)
+        print(
+            f"{'x'.join(map(str, shape)):12s} {1e3 * predict:8.1f} ms {1e3 * cold:17.1f} ms {1e3 * update:8.2f} ms"
+            f"   {predict / update:.0f}x, {cold / update:.1f}x",
+            flush=True,
+        )
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Minimum cuts of grids, ours and PyMaxflow's.")
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--strokes", action="store_true", help="only the strokes of an interactive user")
     options = parser.parse_args(arguments)
     print(machine_line())
+    if options.strokes:
+        strokes()
+        return
     try:
         import maxflow  # noqa: F401
 
@@ -162,6 +210,8 @@ def main(arguments: list[str] | None = None) -> None:
         compare(options.repeats, peer)
         print(f"\ngrowth with the pixels, squares of side {SIDES[0]} to {SIDES[-1]}")
         growth(options.repeats)
+        print("\na stroke of an interactive user")
+        strokes()
     print(f"\nother processes kept {others.cores:.1f} cores busy meanwhile")
 
 

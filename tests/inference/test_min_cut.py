@@ -353,6 +353,8 @@ def costs(**changes):
         (np.zeros((3, 4, 3)), 1.0, None, "the last axis must hold"),
         (np.zeros((4, 2)), 1.0, None, r"the grid has shape \(4,\)"),
         (np.zeros((0, 4, 2)), 1.0, None, r"the grid has shape \(0, 4\)"),
+        (costs().astype(complex), 1.0, None, "unary must be an array of real numbers, not of type complex128"),
+        (costs(), "a lot", None, "capacities must be an array of real numbers, not of type <U5"),
         (costs(), 1.0, 6, r"neighbours is 6 .* give one of \(4, 8\)"),
         (np.zeros((2, 2, 2, 2)), 1.0, 8, r"give one of \(6, 18, 26\)"),
         (costs(_120=np.nan), 1.0, None, r"unary\[1, 2, 0\] is nan"),
@@ -376,6 +378,9 @@ def test_wrong_calls_are_named():
         GridCut((3, 4)).solve(costs())
     with pytest.raises(ValueError, match=r"unary has shape \(3, 5, 2\).*\(3, 4, 2\)"):
         GridCut((3, 4)).solve(np.zeros((3, 5, 2)), 1.0)
+    for shape in ((2.5, 3), 5, "33", (2, -1), ()):
+        with pytest.raises(ValueError, match=r"the grid has shape .* whole numbers >= 1"):
+            GridCut(shape)
     with pytest.raises(ValueError, match="give 4 or 8 for flat grids"):
         directions(5)
     with pytest.raises(ValueError, match="more than the 2147483647"):
@@ -389,6 +394,8 @@ def test_a_refused_call_leaves_nothing_half_done():
     cut.solve(unary, capacities)
     with pytest.raises(ValueError, match=r"is nan"):
         cut.solve(np.full((9, 9, 2), np.nan))
+    with pytest.raises(ValueError, match=r"is nan"):
+        cut.solve(np.full((9, 9, 2), np.nan), 1e9)
     expected, value = grid_cut(unary, capacities)
     assert cut.solve(unary)[1] == value  # refused before anything was touched
     broken = capacities.copy()

@@ -1,4 +1,20 @@
 """Argmax, k-best, best-by-cost and marginals of score tables: arrays in, arrays out.
 
-The kernel modules compile (or load from disk) when they are imported, so nothing is imported here.
+Checked functions for arrays of your own, of which each says what is wrong with its input:
+
+========================  =============================================================================================
+:func:`grid_cut`          best mask of an image or volume with costs of labels and of neighbours that differ
+:class:`GridCut`          the same again and again while costs change, each time from the last cut
+:func:`graph_cut`         the same for any graph of two labels
+:func:`submodular_terms`  costs of pairs of labels as costs and capacities for :func:`graph_cut`
+:func:`directions`        which neighbour each capacity of a grid leads to
+:func:`graph_argmax`      best labels, any number, of any graph, with an upper bound: exact where that is cheap
+========================  =============================================================================================
+
+The kernel modules compile (or load from disk) when they are imported; these functions import them when called.
 """
+
+from maxmargin.inference.graph import GraphAnswer, graph_argmax
+from maxmargin.inference.min_cut import GridCut, directions, graph_cut, grid_cut, submodular_terms
+
+__all__ = ["GraphAnswer", "GridCut", "directions", "graph_argmax", "graph_cut", "grid_cut", "submodular_terms"]

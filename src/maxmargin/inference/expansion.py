@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.inference.graph import PASSES, GraphAnswer, GraphProblem, trws
-from maxmargin.inference.min_cut import GraphCut, submodular_terms
+from maxmargin.inference.min_cut import graph_cut, submodular_terms
 
 __all__ = ["expansion", "is_metric"]
 
@@ -56,7 +56,6 @@ def expansion(
     value = problem.score(y)
     edges = problem.structure.edges
     (p, q), each = edges.T, np.arange(len(edges))
-    graph = GraphCut(n, edges)
     quiet = 0
     while quiet < K:
         for a in range(K):
@@ -66,7 +65,7 @@ def expansion(
             )
             unary, capacities = submodular_terms(n, edges, -tables.reshape(-1, 2, 2))
             unary -= np.stack([problem.unary[np.arange(n), y], problem.unary[:, a]], 1)
-            moved = np.where(graph.solve(unary, capacities)[0] == 1, a, y).astype(np.int32)
+            moved = np.where(graph_cut(unary, edges, capacities)[0] == 1, a, y).astype(np.int32)
             score = problem.score(moved)
             quiet += 1
             if score > value + 1e-12 * abs(value):

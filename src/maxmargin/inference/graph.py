@@ -79,9 +79,9 @@ class Structure:
     def of(n_nodes: int, edges: ArrayLike) -> Structure:
         """From pairs of different nodes; a pair may come several times."""
         from maxmargin.inference.graph_kernel import spanning_forest
-        from maxmargin.inference.min_cut import _checked_edges
+        from maxmargin.inference.min_cut import checked_edges
 
-        pairs = _checked_edges(n_nodes, edges)
+        pairs = checked_edges(n_nodes, edges)
         begin, ends = np.zeros(n_nodes + 1, np.int32), np.empty(2 * len(pairs), np.int32)
         order, up = np.empty(n_nodes, np.int32), np.empty(n_nodes, np.int32)
         forest = spanning_forest(pairs.reshape(-1), begin, ends, order, up)
@@ -180,10 +180,15 @@ def graph_argmax(
 ) -> GraphAnswer:
     """Labels of a graph, their score, an upper bound of all scores, and the name of the method that answered.
 
+    Formula: maximises ``sum_p unary[p, y_p] + sum_{e = (p, q)} weights[e] pairwise[e, y_p, y_q] + sum_f
+    table_f[y_scope(f)]`` over labels y in {0, ..., K - 1}^n.
+
     Parameters
     ----------
     unary : float array (n, K)
+        Score of each label at each node; finite.
     edges : int array (m, 2)
+        Pairs of different nodes.
     pairwise : float array (m, K, K) or (K, K)
         ``pairwise[e, i, j]`` for label i at the first and j at the second node of edge e; one table serves all edges.
     weights : float array (m,), optional
@@ -202,9 +207,23 @@ def graph_argmax(
         The most passes of tree-reweighted messages.
     branches : int
         The most parts that a branch and bound looks at.
+
+    Returns
+    -------
+    GraphAnswer
+        ``labels``, ``value``, ``bound``, ``method``, and ``exact``: whether the bound proves that no labels are better.
+
+    Examples
+    --------
+    >>> answer = graph_argmax([[1.0, 0.0], [0.0, 0.4], [0.0, 2.0]], [[0, 1], [1, 2], [2, 0]], 0.5 * np.eye(2))
+    >>> answer.labels.tolist(), answer.value, answer.exact
+    ([0, 1, 1], 3.9, True)
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    for name, number, least in (("max_cells", max_cells, 0), ("passes", passes, 1), ("branches", branches, 0)):
+        if not (isinstance(number, (int, np.integer)) and number >= least):
+            raise ValueError(f"{name} must be a whole number >= {least}, got {number!r}.")
     return solve(GraphProblem.of(unary, edges, pairwise, weights, factors), method, max_cells, passes, branches)
 
 

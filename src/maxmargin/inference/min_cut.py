@@ -1,22 +1,20 @@
 """Minimum cuts: the labeling of least energy of binary grids and graphs, with real capacities.
 
 The energy of labels y in {0, 1} is ``E(y) = sum_p unary[p, y_p] + sum_{pairs (p, q)} capacity_pq [y_p != y_q]`` with
-capacities >= 0. :func:`grid_cut` and :func:`graph_cut` cut once; :class:`GridCut` and :class:`GraphCut` keep what they
-found and cut again when costs or capacities have changed. Of several labelings of least energy all of them give the one
-with the fewest ones. Whole numbers are cut exactly, others up to rounding. All run without the GIL: cut many images in
-threads, each with an object of its own.
+capacities >= 0. :func:`grid_cut` and :func:`graph_cut` cut once; :class:`GridCut` keeps its flow and repairs it when
+costs have changed. Of several labelings of least energy all of them give the one with the fewest ones. Whole numbers
+are cut exactly, others up to rounding. All run without the GIL: cut many images in threads, each with an object of its
+own.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 __all__ = [
-    "GraphCut",
     "GridCut",
     "directions",
     "graph_cut",
@@ -60,108 +58,22 @@ def workspace_sizes(shape: tuple[int, ...], neighbours: int) -> tuple[int, int]:
 
 
 def grid_cut(unary: ArrayLike, capacities: ArrayLike, neighbours: int | None = None) -> tuple[np.ndarray, float]:
-    """Labels of least energy of a grid, and the energy; see :meth:`GridCut.solve`."""
+    """Labels of least energy of a grid, and the energy; see :meth:`GridCut.solve`.
+
+    Examples
+    --------
+    >>> unary = np.zeros((2, 3, 2))  # two rows of three pixels; what labels 0 and 1 cost
+    >>> unary[0, 0, 0], unary[1, 2, 1] = 2.0, 2.0
+    >>> labels, energy = grid_cut(unary, capacities=0.5)
+    >>> labels.tolist(), energy
+    ([[1, 0, 0], [0, 0, 0]], 1.0)
+    """
     unary = _checked_unary(unary)
     return GridCut(unary.shape[:-1], neighbours).solve(unary, capacities)
 
 
-def graph_cut(
-    unary: ArrayLike, edges: ArrayLike, capacities: ArrayLike, backward: ArrayLike | None = None
-) -> tuple[np.ndarray, float]:
-    """Labels of least energy of a graph, and the energy; see :meth:`GraphCut.solve`."""
-    unary = _checked_unary(unary)
-    return GraphCut(len(unary), edges).solve(unary, capacities, backward)
-
-
-class _Cut(ABC):
-    """What grids and graphs share: costs in, labels out, and the flow kept in between."""
-
-    def __init__(self, shape: tuple[int, ...], n_arcs: int, degree: int, sizes: tuple[int, int]) -> None:
-        self.shape = shape
-        self._n_arcs = n_arcs
-        self._degree = degree  # the most neighbours of a node
-        self._work = np.zeros(sizes[0], np.int32)
-        self._fwork = np.empty(sizes[1])
-        self._excess: np.ndarray | None = None  # of the last cut
-        self._large: float | None = None  # an excess that the capacities cannot outweigh, once it is needed
-
-    def reset(self) -> None:
-        """Forget the last cut: the next one starts afresh and needs capacities."""
-        self._excess = None
-
-    def _cut(self, unary: ArrayLike, capacities: tuple[np.ndarray, ...] | None) -> tuple[np.ndarray, float]:
-        from maxmargin.inference.min_cut_kernel import terminals
-
-        unary = _checked_unary(unary)
-        if unary.shape[:-1] != self.shape:
-            raise ValueError(f"unary has shape {unary.shape}; give two costs for each place, {(*self.shape, 2)}")
-        if capacities is None and self._excess is None:
-            raise ValueError("the first cut needs capacities; give them, later ones may go without")
-        if capacities is not None:
-            self._large = None
-        costs, first = unary.reshape(-1, 2), self._excess is None
-        excess = np.empty(len(costs)) if self._excess is None else self._excess
-        base, n_changed = terminals(costs, excess, first)
-        if np.isnan(base):
-            costs, base = self._without_huge(unary, capacities or (self._fwork[: self._n_arcs],))
-            n_changed = terminals(costs, excess, first)[1]
-        self._excess = None  # no flow is trusted before it is complete
-        if capacities is None:
-            self._continue(costs, excess, n_changed)
-        elif first:
-            self._start(excess, capacities)
-        else:
-            self._restart(costs, excess, capacities)
-        self._excess = excess
-        labels = np.empty(len(excess), np.int32)
-        energy = base + self._labels(labels)
-        return labels.reshape(self.shape), float(energy)
-
-    def _without_huge(self, unary: np.ndarray, rooms: tuple[np.ndarray, ...]) -> tuple[np.ndarray, float]:
-        """Costs with the same differences, but none larger than decides, and what is missing from them.
-
-        A difference that all capacities of a node together cannot outweigh fixes its label; larger ones, infinite or
-        not, would only drown the others in rounding.
-        """
-        bad = np.isnan(unary) | (unary == -np.inf)
-        if bad.any():
-            where = tuple(map(int, np.argwhere(bad)[0]))
-            raise ValueError(f"unary{list(where)} is {unary[where]}; costs must be numbers, or inf to forbid a label")
-        both = np.isinf(unary).all(axis=-1)
-        if both.any():
-            where = tuple(map(int, np.argwhere(both)[0]))
-            raise ValueError(f"unary{list(where)} forbids both labels; leave at least one of them finite")
-        if self._large is None:
-            most = max(room[np.isfinite(room)].max(initial=0.0) for room in rooms)
-            self._large = 1.0 + 2.0 * self._degree * most
-        zero, one = unary.reshape(-1, 2).T
-        costs = np.zeros((len(zero), 2))
-        with np.errstate(over="ignore"):  # found below
-            costs[:, 1] = np.clip(one - zero, -self._large, self._large)
-            base = float(np.where(costs[:, 1] == -self._large, one + self._large, zero).sum())
-        if not (np.isfinite(costs).all() and np.isfinite(base)):
-            raise ValueError("the costs in unary are so large that their sums overflow; scale them below 1e300")
-        return costs, base
-
-    @abstractmethod
-    def _start(self, excess: np.ndarray, capacities: tuple[np.ndarray, ...]) -> None:
-        """The first flow."""
-
-    @abstractmethod
-    def _restart(self, costs: np.ndarray, excess: np.ndarray, capacities: tuple[np.ndarray, ...]) -> None:
-        """Flow with new capacities; the last flow is kept as far as it fits, and ``excess`` becomes the new one."""
-
-    @abstractmethod
-    def _continue(self, costs: np.ndarray, excess: np.ndarray, n_changed: int) -> None:
-        """Flow after a change of costs; ``excess`` becomes the new one."""
-
-    @abstractmethod
-    def _labels(self, labels: np.ndarray) -> float:
-        """Write the labels; returns the energy without the costs of label 0."""
-
-
-class GridCut(_Cut):
-    """Minimum cuts of one grid, flat or a volume, each starting from the flow of the last.
+class GridCut:
+    """Minimum cuts of one grid, flat or a volume, that repair the last cut when only costs have changed.
 
     Parameters
     ----------
@@ -175,18 +87,21 @@ class GridCut(_Cut):
     >>> unary = np.zeros((2, 3, 2))
     >>> unary[0, 0, 0], unary[1, 2, 1] = 2.0, 2.0
     >>> labels, energy = cut.solve(unary, capacities=0.5)
+    >>> unary[0, 1, 1] = np.inf  # this pixel must be 0
+    >>> labels, energy = cut.solve(unary)
     >>> labels.tolist(), energy
     ([[1, 0, 0], [0, 0, 0]], 1.0)
     """
 
     def __init__(self, shape: tuple[int, ...], neighbours: int | None = None) -> None:
-        shape = tuple(map(int, shape))
         if neighbours is None:
-            neighbours = NEIGHBOURS.get(len(shape), (4,))[0]
-        sizes = workspace_sizes(shape, neighbours)
-        super().__init__(shape, sizes[1] // (neighbours + 1) * neighbours, neighbours, sizes)
-        self.neighbours = neighbours
-        self._layout = (*((1,) * (3 - len(shape))), *shape, neighbours)
+            neighbours = NEIGHBOURS.get(np.size(shape), (4,))[0]
+        n_int, n_float = map(int, workspace_sizes(shape, neighbours))  # checks both
+        self.shape, self.neighbours = tuple(map(int, shape)), int(neighbours)
+        self._sides = (*((1,) * (3 - len(self.shape))), *self.shape, self.neighbours)
+        self._work, self._fwork = np.zeros(n_int, np.int32), np.empty(n_float)
+        self._excess: np.ndarray | None = None  # of the last cut
+        self._decisive: float | None = None  # an excess that the capacities cannot outweigh, once it is needed
 
     def solve(self, unary: ArrayLike, capacities: ArrayLike | None = None) -> tuple[np.ndarray, float]:
         """Labels of least energy, and the energy.
@@ -201,8 +116,8 @@ class GridCut(_Cut):
         unary : array (*shape, 2)
             Costs of labels 0 and 1; inf forbids a label.
         capacities : array, broadcast to (neighbours / 2, *shape), optional
-            Between each pixel and its neighbour in each of :func:`directions`; ignored where that is outside. Left out:
-            those of the last call. Given anew, the flow of the last call is kept as far as it fits.
+            Between each pixel and its neighbour in each of :func:`directions`; ignored where that is outside. Given:
+            a cut from the start. Left out: those of the last call, whose flow is repaired.
 
         Returns
         -------
@@ -213,151 +128,116 @@ class GridCut(_Cut):
         ----------
         Goldberg et al. (2015), Faster and more dynamic maximum flow by incremental breadth-first search.
         """
-        if capacities is None:
-            return self._cut(unary, None)
+        from maxmargin.inference.min_cut_grid_kernel import grid_labels, grid_load, grid_solve
+        from maxmargin.inference.min_cut_kernel import terminals
+
+        unary = _checked_unary(unary)
+        if unary.shape[:-1] != self.shape:
+            raise ValueError(f"unary has shape {unary.shape}; give two costs for each place, {(*self.shape, 2)}")
+        given = None if capacities is None else self._checked_capacities(capacities)
+        last, decisive = (self._excess, self._decisive) if given is None else (None, None)
+        if given is None and last is None:
+            raise ValueError("the first cut needs capacities; give them, later ones may go without")
+        excess = np.empty(unary.size // 2) if last is None else last
+        costs = unary.reshape(-1, 2)
+        base, n_changed = terminals(costs, excess, last is None)
+        if np.isnan(base):
+            if decisive is None:
+                rooms = self._fwork[: self._fwork.size // (self.neighbours + 1) * self.neighbours]
+                decisive = _decisive(rooms if given is None else given, self.neighbours)
+            costs, base = _without_huge(unary, decisive)
+            n_changed = terminals(costs, excess, last is None)[1]
+        self._excess, self._decisive = None, decisive  # no flow is trusted before it is complete
+        if given is None:
+            from maxmargin.inference.min_cut_update_kernel import grid_update
+
+            grid_update(*self._sides, costs, excess, n_changed, self._work, self._fwork)
+        else:
+            bad = grid_load(*self._sides, excess, given.reshape(-1), self._work, self._fwork)
+            if bad >= 0:
+                _refuse_capacity("capacities", np.unravel_index(bad, given.shape), given)
+            grid_solve(*self._sides, self._work, self._fwork)
+        self._excess = excess
+        labels = np.empty(len(excess), np.int32)
+        energy = base + grid_labels(*self._sides, labels, self._work, self._fwork)
+        return labels.reshape(self.shape), float(energy)
+
+    def _checked_capacities(self, capacities: ArrayLike) -> np.ndarray:
+        """Of the right shape; the kernel that reads them finds bad numbers."""
         full = (self.neighbours // 2, *self.shape)
-        capacities = np.asarray(capacities, np.float64)
+        given = _numbers("capacities", capacities)
         try:
-            capacities = np.require(np.broadcast_to(capacities, full), requirements=["C", "W"])
+            return np.require(np.broadcast_to(given, full), requirements=["C", "W"])
         except ValueError:
             raise ValueError(
-                f"capacities have shape {capacities.shape}; give one array for each of the {full[0]} directions, "
+                f"capacities have shape {given.shape}; give one array for each of the {full[0]} directions, "
                 f"{full}, or what broadcasts to that"
             ) from None
-        return self._cut(unary, (capacities,))
-
-    def _start(self, excess: np.ndarray, capacities: tuple[np.ndarray, ...]) -> None:
-        from maxmargin.inference.min_cut_grid_kernel import grid_load
-
-        (given,) = capacities
-        self._solve(given, grid_load(*self._layout, excess, given.reshape(-1), self._work, self._fwork))
-
-    def _restart(self, costs: np.ndarray, excess: np.ndarray, capacities: tuple[np.ndarray, ...]) -> None:
-        from maxmargin.inference.min_cut_grid_kernel import grid_reload
-
-        (given,) = capacities
-        self._solve(given, grid_reload(*self._layout, costs, excess, given.reshape(-1), self._work, self._fwork))
-
-    def _solve(self, given: np.ndarray, bad: int) -> None:
-        from maxmargin.inference.min_cut_grid_kernel import grid_solve
-
-        if bad >= 0:
-            _refuse_capacity("capacities", tuple(map(int, np.unravel_index(bad, given.shape))), given)
-        grid_solve(*self._layout, self._work, self._fwork)
-
-    def _continue(self, costs: np.ndarray, excess: np.ndarray, n_changed: int) -> None:
-        from maxmargin.inference.min_cut_grid_kernel import grid_solve_again
-
-        grid_solve_again(*self._layout, costs, excess, n_changed, self._work, self._fwork)
-
-    def _labels(self, labels: np.ndarray) -> float:
-        from maxmargin.inference.min_cut_grid_kernel import grid_labels
-
-        return grid_labels(*self._layout, labels, self._work, self._fwork)
 
 
-class GraphCut(_Cut):
-    """Minimum cuts of one graph, each starting from the flow of the last.
+def graph_cut(
+    unary: ArrayLike, edges: ArrayLike, capacities: ArrayLike, backward: ArrayLike | None = None
+) -> tuple[np.ndarray, float]:
+    """Labels of least energy of a graph, and the energy.
+
+    Formula: ``E(y) = sum_p unary[p, y_p] + sum_{e = (p, q)} (capacities[e] (1 - y_p) y_q + backward[e] y_p
+    (1 - y_q))``, that is ``capacities[e] [y_p != y_q]`` when both are equal.
+
+    Complexity: as :meth:`GridCut.solve`. Memory: 40 bytes a node and 52 an edge.
 
     Parameters
     ----------
-    n_nodes : int
+    unary : array (n, 2)
+        Costs of labels 0 and 1; inf forbids a label.
     edges : int array (m, 2)
         Pairs of different nodes; a pair may come several times.
+    capacities : array, broadcast to (m,)
+    backward : array, broadcast to (m,), optional
+        What edge (p, q) costs when p has label 1 and q has label 0; ``capacities`` are then for 0 and 1. Without it
+        they are for both.
+
+    Returns
+    -------
+    labels : int32 (n,)
+    energy : float
+
+    References
+    ----------
+    Goldberg et al. (2011), Maximum flows by incremental breadth-first search.
+
+    Examples
+    --------
+    >>> labels, energy = graph_cut([[0, 3], [1, 1], [2, 0]], edges=[[0, 1], [1, 2]], capacities=[0.5, 1.0])
+    >>> labels.tolist(), energy
+    ([0, 1, 1], 1.5)
     """
+    from maxmargin.inference.min_cut_graph_kernel import graph_labels, graph_load, graph_rows, graph_solve
+    from maxmargin.inference.min_cut_kernel import STATE_SIZE, terminals
 
-    def __init__(self, n_nodes: int, edges: ArrayLike) -> None:
-        from maxmargin.inference.min_cut_graph_kernel import graph_rows
-        from maxmargin.inference.min_cut_kernel import STATE_SIZE
-
-        self._edges = _checked_edges(n_nodes, edges)
-        n, m = n_nodes + 1, 2 * len(self._edges) + 1
-        if m > _MOST_ARCS:
-            raise ValueError(f"{len(self._edges)} edges are more than the {_MOST_ARCS // 2} that can be numbered")
-        self._begin = np.zeros(n + 1, np.int32)
-        self._head, self._back = np.empty(m, np.int32), np.empty(m, np.int32)
-        self._place = np.empty(len(self._edges), np.int32)
-        graph_rows(self._edges, self._begin, self._head, self._back, self._place)
-        self._forward = np.empty(0)
-        super().__init__((n_nodes,), m, int(np.diff(self._begin).max()), (STATE_SIZE + 5 * n, m + n + 1))
-
-    def solve(
-        self, unary: ArrayLike, capacities: ArrayLike | None = None, backward: ArrayLike | None = None
-    ) -> tuple[np.ndarray, float]:
-        """Labels of least energy, and the energy.
-
-        Formula: ``E(y) = sum_p unary[p, y_p] + sum_{e = (p, q)} (capacities[e] (1 - y_p) y_q + backward[e] y_p
-        (1 - y_q))``, that is ``capacities[e] [y_p != y_q]`` when both are equal.
-
-        Complexity: as :meth:`GridCut.solve`. Memory: 40 bytes a node and 52 an edge.
-
-        Parameters
-        ----------
-        unary : array (n, 2)
-            Costs of labels 0 and 1; inf forbids a label.
-        capacities : array, broadcast to (m,), optional
-            Of the edges. Left out: those of the last call. Given anew, the last flow is kept as far as it fits.
-        backward : array, broadcast to (m,), optional
-            What edge (p, q) costs when p has label 1 and q has label 0; ``capacities`` are then for 0 and 1. Without it
-            they are for both.
-
-        Returns
-        -------
-        labels : int32 (n,)
-        energy : float
-
-        References
-        ----------
-        Goldberg et al. (2015), Faster and more dynamic maximum flow by incremental breadth-first search.
-        """
-        if capacities is None:
-            if backward is not None:
-                raise ValueError("backward needs capacities beside it; give both or none")
-            return self._cut(unary, None)
-        forward = self._checked_capacities("capacities", capacities)
-        return self._cut(
-            unary, (forward, forward if backward is None else self._checked_capacities("backward", backward))
-        )
-
-    def _checked_capacities(self, name: str, capacities: ArrayLike) -> np.ndarray:
-        given = np.asarray(capacities, np.float64)
-        if given.shape not in ((), (1,), (len(self._edges),)):
-            raise ValueError(f"{name} have shape {given.shape}; give one for each of the {len(self._edges)} edges")
-        full = np.array(np.broadcast_to(given, (len(self._edges),)))
-        bad = ~((full >= 0.0) & (full < np.inf))
-        if bad.any():
-            _refuse_capacity(name, (int(np.argmax(bad)),), full)
-        return full
-
-    def _start(self, excess: np.ndarray, capacities: tuple[np.ndarray, ...]) -> None:
-        from maxmargin.inference.min_cut_graph_kernel import graph_load
-
-        graph_load(excess, *capacities, self._back, self._place, self._fwork)
-        self._solve(capacities[0])
-
-    def _restart(self, costs: np.ndarray, excess: np.ndarray, capacities: tuple[np.ndarray, ...]) -> None:
-        from maxmargin.inference.min_cut_graph_kernel import graph_reload
-
-        rows = (self._back, self._place, self._fwork)
-        graph_reload(costs, excess, self._edges, self._forward, *capacities, *rows)
-        self._solve(capacities[0])
-
-    def _solve(self, forward: np.ndarray) -> None:
-        from maxmargin.inference.min_cut_graph_kernel import graph_solve
-
-        self._forward = forward
-        graph_solve(self._begin, self._head, self._back, self._work, self._fwork)
-
-    def _continue(self, costs: np.ndarray, excess: np.ndarray, n_changed: int) -> None:
-        from maxmargin.inference.min_cut_graph_kernel import graph_solve_again
-
-        rows = (self._begin, self._head, self._back)
-        graph_solve_again(costs, excess, n_changed, *rows, self._work, self._fwork)
-
-    def _labels(self, labels: np.ndarray) -> float:
-        from maxmargin.inference.min_cut_graph_kernel import graph_labels
-
-        return graph_labels(labels, self._head, self._work, self._fwork)
+    unary = _checked_unary(unary)
+    if unary.ndim != 2:
+        raise ValueError(f"unary has shape {unary.shape}; give two costs for each node, (n, 2)")
+    pairs = checked_edges(len(unary), edges)
+    n, m = len(unary) + 1, 2 * len(pairs) + 1
+    if m > _MOST_ARCS:
+        raise ValueError(f"{len(pairs)} edges are more than the {_MOST_ARCS // 2} that can be numbered")
+    forward = _edge_capacities("capacities", capacities, len(pairs))
+    reverse = forward if backward is None else _edge_capacities("backward", backward, len(pairs))
+    begin, place = np.zeros(n + 1, np.int32), np.empty(len(pairs), np.int32)
+    head, back = np.empty(m, np.int32), np.empty(m, np.int32)
+    graph_rows(pairs, begin, head, back, place)
+    excess = np.empty(len(unary))
+    base, _ = terminals(unary, excess, True)
+    if np.isnan(base):
+        most = _decisive(np.maximum(forward, reverse), int(np.diff(begin).max()))
+        costs, base = _without_huge(unary, most)
+        terminals(costs, excess, True)
+    work, fwork = np.zeros(STATE_SIZE + 5 * n, np.int32), np.empty(m + n + 1)
+    graph_load(excess, forward, reverse, back, place, fwork)
+    graph_solve(begin, head, back, work, fwork)
+    labels = np.empty(len(unary), np.int32)
+    energy = base + graph_labels(labels, head, work, fwork)
+    return labels, float(energy)
 
 
 def submodular_terms(n_nodes: int, edges: ArrayLike, tables: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -384,8 +264,8 @@ def submodular_terms(n_nodes: int, edges: ArrayLike, tables: ArrayLike) -> tuple
     ----------
     Kolmogorov, Zabih (2004), What energy functions can be minimized via graph cuts?
     """
-    edges = _checked_edges(n_nodes, edges)
-    tables = np.asarray(tables, np.float64)
+    edges = checked_edges(n_nodes, edges)
+    tables = _numbers("tables", tables)
     if tables.shape != (len(edges), 2, 2):
         raise ValueError(f"tables have shape {tables.shape}; give a 2 x 2 table for each edge, {(len(edges), 2, 2)}")
     if not np.isfinite(tables).all():
@@ -402,39 +282,87 @@ def submodular_terms(n_nodes: int, edges: ArrayLike, tables: ArrayLike) -> tuple
             f"different ones {high[e]}; cuts need equal labels to be no dearer than different ones"
         )
     capacities = np.maximum(capacities, 0.0)
-    unary = np.zeros((n_nodes, 2))
-    np.add.at(unary[:, 0], edges[:, 0], tables[:, 0, 0])
-    np.add.at(unary[:, 1], edges[:, 0], tables[:, 1, 0] - capacities)
-    np.add.at(unary[:, 1], edges[:, 1], tables[:, 0, 1] - tables[:, 0, 0] - capacities)
-    return unary, capacities
+    p, q = edges.T
+    zero = np.bincount(p, tables[:, 0, 0], n_nodes)
+    one = np.bincount(p, tables[:, 1, 0] - capacities, n_nodes)
+    one += np.bincount(q, tables[:, 0, 1] - tables[:, 0, 0] - capacities, n_nodes)
+    return np.stack([zero, one], axis=1, dtype=np.float64), capacities  # counts of nothing are integers
+
+
+def _decisive(capacities: np.ndarray, degree: int) -> float:
+    """A difference of costs that all capacities of a node together cannot outweigh: it fixes the label."""
+    return 1.0 + 2.0 * degree * float(capacities[np.isfinite(capacities)].max(initial=0.0))
+
+
+def _without_huge(unary: np.ndarray, decisive: float) -> tuple[np.ndarray, float]:
+    """Costs with the same differences, but none larger than decides, and what is missing from them.
+
+    Larger differences, infinite or not, would only drown the others in rounding.
+    """
+    bad = np.isnan(unary) | (unary == -np.inf)
+    if bad.any():
+        where = tuple(map(int, np.argwhere(bad)[0]))
+        raise ValueError(f"unary{list(where)} is {unary[where]}; costs must be numbers, or inf to forbid a label")
+    both = np.isinf(unary).all(axis=-1)
+    if both.any():
+        where = tuple(map(int, np.argwhere(both)[0]))
+        raise ValueError(f"unary{list(where)} forbids both labels; leave at least one of them finite")
+    zero, one = unary.reshape(-1, 2).T
+    costs = np.zeros((len(zero), 2))
+    with np.errstate(over="ignore"):  # found below
+        costs[:, 1] = np.clip(one - zero, -decisive, decisive)
+        base = float(np.where(costs[:, 1] == -decisive, one + decisive, zero).sum())
+    if not (np.isfinite(costs).all() and np.isfinite(base)):
+        raise ValueError("the costs in unary are so large that their sums overflow; scale them below 1e300")
+    return costs, base
+
+
+def _edge_capacities(name: str, capacities: ArrayLike, n_edges: int) -> np.ndarray:
+    given = _numbers(name, capacities)
+    if given.shape not in ((), (1,), (n_edges,)):
+        raise ValueError(f"{name} have shape {given.shape}; give one for each of the {n_edges} edges")
+    full = np.array(np.broadcast_to(given, (n_edges,)))
+    bad = ~((full >= 0.0) & (full < np.inf))
+    if bad.any():
+        _refuse_capacity(name, (int(np.argmax(bad)),), full)
+    return full
 
 
 def _checked_shape(shape: tuple[int, ...], neighbours: int) -> tuple[int, ...]:
-    if len(shape) not in NEIGHBOURS or min(shape) < 1:
-        raise ValueError(f"the grid has shape {tuple(shape)}; give (height, width) or (depth, height, width), all >= 1")
-    if neighbours not in NEIGHBOURS[len(shape)]:
+    sides = np.asarray(shape)
+    if sides.ndim != 1 or len(sides) not in NEIGHBOURS or sides.dtype.kind not in "iu" or sides.min() < 1:
         raise ValueError(
-            f"neighbours is {neighbours!r} for a grid of shape {tuple(shape)}; give one of {NEIGHBOURS[len(shape)]}"
+            f"the grid has shape {shape!r}; give (height, width) or (depth, height, width), whole numbers >= 1"
         )
-    return tuple(shape)
+    if neighbours not in NEIGHBOURS[len(sides)]:
+        raise ValueError(
+            f"neighbours is {neighbours!r} for a grid of shape {shape!r}; give one of {NEIGHBOURS[len(sides)]}"
+        )
+    return tuple(map(int, sides))
+
+
+def _numbers(name: str, values: ArrayLike) -> np.ndarray:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must be an array of real numbers, not of type {array.dtype}")
+    return array.astype(np.float64, copy=False)
 
 
 def _checked_unary(unary: ArrayLike) -> np.ndarray:
-    unary = np.require(unary, np.float64, ["C", "W"])
+    unary = np.require(_numbers("unary", unary), requirements=["C", "W"])
     if unary.ndim < 2 or unary.shape[-1] != 2:
         raise ValueError(f"unary has shape {unary.shape}; the last axis must hold the costs of labels 0 and 1")
     return unary
 
 
-def _checked_edges(n_nodes: int, edges: ArrayLike) -> np.ndarray:
+def checked_edges(n_nodes: int, edges: ArrayLike) -> np.ndarray:
     given = np.asarray(edges)
     if given.size == 0:
         return np.empty((0, 2), np.int32)
     if given.ndim != 2 or given.shape[1] != 2 or not np.issubdtype(given.dtype, np.integer):
         raise ValueError(f"edges are {given.dtype} of shape {given.shape}; give pairs of node numbers, integers (m, 2)")
-    outside = ((given < 0) | (given >= n_nodes)).any(axis=1)
-    if outside.any():
-        e = int(np.argmax(outside))
+    if given.min() < 0 or given.max() >= n_nodes:
+        e = int(np.argmax(((given < 0) | (given >= n_nodes)).any(axis=1)))
         raise ValueError(f"edges[{e}] is {given[e].tolist()}; nodes are numbered from 0 to {n_nodes - 1}")
     loop = given[:, 0] == given[:, 1]
     if loop.any():
@@ -443,7 +371,7 @@ def _checked_edges(n_nodes: int, edges: ArrayLike) -> np.ndarray:
     return np.require(given, np.int32, ["C", "W"])
 
 
-def _refuse_capacity(name: str, where: tuple[int, ...], values: np.ndarray) -> NoReturn:
+def _refuse_capacity(name: str, where: tuple[np.intp, ...] | tuple[int, ...], values: np.ndarray) -> NoReturn:
     where = tuple(map(int, where))
     raise ValueError(
         f"{name}{list(where)} is {values[where]}; capacities must be finite and not negative, or the cut is not the "

@@ -9,18 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.inference.min_cut_again_kernel import BAND, change, few, grid_mend, much_left
-from maxmargin.inference.min_cut_kernel import (
-    BUDGET,
-    OFFSETS,
-    STATE_SIZE,
-    forest_of,
-    forget,
-    grain_for,
-    grid_flow,
-    wanted,
-)
-from maxmargin.inference.min_cut_trade_kernel import grid_exchange
+from maxmargin.inference.min_cut_kernel import OFFSETS, STATE_SIZE, forest_of, grain_for, grid_flow, wanted
 from maxmargin.kernel import kernel
 
 # Half of the neighbours: (depth, row, column). 4 and 8 neighbours are the first 2 and 4 of the flat ones, 6, 18 and 26
@@ -82,77 +71,6 @@ def grid_solve(depth, height, width, neighbours, work, fwork):
     n = grid_layout(depth, height, width, neighbours)[3]
     m, offsets = n * neighbours, work[OFFSETS:STATE_SIZE]
     grid_flow(n, neighbours, None, offsets, None, work, fwork[:m], fwork[m : m + n], fwork[m + n], True)
-
-
-@kernel("void(int64, int64, int64, int64, float64[:, ::1], float64[::1], int64, int32[::1], float64[::1])", fast=False)
-def grid_solve_again(depth, height, width, neighbours, unary, last, n_changed, work, fwork):
-    """The flow after a flow, for other costs; ``last`` has the excesses so far, and receives the new ones.
-
-    When few have changed, only what has to change is touched.
-    """
-    layer, row, first, n = grid_layout(depth, height, width, neighbours)
-    m = n * neighbours
-    residual, excess, grain = fwork[:m], fwork[m : m + n], fwork[m + n]
-    offsets, forest = work[OFFSETS:STATE_SIZE], forest_of(n, work)
-    marks = forest[4]
-    keep = few(n_changed, len(last), work)
-    lines, rows = depth * height, max(1, BAND // row)
-    for top in range(0, lines, rows):
-        low, p, changed = 0, 0, 0
-        for line in range(top, min(top + rows, lines)):
-            p, pixel = first + line // height * layer + line % height * row, line * width
-            low = p if line == top else low
-            changed += change(unary[pixel : pixel + width], last[pixel : pixel + width], excess[p:], marks[p:], keep)
-        if keep and changed > 0:
-            grid_mend(low, p + width, n, neighbours, None, offsets, None, work, residual, excess)
-    if work[BUDGET] < 0:
-        much = much_left(excess, forest[0])
-        forget(forest)
-        if keep and not much:
-            grid_exchange(n, neighbours, None, offsets, None, work, residual, excess)
-        grid_flow(n, neighbours, None, offsets, None, work, residual, excess, grain, much or not keep)
-
-
-@kernel(
-    "int64(int64, int64, int64, int64, float64[:, ::1], float64[::1], float64[::1], int32[::1], float64[::1])",
-    fast=False,
-)
-def grid_reload(depth, height, width, neighbours, unary, last, capacities, work, fwork):
-    """Other costs and capacities after a flow, which is kept as far as it fits; ``grid_solve`` must follow.
-
-    What an arc can no longer carry goes back to the excess of its tail. ``last`` has the excesses so far, and receives
-    the new ones. Returns as ``grid_load`` does.
-    """
-    layer, row, first, n = grid_layout(depth, height, width, neighbours)
-    steps = FLAT if neighbours == 4 or neighbours == 8 else SOLID
-    residual, excess = fwork[: n * neighbours], fwork[n * neighbours :]
-    n_pixels = depth * height * width
-    largest = 0.0
-    for z in range(depth):
-        for y in range(height):
-            for x in range(width):
-                p, pixel = first + z * layer + y * row + x, (z * height + y) * width + x
-                e = unary[pixel, 1] - unary[pixel, 0]
-                excess[p] += e - last[pixel]
-                last[pixel] = e
-                for j in range(neighbours // 2):
-                    below, down, aside = z + steps[j, 0], y + steps[j, 1], x + steps[j, 2]
-                    if below == depth or down < 0 or down == height or aside < 0 or aside == width:
-                        continue
-                    c = capacities[j * n_pixels + pixel]
-                    if not 0.0 <= c <= largest:
-                        if not 0.0 <= c < np.inf:
-                            return j * n_pixels + pixel
-                        largest = c
-                    q = p + np.int64(work[OFFSETS + 2 * j])
-                    arc, opposite = p * neighbours + 2 * j, q * neighbours + 2 * j + 1
-                    flow = 0.5 * (residual[opposite] - residual[arc])
-                    kept = max(min(flow, c), -c)
-                    residual[arc], residual[opposite] = c - kept, c + kept
-                    excess[p] += flow - kept
-                    excess[q] -= flow - kept
-    fwork[n * (neighbours + 1)] = grain_for(largest)
-    return np.int64(-1)
 
 
 @kernel("float64(int64, int64, int64, int64, int32[::1], int32[::1], float64[::1])", fast=False)

@@ -17,13 +17,13 @@ and E is the sum of their excesses. The steps:
 * ``adopt``: an orphan looks for a parent as near as the lost one; otherwise its distance grows, its children are
   orphans too, and when no parent is in sight it leaves the forest. If one loss makes distances grow for too long, the
   search stops, and the forest is planted anew with true ones.
-* ``readopt``: in its place when the forest of an earlier flow goes on (min_cut_again_kernel.py). It is deep from the
+* ``readopt``: in its place when the forest of an earlier flow goes on (min_cut_update_kernel.py). It is deep from the
   start, and distances would grow far before a lost branch leaves; here any parent will do that leads to a root.
 
 Distances never fall during a search and an arc fills up at most once for each distance of its tail, so the work is
 bounded by O(n^2 m) for any real capacities; usual energies need about O(n). With ``readopt`` it has a budget instead,
-and stops unfinished when that is spent; min_cut_trade_kernel.py goes on. Nothing is compiled with ``fast``, so that the
-order of sums, and with it the last digit, does not depend on the addresses of the arrays.
+and stops unfinished when that is spent; min_cut_augment_kernel.py goes on. Nothing is compiled with ``fast``, so that
+the order of sums, and with it the last digit, does not depend on the addresses of the arrays.
 
 The same code serves two kinds of graphs. ``graph = (degree, begin, head, back)``:
 
@@ -267,7 +267,7 @@ def readopt(first, graph, residual, forest):
 
 
 @register_jitable
-def drain(first, graph, residual, excess, forest, again):
+def drain(first, graph, residual, excess, forest, repairing):
     """Send the excess of a list of nodes down the forest, until they are empty or outside it."""
     degree, _, head, back = graph
     distance, parent, _, lost, surplus, state = forest
@@ -310,7 +310,7 @@ def drain(first, graph, residual, excess, forest, again):
                 break
             v = u
             x = room + excess[U(v)]
-        if again:
+        if repairing:
             state[BUDGET] = max(state[BUDGET] - steps, -1)
             readopt(orphans, graph, residual, forest)
         else:
@@ -318,7 +318,7 @@ def drain(first, graph, residual, excess, forest, again):
 
 
 @register_jitable
-def search(graph, residual, excess, forest, again):
+def search(graph, residual, excess, forest, repairing):
     """Grow the forest from the queued nodes, level by level, and drain what it meets, until nothing can join.
 
     Deep in the forest the way to a root is long: there several levels are drained together, the last ones first, which
@@ -329,7 +329,7 @@ def search(graph, residual, excess, forest, again):
     later, due = np.int64(END), DEEP
     while state[BUDGET] >= 0:
         if later != END and (state[COUNT] == 0 or state[LEVEL] >= due):
-            drain(later, graph, residual, excess, forest, again)
+            drain(later, graph, residual, excess, forest, repairing)
             later = np.int64(END)
             due = state[LEVEL] + state[LEVEL] // 8
         if state[COUNT] == 0:
@@ -360,7 +360,7 @@ def search(graph, residual, excess, forest, again):
                             later = q
                             continue
                         surplus[U(q)] = END
-                        drain(q, graph, residual, excess, forest, again)
+                        drain(q, graph, residual, excess, forest, repairing)
                         if distance[U(p)] != d:  # what joins now would be too near
                             if distance[U(p)] > 0:
                                 wait(p, queue, state)

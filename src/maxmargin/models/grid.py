@@ -92,6 +92,16 @@ class GridBound(CompiledModel):
     layout: GridLayout
     shapes: Sequence[tuple[int, ...]] = ()
 
+    def energy(self, w: np.ndarray, example: int) -> tuple[np.ndarray, np.ndarray]:
+        """What label 1 costs more than label 0 at each pixel, (*shape), and the capacities, (directions, *shape)."""
+        from maxmargin.models import grid_kernel as gk
+
+        F, G, J = self.layout.n_node, self.layout.n_edge, self.layout.neighbours // 2
+        start, n, shape = self.output_at[example], np.diff(self.output_at)[example], self.shapes[example]
+        nodes = self.floats[self.meta[gk.AT_NODES] + start * F :][: n * F].reshape(*shape, F)
+        edges = self.floats[self.meta[gk.AT_EDGES] + start * J * G :][: n * J * G].reshape(J, *shape, G)
+        return -(nodes @ w[:F]), edges @ np.maximum(w[F : F + G], 0.0)
+
     def with_truth(self, masks: Sequence[np.ndarray]) -> GridBound:
         """The same images and costs with other true masks of 0 and 1; ignored pixels stay ignored."""
         return self._with_labels(masks, self.meta)
