@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from features.naive import rows_of, template_features
 from maxmargin.features.extractor import TextFeatures
-from maxmargin.features.rows import FEW
+from maxmargin.features.rows import MOST_LOOKED_UP
 from maxmargin.features.template import Template
 from maxmargin.features.tokens import Tokens
 from maxmargin.features.window import CharNGrams, Ends, Gazetteer, Shape, Suffix, Window
@@ -277,7 +277,7 @@ def test_few_sentences_are_numbered_as_many(template, hashing):
     sentences = [[tuple(map(str, rng.choice(words, 2))) for _ in range(n)] for n in rng.integers(0, 9, 300)]
     features = TextFeatures(template, hashing=hashing).fit(sentences[:20])
     many = features.transform(sentences)
-    assert many.n_tokens > 5 * FEW
+    assert many.n_tokens > 5 * MOST_LOOKED_UP
     for i, sentence in enumerate(sentences):
         for kind, few in features.transform([sentence]).__dict__.items():
             if few is not None and kind != "offsets":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,10 @@ from maxmargin.cli.model import (
     usable,
 )
 from maxmargin.cli.tables import show_table
+
+if TYPE_CHECKING:
+    from maxmargin.estimators.sequence_tagger import SequenceTagger
+    from maxmargin.features.extractor import TextFeatures
 
 __all__ = ["train"]
 
@@ -53,17 +57,23 @@ def train(
     held_out: Annotated[
         str | None,
         typer.Option(
-            help="Column file, or a share of the sentences such as 0.1, on which training is watched: it ends when "
-            "the accuracy there no longer rises, and the model has the weights of the best.",
+            help="Column file, or a share of the sentences such as 0.1, to score during training: training ends when "
+            "the accuracy no longer rises, and the model keeps the best weights.",
             rich_help_panel=o.STOPPING,
             metavar="FILE",
         ),
     ] = None,
     patience: Annotated[
-        int, typer.Option(min=1, help="Looks at --held-out without a better score.", rich_help_panel=o.STOPPING)
+        int,
+        typer.Option(
+            min=1,
+            help="Scores on --held-out without improvement.",
+            rich_help_panel=o.STOPPING,
+        ),
     ] = 5,
     precision: Annotated[
-        o.Precision, typer.Option(help="Of stored weights; float32 takes half the space.", rich_help_panel=o.FORMAT)
+        o.Precision,
+        typer.Option(help="Of the stored weights; float32 takes half the space.", rich_help_panel=o.FORMAT),
     ] = o.Precision.float64,
     separator: o.Separator = None,
     comment: o.Comment = None,
@@ -72,7 +82,7 @@ def train(
 ) -> None:
     """Learn a tagger from a column file and write it to a model file.
 
-    Progress is shown on a terminal; elsewhere one line at the end goes to standard error.
+    A terminal shows progress; elsewhere one line goes to standard error at the end.
 
     It says why training ended, how far from optimal the weights can be (certificate), and where the time went.
 
@@ -110,8 +120,8 @@ def train(
     with watch("train"):
         fit(tagger, X, labels, table)
     tagger.features_, tagger.label_column_ = features, place
-    tagger.start = start if start in ("zero", "hinge") else "zero"  # a model has no place in a model file
-    if stopping is not None and stopping.best_weights_ is None:  # Ctrl-C came before the first look
+    tagger.start = start if start in ("zero", "hinge") else "zero"  # a model file cannot hold another model
+    if stopping is not None and stopping.best_weights_ is None:  # Ctrl-C came before the first score
         stopping = None
     if stopping is not None:
         stopping.restore(tagger)
@@ -128,7 +138,7 @@ def train(
     if stopping is not None:
         facts["held out"] = (
             f"token accuracy {100 * stopping.best_score_:.2f}% with the weights of pass {stopping.best_pass_:.4g}, "
-            f"which the model has; {100 * stopping.scores_[-1]:.2f}% at the end, pass {tagger.n_iter_:.4g}"
+            f"which the model keeps; {100 * stopping.scores_[-1]:.2f}% at the end, pass {tagger.n_iter_:.4g}"
         )
     facts["model"] = f"{output}, {_size(os.path.getsize(output))}"
     if live:
@@ -138,21 +148,21 @@ def train(
         typer.echo(f"maxmargin: {'; '.join(texts)}.", err=True)
 
 
-def _start(start: str, features: Any) -> Any:
-    """Where a ramp fit begins: the word itself, or the weights of a model file."""
+def _start(start: str, features: TextFeatures) -> str | SequenceTagger:
+    """Where a ramp fit begins: the word itself, or the tagger of a model file."""
     if start in ("zero", "hinge"):
         return start
     model = load_text_tagger(start)
     if model.features_.hashing is None and features.hashing is None and model.features_.names() != features.names():
         raise ValueError(
             f"{start} was trained on other features than this file has; train it on the same file with the same "
-            "template, or begin with --start hinge."
+            "template, or use --start hinge."
         )
     return model
 
 
 def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Table | None]:
-    """What is learned from, and what training is watched on: a share of the sentences, or a file of its own."""
+    """Training sentences, and held-out ones: a share of the sentences, or a file of its own."""
     if held_out is None:
         return table, None
     try:
@@ -162,7 +172,7 @@ def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Tab
     if not 0 < share < 1 or len(table) < 2:
         raise ValueError(
             f"--held-out {held_out} of the {len(table)} sentences of {table.source.name}: give a share between 0 and "
-            "1 that leaves some on both sides, or a file."
+            "1 that leaves sentences on both sides, or a file."
         )
     import numpy as np
 
@@ -172,7 +182,7 @@ def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Tab
 
 
 def _features(template: str | None, labels: int, width: int) -> str:
-    """Which features there are; those of the default leave columns unread that a template can read."""
+    """Describe the features; the default ones leave columns unread that a template can read."""
     unread = [str(column) for column in range(1, width) if column != labels]
     if template is not None:
         return template

@@ -11,7 +11,7 @@ __all__ = ["FunctionCost"]
 
 
 class FunctionCost(Cost):
-    """Cost ``function(true_label, label)``, called once for each pair of classes and kept as a table.
+    """Cost ``function(true_label, label)``, tabulated once over all pairs of classes.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class FunctionCost(Cost):
     def _fill(self, classes: list) -> list[list[float]]:
         return [[self._call(true, label) for label in classes] for true in classes]
 
-    def _call(self, true: Any, label: Any) -> float:
+    def _call(self, true: object, label: object) -> float:
         value = self.function(true, label)
         try:
             return float(value)
@@ -37,6 +37,3 @@ class FunctionCost(Cost):
                 f"the cost function returned {value!r} for label {label!r} where {true!r} is true; "
                 "it must return a number"
             ) from None
-
-    def _values(self) -> None:
-        return None

@@ -23,6 +23,3 @@ class HammingCost(Cost):
 
     def _fill(self, classes: list) -> np.ndarray:
         return 1.0 - np.eye(len(classes))
-
-    def _values(self) -> list[float]:
-        return [0.0, 1.0]

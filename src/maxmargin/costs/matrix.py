@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,20 +13,20 @@ __all__ = ["MatrixCost"]
 
 
 class MatrixCost(Cost):
-    """Cost ``matrix[true, label]`` of a label where another is true.
+    """Cost ``matrix[true, label]`` of a label for each true label.
 
     Parameters
     ----------
     matrix : array (K, K)
         Zero diagonal, not negative; need not be symmetric.
     labels : sequence of K labels, optional
-        Labels of the rows and columns; by default the classes in their own order (sorted, as estimators sort them).
-        May name more labels than there are classes.
+        Labels of the rows and columns; by default the sorted classes. May include labels that are
+        not classes.
     normalize : bool
         Divide by the number of positions.
     """
 
-    def __init__(self, matrix: ArrayLike, labels: Sequence[Any] | None = None, normalize: bool = False) -> None:
+    def __init__(self, matrix: ArrayLike, labels: Sequence[Hashable] | None = None, normalize: bool = False) -> None:
         self.matrix = matrix
         self.labels = labels
         self.normalize = normalize
@@ -39,7 +38,7 @@ class MatrixCost(Cost):
         if self.labels is None:
             if len(matrix) != len(classes):
                 raise ValueError(
-                    f"the cost matrix has {len(matrix)} rows where there are {len(classes)} classes; give one row for "
+                    f"the cost matrix has {len(matrix)} rows for {len(classes)} classes; give one row for "
                     "each class, or name the rows: MatrixCost(matrix, labels=[...])"
                 )
             return matrix
@@ -54,6 +53,3 @@ class MatrixCost(Cost):
             raise ValueError(f"class {missing[0]!r} is not among the labels of the cost matrix; add its row and column")
         rows = [place[label] for label in classes]
         return matrix[np.ix_(rows, rows)]
-
-    def _values(self) -> np.ndarray:
-        return np.asarray(self.matrix, np.float64)

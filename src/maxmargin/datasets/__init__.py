@@ -1,4 +1,4 @@
-"""Files in, examples out; and generators whose answers are known."""
+"""Loaders of public datasets, and generators with known answers."""
 
 from maxmargin.datasets.conll2000 import load_conll2000
 from maxmargin.datasets.digit_words import DigitWords, make_digit_words

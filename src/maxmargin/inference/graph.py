@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,7 +108,11 @@ class GraphProblem:
 
     @staticmethod
     def of(
-        unary: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, weights: ArrayLike | None = None, factors: Any = ()
+        unary: ArrayLike,
+        edges: ArrayLike,
+        pairwise: ArrayLike,
+        weights: ArrayLike | None = None,
+        factors: Sequence[tuple[Sequence[int], ArrayLike]] = (),
     ) -> GraphProblem:
         """Checked; see :func:`graph_argmax`."""
         scores = np.require(unary, np.float64, ["C", "W"])
@@ -155,7 +159,7 @@ class GraphProblem:
         return np.concatenate([self.pairwise.ravel(), self.pairwise.transpose(0, 2, 1).ravel()])
 
 
-def _factor(f: int, pair: Any, n: int, K: int) -> tuple[tuple[int, ...], np.ndarray]:
+def _factor(f: int, pair: tuple[Sequence[int], ArrayLike], n: int, K: int) -> tuple[tuple[int, ...], np.ndarray]:
     scope, table = tuple(map(int, pair[0])), np.asarray(pair[1], np.float64)
     if len(set(scope)) != len(scope) or any(not 0 <= p < n for p in scope):
         raise ValueError(f"factor {f} has the scope {scope}; give different nodes between 0 and {n - 1}.")

@@ -1,4 +1,4 @@
-"""How good predictions are, counted as the community counts it."""
+"""Scores of predictions, counted by the conventions of the field."""
 
 from maxmargin.metrics.scorers import SCORERS, get_scorer
 from maxmargin.metrics.segmentation import boundary_f, mean_dice, mean_iou, pixel_accuracy
