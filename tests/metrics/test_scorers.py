@@ -55,7 +55,7 @@ def test_names():
         assert get_scorer(name) is SCORERS[name]
         assert pickle.loads(pickle.dumps(SCORERS[name])) is SCORERS[name]
     for name in ("f1", None, ["span_f1"]):
-        with pytest.raises(ValueError, match=r"there is no scorer .*; use one of span_f1, "):
+        with pytest.raises(ValueError, match=r"is not a scorer; use one of span_f1, "):
             get_scorer(name)
 
 

@@ -69,7 +69,7 @@ def test_unknown_gaps_are_left_out(history):
     [
         (({},), {}, "no history to plot"),
         (({"a": [{"pass": 1}]},), {}, "history of 'a' lacks relative_gap"),
-        (({"a": []},), {"against": ("gap",)}, "against names 'gap'; use pass"),
+        (({"a": []},), {"against": ("gap",)}, "against has the unknown entry 'gap'; use pass"),
     ],
 )
 def test_bad_arguments(arguments, options, message):

@@ -93,8 +93,8 @@ def moved_tables(
     -------
     pandas.DataFrame or list of dict
         ``table``; ``divergence = shape + mass``, where ``shape`` is the divergence of the renormalised table and
-        ``mass`` is ``-ln`` of its remaining mass; ``lost_mass``; ``value``, the entry whose probability has changed most, with its
-        probability in the ``reference`` and in the ``model``; ``seen``, how often the table was used in training.
+        ``mass`` is ``-ln`` of its remaining mass; ``lost_mass``; ``value``, the entry whose probability has changed
+        most, with its probability in the ``reference`` and in the ``model``; ``seen``, its uses in training.
     """
     if by not in ORDERS:
         raise ValueError(f"by must be one of {', '.join(ORDERS)}; got {by!r}.")
