@@ -13,49 +13,19 @@ from maxmargin.cli.errors import fail
 __all__ = ["Constraints", "Loss", "Precision", "Solver", "Weights"]
 
 
-class Weights(StrEnum):
-    all = "all"
-    observed = "observed"
-
-
-class Constraints(StrEnum):
-    bio = "bio"
-    iobes = "iobes"
-
-
-class Loss(StrEnum):
-    hinge = "hinge"
-    squared_hinge = "squared_hinge"
-    ramp = "ramp"
-
-
-class RampName(StrEnum):
-    cost_diminished = "cost_diminished"
-    best_output = "best_output"
-    cost_diminished_vs_best = "cost_diminished_vs_best"
-
-
-class Rescaling(StrEnum):
-    margin = "margin"
-    slack = "slack"
-
-
-class Precision(StrEnum):
-    float64 = "float64"
-    float32 = "float32"
-
-
-class Solver(StrEnum):
-    auto = "auto"
-    simplicial = "simplicial"
-    sequential_dual = "sequential_dual"
-    bcfw = "bcfw"
-    frank_wolfe = "frank_wolfe"
-    cutting_plane = "cutting_plane"
-    pegasos = "pegasos"
-    sgd = "sgd"
-    perceptron = "perceptron"
-    mira = "mira"
+Weights = StrEnum("Weights", ["all", "observed"])
+Constraints = StrEnum("Constraints", ["bio", "iobes"])
+Loss = StrEnum("Loss", ["hinge", "squared_hinge", "ramp"])
+RampName = StrEnum("RampName", ["cost_diminished", "best_output", "cost_diminished_vs_best"])
+Rescaling = StrEnum("Rescaling", ["margin", "slack"])
+Precision = StrEnum("Precision", ["float64", "float32"])
+Solver = StrEnum(
+    "Solver",
+    [
+        "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", "pegasos", "sgd", "perceptron",
+        "mira",
+    ],
+)  # fmt: skip
 
 
 def positive(value: float | None) -> float | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from maxmargin.metrics.spans import SpanScores, span_report
+from maxmargin.metrics.spans import span_f1, span_precision, span_recall
 from maxmargin.metrics.tokens import Labels, sequence_accuracy, token_accuracy
 
-__all__ = ["SCORERS", "get_scorer"]
+__all__ = ["SCORERS", "Scorer", "get_scorer"]
 
 
 class Predictor(Protocol):
@@ -17,7 +18,20 @@ class Predictor(Protocol):
     def predict(self, X: object) -> Sequence[Labels]: ...
 
 
-Scorer = Callable[[Predictor, object, Sequence[Labels]], float]
+@dataclass(frozen=True)
+class Scorer:
+    """``scorer(estimator, X, y)``: a metric of the predictions; a parallel search can pickle it."""
+
+    metric: Callable[[Sequence[Labels], Sequence[Labels]], float]
+
+    def __call__(self, estimator: Predictor, X: object, y: Sequence[Labels]) -> float:
+        return self.metric(y, estimator.predict(X))
+
+
+SCORERS = {
+    metric.__name__: Scorer(metric)
+    for metric in (span_f1, span_precision, span_recall, token_accuracy, sequence_accuracy)
+}
 
 
 def get_scorer(name: str) -> Scorer:
@@ -37,44 +51,3 @@ def get_scorer(name: str) -> Scorer:
         return SCORERS[name]
     except (KeyError, TypeError):
         raise ValueError(f"{name!r} is not a scorer; use one of {', '.join(SCORERS)}.") from None
-
-
-# Named functions, not closures, so that a parallel search can pickle them.
-
-
-def span_f1_scorer(estimator: Predictor, X: object, y: Sequence[Labels]) -> float:
-    """F1 of the predicted spans."""
-    return _spans(estimator, X, y).f1
-
-
-def span_precision_scorer(estimator: Predictor, X: object, y: Sequence[Labels]) -> float:
-    """Share of the predicted spans that are right."""
-    return _spans(estimator, X, y).precision
-
-
-def span_recall_scorer(estimator: Predictor, X: object, y: Sequence[Labels]) -> float:
-    """Share of the true spans that are predicted."""
-    return _spans(estimator, X, y).recall
-
-
-def token_accuracy_scorer(estimator: Predictor, X: object, y: Sequence[Labels]) -> float:
-    """Share of tokens with the right label."""
-    return token_accuracy(y, estimator.predict(X))
-
-
-def sequence_accuracy_scorer(estimator: Predictor, X: object, y: Sequence[Labels]) -> float:
-    """Share of sequences without a mistake."""
-    return sequence_accuracy(y, estimator.predict(X))
-
-
-def _spans(estimator: Predictor, X: object, y: Sequence[Labels]) -> SpanScores:
-    return span_report(y, estimator.predict(X)).overall
-
-
-SCORERS: dict[str, Scorer] = {
-    "span_f1": span_f1_scorer,
-    "span_precision": span_precision_scorer,
-    "span_recall": span_recall_scorer,
-    "token_accuracy": token_accuracy_scorer,
-    "sequence_accuracy": sequence_accuracy_scorer,
-}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from maxmargin.metrics.tokens import Labels, check_lengths
 
-__all__ = ["Span", "SpanReport", "SpanScores", "span_f1", "span_report", "spans"]
+__all__ = ["Span", "SpanReport", "SpanScores", "span_f1", "span_precision", "span_recall", "span_report", "spans"]
 
 PREFIXES = "BIES"
 
@@ -130,6 +130,16 @@ def span_report(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> SpanRepor
 def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
     """F1 of all spans together: ``2 * right / (true + predicted)``, 0 when there are none."""
     return span_report(y_true, y_pred).overall.f1
+
+
+def span_precision(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
+    """Share of the predicted spans that are right."""
+    return span_report(y_true, y_pred).overall.precision
+
+
+def span_recall(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
+    """Share of the true spans that are predicted."""
+    return span_report(y_true, y_pred).overall.recall
 
 
 def _split(label: object, position: int, name: str) -> tuple[str, str]:

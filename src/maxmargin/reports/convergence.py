@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-__all__ = ["Rows", "plot_convergence", "records", "require_matplotlib"]
+__all__ = ["Rows", "columns", "plot_convergence", "require_matplotlib"]
 
 
 @runtime_checkable
@@ -66,11 +66,16 @@ def plot_convergence(
     axes = np.atleast_1d(np.asarray(axes, dtype=object))
     if len(axes) != len(against):
         raise ValueError(f"{len(axes)} axes for {len(against)} columns ({', '.join(against)}); give one per column.")
-    curves = {name: _columns(name, history, against) for name, history in histories.items()}
+    source, curves = "history_ of a fitted estimator", {}
+    for name, history in histories.items():
+        curve = columns(name, history, ["relative_gap", *against], source)
+        shown = np.isfinite(curve["relative_gap"])
+        curves[name] = {column: values[shown] for column, values in curve.items()}
     for position, (ax, column) in enumerate(zip(axes, against, strict=True)):
-        for name, (gap, where) in curves.items():
+        for name, curve in curves.items():
+            gap = np.maximum(curve["relative_gap"], FLOOR)
             marker = "o" if len(gap) <= MARKED else None
-            ax.plot(where[column], gap, marker=marker, markersize=2.5, linewidth=1.4, label=name)
+            ax.plot(curve[column], gap, marker=marker, markersize=2.5, linewidth=1.4, label=name)
         if tol is not None:
             ax.axhline(tol, color="0.5", linestyle="--", linewidth=0.9, label=f"tol {tol:g}")
         ax.set_yscale("log")
@@ -92,20 +97,10 @@ def require_matplotlib() -> ModuleType:
     return pyplot
 
 
-def records(rows: Rows) -> list[Mapping[str, float]]:
-    """Rows of a pandas frame, or of anything else that yields mappings."""
-    return [*rows.to_dict("records")] if isinstance(rows, Frame) else list(rows)
-
-
-def _columns(name: str, history: Rows, against: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Gap and horizontal positions of one history, where the gap is finite."""
-    rows = records(history)
+def columns(name: str, rows: Rows, wanted: Sequence[str], source: str) -> dict[str, np.ndarray]:
+    """Columns of a pandas frame, or of other rows, as float64; ``source`` says where proper rows come from."""
+    listed = rows.to_dict("records") if isinstance(rows, Frame) else list(rows)
     try:
-        gap = np.array([row["relative_gap"] for row in rows], dtype=np.float64)
-        where = {column: np.array([row[column] for row in rows], dtype=np.float64) for column in against}
+        return {column: np.array([row[column] for row in listed], np.float64) for column in wanted}
     except (KeyError, TypeError) as error:
-        raise ValueError(
-            f"the history of {name!r} lacks relative_gap or {', '.join(against)}; pass history_ of a fitted estimator."
-        ) from error
-    shown = np.isfinite(gap)
-    return np.maximum(gap[shown], FLOOR), {column: place[shown] for column, place in where.items()}
+        raise ValueError(f"{name!r} lacks one of {', '.join(wanted)}; pass {source}.") from error

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from maxmargin.models.bayes_net import BayesNetLayout
-from maxmargin.models.hmm import HMMLayout
-from maxmargin.reports.convergence import Rows, records, require_matplotlib
+from maxmargin.reports.convergence import Rows, columns, require_matplotlib
 from maxmargin.solvers.history import as_frame
 
 if TYPE_CHECKING:
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
 
     from maxmargin.estimators.discriminative_bayes_net import DiscriminativeBayesNet
     from maxmargin.estimators.discriminative_hmm import DiscriminativeHMM
+    from maxmargin.models.bayes_net import BayesNetLayout
+    from maxmargin.models.hmm import HMMLayout
 
 __all__ = ["faithfulness", "moved_tables", "plot_faithfulness"]
 
@@ -148,13 +148,16 @@ def plot_faithfulness(
     named = results if isinstance(results, Mapping) else {"": results}
     if not named:
         raise ValueError("nothing to plot; pass {name: faithfulness(...)}.")
-    curves = {name: _columns(name, rows, measure) for name, rows in named.items()}
+    wanted = ("C", "log_likelihood", measure, "divergence")
+    curves = {name: columns(name, rows, wanted, "the result of faithfulness()") for name, rows in named.items()}
     if axes is None:
         _, axes = pyplot.subplots(1, 2, figsize=(9.2, 3.8), layout="constrained")
     axes = np.atleast_1d(np.asarray(axes, dtype=object))
     if len(axes) != 2:
         raise ValueError(f"{len(axes)} axes were given; two are needed.")
-    for name, (C, likelihood, value, divergence) in curves.items():
+    for name, curve in curves.items():
+        order = np.argsort(curve["C"], kind="stable")
+        C, likelihood, value, divergence = (curve[column][order] for column in wanted)
         (line,) = axes[0].plot(likelihood, value, marker="o", markersize=3, linewidth=1.4, label=name)
         start = C == 0
         ring = {"markersize": 9, "markerfacecolor": "none", "color": line.get_color(), "linestyle": "none"}
@@ -184,6 +187,8 @@ def _divergences(estimator: DiscriminativeHMM | DiscriminativeBayesNet) -> tuple
 
 def _values(layout: BayesNetLayout | HMMLayout, j: int) -> list:
     """The values that the entries of table j belong to."""
+    from maxmargin.models.bayes_net import BayesNetLayout
+
     if isinstance(layout, BayesNetLayout):
         net = layout.network
         return net.states[int(np.searchsorted(net.starts, layout.tables.starts[j], side="right")) - 1].classes
@@ -195,17 +200,3 @@ def _labelled(C: np.ndarray, value: np.ndarray, measure: str) -> list[int]:
     """Points to label with their C: the reference, the best, the last."""
     best = int(np.argmax(value) if measure == "accuracy" else np.argmin(value))
     return sorted({int(np.argmin(C)), best, int(np.argmax(C))})
-
-
-def _columns(name: str, table: Rows, measure: str) -> tuple[np.ndarray, ...]:
-    rows = records(table)
-    try:
-        columns = [
-            np.array([row[key] for row in rows], np.float64) for key in ("C", "log_likelihood", measure, "divergence")
-        ]
-    except (KeyError, TypeError) as error:
-        raise ValueError(
-            f"the table {name!r} lacks C, log_likelihood, divergence or {measure}; pass what faithfulness() returns."
-        ) from error
-    order = np.argsort(columns[0], kind="stable")
-    return tuple(column[order] for column in columns)

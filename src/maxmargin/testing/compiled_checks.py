@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from maxmargin.features.sequences import Sequences
-from maxmargin.inference.enumeration import labelings
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.chain import Chain
 from maxmargin.models.multiclass import Multiclass
@@ -160,7 +159,7 @@ def _enumerate(
 
 @lru_cache(maxsize=8)
 def _labelings(T: int, K: int) -> np.ndarray:
-    return np.stack(list(labelings(T, K)))
+    return np.arange(K**T)[:, None] // K ** np.arange(T) % K  # the first position changes fastest
 
 
 def _tables(model: Model, bound: CompiledModel, X: object, w: np.ndarray, i: int) -> tuple | None:
