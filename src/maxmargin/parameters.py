@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 __all__ = ["Parameters"]
 
 
+@runtime_checkable
+class Component(Protocol):
+    """An object with parameters of its own, such as a scikit-learn estimator."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+
+
 class Parameters(ABC):  # noqa: B024 (subclasses declare the abstract methods)
-    """Stores its constructor arguments under their own names, unchanged; they are checked when they are used."""
+    """Stores its constructor arguments unchanged under their own names and checks them when it uses them."""
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -26,12 +33,12 @@ class Parameters(ABC):  # noqa: B024 (subclasses declare the abstract methods)
         params = {}
         for name in self._names():
             params[name] = value = getattr(self, name)
-            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+            if deep and isinstance(value, Component) and not isinstance(value, type):
                 params |= {f"{name}__{key}": inner for key, inner in value.get_params().items()}
         return params
 
-    def set_params(self, **params: Any) -> Self:
-        """Set constructor arguments by name; returns the object itself."""
+    def set_params(self, **params: object) -> Self:
+        """Set constructor arguments by name and return the object itself."""
         for name, value in params.items():
             name, _, inner = name.partition("__")
             if inner and name in self._names():

@@ -13,46 +13,38 @@ __all__ = ["Callback", "Run"]
 
 
 class Certificate(Protocol):
-    """Bounds on the optimum at the current weights."""
-
     @property
     def relative_gap(self) -> float: ...
 
 
 class Status(Protocol):
-    """Why a run ended."""
-
     __dataclass_fields__: ClassVar[dict[str, Field[object]]]
 
     @property
     def code(self) -> str: ...
     @property
     def sentence(self) -> str: ...
-    @property
-    def converged(self) -> bool: ...
 
 
 class History(Protocol):
-    """One row per certificate."""
-
     @property
     def rows(self) -> Sequence[Mapping[str, object]]: ...
-    def annotate(self, **extras: object) -> None:
-        """Add entries to the newest row."""
-        ...
-
+    def annotate(self, **extras: object) -> None: ...
     def __len__(self) -> int: ...
 
 
 class Problem(Protocol):
-    """The problem that a run solves."""
-
     @property
     def n_examples(self) -> int: ...
 
 
 class Run(Protocol):
-    """A run in progress. ``status`` is None until the run ends, and stays None when it ends with an error."""
+    """A run in progress.
+
+    ``history.annotate(name=value)`` adds to the newest row. ``evaluate(weights, X, y)`` scores held-out examples during
+    the fit of an estimator. Copy ``weights()`` to keep them. ``status`` is None until the run ends, and stays None when
+    it ends with an error.
+    """
 
     @property
     def solver(self) -> object: ...
@@ -71,21 +63,9 @@ class Run(Protocol):
     @property
     def seconds(self) -> Mapping[str, float]: ...
     @property
-    def evaluate(self) -> Callable[[np.ndarray, object, object], float] | None:
-        """``evaluate(weights, X, y)`` scores held-out examples while an estimator is being fitted."""
-        ...
-
-    def weights(self) -> np.ndarray:
-        """The current weights; copy them to keep them."""
-        ...
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """State and history, for a checkpoint."""
-        ...
-
-    def save(self, path: str | Path) -> Path:
-        """Write a checkpoint."""
-        ...
+    def evaluate(self) -> Callable[[np.ndarray, object, object], float] | None: ...
+    def weights(self) -> np.ndarray: ...
+    def save(self, path: str | Path) -> Path: ...
 
 
 class Callback:
