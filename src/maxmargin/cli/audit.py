@@ -37,6 +37,7 @@ class Suspect(TypedDict):
 
 
 @guarded
+@o.grouped
 def audit(
     file: Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")],
     top: Annotated[int, typer.Option(min=1, help="How many sentences to list.", rich_help_panel=OUTPUT)] = 50,
@@ -60,22 +61,10 @@ def audit(
     ] = False,
     folds: Annotated[int, typer.Option(min=2, help="Number of folds of the cross-validation.")] = 5,
     repeats: Annotated[int, typer.Option(min=1, help="How often to deal the sentences to folds again.")] = 2,
-    template: o.Template = None,
+    feature_options: FeatureOptions = FeatureOptions(),
     label_column: o.LabelColumn = -1,
     C: o.CostWeight = 1.0,
-    weights: o.WeightsOption = o.Weights.all,
-    constraints: o.ConstraintsOption = None,
-    ends: o.Ends = False,
-    loss: o.LossOption = o.Loss.hinge,
-    rescaling: o.RescalingOption = o.Rescaling.margin,
-    solver: o.SolverOption = o.Solver.auto,
-    tol: o.Tol = 0.1,
-    max_passes: o.MaxPasses = 1000,
-    max_seconds: o.MaxSeconds = None,
-    n_jobs: o.Jobs = None,
-    min_count: o.MinCount = 1,
-    hashing: o.Hashing = None,
-    seed: o.Seed = 0,
+    training: TrainingOptions = TrainingOptions(tol=0.1),
     separator: o.Separator = None,
     comment: o.Comment = None,
     config: o.Config = None,
@@ -107,15 +96,20 @@ def audit(
     if len(table) < folds:
         raise ValueError(f"{source.name} has {len(table)} sentences; {folds} folds need at least as many.")
     begin = time.perf_counter()
-    _, X = fit_features(FeatureOptions(template, min_count, hashing), table, label_column)
-    tagger = TrainingOptions(
-        C, weights, constraints, ends, loss, rescaling, solver, tol, max_passes, max_seconds, n_jobs, seed
-    ).tagger()
+    _, X = fit_features(feature_options, table, label_column)
+    tagger = training.tagger(C=C)
     from maxmargin.estimators.audit import audit as judged
 
     with progress_bar(folds * repeats) as advance, located(source.name, table.line):
         found = judged(
-            tagger, X, table.labels(place), folds, repeats=repeats, tol=None, random_state=seed, after_fold=advance
+            tagger,
+            X,
+            table.labels(place),
+            folds,
+            repeats=repeats,
+            tol=None,
+            random_state=training.seed,
+            after_fold=advance,
         )
     rows: list[Suspect] = found if isinstance(found, list) else found.to_dict("records")
     listed = {row["example"]: row for row in rows[:top] if above is None or row["score"] > above}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from maxmargin.cli import options as o
 from maxmargin.cli.errors import located
 from maxmargin.cli.files import Table, column_place
 
@@ -53,9 +54,9 @@ class Stopwatch(dict[str, float]):
 class FeatureOptions:
     """The options about features."""
 
-    template: str | None
-    min_count: int
-    hashing: int | None
+    template: o.Template = None
+    min_count: o.MinCount = 1
+    hashing: o.Hashing = None
 
 
 def fit_features(options: FeatureOptions, table: Table, label_column: int) -> tuple[TextFeatures, Sequences]:
@@ -84,18 +85,17 @@ def fit_features(options: FeatureOptions, table: Table, label_column: int) -> tu
 class TrainingOptions:
     """The options about training."""
 
-    C: float
-    weights: str
-    constraints: str | None
-    ends: bool
-    loss: str
-    rescaling: str
-    solver: str
-    tol: float
-    max_passes: float | None
-    max_seconds: float | None
-    n_jobs: int | None
-    seed: int
+    weights: o.WeightsOption = o.Weights.all
+    constraints: o.ConstraintsOption = None
+    ends: o.Ends = False
+    loss: o.LossOption = o.Loss.hinge
+    rescaling: o.RescalingOption = o.Rescaling.margin
+    solver: o.SolverOption = o.Solver.auto
+    tol: o.Tol = 1e-3
+    max_passes: o.MaxPasses = 1000
+    max_seconds: o.MaxSeconds = None
+    n_jobs: o.Jobs = None
+    seed: o.Seed = 0
 
     def tagger(self, **more: object) -> SequenceTagger:
         """An unfitted tagger that takes ready features."""

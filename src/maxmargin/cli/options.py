@@ -1,16 +1,20 @@
-"""Options that several commands share, and configuration files."""
+"""Options that several commands share, groups of options, and configuration files."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import tomllib
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import typer
 
 from maxmargin.cli.errors import fail
 
-__all__ = ["Constraints", "Loss", "Precision", "Solver", "Weights"]
+__all__ = ["Constraints", "Loss", "Precision", "Solver", "Weights", "grouped"]
 
 
 Weights = StrEnum("Weights", ["all", "observed"])
@@ -26,6 +30,32 @@ Solver = StrEnum(
         "mira",
     ],
 )  # fmt: skip
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take dataclasses of options: each field becomes an option, with the default that the group has."""
+    parameters, groups = [], {}
+    hints = get_type_hints(command, include_extras=True)
+    for name, parameter in inspect.signature(command).parameters.items():
+        group = hints[name]
+        if not (isinstance(group, type) and is_dataclass(group)):
+            parameters.append(parameter.replace(annotation=group))
+            continue
+        inner, groups[name] = get_type_hints(group, include_extras=True), group
+        parameters += [
+            parameter.replace(name=key, default=default, annotation=inner[key])
+            for key, default in vars(parameter.default).items()
+        ]
+
+    @functools.wraps(command)
+    def wrapper(**given: object) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    vars(wrapper)["__signature__"] = inspect.Signature(parameters)
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper
 
 
 def positive(value: float | None) -> float | None:

@@ -31,29 +31,18 @@ __all__ = ["train"]
 
 
 @guarded
+@o.grouped
 def train(
     file: Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")],
-    template: o.Template = None,
+    feature_options: FeatureOptions = FeatureOptions(),
     label_column: o.LabelColumn = -1,
     C: o.CostWeight = 1.0,
-    weights: o.WeightsOption = o.Weights.all,
-    constraints: o.ConstraintsOption = None,
-    ends: o.Ends = False,
-    loss: o.LossOption = o.Loss.hinge,
-    rescaling: o.RescalingOption = o.Rescaling.margin,
+    training: TrainingOptions = TrainingOptions(),
     ramp: o.RampOption = o.RampName.cost_diminished,
     start: o.Start = "zero",
-    solver: o.SolverOption = o.Solver.auto,
-    tol: o.Tol = 1e-3,
-    max_passes: o.MaxPasses = 1000,
-    max_seconds: o.MaxSeconds = None,
     max_rounds: o.MaxRounds = None,
     passes_per_round: o.PassesPerRound = None,
-    n_jobs: o.Jobs = None,
-    min_count: o.MinCount = 1,
-    hashing: o.Hashing = None,
-    seed: o.Seed = 0,
     held_out: Annotated[
         str | None,
         typer.Option(
@@ -100,14 +89,12 @@ def train(
     with watch("read"):
         table = Source(file, separator, comment).table()
         place = column_place(label_column, len(table.columns), table.source.name)
-        table, held = _hold_out(table, held_out, seed)
+        table, held = _hold_out(table, held_out, training.seed)
         labels = table.labels(place)
     with watch("features"):
-        features, X = fit_features(FeatureOptions(template, min_count, hashing), table, label_column)
-    tagger = TrainingOptions(
-        C, weights, constraints, ends, loss, rescaling, solver, tol, max_passes, max_seconds, n_jobs, seed
-    ).tagger(
-        ramp=str(ramp), start=_start(start, features), max_rounds=max_rounds, passes_per_round=passes_per_round,
+        features, X = fit_features(feature_options, table, label_column)
+    tagger = training.tagger(
+        C=C, ramp=str(ramp), start=_start(start, features), max_rounds=max_rounds, passes_per_round=passes_per_round,
         verbose=int(live),
     )  # fmt: skip
     stopping = None
@@ -130,7 +117,7 @@ def train(
     facts = {
         "examples": f"{len(table)} sentences, {table.n_tokens} tokens, {len(tagger.classes_)} labels, "
         f"{features.n_features_} features, {tagger.layout_.n_weights} weights",
-        "features": _features(template, place, len(table.columns)),
+        "features": _features(feature_options.template, place, len(table.columns)),
         "status": tagger.status_.sentence,
         "certificate": str(tagger.certificate_),
         "time": _time(watch, tagger.seconds_),

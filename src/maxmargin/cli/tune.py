@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -40,6 +40,7 @@ class Score:
 
 
 @guarded
+@o.grouped
 def tune(
     file: Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")],
     output: Annotated[
@@ -54,21 +55,9 @@ def tune(
         bool,
         typer.Option("--one-standard-error", help="Choose the smallest C within one standard error of the best."),
     ] = False,
-    template: o.Template = None,
+    feature_options: FeatureOptions = FeatureOptions(),
     label_column: o.LabelColumn = -1,
-    weights: o.WeightsOption = o.Weights.all,
-    constraints: o.ConstraintsOption = None,
-    ends: o.Ends = False,
-    loss: o.LossOption = o.Loss.hinge,
-    rescaling: o.RescalingOption = o.Rescaling.margin,
-    solver: o.SolverOption = o.Solver.auto,
-    tol: o.Tol = 1e-2,
-    max_passes: o.MaxPasses = 1000,
-    max_seconds: o.MaxSeconds = None,
-    n_jobs: o.Jobs = None,
-    min_count: o.MinCount = 1,
-    hashing: o.Hashing = None,
-    seed: o.Seed = 0,
+    training: TrainingOptions = TrainingOptions(tol=1e-2),
     separator: o.Separator = None,
     comment: o.Comment = None,
     config: o.Config = None,
@@ -94,11 +83,7 @@ def tune(
     labels = table.labels(label_column)
     if len(table) < folds:
         raise ValueError(f"{table.source.name} has {len(table)} sentences; {folds} folds need at least as many.")
-    training = TrainingOptions(
-        C_min, weights, constraints, ends, loss, rescaling, solver, tol, max_passes, max_seconds, n_jobs, seed
-    )
     by_span = span_like(labels)
-    feature_options = FeatureOptions(template, min_count, hashing)
     values = [C_min * (C_max / C_min) ** (k / max(1, steps - 1)) for k in range(steps if C_max > C_min else 1)]
     scores = _cross_validate(table, labels, values, folds, feature_options, training, label_column, by_span)
     best = max(scores, key=lambda score: score.mean)
@@ -116,7 +101,7 @@ def tune(
     show_table(f"{folds}-fold cross-validation, {len(table)} sentences", header, rows)
     if output is not None:
         features, X = fit_features(feature_options, table, label_column)
-        tagger = fit(replace(training, C=chosen.C).tagger(), X, labels, table)
+        tagger = fit(training.tagger(C=chosen.C), X, labels, table)
         tagger.features_ = features
         tagger.label_column_ = column_place(label_column, len(table.columns), table.source.name)
         tagger.save(output)

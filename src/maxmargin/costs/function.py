@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from maxmargin.costs.base import Cost
@@ -10,6 +11,7 @@ from maxmargin.costs.base import Cost
 __all__ = ["FunctionCost"]
 
 
+@dataclass(repr=False, eq=False)
 class FunctionCost(Cost):
     """Cost ``function(true_label, label)``, tabulated once over all pairs of classes.
 
@@ -21,9 +23,8 @@ class FunctionCost(Cost):
         Divide by the number of positions.
     """
 
-    def __init__(self, function: Callable[[Any, Any], float], normalize: bool = False) -> None:
-        self.function = function
-        self.normalize = normalize
+    function: Callable[[Any, Any], float]
+    normalize: bool = False
 
     def _fill(self, classes: list) -> list[list[float]]:
         return [[self._call(true, label) for label in classes] for true in classes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +13,7 @@ from maxmargin.costs.base import Cost
 __all__ = ["MatrixCost"]
 
 
+@dataclass(repr=False, eq=False)
 class MatrixCost(Cost):
     """Cost ``matrix[true, label]`` of a label for each true label.
 
@@ -26,10 +28,9 @@ class MatrixCost(Cost):
         Divide by the number of positions.
     """
 
-    def __init__(self, matrix: ArrayLike, labels: Sequence[Hashable] | None = None, normalize: bool = False) -> None:
-        self.matrix = matrix
-        self.labels = labels
-        self.normalize = normalize
+    matrix: ArrayLike
+    labels: Sequence[Hashable] | None = None
+    normalize: bool = False
 
     def _fill(self, classes: list) -> np.ndarray:
         matrix = np.asarray(self.matrix, np.float64)

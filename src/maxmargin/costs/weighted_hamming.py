@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from maxmargin.costs.base import Cost
 __all__ = ["WeightedHammingCost"]
 
 
+@dataclass(repr=False, eq=False)
 class WeightedHammingCost(Cost):
     """Cost of a wrong label, by the true label or by the label given instead.
 
@@ -27,10 +29,9 @@ class WeightedHammingCost(Cost):
         Divide by the number of positions.
     """
 
-    def __init__(self, weights: Mapping[Any, float], by: str = "true", normalize: bool = False) -> None:
-        self.weights = weights
-        self.by = by
-        self.normalize = normalize
+    weights: Mapping[Any, float]
+    by: str = "true"
+    normalize: bool = False
 
     def _fill(self, classes: list) -> np.ndarray:
         if not isinstance(self.weights, Mapping):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -26,6 +27,7 @@ Part = str | Path | Template | Window | Join | Ends
 AT_ONCE = 1 << 18  # tokens whose features are computed together
 
 
+@dataclass(repr=False, eq=False)
 class TextFeatures(Parameters):
     """Features of tokens from templates or windows.
 
@@ -60,10 +62,9 @@ class TextFeatures(Parameters):
     Kudo. CRF++: yet another CRF toolkit (the language of templates).
     """
 
-    def __init__(self, template: Part | Sequence[Part], min_count: int = 1, hashing: int | None = None) -> None:
-        self.template = template
-        self.min_count = min_count
-        self.hashing = hashing
+    template: Part | Sequence[Part]
+    min_count: int = 1
+    hashing: int | None = None
 
     def fit(self, X: Tokens | Frame | Sentences, y: object = None) -> Self:
         """Learn the features of training sentences."""

@@ -7,6 +7,7 @@ and returns node features (*shape, F) or edge features (directions, *shape, G).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -126,6 +127,7 @@ class Mixture(NamedTuple):
         return np.asarray(logsumexp(parts, axis=0)) - 0.5 * x.shape[1] * np.log(2.0 * np.pi)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ImageFeatures(Parameters):
     """Node and edge features of images, standardised on the training images.
 
@@ -160,32 +162,17 @@ class ImageFeatures(Parameters):
         How often each position is foreground.
     """
 
-    def __init__(
-        self,
-        *,
-        colour: bool = True,
-        position: bool = True,
-        texture: bool = True,
-        mixture: int = 5,
-        own: bool = True,
-        contrast: Sequence[float] = (1.0, 4.0),
-        contrasts: Sequence[str] = ("pixels",),
-        strength: float = 10.0,
-        edges: bool = True,
-        sample: int = 20_000,
-        random_state: int = 0,
-    ) -> None:
-        self.colour = colour
-        self.position = position
-        self.texture = texture
-        self.mixture = mixture
-        self.own = own
-        self.contrast = contrast
-        self.contrasts = contrasts
-        self.strength = strength
-        self.edges = edges
-        self.sample = sample
-        self.random_state = random_state
+    colour: bool = True
+    position: bool = True
+    texture: bool = True
+    mixture: int = 5
+    own: bool = True
+    contrast: Sequence[float] = (1.0, 4.0)
+    contrasts: Sequence[str] = ("pixels",)
+    strength: float = 10.0
+    edges: bool = True
+    sample: int = 20_000
+    random_state: int = 0
 
     def fit(self, images: Sequence[ArrayLike], masks: Sequence[ArrayLike], steps: np.ndarray) -> Self:
         """Learn mixtures, scales and contrast.

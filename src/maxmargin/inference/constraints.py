@@ -28,11 +28,6 @@ class TransitionMask:
     end: np.ndarray
     pairs: np.ndarray
 
-    @property
-    def trivial(self) -> bool:
-        """Whether everything is allowed."""
-        return bool(self.start.all() and self.end.all() and self.pairs.all())
-
 
 def transition_mask(classes: Sequence[Hashable], constraint: object = None) -> TransitionMask:
     """Turn a constraint on label sequences into boolean arrays over the classes.
