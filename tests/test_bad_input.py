@@ -91,7 +91,7 @@ DATA = {
         ValueError,
         [{"dense": X[0], "edge": np.ones((7, 1))}],
         Y[:1],
-        rf"sequence 0 has {len(X[0])} tokens and 7 rows of edge features; {len(X[0]) - 1} are needed",
+        rf"sequence 0 has {len(X[0])} tokens and 7 rows of edge features; give {len(X[0]) - 1}\.",
     ),
     "unknown part": (ValueError, [{"features": X[0]}], Y[:1], r"sequence 0 has the keys.*use 'sparse' and/or 'dense'"),
     "no labels": (ValueError, X, None, r"labels are needed.*pass Y"),

@@ -7,18 +7,11 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 
 __all__ = ["Parameters"]
-
-
-@runtime_checkable
-class Component(Protocol):
-    """An object with parameters of its own, such as a scikit-learn estimator."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
 
 class Parameters(ABC):  # noqa: B024 (subclasses declare the abstract methods)
@@ -33,7 +26,7 @@ class Parameters(ABC):  # noqa: B024 (subclasses declare the abstract methods)
         params = {}
         for name in self._names():
             params[name] = value = getattr(self, name)
-            if deep and isinstance(value, Component) and not isinstance(value, type):
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
                 params |= {f"{name}__{key}": inner for key, inner in value.get_params().items()}
         return params
 

@@ -117,7 +117,7 @@ class Tokens:
         """Tokens from a list of sentences or a frame (see :meth:`from_frame`), or unchanged."""
         if isinstance(X, Tokens):
             return X
-        if isinstance(X, Frame):
+        if not isinstance(X, (list, tuple)) and isinstance(X, Frame):  # lists first: protocols are slow to check
             return Tokens.from_frame(X)
         return Tokens.from_sentences(X)
 
