@@ -19,7 +19,7 @@ LONGEST = 1000  # characters of an expression
 
 
 class Expression:
-    r"""A test of a template, such as ``^\u\l*$``; the language is that of :mod:`maxmargin.features.template`.
+    r"""A test of a template, such as ``^\u\l*$``; see :mod:`maxmargin.features.template` for the language.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def region_graph(segments: ArrayLike, image: ArrayLike, *, contrast: float = 4.0
     dict
         ``"node"`` (n, 2 channels + axes + 2): mean and deviation of the colours, place from 0 to 1 on each axis, share
         of the image, 1. ``"edges"`` (m, 2): regions with a common boundary, the smaller number first. ``"edge"`` (m,
-        3), none negative: 1, length of the boundary relative to that of a square of the smaller region, and that times
+        3), none negative: 1, length of the boundary relative to a square of the smaller region's size, and that times
         ``exp(-contrast |difference of mean colours|^2 / mean of the same)``.
     """
     regions = _checked_segments(segments)

@@ -30,8 +30,8 @@ def same(a: object, b: object) -> bool:
         return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(map(same, a, b))
-    if a != a and b != b and isinstance(a, float):
-        return True
+    if isinstance(a, float) and isinstance(b, float):
+        return a == b or (a != a and b != b)
     if type(a).__eq__ is not object.__eq__:  # otherwise it compares by identity
         try:
             return bool(a == b)
