@@ -39,7 +39,7 @@ LINE: list[set[str]] = [
 SIDE: dict[str, set[str]] = {
     "metrics": {"kernel"},
     "persistence": {"kernel", "planes"},
-    "callbacks": {"kernel", "metrics"},
+    "callbacks": {"kernel", "certificate", "metrics"},
 }
 SIDE_SEEN_FROM = "execution"
 

@@ -9,12 +9,9 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from maxmargin.certificate import Certificate
+
 __all__ = ["Callback", "Run"]
-
-
-class Certificate(Protocol):
-    @property
-    def relative_gap(self) -> float: ...
 
 
 class Status(Protocol):

@@ -8,16 +8,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from maxmargin.callbacks.base import Callback, Certificate, Run
+from maxmargin.callbacks.base import Callback, Run
+from maxmargin.certificate import Certificate
 
 __all__ = ["EarlyStopping"]
 
 
 class Fitted(Protocol):
-    """A fitted estimator; the classes of its certificate and its status belong to the solvers."""
+    """A fitted estimator; the class of its status belongs to the solvers."""
 
     weights_: np.ndarray
-    certificate_: Any
+    certificate_: Certificate
     status_: Any
     tol: float
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from maxmargin.features.sequences import Sequences
 from maxmargin.models.base import CompiledModel
-from maxmargin.models.chain import Chain
-from maxmargin.models.multiclass import Multiclass
+from maxmargin.models.chain import Chain, ChainLayout
+from maxmargin.models.multiclass import MulticlassBound, MulticlassLayout
 from maxmargin.testing.report import Report
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def check_compiled(model: Model, X: object, Y: object, n_trials: int, rng: np.ra
         w = rng.normal(size=bound.n_weights) * (0.0, 1.0, 0.1, 10.0)[trial % 4]
         for cost_weight in COST_WEIGHTS:
             for i in examples:
-                _visit(report, model, bound, X, w, i, cost_weight, seen[i])
+                _visit(report, bound, X, w, i, cost_weight, seen[i])
     return report
 
 
@@ -70,7 +70,6 @@ def _ask(
 
 def _visit(
     report: Report,
-    model: Model,
     bound: CompiledModel,
     X: object,
     w: np.ndarray,
@@ -121,15 +120,15 @@ def _visit(
         )
     if limit < -slack:
         report.problem("below truth", f"{where}: the bound {limit:.6g} is negative; the true output alone gives 0.")
-    _enumerate(report, model, bound, X, w, i, cost_weight, output, float(result[2]), value, where)
+    _enumerate(report, bound, X, w, i, cost_weight, output, float(result[2]), value, where)
 
 
 def _enumerate(
-    report: Report, model: Model, bound: CompiledModel, X: object, w: np.ndarray, i: int, cost_weight: float,
+    report: Report, bound: CompiledModel, X: object, w: np.ndarray, i: int, cost_weight: float,
     output: np.ndarray, cost: float, value: float, where: str,
 ) -> None:  # fmt: skip
     """Look at every output of a small example."""
-    tables = _tables(model, bound, X, w, i)
+    tables = _tables(bound, X, w, i)
     if tables is None:
         return
     unary, pairs, costs, truth = tables
@@ -162,16 +161,16 @@ def _labelings(T: int, K: int) -> np.ndarray:
     return np.arange(K**T)[:, None] // K ** np.arange(T) % K  # the first position changes fastest
 
 
-def _tables(model: Model, bound: CompiledModel, X: object, w: np.ndarray, i: int) -> tuple | None:
+def _tables(bound: CompiledModel, X: object, w: np.ndarray, i: int) -> tuple | None:
     """Unary (T, K), pair (T - 1, K, K) and cost (T, K) tables and true codes, with numpy; None for other models."""
     layout = bound.layout
-    if isinstance(model, Multiclass):
+    if isinstance(bound, MulticlassBound) and isinstance(layout, MulticlassLayout):
         from maxmargin.models import multiclass_kernel as mk
 
         truth = bound.ints[bound.meta[mk.AT_LABELS] + i : bound.meta[mk.AT_LABELS] + i + 1]
         K = len(layout.labels)
-        return bound.scores(w, np.array([i])), np.zeros((0, K, K)), layout.cost_table[truth], truth  # type: ignore[attr-defined]
-    if not (isinstance(model, Chain) and isinstance(X, Sequences)):
+        return bound.scores(w, np.array([i])), np.zeros((0, K, K)), layout.cost_table[truth], truth
+    if not (isinstance(layout, ChainLayout) and isinstance(X, Sequences)):
         return None
     from maxmargin.models import chain_kernel as ck
 
