@@ -73,7 +73,7 @@ DATA = {
     "text features": (ValueError, put(X, 1, X[1].astype(str)), Y, r"sequence 1: features must be numbers.*encode"),
     "object features": (ValueError, put(X, 1, X[1].astype(object)), Y, r"sequence 1: .*got dtype object; encode"),
     "complex": (ValueError, put(X, 1, X[1] + 1j), Y, r"sequence 1: features must be numbers, got dtype complex"),
-    "rows of different lengths": (ValueError, put(X, 1, [[1, 2, 3], [1, 2]]), Y, r"sequence 1: .*row as long as"),
+    "rows of different lengths": (ValueError, put(X, 1, [[1, 2, 3], [1, 2]]), Y, r"sequence 1: .*rows of equal length"),
     "1-D sequence": (ValueError, put(X, 1, X[1][:, 0]), Y, r"sequence 1: .*\(length, n_features\) matrix"),
     "1-D": (ValueError, np.zeros(6), Y, r"sequence 0: features must be a \(length, n_features\) matrix"),
     "2-D": (ValueError, np.zeros((6, 3)), Y, r"a list of sequences is needed. For a single sequence pass \[X\]"),
@@ -91,7 +91,7 @@ DATA = {
         ValueError,
         [{"dense": X[0], "edge": np.ones((7, 1))}],
         Y[:1],
-        rf"sequence 0 has {len(X[0])} tokens and 7 rows of edge features; {len(X[0]) - 1} are needed",
+        rf"sequence 0 has {len(X[0])} tokens and 7 rows of edge features; give {len(X[0]) - 1}\.",
     ),
     "unknown part": (ValueError, [{"features": X[0]}], Y[:1], r"sequence 0 has the keys.*use 'sparse' and/or 'dense'"),
     "no labels": (ValueError, X, None, r"labels are needed.*pass Y"),
@@ -117,13 +117,13 @@ PARAMETERS = [
     ({"C": None}, ValueError, r"C must be a finite number >= 0, got None"),
     ({"loss": "hinged"}, ValueError, r"loss must be one of hinge, squared_hinge, or .* ramp; got 'hinged'"),
     ({"cost": "hinge"}, ValueError, r"cost 'hinge' is not known; use 'hamming', a matrix, a mapping, a function"),
-    ({"cost": np.eye(3) - 1}, ValueError, r"cost -1.0 on label 'b' where 'a' is true;.*not negative: correct that"),
-    ({"cost": np.ones((3, 3))}, ValueError, r"the cost of the true label must be 0: correct that entry"),
-    ({"cost": np.ones((2, 2))}, ValueError, r"has 2 rows where there are 3 classes; give one row for each class"),
+    ({"cost": np.eye(3) - 1}, ValueError, r"cost -1.0 on label 'b' where 'a' is true;.*not negative. Correct that"),
+    ({"cost": np.ones((3, 3))}, ValueError, r"the cost of the true label must be 0. Correct that entry"),
+    ({"cost": np.ones((2, 2))}, ValueError, r"has 2 rows for 3 classes; give one row for each class"),
     ({"cost": np.ones((2, 3))}, ValueError, r"shape \(2, 3\); give one row and one column for each label"),
-    ({"cost": np.full((3, 3), np.nan)}, ValueError, r"correct that entry"),
+    ({"cost": np.full((3, 3), np.nan)}, ValueError, r"Correct that entry"),
     ({"cost": lambda true, label: "x"}, ValueError, r"cost function returned 'x'.*must return a number"),
-    ({"cost": mm.HammingCost}, TypeError, r"cost is the class HammingCost; give an object of it: HammingCost\("),
+    ({"cost": mm.HammingCost}, TypeError, r"cost is the class HammingCost; give an instance of it: HammingCost\("),
     ({"class_weight": "even"}, ValueError, r'class_weight must be a mapping of labels to weights or "balanced"'),
     ({"class_weight": {"a": -1}}, ValueError, r"class_weight of 'a' is -1; weights must be finite and not negative"),
     ({"weights": "some"}, ValueError, r'weights must be "all" or "observed", got \'some\''),
@@ -246,7 +246,7 @@ def test_offsets_that_the_kernels_could_not_trust():
     ]:
         with pytest.raises(ValueError, match=message):
             Sequences(np.array(offsets), dense=rows)
-    with pytest.raises(TypeError, match=r"sparse features must be a csr_array; Sequences.of"):
+    with pytest.raises(TypeError, match=r"sparse features must be a csr_array; make it with Sequences.of"):
         Sequences(np.array([0, 4]), sparse=sp.csc_array(rows))
 
 

@@ -169,7 +169,7 @@ def check_error(error, path):
 
 def check_template_error(error, path):
     """As above, but for a template without any feature of a token, where no line is to blame."""
-    if not str(error).startswith("the template has no feature of a token"):
+    if not str(error).startswith("the template has no token features"):
         check_error(error, path)
 
 

@@ -18,7 +18,7 @@ PACKAGE = "maxmargin"
 
 # A room may import itself and the rooms of earlier lines.
 LINE: list[set[str]] = [
-    {"kernel_cache"},
+    {"kernel_cache", "lazy"},
     {"kernel", "parameters", "certificate"},
     {"planes"},
     {"contracts"},
@@ -40,7 +40,7 @@ LINE: list[set[str]] = [
 SIDE: dict[str, set[str]] = {
     "metrics": {"kernel"},
     "persistence": {"kernel", "planes"},
-    "callbacks": {"kernel", "metrics"},
+    "callbacks": {"kernel", "certificate", "metrics"},
 }
 SIDE_SEEN_FROM = "execution"
 

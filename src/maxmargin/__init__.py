@@ -1,12 +1,11 @@
 """Large-margin structured prediction: an oracle turns weights into planes, a solver turns planes into weights.
 
-Names load when they are first used, so ``import maxmargin`` costs next to nothing.
+Names load when they are first used, so ``import maxmargin`` is quick.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from maxmargin.lazy import lazy
 
 __version__ = "0.1.0"
 
@@ -32,9 +31,9 @@ _PLACES = {
     "Sequences": "maxmargin.features.sequences",
     "TextFeatures": "maxmargin.features.extractor",
     "ImageFeatures": "maxmargin.features.images",
-    "superpixels": "maxmargin.features.superpixels",
-    "region_graph": "maxmargin.features.superpixels",
-    "region_labels": "maxmargin.features.superpixels",
+    "superpixels": "maxmargin.features.regions",
+    "region_graph": "maxmargin.features.regions",
+    "region_labels": "maxmargin.features.regions",
     "DictFeatures": "maxmargin.features.dicts",
     "load": "maxmargin.estimators.saving",
     "Auto": "maxmargin.solvers.presets",
@@ -63,14 +62,4 @@ _PLACES = {
 
 __all__ = ["__version__", *_PLACES]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        value = getattr(import_module(_PLACES[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'maxmargin' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy(__name__, _PLACES)

@@ -15,7 +15,7 @@ __all__ = ["Parameters"]
 
 
 class Parameters(ABC):  # noqa: B024 (subclasses declare the abstract methods)
-    """Stores its constructor arguments under their own names, unchanged; they are checked when they are used."""
+    """Stores its constructor arguments unchanged under their own names and checks them when it uses them."""
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -30,8 +30,8 @@ class Parameters(ABC):  # noqa: B024 (subclasses declare the abstract methods)
                 params |= {f"{name}__{key}": inner for key, inner in value.get_params().items()}
         return params
 
-    def set_params(self, **params: Any) -> Self:
-        """Set constructor arguments by name; returns the object itself."""
+    def set_params(self, **params: object) -> Self:
+        """Set constructor arguments by name and return the object itself."""
         for name, value in params.items():
             name, _, inner = name.partition("__")
             if inner and name in self._names():

@@ -12,7 +12,7 @@ from maxmargin.certificate import Certificate
 from maxmargin.persistence.checkpoint import load_checkpoint
 from maxmargin.solvers.driver import run
 
-PROBLEM = SimpleNamespace(n_examples=4)
+PROBLEM = SimpleNamespace(n_examples=4, traits=frozenset())
 
 
 class State(SimpleNamespace):
@@ -21,6 +21,8 @@ class State(SimpleNamespace):
 
 
 class Halving:
+    handles = frozenset()
+
     def init(self, problem, warm=None):
         return State(steps=0, w=np.zeros(2), oracle_calls=0, argmax_calls=0, seconds={})
 
@@ -45,6 +47,9 @@ class Halving:
 
     def weights(self, state):
         return state.w
+
+    def may_end(self, state):
+        return True
 
     def finished(self, state):
         return None

@@ -134,7 +134,7 @@ def test_bad_requests(run, files, spoilt, tmp_path):
     for more, message in (
         (["--folds", 50], "has 40 sentences; 50 folds need at least as many"),
         (["--output-filtered", path], "is the input; name another file"),
-        (["--output-filtered", "-"], "standard output has the list"),
+        (["--output-filtered", "-"], "the list goes to standard output"),
         (["--output-corrected", tmp_path / "no" / "x.txt"], "cannot be written"),
         (["--output-corrected", tmp_path / "x", "--output-filtered", tmp_path / "x"], "is named twice"),
         (["--label-column", 5], "line 1: there is no column 5"),

@@ -33,7 +33,7 @@ def process(*arguments, **options):
         ("a N NN\n", ["--constraints", "bio"], "'NN' does not fit the tag scheme"),
         ("a N O\n", ["-t", "no.txt"], "no template file"),
         ("a N O\n", ["--held-out", "no.txt"], "no file 'no.txt'"),
-        ("a N O\n", ["--hashing", "10", "--min-count", "2"], "min_count needs a vocabulary"),
+        ("a N O\n", ["--hashing", "10", "--min-count", "2"], "hashed features are not counted"),
     ],
 )
 def test_bad_training_files(run, tmp_path, text, more, message):

@@ -139,7 +139,7 @@ def test_other_labels_are_compared(files, run):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--sentence", "99"], "has 12 sentences; sentence 99 is beyond"),
+        (["--sentence", "99"], "has 12 sentences; there is no sentence 99"),
         (["--other", "O"], "--other has 1 labels"),
         (["--other", "X " * 40], "--other has 40 labels"),
     ],

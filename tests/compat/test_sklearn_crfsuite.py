@@ -185,7 +185,7 @@ def test_rare_features_are_left_out():
 
 
 def test_options_without_counterpart_warn_by_name():
-    with pytest.warns(UserWarning, match=r"counterpart of it: c1, epsilon\. "):
+    with pytest.warns(UserWarning, match=r"counterpart: c1, epsilon\. "):
         CRF(c1=0.1, epsilon=1e-3, num_memories=6, averaging=None).fit(X, y)
     fit_quietly(CRF(c1=0, c2=0.5, num_memories=6, linesearch="MoreThuente"), X, y)
 

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 import maxmargin as mm
 from maxmargin.estimators.graph_labeler import GraphLabeler
 from maxmargin.estimators.signs import positive_mask
-from maxmargin.features.superpixels import region_graph, region_labels, region_sizes, superpixels
+from maxmargin.features.regions import region_graph, region_labels, region_sizes, superpixels
 from maxmargin.models.graph import Graph
 
 

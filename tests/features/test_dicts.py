@@ -64,7 +64,7 @@ def test_values_of_each_token(sentences, unseen):
     try:
         X = features.fit_transform(sentences)
     except ValueError as error:
-        assert "no feature is left" in str(error)
+        assert "no feature occurs min_count" in str(error)
         assert not any(want)
         return
     names = features.names()
@@ -131,10 +131,10 @@ def test_state_comes_back():
         ([[["a"]], ["ab"]], "sentence 1, token 0: a token must be"),
         ([[{"a": float("nan")}]], "sentence 0, token 0: feature 'a' is nan"),
         ([[{"a": object()}]], "sentence 0, token 0: feature 'a' is a object"),
-        ([[{"a": [1]}]], "lists and sets hold strings only"),
+        ([[{"a": [1]}]], "lists and sets may hold only strings"),
         ([[{3: "a"}]], "the key 3 is not a string"),
         ([[{"a": {3: "a"}}]], "the key 3 inside 'a'"),
-        ([[[3]]], "holds strings only"),
+        ([[[3]]], "may hold only strings"),
     ],
 )
 def test_messages_name_the_place(X, message):

@@ -113,9 +113,9 @@ def test_text_comes_back(tmp_path):
         ("U00:%t[0,0]", "an expression in quotes"),
         ('U00:%x[0,0,"a"]', "no expression"),
         ('U00:%t[0,0,"a]', "needs a row and a column"),
-        ('U00:%t[0,0,"*a"]', "repeats nothing"),
-        ('U00:%m[0,0,"a**"]', "repeats nothing"),
-        (f'U00:%t[0,0,"{"a?" * 600}"]', "has 1200 characters; 1000 is the most"),
+        ('U00:%t[0,0,"*a"]', "has nothing to repeat"),
+        ('U00:%m[0,0,"a**"]', "has nothing to repeat"),
+        (f'U00:%t[0,0,"{"a?" * 600}"]', "has 1200 characters; the limit is 1000"),
         ("U00:%x[5000,0]", "at most 1000 tokens away"),
     ],
 )

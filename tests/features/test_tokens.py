@@ -86,7 +86,7 @@ def test_frames(library):
     with pytest.raises(ValueError, match="no column 'id'; it has sentence, w, pos"):
         Tokens.from_frame(frame, sentence="id")
     again = frames.DataFrame({"sentence": ["a", "b", "a"], "w": ["x", "y", "z"]})
-    with pytest.raises(ValueError, match="row 2 goes back to sentence 'a'"):
+    with pytest.raises(ValueError, match="row 2 returns to sentence 'a'"):
         Tokens.of(again)
     with pytest.raises(ValueError, match="row 1 has no 'sentence'"):
         Tokens.of(frames.DataFrame({"sentence": ["a", None], "w": ["x", "y"]}))

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from maxmargin.inference.enumeration import (
+from reference.enumeration import (
     chain_argmax,
     chain_by_cost,
     chain_k_best,

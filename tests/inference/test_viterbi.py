@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from maxmargin.inference.enumeration import chain_argmax, labeling_score
 from maxmargin.inference.tables import score_tables
 from maxmargin.inference.viterbi import viterbi
+from reference.enumeration import chain_argmax, labeling_score
 
 from .chain_tables import chains
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from maxmargin.costs import HammingCost, MatrixCost
 from maxmargin.features.sequences import Sequences
-from maxmargin.inference.enumeration import labelings
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.chain import Chain
+from reference.enumeration import labelings
 
 from .batches import decode, plane, planes, total
 

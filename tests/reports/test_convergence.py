@@ -68,8 +68,8 @@ def test_unknown_gaps_are_left_out(history):
     ("arguments", "options", "message"),
     [
         (({},), {}, "no history to plot"),
-        (({"a": [{"pass": 1}]},), {}, "history of 'a' lacks relative_gap"),
-        (({"a": []},), {"against": ("gap",)}, "against names 'gap'; use pass"),
+        (({"a": [{"pass": 1}]},), {}, "'a' lacks one of relative_gap"),
+        (({"a": []},), {"against": ("gap",)}, "against has the unknown entry 'gap'; use pass"),
     ],
 )
 def test_bad_arguments(arguments, options, message):

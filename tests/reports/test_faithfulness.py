@@ -103,7 +103,7 @@ def test_the_picture_shows_the_table(table):
     assert axes[0].get_legend().get_texts()[0].get_text() == "smoothed"
     one = plot_faithfulness(table, measure="cost")
     assert one[0].get_legend() is None and one[0].lines[0].get_ydata().tolist() == [row["cost"] for row in rows]
-    with pytest.raises(ValueError, match="lacks C"):
+    with pytest.raises(ValueError, match="lacks one of C"):
         plot_faithfulness([{"C": 1.0}])
     with pytest.raises(ValueError, match="nothing to plot"):
         plot_faithfulness({})

@@ -5,24 +5,23 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Any
 
-from maxmargin.callbacks.base import Callback
+from maxmargin.callbacks.base import Callback, Run
 
 __all__ = ["Checkpoint"]
 
 
 class Checkpoint(Callback):
-    """Write the run to one file, atomically, whenever either interval has gone by, and at the end.
+    """Write the run to one file, atomically, each time either interval has passed, and at the end.
 
     Parameters
     ----------
     path : path-like
-        The file; it is replaced each time. Continue with ``resume=path``.
+        The file; each write replaces it. Continue with ``resume=path``.
     every : int, optional
         Certificates between two writes.
     seconds : float, optional
-        Seconds between two writes, looked at when a certificate is made. With neither, each certificate is saved.
+        Seconds between two writes, checked at each certificate. Without either interval, every certificate is saved.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, every: int | None = None, seconds: float | None = None) -> None:
@@ -30,27 +29,27 @@ class Checkpoint(Callback):
             raise ValueError(f"every must be at least 1 certificate, got {every}")
         if seconds is not None and not seconds >= 0:
             raise ValueError(f"seconds must be >= 0, got {seconds}")
-        self.path = path
+        self.path = Path(path)
         self.every = every
         self.seconds = seconds
 
-    def on_begin(self, run: Any) -> None:
-        folder = Path(self.path).parent
-        if not folder.is_dir():  # better now than after an hour
+    def on_begin(self, run: Run) -> None:
+        folder = self.path.parent
+        if not folder.is_dir():  # fail now, not after an hour of training
             raise FileNotFoundError(f"the folder {folder} of the checkpoint does not exist; create it first")
         self._rows, self._saved_at = len(run.history), time.monotonic()
 
-    def on_certificate(self, run: Any) -> None:
+    def on_certificate(self, run: Run) -> None:
         every = 1 if self.every is None and self.seconds is None else self.every
         count_due = every is not None and len(run.history) - self._rows >= every
         time_due = self.seconds is not None and time.monotonic() - self._saved_at >= self.seconds
         if count_due or time_due:
             self._save(run)
 
-    def on_end(self, run: Any) -> None:
-        if run.status is not None and len(run.history) > self._rows:  # after an error the last good one stays
+    def on_end(self, run: Run) -> None:
+        if run.status is not None and len(run.history) > self._rows:  # after an error, keep the last good file
             self._save(run)
 
-    def _save(self, run: Any) -> None:
+    def _save(self, run: Run) -> None:
         run.save(self.path)
         self._rows, self._saved_at = len(run.history), time.monotonic()

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from maxmargin.callbacks.base import Callback
+from maxmargin.callbacks.base import Callback, Run
+from maxmargin.certificate import Certificate
 
 __all__ = ["EarlyStopping"]
 
 
+class Fitted(Protocol):
+    """A fitted estimator; the class of its status belongs to the solvers."""
+
+    weights_: np.ndarray
+    certificate_: Certificate
+    status_: Any
+    tol: float
+
+
 class EarlyStopping(Callback):
-    """Score the weights at each certificate, keep the best ones, stop after ``patience`` scores without a better one.
+    """Score the weights at each certificate, keep the best ones, stop after ``patience`` scores without improvement.
 
     Parameters
     ----------
@@ -22,16 +32,16 @@ class EarlyStopping(Callback):
         Held-out examples ``(X, y)``, scored with the estimator's own ``score``; or a function of the weights (d,) that
         returns a number. Higher is better.
     patience : int
-        Number of scores in a row without improvement that ends the run.
+        End the run after this many scores in a row without improvement.
     min_delta : float
-        What counts as an improvement.
+        A score must exceed the best one by more than this to count as an improvement.
     min_passes : float
-        Scores of the first passes never end the run.
+        Scores never end the run before this pass.
 
     Attributes
     ----------
     best_score_, best_weights_, best_pass_, best_certificate_
-        The best score, a copy of its weights (of equals the last), when it was seen, and the certificate of these
+        The best score, a copy of its weights (the last ones among ties), its pass, and the certificate of these
         weights. The result of the run keeps the *final* weights; :meth:`restore` gives an estimator the best ones.
     scores_ : list of float
 
@@ -42,9 +52,12 @@ class EarlyStopping(Callback):
     >>> stopping.restore(tagger)  # doctest: +SKIP
     """
 
+    best_weights_: np.ndarray | None = None
+    best_certificate_: Certificate | None = None
+
     def __init__(
         self,
-        score: Callable[[np.ndarray], float] | tuple[Any, Any],
+        score: Callable[[np.ndarray], float] | tuple[object, object],
         *,
         patience: int = 5,
         min_delta: float = 0.0,
@@ -57,15 +70,14 @@ class EarlyStopping(Callback):
         self.min_delta = min_delta
         self.min_passes = min_passes
 
-    def on_begin(self, run: Any) -> None:
+    def on_begin(self, run: Run) -> None:
         self.scores_: list[float] = []
         self.best_score_ = -np.inf
-        self.best_weights_: np.ndarray | None = None
+        self.best_weights_ = self.best_certificate_ = None
         self.best_pass_ = 0.0
-        self.best_certificate_: Any = None
         self._waited = 0
 
-    def on_certificate(self, run: Any) -> str | None:
+    def on_certificate(self, run: Run) -> str | None:
         weights = run.weights()
         if callable(self.score):
             score = float(self.score(weights))
@@ -73,36 +85,36 @@ class EarlyStopping(Callback):
             score = float(run.evaluate(weights, *self.score))
         else:
             raise ValueError(
-                "held-out examples can be scored in the fit of an estimator only; give a function of the weights."
+                "only the fit of an estimator can score held-out examples; give a function of the weights instead."
             )
         self.scores_.append(score)
         run.history.annotate(score=score)
         better = score > self.best_score_ + self.min_delta or (self.best_weights_ is None and not np.isnan(score))
         self._waited = 0 if better else self._waited + 1
-        if better or score == self.best_score_:  # of equals the last, whose gap is smallest
+        if better or score == self.best_score_:  # among ties keep the last, whose gap is smallest
             self.best_score_, self.best_weights_, self.best_pass_ = score, np.array(weights), run.passes
             self.best_certificate_ = run.certificate
         return "stop" if self._waited >= self.patience and run.passes >= self.min_passes else None
 
-    def restore(self, estimator: Any) -> None:
-        """Give the estimator of the run the best weights, and the certificate and the status that belong to them.
+    def restore(self, estimator: Fitted) -> None:
+        """Give the estimator of the run the best weights, with their certificate and status.
 
-        The history, the counts and the state for a warm start remain those of the whole run.
+        The history, the counts and the state for a warm start still describe the whole run.
 
         Parameters
         ----------
         estimator : fitted estimator
             Its ``weights_``, ``certificate_`` and ``status_`` are replaced.
         """
-        if getattr(self, "best_weights_", None) is None:
+        if self.best_weights_ is None or self.best_certificate_ is None:
             raise ValueError("no score was a number yet; fit the estimator with this callback first.")
         estimator.weights_[:] = self.best_weights_
         estimator.certificate_ = self.best_certificate_
         gap, status = self.best_certificate_.relative_gap, estimator.status_
         said = status.sentence
         if status.code == "stopped by callback":
-            said = said.partition(" Next: ")[0]  # it ended as it was meant to end
-        # the run may have converged later, with weights that score less
+            said = said.partition(" Next: ")[0]  # stopping early was the plan: no advice
+        # the run may have converged later, at weights with a lower score
         code = "stopped by callback" if status.converged and gap > estimator.tol else status.code
         estimator.status_ = replace(
             status,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from typing import IO, Any
+from collections.abc import Mapping
+from typing import TextIO
 
-from maxmargin.callbacks.base import Callback
+import numpy as np
+
+from maxmargin.callbacks.base import Callback, Run
 
 __all__ = ["JsonLog"]
 
@@ -15,7 +18,7 @@ __all__ = ["JsonLog"]
 class JsonLog(Callback):
     """Append lines with "event" = "begin", "certificate" or "end" to a file.
 
-    A certificate line is the row of the history; the end line has the status and the split of the seconds. Numbers
+    A certificate line is the row of the history; the end line has the status and where the seconds went. Numbers
     that are not finite are written as null, so every line is strict JSON.
 
     Parameters
@@ -24,20 +27,20 @@ class JsonLog(Callback):
         A path is opened for appending when the run begins and closed when it ends; an open file stays open.
     """
 
-    def __init__(self, file: str | os.PathLike[str] | IO[str]) -> None:
+    def __init__(self, file: str | os.PathLike[str] | TextIO) -> None:
         self.file = file
 
-    def on_begin(self, run: Any) -> None:
+    def on_begin(self, run: Run) -> None:
         self._owned = isinstance(self.file, str | os.PathLike)
         self._out = open(self.file, "a", encoding="utf-8") if isinstance(self.file, str | os.PathLike) else self.file
         self._write(
             "begin", {"solver": type(run.solver).__name__, "n_examples": run.problem.n_examples, "tol": run.tol}
         )
 
-    def on_certificate(self, run: Any) -> None:
-        self._write("certificate", run.history[-1])
+    def on_certificate(self, run: Run) -> None:
+        self._write("certificate", run.history.rows[-1])
 
-    def on_end(self, run: Any) -> None:
+    def on_end(self, run: Run) -> None:
         status = run.status
         self._write(
             "end",
@@ -50,17 +53,18 @@ class JsonLog(Callback):
         if self._owned:
             self._out.close()
 
-    def _write(self, event: str, entries: dict[str, Any]) -> None:
-        line = json.dumps({"event": event, **_strict(entries)}, allow_nan=False, default=_number)
+    def _write(self, event: str, entries: Mapping[str, object]) -> None:
+        line = json.dumps(_strict({"event": event, **entries}), allow_nan=False, default=str)
         self._out.write(line + "\n")
-        self._out.flush()  # a log is read while the run goes on
+        self._out.flush()  # others read the log during the run
 
 
-def _strict(value: Any) -> Any:
-    if isinstance(value, dict):
+def _strict(value: object) -> object:
+    """Numpy values as plain ones, numbers that are not finite as None."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, Mapping):
         return {name: _strict(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _number(value: Any) -> Any:
-    return _strict(value.item()) if hasattr(value, "item") else str(value)

@@ -1,11 +1,16 @@
-"""Show a run while it goes on."""
+"""Show the progress of a run."""
 
 from __future__ import annotations
 
 import sys
-from typing import IO, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TextIO
 
-from maxmargin.callbacks.base import Callback
+from maxmargin.callbacks.base import Callback, Run
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
 
 __all__ = ["Progress"]
 
@@ -20,14 +25,14 @@ class Progress(Callback):
     file : open text file, optional
         Where to write; standard error by default.
     rows : int
-        Rows of the live table.
+        Number of rows in the live table.
     """
 
-    def __init__(self, file: IO[str] | None = None, *, rows: int = 8) -> None:
+    def __init__(self, file: TextIO | None = None, *, rows: int = 8) -> None:
         self.file = file
         self.rows = rows
 
-    def on_begin(self, run: Any) -> None:
+    def on_begin(self, run: Run) -> None:
         self._out = self.file if self.file is not None else sys.stderr
         self._live = self._make_live()
         if self._live is not None:
@@ -35,19 +40,19 @@ class Progress(Callback):
         else:
             print(_HEAD, file=self._out, flush=True)
 
-    def on_certificate(self, run: Any) -> None:
+    def on_certificate(self, run: Run) -> None:
         if self._live is not None:
             self._live.update(self._table(run), refresh=True)
         else:
-            print(_line(run.history[-1]), file=self._out, flush=True)
+            print(_line(run.history.rows[-1]), file=self._out, flush=True)
 
-    def on_end(self, run: Any) -> None:
+    def on_end(self, run: Run) -> None:
         if self._live is not None:
             self._live.stop()
         if run.status is not None:
             print(run.status.sentence, file=self._out, flush=True)
 
-    def _make_live(self) -> Any:
+    def _make_live(self) -> Live | None:
         if not self._out.isatty():
             return None
         try:
@@ -57,7 +62,7 @@ class Progress(Callback):
             return None
         return Live(console=Console(file=self._out), auto_refresh=False)
 
-    def _table(self, run: Any) -> Any:
+    def _table(self, run: Run) -> Table:
         from rich.table import Table
 
         table = Table(title=f"{type(run.solver).__name__}, tol {run.tol:.2g}")
@@ -68,7 +73,7 @@ class Progress(Callback):
         return table
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Mapping[str, object]) -> str:
     return (
         f"{row['pass']:8.2f} {row['oracle_calls']:10d} {row['seconds']:9.2f} {row['primal']:13.6g} "
         f"{row['dual']:13.6g} {row['relative_gap']:9.2e}"

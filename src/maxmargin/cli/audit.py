@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TextIO, TypedDict
 
 import typer
 
@@ -14,17 +14,30 @@ from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded, located
 from maxmargin.cli.files import Block, Source, column_place, opened_output
 from maxmargin.cli.model import FeatureOptions, TrainingOptions, fit_features
-from maxmargin.cli.tune import _progress
+from maxmargin.cli.tune import progress_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = ["audit"]
 
 OUTPUT = "What to write"
 
 
+class Suspect(TypedDict):
+    """What the audit says about one sentence."""
+
+    example: int
+    score: float
+    given: Sequence[str]
+    suggested: Sequence[str]
+    positions: list[int]  # of the labels that change
+    worst: int
+    agreement: float
+
+
 @guarded
+@o.grouped
 def audit(
     file: Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")],
     top: Annotated[int, typer.Option(min=1, help="How many sentences to list.", rich_help_panel=OUTPUT)] = 50,
@@ -46,24 +59,12 @@ def audit(
     as_json: Annotated[
         bool, typer.Option("--json", help="List as JSON, one object per line.", rich_help_panel=OUTPUT)
     ] = False,
-    folds: Annotated[int, typer.Option(min=2, help="Parts of cross-validation.")] = 5,
-    repeats: Annotated[int, typer.Option(min=1, help="How often sentences are dealt to folds anew.")] = 2,
-    template: o.Template = None,
+    folds: Annotated[int, typer.Option(min=2, help="Number of folds of the cross-validation.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="How often to deal the sentences to folds again.")] = 2,
+    feature_options: FeatureOptions = FeatureOptions(),
     label_column: o.LabelColumn = -1,
     C: o.CostWeight = 1.0,
-    weights: o.WeightsOption = o.Weights.all,
-    constraints: o.ConstraintsOption = None,
-    ends: o.Ends = False,
-    loss: o.LossOption = o.Loss.hinge,
-    rescaling: o.RescalingOption = o.Rescaling.margin,
-    solver: o.SolverOption = o.Solver.auto,
-    tol: o.Tol = 0.1,
-    max_passes: o.MaxPasses = 1000,
-    max_seconds: o.MaxSeconds = None,
-    n_jobs: o.Jobs = None,
-    min_count: o.MinCount = 1,
-    hashing: o.Hashing = None,
-    seed: o.Seed = 0,
+    training: TrainingOptions = TrainingOptions(tol=0.1),
     separator: o.Separator = None,
     comment: o.Comment = None,
     config: o.Config = None,
@@ -71,11 +72,11 @@ def audit(
 ) -> None:
     """List the sentences whose labels look wrong, most suspicious first.
 
-    Every sentence is judged by taggers that were trained on the other folds.
+    Taggers that were trained on the other folds judge each sentence.
 
-    Behind a doubtful token its label and the suggested one stand in brackets, or ? where there is no better one.
+    Brackets after a doubtful token show its label and the suggested one, or ? where no other label is better.
 
-    Agreement is the share of the taggers that suggest the same. Sentences count from 0.
+    Agreement is the share of the taggers that make this suggestion. Sentences count from 0.
 
     Exit codes: 0 fine, 1 bad input, 2 wrong usage.
 
@@ -95,17 +96,22 @@ def audit(
     if len(table) < folds:
         raise ValueError(f"{source.name} has {len(table)} sentences; {folds} folds need at least as many.")
     begin = time.perf_counter()
-    _, X = fit_features(FeatureOptions(template, min_count, hashing), table, label_column)
-    tagger = TrainingOptions(
-        C, weights, constraints, ends, loss, rescaling, solver, tol, max_passes, max_seconds, n_jobs, seed
-    ).tagger()
+    _, X = fit_features(feature_options, table, label_column)
+    tagger = training.tagger(C=C)
     from maxmargin.estimators.audit import audit as judged
 
-    with _progress(folds * repeats) as advance, located(source.name, table.line):
+    with progress_bar(folds * repeats) as advance, located(source.name, table.line):
         found = judged(
-            tagger, X, table.labels(place), folds, repeats=repeats, tol=None, random_state=seed, after_fold=advance
+            tagger,
+            X,
+            table.labels(place),
+            folds,
+            repeats=repeats,
+            tol=None,
+            random_state=training.seed,
+            after_fold=advance,
         )
-    rows = found.to_dict("records") if hasattr(found, "to_dict") else found
+    rows: list[Suspect] = found if isinstance(found, list) else found.to_dict("records")
     listed = {row["example"]: row for row in rows[:top] if above is None or row["score"] > above}
     _list(source, listed, place, as_json)
     done = [f"{len(table)} sentences judged in {folds * repeats} fits and {time.perf_counter() - begin:.0f} s"]
@@ -120,30 +126,24 @@ def audit(
 
 
 def _check_outputs(paths: list[str], file: str) -> None:
-    """Refuse places that cannot be written before the work, not after."""
+    """Refuse files that cannot be written before the work, not after it."""
     for path in paths:
         folder = os.path.dirname(path) or "."
         if path == "-":
-            raise ValueError("standard output has the list; name a file for the sentences.")
+            raise ValueError("the list goes to standard output; name a file for the sentences.")
         if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-            raise ValueError(f"{path} cannot be written: it must be a file in a folder that exists and may be written.")
+            raise ValueError(f"{path} cannot be written; name a file in an existing folder that you may write to.")
         if file != "-" and os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file):
             raise ValueError(f"{path} is the input; name another file.")
     if len({os.path.realpath(path) for path in paths}) < len(paths):
-        raise ValueError(f"{paths[0]} is named twice; the filtered and the corrected sentences need a file each.")
+        raise ValueError(f"{paths[0]} is named twice; give the filtered and the corrected sentences a file each.")
 
 
-def _list(
-    source: Source, listed: dict[int, dict[str, Any]], place: int, as_json: bool, file: IO[str] | None = None
-) -> None:
+def _list(source: Source, listed: Mapping[int, Suspect], place: int, as_json: bool, file: TextIO | None = None) -> None:
     """Print the suspects in their order, in colour on a terminal."""
     blocks = {i: block for i, block in _sentences(source) if i in listed}
     out = sys.stdout if file is None else file
-    console: Any = None
-    if not as_json and out.isatty():
-        from rich.console import Console
-
-        console = Console(file=out, highlight=False)
+    coloured = not as_json and out.isatty()
     for rank, (i, row) in enumerate(listed.items(), start=1):
         block = blocks[i]
         words = [columns[0 if place else min(1, len(columns) - 1)] for columns in block.rows]
@@ -155,17 +155,19 @@ def _list(
             continue
         head = f"{rank}. sentence {i}, line {line}: score {row['score']:.2f}, agreement {100 * row['agreement']:.0f}%"
         pieces = list(_pieces(words, row))
-        if console is None:
+        if not coloured:
             typer.echo(f"{head}\n   {''.join(text for text, _ in pieces)}\n", out)
         else:
+            from rich.console import Console
             from rich.padding import Padding
             from rich.text import Text
 
+            console = Console(file=out, highlight=False)
             console.print(Text(head, style="bold"))
             console.print(Padding(Text.assemble(*pieces), (0, 0, 1, 3)))
 
 
-def _pieces(words: list[str], row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _pieces(words: list[str], row: Suspect) -> Iterator[tuple[str, str]]:
     """The sentence in pieces of text, each with its colour."""
     changed = set(row["positions"]) or {row["worst"]}
     for t, word in enumerate(words):
@@ -183,7 +185,7 @@ def _pieces(words: list[str], row: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _sentences(source: Source) -> Iterator[tuple[int, Block]]:
-    """The sentences with their numbers; what stands behind the last one has the number -1."""
+    """The sentences with their numbers; lines after the last one have the number -1."""
     number = 0
     for block in source.blocks():
         yield (number if block.rows else -1), block
@@ -191,7 +193,7 @@ def _sentences(source: Source) -> Iterator[tuple[int, Block]]:
 
 
 def _filtered(source: Source, left_out: set[int]) -> Iterator[str]:
-    """The lines without some sentences; marks of documents in front of them stay, their comments do not."""
+    """The lines without some sentences; document markers in front of those stay, their comments do not."""
     for i, block in _sentences(source):
         if i not in left_out:
             yield from block.lines
@@ -201,14 +203,14 @@ def _filtered(source: Source, left_out: set[int]) -> Iterator[str]:
                 yield line
 
 
-def _corrected(source: Source, listed: dict[int, dict[str, Any]], place: int) -> Iterator[str]:
+def _corrected(source: Source, listed: Mapping[int, Suspect], place: int) -> Iterator[str]:
     """All lines, with the suggested labels in their column."""
     for i, block in _sentences(source):
         lines = list(block.lines)
         for t in listed[i]["positions"] if i in listed else ():
             line, columns = lines[block.places[t]], block.rows[t]
             at = 0
-            for text in columns[:place]:  # spaces and separators stay as they are
+            for text in columns[:place]:  # keep spaces and separators as they are
                 at = line.index(text, at) + len(text) + (len(source.separator) if source.separator else 0)
             at = line.index(columns[place], at)
             lines[block.places[t]] = line[:at] + str(listed[i]["suggested"][t]) + line[at + len(columns[place]) :]

@@ -1,4 +1,4 @@
-"""One line for people, a traceback for those who ask."""
+"""Errors of the command line: one line, or a traceback with ``--debug``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -16,22 +16,22 @@ __all__ = ["BAD_INPUT", "fail", "guarded", "located"]
 
 BAD_INPUT = 1
 INTERRUPTED = 130  # 128 + SIGINT
-READER_LEFT = 141  # what other tools end with when the reader of their output leaves: 128 + SIGPIPE
+READER_LEFT = 141  # 128 + SIGPIPE, as other tools do
 
 _PLACE = re.compile(r"\b(?:example|sentence|sequence) (\d+)(?:, (?:position|token) (\d+))?")
 
 
 def fail(message: str) -> NoReturn:
-    """End with one line on standard error."""
+    """Exit with one line on standard error."""
     typer.echo(f"maxmargin: {' '.join(message.split())}", err=True)
     raise typer.Exit(BAD_INPUT)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose errors of input end in one line; its option ``debug`` shows the traceback instead."""
+    """Turn input errors of a command into one line; its option ``debug`` shows the traceback instead."""
 
     @functools.wraps(command)
-    def wrapper(*args: Any, debug: bool = False, **kwargs: Any) -> None:
+    def wrapper(*args: object, debug: bool = False, **kwargs: object) -> None:
         try:
             command(*args, debug=debug, **kwargs)
         except BrokenPipeError:
@@ -52,12 +52,12 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def located(name: str, line: Callable[[int, int], int | None]) -> Iterator[None]:
-    """Errors get the file in front and, when they name a sentence, the line.
+    """Put the file name, and the line if the error names a sentence, in front of an error message.
 
     Parameters
     ----------
     name : str
-        Of the file.
+        Name of the file.
     line : callable (sentence, token) -> int or None
     """
     try:

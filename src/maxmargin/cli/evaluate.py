@@ -22,12 +22,12 @@ def evaluate(
     file: Annotated[str | None, typer.Argument(help="Column file with labels, or -.")] = None,
     predicted: Annotated[
         str | None,
-        typer.Option(help="Judge this file instead, which has true and predicted labels (or -).", metavar="FILE"),
+        typer.Option(help="Evaluate this file of true and predicted labels (or -) instead of a model.", metavar="FILE"),
     ] = None,
     label_column: Annotated[
         int | None,
         typer.Option(
-            help="Column of the true labels, from 0: that of the model's training, or the last but one of --predicted.",
+            help="Column of the true labels, from 0; by default as in training, or the last but one of --predicted.",
             rich_help_panel=o.FORMAT,
         ),
     ] = None,
@@ -40,7 +40,7 @@ def evaluate(
     comment: o.Comment = None,
     debug: o.Debug = False,
 ) -> None:
-    """Compare predictions with the truth: accuracy, spans as conlleval counts them, confused labels.
+    """Compare predictions with the truth: accuracy, spans as conlleval counts them, and confused labels.
 
     Examples:
 

@@ -1,17 +1,19 @@
-"""Column files of the command line: whole ones, streams of blocks, and what is written."""
+"""Column files of the command line: whole tables, streams of sentences, and output files."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from maxmargin.features.tokens import Tokens
 
 __all__ = ["Block", "Source", "Table", "column_place", "opened_output"]
@@ -19,18 +21,18 @@ __all__ = ["Block", "Source", "Table", "column_place", "opened_output"]
 
 @dataclass
 class Block:
-    """One sentence of a file with all its lines, so that they can be written as they were.
+    """One sentence of a file with all its lines, so that they can be written unchanged.
 
     Attributes
     ----------
     lines : list of str
-        Without line ends: what stands before the sentence, tokens, comments, and the blank line or marker behind.
+        Without line ends: lines before the sentence, tokens, comments, and the blank line or marker after it.
     rows : list of tuple of str
         Columns of the tokens.
     places : list of int
-        Where the tokens are among ``lines``.
+        Positions of the tokens in ``lines``.
     first : int
-        Number of the first of the lines in the file.
+        Number of the first line in the file.
     """
 
     first: int
@@ -44,9 +46,9 @@ class Table:
     """A whole file: its columns, and sentence i in tokens ``offsets[i]:offsets[i+1]``."""
 
     columns: list[list[str]]
-    offsets: Any
+    offsets: np.ndarray
     source: Source
-    rows: Any = None  # which sentences of the source these are; None for all
+    rows: np.ndarray | None = None  # which sentences of the source these are; None for all
 
     @property
     def n_tokens(self) -> int:
@@ -60,7 +62,7 @@ class Table:
 
         return Tokens.from_columns(self.columns, self.offsets)
 
-    def take(self, sentences: Any) -> Table:
+    def take(self, sentences: np.ndarray) -> Table:
         """Some of the sentences."""
         import numpy as np
 
@@ -70,7 +72,7 @@ class Table:
         return Table([[column[t] for t in flat] for column in self.columns], offsets, self.source, sentences)
 
     def line(self, sentence: int, token: int) -> int | None:
-        """Number of the line of a token in the source; None when it cannot be told."""
+        """Number of the line of a token in the source; None when it is unknown."""
         return self.source.line(sentence if self.rows is None else int(self.rows[sentence]), token)
 
     def labels(self, column: int) -> list[list[str]]:
@@ -88,9 +90,9 @@ class Source:
     ----------
     path : str
     separator : str, optional
-        Between columns; runs of spaces and tabs when missing. ``\\t`` in letters is a tab.
+        Between columns; runs of spaces and tabs by default. The two characters ``\\t`` stand for a tab.
     comment : str, optional
-        Lines that begin with it are no tokens.
+        Skip lines that begin with this.
     """
 
     path: str
@@ -113,12 +115,12 @@ class Source:
         return prefixes(COMMENTS if self.comment is None else (*COMMENTS, self.comment), self.separator)
 
     def table(self) -> Table:
-        """All of the file; without tokens it is refused."""
+        """The whole file; a file without tokens is an error."""
         from maxmargin.datasets.columns import read_column_table
 
-        source: Any = self.path
+        source: str | _Named = self.path
         if self.path == "-":
-            # standard input can be read once, and the line of an error may be asked for later
+            # standard input can be read only once, and an error may ask for its line later
             self._kept = sys.stdin.buffer.read()
             source = _Named(self._kept, self.name)
         columns, offsets = read_column_table(source, self.separator, self._comments)
@@ -129,19 +131,17 @@ class Source:
         return Table(columns, offsets, self)
 
     def blocks(self) -> Iterator[Block]:
-        """The file sentence by sentence, in little memory. Lines behind the last sentence come as a block without rows.
+        """The file sentence by sentence, in little memory. Lines after the last sentence form a block without rows.
 
         Raises
         ------
         ValueError
-            With file and line when lines differ in their number of columns.
+            When lines have different numbers of columns; names the file and the line.
         """
         from maxmargin.datasets.columns import DOCUMENT_MARKERS, decoded, opened, ragged, split_line
 
         comments = self._comments
-        source: Any = self.path
-        if self._kept is not None:
-            source = _Named(self._kept, self.name)
+        source = self.path if self._kept is None else _Named(self._kept, self.name)
         width, width_line, done = 0, 0, 0
         block = Block(1)
         with opened(source) as (lines, name):
@@ -158,14 +158,14 @@ class Source:
                     block.rows.append(tuple(row))
                 block.lines.append(text)
                 if block.rows and not is_comment and block.places[-1] != len(block.lines) - 1:
-                    yield block  # at once, so that whoever waits for an answer need not begin the next sentence
+                    yield block  # at once: the answer must not wait for the next sentence
                     done += 1
                     block = Block(number + 1)
         if block.lines:
             yield block
 
     def line(self, sentence: int, token: int) -> int | None:
-        """Number of the line of a token; None when it cannot be told."""
+        """Number of the line of a token; None when it is unknown."""
         if self.path == "-" and self._kept is None:
             return None
         try:
@@ -186,17 +186,17 @@ class _Named(io.BytesIO):
 
 
 def column_place(column: int, width: int, name: str) -> int:
-    """A column counted from 0, or from the end when negative, as a place from 0."""
+    """The index from 0 of a column that may count from the end (negative)."""
     if not -width <= column < width:
         raise ValueError(
-            f"{name}, line 1: there is no column {column}; the lines have {width}, which count from 0 (-1 is the last)."
+            f"{name}, line 1: there is no column {column}; the lines have {width}, counted from 0 (-1 is the last)."
         )
     return column % width
 
 
 @contextmanager
 def opened_output(path: str, source: str | None = None) -> Iterator[TextIO]:
-    """Where results go: UTF-8 to a path, packed by its suffix, or to standard output for ``-``."""
+    """Open a file for results: UTF-8, compressed by its suffix; ``-`` is standard output."""
     if path == "-":
         wrapped = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="\n", write_through=True)
         try:
@@ -206,10 +206,10 @@ def opened_output(path: str, source: str | None = None) -> Iterator[TextIO]:
             wrapped.detach()  # standard output stays open
         return
     if source not in (None, "-") and os.path.exists(path) and os.path.samefile(path, str(source)):
-        raise ValueError(f"{path} is the input; writing there would destroy it before it is read. Name another file.")
+        raise ValueError(f"{path} is the input; writing would destroy it before it is read. Name another file.")
     import gzip
     import lzma
 
-    opener: Any = {".gz": gzip.open, ".xz": lzma.open}.get(os.path.splitext(path)[1], open)
-    with opener(path, "wt", encoding="utf-8", newline="\n") as file:
+    openers: dict[str, Callable[..., TextIO]] = {".gz": gzip.open, ".xz": lzma.open}
+    with openers.get(os.path.splitext(path)[1], open)(path, "wt", encoding="utf-8", newline="\n") as file:
         yield file

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded, located
 from maxmargin.cli.files import Source
-from maxmargin.cli.model import constrain, label_place, load_text_tagger
+from maxmargin.cli.model import constrain, label_place, learned_column, load_text_tagger
 from maxmargin.cli.tables import number, show_table
+
+if TYPE_CHECKING:
+    from maxmargin.estimators.sequence_tagger import SequenceTagger
 
 __all__ = ["inspect"]
 
@@ -19,8 +22,8 @@ __all__ = ["inspect"]
 @guarded
 def inspect(
     model: Annotated[str, typer.Argument(help="Model file.")],
-    top: Annotated[int, typer.Option(min=1, help="How many weights a label, or contributions.")] = 10,
-    label: Annotated[str | None, typer.Option(help="Only the weights of this label.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="Number of weights per label, or of contributions.")] = 10,
+    label: Annotated[str | None, typer.Option(help="Show only the weights of this label.")] = None,
     explain: Annotated[
         str | None, typer.Option(help="Explain the decision on a sentence of this file (or -).", metavar="FILE")
     ] = None,
@@ -37,8 +40,8 @@ def inspect(
 ) -> None:
     """Look into a model: certificate, labels, sizes and strongest weights; or explain one of its decisions.
 
-    An explanation splits the score of the prediction minus that of another labelling by features. Labels that are in
-    the file stand beside it.
+    An explanation splits the difference in score between the prediction and another labelling by features. True
+    labels in the file are shown beside it.
 
     Examples:
 
@@ -60,29 +63,30 @@ def inspect(
         _transitions(tagger)
 
 
-def _facts(tagger: Any, path: str) -> None:
+def _facts(tagger: SequenceTagger, path: str) -> None:
     from maxmargin.reports.time_split import time_split
 
-    layout, features = tagger.layout_, tagger.features_
+    layout, features, known = tagger.layout_, tagger.features_, vars(tagger)  # a model file may lack some
     hashed = " (hashed)" if features.hashing is not None else ""
     rows = [
         ("file", f"{path}, {os.path.getsize(path)} bytes"),
-        ("status", getattr(tagger, "status_", "unknown")),
-        ("certificate", getattr(tagger, "certificate_", "none")),
+        ("status", known.get("status_", "unknown")),
+        ("certificate", known.get("certificate_", "none")),
         ("labels", f"{len(tagger.classes_)}: {' '.join(map(str, tagger.classes_))}"),
         ("features", f"{features.n_features_} of tokens, {features.n_edge_features_} of pairs{hashed}"),
         ("weights", f"{layout.n_weights} stored, {int((tagger.weights_ != 0).sum())} not zero"),
         ("training", f"C {tagger.C:g}, {tagger.loss}, {tagger.rescaling} rescaling, solver {tagger.solver}"),
         ("constraints", str(tagger.constraints)),
     ]
-    if hasattr(tagger, "label_column_"):
-        rows.insert(4, ("label column", f"{tagger.label_column_}, from 0"))
-    if getattr(tagger, "seconds_", None):
+    column = learned_column(tagger)
+    if column is not None:
+        rows.insert(4, ("label column", f"{column}, from 0"))
+    if known.get("seconds_"):
         rows.append(("time", time_split(tagger.seconds_)))
     show_table("", ["", ""], rows)
 
 
-def _transitions(tagger: Any) -> None:
+def _transitions(tagger: SequenceTagger) -> None:
     pair = tagger.transition_
     names = [str(name) for name in tagger.classes_]
     if len(names) <= 12:
@@ -96,7 +100,9 @@ def _transitions(tagger: Any) -> None:
     show_table("strongest transitions", ["from", "to", "weight"], rows)
 
 
-def _explain(tagger: Any, source: Source, sentence: int, other: str | None, top: int, label_column: int | None) -> None:
+def _explain(
+    tagger: SequenceTagger, source: Source, sentence: int, other: str | None, top: int, label_column: int | None
+) -> None:
     count = 0
     chosen = None
     for block in source.blocks():
@@ -105,7 +111,7 @@ def _explain(tagger: Any, source: Source, sentence: int, other: str | None, top:
             break
         count += bool(block.rows)
     if chosen is None:
-        raise ValueError(f"{source.name} has {count} sentences; sentence {sentence} is beyond (they count from 0).")
+        raise ValueError(f"{source.name} has {count} sentences; there is no sentence {sentence} (they count from 0).")
     first, places, rows_of_text = chosen.first, chosen.places, chosen.rows
     true = _true_labels(tagger, rows_of_text, label_column, source.name)
     with located(source.name, lambda i, t: first + places[t]):
@@ -116,12 +122,12 @@ def _explain(tagger: Any, source: Source, sentence: int, other: str | None, top:
             compared = other.split() if len(other.split()) > 1 else other.strip().split(",")
             if len(compared) != len(labels):
                 raise ValueError(
-                    f"--other has {len(compared)} labels, sentence {sentence} has {len(labels)} tokens: give one each."
+                    f"--other has {len(compared)} labels, sentence {sentence} has {len(labels)} tokens; give one each."
                 )
         elif len(best) > 1:
             compared = best[1][0]
         else:
-            raise ValueError(f"the model allows one labelling of sentence {sentence} only; nothing to compare.")
+            raise ValueError(f"the model allows only one labelling of sentence {sentence}; nothing to compare.")
         rows = tagger.explain(x, labels, compared)
     total = sum(row["contribution"] for row in rows)
     words = [row[0] for row in rows_of_text]
@@ -130,7 +136,7 @@ def _explain(tagger: Any, source: Source, sentence: int, other: str | None, top:
         ["token", *(["true"] if true else []), "predicted", "other", ""],
         [(*known, a, b, "" if a == b else "<") for *known, a, b in zip(words, *true, labels, compared, strict=True)],
     )
-    typer.echo(f"the prediction scores {number(total)} more than the other; the strongest contributions to that:\n")
+    typer.echo(f"the prediction scores {number(total)} more than the other; the strongest contributions:\n")
     shown = [
         (row["position"], words[row["position"]], row["feature"], _text(row["label"]), _text(row["other"]),
          number(row["contribution"]))
@@ -142,14 +148,17 @@ def _explain(tagger: Any, source: Source, sentence: int, other: str | None, top:
     show_table("contributions", ["at", "token", "feature", "predicted", "other", "contribution"], shown)
 
 
-def _true_labels(tagger: Any, rows: list, label_column: int | None, name: str) -> list[list[str]]:
-    """The column of the true labels as the only element, or nothing: what is to be explained need not have labels."""
+def _true_labels(
+    tagger: SequenceTagger, rows: list[tuple[str, ...]], label_column: int | None, name: str
+) -> list[list[str]]:
+    """The true labels as the only element, or an empty list when the file has none."""
     width = len(rows[0])
-    if label_column is None and not 0 <= getattr(tagger, "label_column_", -1) < width:
+    learned = learned_column(tagger)
+    if label_column is None and (learned is None or learned >= width):
         return []
     place = label_place(tagger, label_column, width, name)
     return [[row[place] for row in rows]]
 
 
-def _text(label: Any) -> str:
+def _text(label: object) -> str:
     return " -> ".join(map(str, label)) if isinstance(label, tuple) else str(label)

@@ -1,6 +1,6 @@
-"""``maxmargin``: taggers of column files (train, run, judge, inspect, tune, audit) and segmentation of pictures.
+"""``maxmargin``: taggers for column files (train, predict, evaluate, inspect, tune, audit) and image segmentation.
 
-Only typer is imported here; a command imports what it needs when it runs, so that ``--help`` is quick.
+Only typer is imported here; each command imports what it needs when it runs, so ``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def about(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_version)
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
-    """Large-margin taggers of column files: one token per line, a blank line after each sentence.
+    """Large-margin taggers for column files: one token per line, a blank line after each sentence.
 
-    Files ending in .gz or .xz are packed and unpacked; - is standard input or output.
+    Files ending in .gz or .xz are compressed; - is standard input or output.
 
     Exit codes: 0 fine, 1 bad input (a line on standard error says what and where), 2 wrong usage.
     """

@@ -1,4 +1,4 @@
-"""Between files and estimators: features, taggers, model files."""
+"""From files to estimators: features, taggers, model files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
+from maxmargin.cli import options as o
 from maxmargin.cli.errors import located
 from maxmargin.cli.files import Table, column_place
+
+if TYPE_CHECKING:
+    from maxmargin.estimators.sequence_tagger import SequenceTagger
+    from maxmargin.features.extractor import TextFeatures
+    from maxmargin.features.sequences import Sequences
 
 __all__ = [
     "FeatureOptions",
@@ -25,13 +31,14 @@ __all__ = [
     "fit",
     "fit_features",
     "label_place",
+    "learned_column",
     "load_text_tagger",
     "span_like",
     "usable",
 ]
 
 
-class Stopwatch(dict):
+class Stopwatch(dict[str, float]):
     """Seconds by stage: ``with watch("read"): ...``."""
 
     @contextmanager
@@ -43,14 +50,14 @@ class Stopwatch(dict):
 
 @dataclass(frozen=True)
 class FeatureOptions:
-    """What the command line says about features."""
+    """The options about features."""
 
-    template: str | None
-    min_count: int
-    hashing: int | None
+    template: o.Template = None
+    min_count: o.MinCount = 1
+    hashing: o.Hashing = None
 
 
-def fit_features(options: FeatureOptions, table: Table, label_column: int) -> tuple[Any, Any]:
+def fit_features(options: FeatureOptions, table: Table, label_column: int) -> tuple[TextFeatures, Sequences]:
     """A fitted extractor that does not read the labels, and the features of the table."""
     from maxmargin.features.choose import default_words
     from maxmargin.features.extractor import TextFeatures
@@ -65,7 +72,7 @@ def fit_features(options: FeatureOptions, table: Table, label_column: int) -> tu
         if any(source.column == labels for source, _ in definition.slots):
             where = definition.where if options.template is not None else "the default features"
             raise ValueError(
-                f"{where}: reads column {labels}, which holds the labels that are to be predicted; take another "
+                f"{where}: reads column {labels}, which holds the labels to predict; use another "
                 "column, or name the column of the labels with --label-column."
             )
     return features, X
@@ -73,32 +80,30 @@ def fit_features(options: FeatureOptions, table: Table, label_column: int) -> tu
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """What the command line says about training."""
+    """The options about training."""
 
-    C: float
-    weights: str
-    constraints: str | None
-    ends: bool
-    loss: str
-    rescaling: str
-    solver: str
-    tol: float
-    max_passes: float | None
-    max_seconds: float | None
-    n_jobs: int | None
-    seed: int
+    weights: o.WeightsOption = o.Weights.all
+    constraints: o.ConstraintsOption = None
+    ends: o.Ends = False
+    loss: o.LossOption = o.Loss.hinge
+    rescaling: o.RescalingOption = o.Rescaling.margin
+    solver: o.SolverOption = o.Solver.auto
+    tol: o.Tol = 1e-3
+    max_passes: o.MaxPasses = 1000
+    max_seconds: o.MaxSeconds = None
+    n_jobs: o.Jobs = None
+    seed: o.Seed = 0
 
-    def tagger(self, **more: Any) -> Any:
+    def tagger(self, **more: object) -> SequenceTagger:
         """An unfitted tagger that takes ready features."""
         from maxmargin.estimators.sequence_tagger import SequenceTagger
 
-        given = {name: str(value) for name, value in vars(self).items() if isinstance(value, str)}
-        given = {**vars(self), **given}
-        return SequenceTagger(random_state=given.pop("seed"), **given, **more)
+        plain = {name: str(value) if isinstance(value, str) else value for name, value in vars(self).items()}
+        return SequenceTagger(random_state=plain.pop("seed")).set_params(**plain, **more)
 
 
-def fit(tagger: Any, X: Any, y: list[list[str]], table: Table) -> Any:
-    """Fit, with errors that name the line of the table."""
+def fit(tagger: SequenceTagger, X: Sequences, y: list[list[str]], table: Table) -> SequenceTagger:
+    """Fit; errors name the line of the file."""
     with quiet_convergence(), located(table.source.name, table.line):
         if tagger.constraints is not None:
             _check_scheme(y, tagger.constraints)
@@ -106,7 +111,7 @@ def fit(tagger: Any, X: Any, y: list[list[str]], table: Table) -> Any:
 
 
 def _check_scheme(y: list[list[str]], scheme: str) -> None:
-    """Refuse the first label that does not fit the scheme, by its place."""
+    """Raise an error that names the first label outside the scheme and its position."""
     from maxmargin.inference.constraints import transition_mask
 
     fine: set[str] = set()
@@ -121,21 +126,21 @@ def _check_scheme(y: list[list[str]], scheme: str) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Refuse a model path that cannot be written before hours of training, not after."""
+    """Refuse a model path that cannot be written before hours of training, not after them."""
     folder = os.path.dirname(path) or "."
     if path == "-":
         raise ValueError("a model cannot go to standard output; name a file with -o.")
     if os.path.isdir(path):
         raise ValueError(f"{path} is a folder; name a file with -o.")
     if not os.path.isdir(folder):
-        raise ValueError(f"there is no folder {folder!r} for the model {path}; make it first.")
+        raise ValueError(f"there is no folder {folder!r} for the model {path}; create it first.")
     if not os.access(folder, os.W_OK):
-        raise ValueError(f"the folder {folder!r} may not be written; choose another place with -o.")
+        raise ValueError(f"the folder {folder!r} is not writable; choose another with -o.")
 
 
 @contextmanager
 def quiet_convergence() -> Iterator[None]:
-    """The status says why training ended; a warning would say it twice."""
+    """Hide convergence warnings: the status already says why training ended."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
@@ -143,17 +148,17 @@ def quiet_convergence() -> Iterator[None]:
         yield
 
 
-def load_text_tagger(path: str) -> Any:
-    """The tagger of a model file, if it takes text."""
+def load_text_tagger(path: str) -> SequenceTagger:
+    """The tagger of a model file; one that does not take text is an error."""
     from maxmargin.estimators.saving import load
     from maxmargin.features.extractor import TextFeatures
 
     if path == "-":
-        raise ValueError("a model is read from a file of its own, not from standard input; give its path.")
+        raise ValueError("a model cannot be read from standard input; give the path of its file.")
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no model file {path!r}.")
     tagger = load(path)
-    if not isinstance(getattr(tagger, "features_", None), TextFeatures):
+    if not isinstance(vars(tagger).get("features_"), TextFeatures):
         raise ValueError(
             f"{path} holds a tagger that takes features, not columns of text; use it from Python "
             f"(maxmargin.load({path!r}).predict)."
@@ -161,26 +166,30 @@ def load_text_tagger(path: str) -> Any:
     return tagger
 
 
-def label_place(tagger: Any, given: int | None, width: int, name: str) -> int:
-    """Column of the true labels: the one that was asked for, else that of training, else the last.
+def learned_column(tagger: SequenceTagger) -> int | None:
+    """The column that training read labels from; None for a tagger that was not trained by the command line."""
+    return vars(tagger).get("label_column_")
+
+
+def label_place(tagger: SequenceTagger, given: int | None, width: int, name: str) -> int:
+    """Column of the true labels: the given one, else the one of training, else the last.
 
     Parameters
     ----------
     tagger : SequenceTagger
-        Has ``label_column_`` when the command line trained it.
     given : int or None
-        What the command line says now; a note is printed when training had another column.
+        From the command line; a note is printed when training used another column.
     width : int
         Number of columns of the file.
     name : str
-        Of the file.
+        Name of the file.
     """
-    learned = getattr(tagger, "label_column_", None)
+    learned = learned_column(tagger)
     if given is None and learned is not None:
         if learned >= width:
             raise ValueError(
                 f"{name}, line 1: the model learned its labels from column {learned}, but the lines have {width} "
-                "columns, which count from 0; name the column of the labels with --label-column."
+                "columns, counted from 0; name the column of the labels with --label-column."
             )
         return learned
     place = column_place(-1 if given is None else given, width, name)
@@ -193,31 +202,34 @@ def label_place(tagger: Any, given: int | None, width: int, name: str) -> int:
     return place
 
 
-def constrain(tagger: Any, scheme: str | None) -> Any:
-    """Make a fitted tagger obey a scheme too, whatever it was trained with."""
+def constrain(tagger: SequenceTagger, scheme: str | None) -> SequenceTagger:
+    """Make a fitted tagger also obey a scheme."""
     if scheme is None:
         return tagger
     import numpy as np
 
     from maxmargin.inference.constraints import transition_mask
+    from maxmargin.models.chain import ChainLayout
 
     mask, layout = transition_mask(tagger.classes_, scheme), tagger.layout_
-    both = {
-        name: np.where(allowed, getattr(layout, name), -np.inf)
-        for name, allowed in (("start_mask", mask.start), ("end_mask", mask.end), ("pair_mask", mask.pairs))
-    }
-    tagger.layout_ = replace(layout, **both)
+    assert isinstance(layout, ChainLayout)
+    tagger.layout_ = replace(
+        layout,
+        start_mask=np.where(mask.start, layout.start_mask, -np.inf),
+        end_mask=np.where(mask.end, layout.end_mask, -np.inf),
+        pair_mask=np.where(mask.pairs, layout.pair_mask, -np.inf),
+    )
     return tagger
 
 
-def usable(tagger: Any, table: Table) -> Any:
-    """Features of a file as a fitted tagger takes them."""
+def usable(tagger: SequenceTagger, table: Table) -> Sequences:
+    """The features of a file, for a fitted tagger."""
     with located(table.source.name, table.line):
         return tagger.features_.transform(table.tokens())
 
 
 def span_like(*labelled: list[list[str]]) -> bool:
-    """Whether labels are those of spans: O, B-X, I-X, E-X, S-X."""
+    """Whether all labels describe spans: O, B-X, I-X, E-X, S-X."""
     from maxmargin.metrics import spans
 
     labels = {label for sentences in labelled for sentence in sentences for label in sentence}

@@ -1,77 +1,77 @@
-"""Options that several commands share, and configuration files."""
+"""Options that several commands share, groups of options, and configuration files."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import tomllib
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, get_type_hints
 
 import typer
 
 from maxmargin.cli.errors import fail
 
-__all__ = ["Constraints", "Loss", "Precision", "Solver", "Weights"]
+__all__ = ["Constraints", "Loss", "Precision", "Solver", "Weights", "grouped"]
 
 
-class Weights(StrEnum):
-    all = "all"
-    observed = "observed"
+Weights = StrEnum("Weights", ["all", "observed"])
+Constraints = StrEnum("Constraints", ["bio", "iobes"])
+Loss = StrEnum("Loss", ["hinge", "squared_hinge", "ramp"])
+RampName = StrEnum("RampName", ["cost_diminished", "best_output", "cost_diminished_vs_best"])
+Rescaling = StrEnum("Rescaling", ["margin", "slack"])
+Precision = StrEnum("Precision", ["float64", "float32"])
+Solver = StrEnum(
+    "Solver",
+    [
+        "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", "pegasos", "sgd", "perceptron",
+        "mira",
+    ],
+)  # fmt: skip
 
 
-class Constraints(StrEnum):
-    bio = "bio"
-    iobes = "iobes"
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take dataclasses of options: each field becomes an option, with the default that the group has."""
+    parameters, groups = [], {}
+    hints = get_type_hints(command, include_extras=True)
+    for name, parameter in inspect.signature(command).parameters.items():
+        group = hints[name]
+        if not (isinstance(group, type) and is_dataclass(group)):
+            parameters.append(parameter.replace(annotation=group))
+            continue
+        inner, groups[name] = get_type_hints(group, include_extras=True), group
+        parameters += [
+            parameter.replace(name=key, default=default, annotation=inner[key])
+            for key, default in vars(parameter.default).items()
+        ]
 
+    @functools.wraps(command)
+    def wrapper(**given: object) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
 
-class Loss(StrEnum):
-    hinge = "hinge"
-    squared_hinge = "squared_hinge"
-    ramp = "ramp"
-
-
-class RampName(StrEnum):
-    cost_diminished = "cost_diminished"
-    best_output = "best_output"
-    cost_diminished_vs_best = "cost_diminished_vs_best"
-
-
-class Rescaling(StrEnum):
-    margin = "margin"
-    slack = "slack"
-
-
-class Precision(StrEnum):
-    float64 = "float64"
-    float32 = "float32"
-
-
-class Solver(StrEnum):
-    auto = "auto"
-    simplicial = "simplicial"
-    sequential_dual = "sequential_dual"
-    bcfw = "bcfw"
-    frank_wolfe = "frank_wolfe"
-    cutting_plane = "cutting_plane"
-    pegasos = "pegasos"
-    sgd = "sgd"
-    perceptron = "perceptron"
-    mira = "mira"
+    vars(wrapper)["__signature__"] = inspect.Signature(parameters)
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return wrapper
 
 
 def positive(value: float | None) -> float | None:
-    """A budget must leave room for something."""
+    """Refuse a budget that is not positive."""
     if value is not None and not value > 0:
         raise typer.BadParameter(f"{value:g} is not a positive number.")
     return value
 
 
 def read_config(ctx: typer.Context, path: str | None) -> str | None:
-    """Make the keys of a TOML file the defaults of the command's options; what the command line says wins."""
+    """Make the keys of a TOML file the defaults of the options; the command line takes precedence."""
     if path is None or ctx.resilient_parsing:
         return path
     known = {}
     for parameter in ctx.command.params:
-        for name in getattr(parameter, "opts", []):
+        for name in parameter.opts:
             if name.startswith("-") and parameter.name not in ("config", "help"):
                 known[name.lstrip("-").replace("-", "_")] = parameter.name
     try:
@@ -81,14 +81,14 @@ def read_config(ctx: typer.Context, path: str | None) -> str | None:
         fail(f"{path}: {error.strerror}.")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         fail(f"{path}: not TOML: {error}.")
-    defaults: dict[str, Any] = {}
+    defaults: dict[str, str | bool] = {}
     for key, value in given.items():
         name = known.get(key.replace("-", "_"))
         if name is None:
             fail(f"{path}: {ctx.info_name} has no option {key!r}; see maxmargin {ctx.info_name} --help.")
         if not isinstance(value, (str, bool, int, float)):
-            fail(f"{path}: {key} must be text, a number or a truth value, got {value!r}.")
-        # as text, so that the command line's own rules judge it
+            fail(f"{path}: {key} must be text, a number, true or false; got {value!r}.")
+        # as text, so that the option's own checks apply
         defaults[name] = value if isinstance(value, bool) else str(value)
     ctx.default_map = {**(ctx.default_map or {}), **defaults}
     return path
@@ -99,7 +99,7 @@ FEATURES, TRAINING, FORMAT, STOPPING = "Features", "Model", "Files", "When to st
 Config = Annotated[
     str | None,
     typer.Option(
-        help="TOML file whose keys are the names of options; the command line wins.",
+        help="TOML file whose keys are option names; the command line takes precedence.",
         is_eager=True,
         callback=read_config,
         metavar="FILE",
@@ -119,7 +119,7 @@ LabelColumn = Annotated[
 KnownLabelColumn = Annotated[
     int | None,
     typer.Option(
-        help="Column of the true labels, from 0; -1 is the last. The model knows that of its training.",
+        help="Column of the true labels, from 0; -1 is the last. By default as in training.",
         rich_help_panel=FORMAT,
     ),
 ]
@@ -136,14 +136,15 @@ Template = Annotated[
     ),
 ]
 MinCount = Annotated[
-    int, typer.Option(min=1, help="Leave out features seen on fewer tokens.", rich_help_panel=FEATURES)
+    int, typer.Option(min=1, help="Leave out features that occur on fewer tokens.", rich_help_panel=FEATURES)
 ]
 Hashing = Annotated[
     int | None,
     typer.Option(min=1, help="Hash features to this many numbers; no vocabulary, no names.", rich_help_panel=FEATURES),
 ]
 CostWeight = Annotated[
-    float, typer.Option("-C", min=0.0, help="Weight of the losses: larger fits closer.", rich_help_panel=TRAINING)
+    float,
+    typer.Option("-C", min=0.0, help="Weight of the losses; larger fits more closely.", rich_help_panel=TRAINING),
 ]
 WeightsOption = Annotated[
     Weights,
@@ -158,10 +159,11 @@ ConstraintsOption = Annotated[
     typer.Option("--constraints", help="Scheme that labels must follow.", rich_help_panel=TRAINING),
 ]
 Ends = Annotated[
-    bool, typer.Option("--ends/--no-ends", help="Weights of the first and the last label.", rich_help_panel=TRAINING)
+    bool,
+    typer.Option("--ends/--no-ends", help="Weights for the first and the last label.", rich_help_panel=TRAINING),
 ]
 LossOption = Annotated[
-    Loss, typer.Option("--loss", help="ramp: bounded, for data with wrong labels.", rich_help_panel=TRAINING)
+    Loss, typer.Option("--loss", help="ramp is bounded, for data with wrong labels.", rich_help_panel=TRAINING)
 ]
 RampOption = Annotated[RampName, typer.Option("--ramp", help="Which ramp, with --loss ramp.", rich_help_panel=TRAINING)]
 Start = Annotated[
@@ -173,28 +175,31 @@ Start = Annotated[
     ),
 ]
 MaxRounds = Annotated[
-    int | None, typer.Option(min=1, help="The most convex fits of --loss ramp.", rich_help_panel=STOPPING)
+    int | None, typer.Option(min=1, help="Maximum number of convex fits with --loss ramp.", rich_help_panel=STOPPING)
 ]
 PassesPerRound = Annotated[
     float | None,
-    typer.Option(callback=positive, help="Passes of each of them; else the gap decides.", rich_help_panel=STOPPING),
+    typer.Option(callback=positive, help="Passes per convex fit; else the gap decides.", rich_help_panel=STOPPING),
 ]
 RescalingOption = Annotated[
     Rescaling,
     typer.Option(
         "--rescaling",
-        help="margin: the cost is the margin asked for; slack: it multiplies the violation of a margin of 1.",
+        help="margin: the cost is the required margin; slack: it multiplies the violation of a margin of 1.",
         rich_help_panel=TRAINING,
     ),
 ]
 SolverOption = Annotated[
     Solver,
-    typer.Option("--solver", help="auto certifies fastest; the last four learn in passes.", rich_help_panel=TRAINING),
+    typer.Option("--solver", help="auto closes the gap fastest; the last four are online.", rich_help_panel=TRAINING),
 ]
 Tol = Annotated[float, typer.Option(min=0.0, help="Relative duality gap to reach.", rich_help_panel=STOPPING)]
 MaxPasses = Annotated[
-    float | None, typer.Option(callback=positive, help="Passes over the sentences at most.", rich_help_panel=STOPPING)
+    float | None,
+    typer.Option(callback=positive, help="Maximum passes over the sentences.", rich_help_panel=STOPPING),
 ]
-MaxSeconds = Annotated[float | None, typer.Option(callback=positive, help="Seconds at most.", rich_help_panel=STOPPING)]
-Jobs = Annotated[int | None, typer.Option("--n-jobs", "-j", help="Threads; -1 for all.", rich_help_panel=TRAINING)]
-Seed = Annotated[int, typer.Option(help="Of everything random.", rich_help_panel=TRAINING)]
+MaxSeconds = Annotated[float | None, typer.Option(callback=positive, help="Maximum seconds.", rich_help_panel=STOPPING)]
+Jobs = Annotated[
+    int | None, typer.Option("--n-jobs", "-j", help="Threads; -1 for all cores.", rich_help_panel=TRAINING)
+]
+Seed = Annotated[int, typer.Option(help="Random seed.", rich_help_panel=TRAINING)]

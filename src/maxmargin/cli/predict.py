@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,9 +16,11 @@ from maxmargin.cli.model import constrain, label_place, load_text_tagger
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from maxmargin.estimators.sequence_tagger import SequenceTagger
+
 __all__ = ["predict"]
 
-MOST_TOKENS = 50_000  # in a batch, whatever the number of sentences
+MOST_TOKENS = 50_000  # per batch, however few sentences they make
 
 
 @guarded
@@ -26,27 +28,26 @@ def predict(
     model: Annotated[str, typer.Argument(help="Model file.")],
     file: Annotated[str, typer.Argument(help="Column file, or - for standard input.")] = "-",
     output: Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")] = "-",
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Put the prediction in the place of the label column.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the label column by the prediction.")] = False,
     label_column: o.KnownLabelColumn = None,
     kbest: Annotated[
-        int, typer.Option(min=1, help="Write the k best labellings, a column each; _ where there are fewer.")
+        int, typer.Option(min=1, help="Write the k best labellings, one column each; _ where there are fewer.")
     ] = 1,
     margin: Annotated[
-        bool, typer.Option("--margin", help="Add a column: score of the sentence's best labelling over the next best.")
+        bool,
+        typer.Option("--margin", help="Add a column: the lead of the sentence's best labelling over the next."),
     ] = False,
     constraints: o.ConstraintsOption = None,
-    batch: Annotated[int, typer.Option(min=1, help="Sentences at a time; 1 answers each one at once.")] = 500,
+    batch: Annotated[int, typer.Option(min=1, help="Sentences per batch; 1 answers each sentence at once.")] = 500,
     separator: o.Separator = None,
     comment: o.Comment = None,
     debug: o.Debug = False,
 ) -> None:
-    """Label the tokens of a column file; reads and writes as it goes.
+    """Label the tokens of a column file, batch by batch.
 
-    Every line is written as it was, with the predicted label behind it. Blank lines and comments stay.
+    Every line is written unchanged, followed by the predicted label. Blank lines and comments stay.
 
-    Columns must be where they were in training; a label column at the end may be there or not.
+    Columns must be in the same order as in training; a label column at the end is optional.
 
     Examples:
 
@@ -93,7 +94,9 @@ def _batches(source: Source, size: int) -> Iterator[list[Block]]:
         yield held
 
 
-def _labels(tagger: Any, rows: list, kbest: int, margin: bool) -> list[list[tuple[str, ...]]]:
+def _labels(
+    tagger: SequenceTagger, rows: list[list[tuple[str, ...]]], kbest: int, margin: bool
+) -> list[list[tuple[str, ...]]]:
     """The new columns of each token of each sentence."""
     X = tagger.features_.transform(rows)
     if kbest == 1 and not margin:
@@ -111,7 +114,7 @@ def _labels(tagger: Any, rows: list, kbest: int, margin: bool) -> list[list[tupl
 
 
 def _add(block: Block, columns: list[tuple[str, ...]], joint: str, replaced: int | None) -> None:
-    """Write the new columns behind the tokens of a block, the first of them over an old one if asked."""
+    """Append the new columns to the tokens of a block; the first one may replace an old column."""
     for place, row, new in zip(block.places, block.rows, columns, strict=True):
         if replaced is None:
             block.lines[place] = joint.join((block.lines[place].rstrip(" \t"), *new))

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded
 
+if TYPE_CHECKING:
+    import numpy as np
+
 __all__ = ["segment"]
 
-SUFFIXES = (
-    ".png",
-    ".jpg",
-    ".jpeg",
-    ".bmp",
-    ".gif",
-    ".tif",
-    ".tiff",
-    ".ppm",
-    ".pgm",
-    ".webp",
-    ".npy",
-    ".nii",
-    ".nii.gz",
-)
+SUFFIXES = tuple(".png .jpg .jpeg .bmp .gif .tif .tiff .ppm .pgm .webp .npy .nii .nii.gz".split())
 
 segment = typer.Typer(name="segment", no_args_is_help=True, help="Foreground and background of images and volumes.")
 
@@ -35,13 +24,13 @@ segment = typer.Typer(name="segment", no_args_is_help=True, help="Foreground and
 @guarded
 def train(
     images: Annotated[str, typer.Argument(help="Folder of images or volumes.")],
-    masks: Annotated[str, typer.Argument(help="Folder of masks with the same names; endings may differ.")],
+    masks: Annotated[str, typer.Argument(help="Folder of masks with the same names; suffixes may differ.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.")] = "segmenter.mm",
     neighbours: Annotated[int, typer.Option(help="4 or 8 for images; 6, 18 or 26 for volumes.")] = 4,
     cost_weight: o.CostWeight = 1.0,
     loss: o.LossOption = o.Loss.hinge,
     cost: Annotated[str, typer.Option(help="hamming, balanced or balanced_image.")] = "hamming",
-    tolerance: Annotated[float, typer.Option(help="Pixels by which the boundaries of the masks may be off.")] = 0.0,
+    tolerance: Annotated[float, typer.Option(help="How many pixels the boundaries of masks may be off.")] = 0.0,
     solver: o.SolverOption = o.Solver.auto,
     tol: o.Tol = 1e-2,
     max_passes: o.MaxPasses = 1000,
@@ -52,7 +41,7 @@ def train(
 ) -> None:
     """Learn a segmenter from a folder of images and a folder of masks.
 
-    Masks have labels 0 and 1, and 255 for pixels to ignore; or black and white, white being the foreground.
+    Masks have labels 0 and 1, with 255 for pixels to ignore; or they are black and white, with a white foreground.
 
     Examples:
 
@@ -66,7 +55,7 @@ def train(
     by_name = _by_name(masks)
     missing = [path for path in paths if _stem(path) not in by_name]
     if missing:
-        raise ValueError(f"{missing[0]} has no mask in {masks}; masks must have the names of their images.")
+        raise ValueError(f"{missing[0]} has no mask in {masks}; give each mask the name of its image.")
     segmenter = ImageSegmenter(
         neighbours=neighbours, C=cost_weight, loss=str(loss), cost=cost, tolerance=tolerance, solver=str(solver),
         tol=tol, max_passes=max_passes, max_seconds=max_seconds, n_jobs=n_jobs, random_state=seed,
@@ -86,17 +75,17 @@ def predict(
     scribbles: Annotated[
         str | None,
         typer.Option(
-            help="Pictures of known pixels with the names of the images (images without one are free): white is "
-            "foreground, black background, grey or transparent unknown. Volumes: labels 0 and 1, 255 unknown."
+            help="Folder of known pixels, one picture named like each image (or none): white is foreground, black "
+            "background, grey or transparent unknown. Volumes: labels 0 and 1, 255 unknown."
         ),
     ] = None,
     overlay: Annotated[
         bool,
-        typer.Option("--overlay", help="Also write each image (of a volume, one slice) with its background dimmed."),
+        typer.Option("--overlay", help="Also write each image (one slice of a volume) with its background dimmed."),
     ] = False,
     debug: o.Debug = False,
 ) -> None:
-    """Write a mask for every image: black and white PNG files; for volumes NIfTI files, or .npy where they are such.
+    """Write a mask for every image: a black and white PNG file; for a volume NIfTI, or .npy if the volume is .npy.
 
     Examples:
 
@@ -112,9 +101,7 @@ def predict(
     known = {} if scribbles is None else _by_name(scribbles)
     strange = sorted(known.keys() - {_stem(path) for path in paths})
     if strange:
-        raise ValueError(
-            f"{known[strange[0]]} has no image in {images}; scribbles must have the names of their images."
-        )
+        raise ValueError(f"{known[strange[0]]} has no image in {images}; give each scribble the name of its image.")
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
     for path in paths:
@@ -126,7 +113,7 @@ def predict(
             raise ValueError(f"{path}: {error}") from error
         if mask.ndim == 3:
             _write_volume(folder / _stem(path), mask, path)
-            fullest = int(mask.sum(axis=(1, 2)).argmax())  # of a volume, the slice with the most foreground is shown
+            fullest = int(mask.sum(axis=(1, 2)).argmax())  # show the slice with the most foreground
             image, mask = image[fullest], mask[fullest]
         else:
             _write(folder / f"{_stem(path)}.png", 255 * mask)
@@ -136,7 +123,7 @@ def predict(
 
 
 def _files(place: str) -> list[Path]:
-    """The image files of a folder in the order of their names, or the one file."""
+    """The image files of a folder, sorted by name, or the one file."""
     path = Path(place)
     if path.is_file():
         return [path]
@@ -144,12 +131,12 @@ def _files(place: str) -> list[Path]:
         raise ValueError(f"{place}: no such file or folder.")
     found = sorted(entry for entry in path.iterdir() if entry.name.lower().endswith(SUFFIXES))
     if not found:
-        raise ValueError(f"{place} holds no images; known endings are {', '.join(SUFFIXES)}.")
+        raise ValueError(f"{place} holds no images; known suffixes are {', '.join(SUFFIXES)}.")
     return found
 
 
 def _by_name(place: str) -> dict[str, Path]:
-    """Files by their names without endings."""
+    """Files by their names without suffixes."""
     found: dict[str, Path] = {}
     for path in _files(place):
         if _stem(path) in found:
@@ -162,7 +149,7 @@ def _stem(path: Path) -> str:
     return path.name[: -len(".nii.gz")] if path.name.lower().endswith(".nii.gz") else path.stem
 
 
-def _dimmed(image: Any, mask: Any) -> Any:
+def _dimmed(image: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The image with its background at a third of its brightness."""
     import numpy as np
 
@@ -172,8 +159,8 @@ def _dimmed(image: Any, mask: Any) -> Any:
     return (255 * (colour / largest) * np.where(mask, 1.0, 1 / 3)[..., None]).clip(0, 255).astype(np.uint8)
 
 
-def _write_volume(place: Path, mask: Any, source: Path) -> None:
-    """A mask of voxels in the format of its volume: NIfTI with the same place in space, else .npy."""
+def _write_volume(place: Path, mask: np.ndarray, source: Path) -> None:
+    """Write a mask in the format of its volume: NIfTI with the same affine, else .npy."""
     import numpy as np
 
     if not source.name.lower().endswith((".nii", ".nii.gz")):
@@ -181,11 +168,11 @@ def _write_volume(place: Path, mask: Any, source: Path) -> None:
         return
     import nibabel
 
-    volume: Any = nibabel.load(source)
+    volume = nibabel.Nifti1Image.from_filename(source)
     nibabel.save(nibabel.Nifti1Image(mask, volume.affine), f"{place}.nii.gz")
 
 
-def _write(path: Path, pixels: Any) -> None:
+def _write(path: Path, pixels: np.ndarray) -> None:
     from PIL import Image
 
     Image.fromarray(pixels).save(path)

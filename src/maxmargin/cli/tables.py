@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import TextIO
 
 __all__ = ["number", "show_table"]
 
 
-def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], file: IO[str] | None = None) -> None:
-    """Write a table: text to the left, numbers to the right; without a header when its names are empty."""
+def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object]], file: TextIO | None = None) -> None:
+    """Write a table, text aligned left and numbers right; no header when all its names are empty."""
     out = sys.stdout if file is None else file
     cells = [[str(cell) for cell in row] for row in rows]
     right = [all(_numeric(row[j]) for row in cells) and bool(cells) for j in range(len(header))]
@@ -24,7 +24,7 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[Any]],
         for name, numeric in zip(header, right, strict=True):
             table.add_column(Text(name), justify="right" if numeric else "left")
         for row in cells:
-            table.add_row(*map(Text, row))  # Text: brackets in names are no markup
+            table.add_row(*map(Text, row))  # as Text, brackets in names are not markup
         Console(file=out).print(table)
         return
     widths = [max(len(row[j]) for row in [list(header), *cells]) for j in range(len(header))]

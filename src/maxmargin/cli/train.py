@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,47 +23,46 @@ from maxmargin.cli.model import (
 )
 from maxmargin.cli.tables import show_table
 
+if TYPE_CHECKING:
+    from maxmargin.estimators.sequence_tagger import SequenceTagger
+    from maxmargin.features.extractor import TextFeatures
+
 __all__ = ["train"]
 
 
 @guarded
+@o.grouped
 def train(
     file: Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")],
-    template: o.Template = None,
+    feature_options: FeatureOptions = FeatureOptions(),
     label_column: o.LabelColumn = -1,
     C: o.CostWeight = 1.0,
-    weights: o.WeightsOption = o.Weights.all,
-    constraints: o.ConstraintsOption = None,
-    ends: o.Ends = False,
-    loss: o.LossOption = o.Loss.hinge,
-    rescaling: o.RescalingOption = o.Rescaling.margin,
+    training: TrainingOptions = TrainingOptions(),
     ramp: o.RampOption = o.RampName.cost_diminished,
     start: o.Start = "zero",
-    solver: o.SolverOption = o.Solver.auto,
-    tol: o.Tol = 1e-3,
-    max_passes: o.MaxPasses = 1000,
-    max_seconds: o.MaxSeconds = None,
     max_rounds: o.MaxRounds = None,
     passes_per_round: o.PassesPerRound = None,
-    n_jobs: o.Jobs = None,
-    min_count: o.MinCount = 1,
-    hashing: o.Hashing = None,
-    seed: o.Seed = 0,
     held_out: Annotated[
         str | None,
         typer.Option(
-            help="Column file, or a share of the sentences such as 0.1, on which training is watched: it ends when "
-            "the accuracy there no longer rises, and the model has the weights of the best.",
+            help="Column file, or a share of the sentences such as 0.1, to score during training: training ends when "
+            "the accuracy no longer rises, and the model keeps the best weights.",
             rich_help_panel=o.STOPPING,
             metavar="FILE",
         ),
     ] = None,
     patience: Annotated[
-        int, typer.Option(min=1, help="Looks at --held-out without a better score.", rich_help_panel=o.STOPPING)
+        int,
+        typer.Option(
+            min=1,
+            help="Scores on --held-out without improvement.",
+            rich_help_panel=o.STOPPING,
+        ),
     ] = 5,
     precision: Annotated[
-        o.Precision, typer.Option(help="Of stored weights; float32 takes half the space.", rich_help_panel=o.FORMAT)
+        o.Precision,
+        typer.Option(help="Of the stored weights; float32 takes half the space.", rich_help_panel=o.FORMAT),
     ] = o.Precision.float64,
     separator: o.Separator = None,
     comment: o.Comment = None,
@@ -72,7 +71,7 @@ def train(
 ) -> None:
     """Learn a tagger from a column file and write it to a model file.
 
-    Progress is shown on a terminal; elsewhere one line at the end goes to standard error.
+    A terminal shows progress; elsewhere one line goes to standard error at the end.
 
     It says why training ended, how far from optimal the weights can be (certificate), and where the time went.
 
@@ -90,14 +89,12 @@ def train(
     with watch("read"):
         table = Source(file, separator, comment).table()
         place = column_place(label_column, len(table.columns), table.source.name)
-        table, held = _hold_out(table, held_out, seed)
+        table, held = _hold_out(table, held_out, training.seed)
         labels = table.labels(place)
     with watch("features"):
-        features, X = fit_features(FeatureOptions(template, min_count, hashing), table, label_column)
-    tagger = TrainingOptions(
-        C, weights, constraints, ends, loss, rescaling, solver, tol, max_passes, max_seconds, n_jobs, seed
-    ).tagger(
-        ramp=str(ramp), start=_start(start, features), max_rounds=max_rounds, passes_per_round=passes_per_round,
+        features, X = fit_features(feature_options, table, label_column)
+    tagger = training.tagger(
+        C=C, ramp=str(ramp), start=_start(start, features), max_rounds=max_rounds, passes_per_round=passes_per_round,
         verbose=int(live),
     )  # fmt: skip
     stopping = None
@@ -110,8 +107,8 @@ def train(
     with watch("train"):
         fit(tagger, X, labels, table)
     tagger.features_, tagger.label_column_ = features, place
-    tagger.start = start if start in ("zero", "hinge") else "zero"  # a model has no place in a model file
-    if stopping is not None and stopping.best_weights_ is None:  # Ctrl-C came before the first look
+    tagger.start = start if start in ("zero", "hinge") else "zero"  # a model file cannot hold another model
+    if stopping is not None and stopping.best_weights_ is None:  # Ctrl-C came before the first score
         stopping = None
     if stopping is not None:
         stopping.restore(tagger)
@@ -120,7 +117,7 @@ def train(
     facts = {
         "examples": f"{len(table)} sentences, {table.n_tokens} tokens, {len(tagger.classes_)} labels, "
         f"{features.n_features_} features, {tagger.layout_.n_weights} weights",
-        "features": _features(template, place, len(table.columns)),
+        "features": _features(feature_options.template, place, len(table.columns)),
         "status": tagger.status_.sentence,
         "certificate": str(tagger.certificate_),
         "time": _time(watch, tagger.seconds_),
@@ -128,7 +125,7 @@ def train(
     if stopping is not None:
         facts["held out"] = (
             f"token accuracy {100 * stopping.best_score_:.2f}% with the weights of pass {stopping.best_pass_:.4g}, "
-            f"which the model has; {100 * stopping.scores_[-1]:.2f}% at the end, pass {tagger.n_iter_:.4g}"
+            f"which the model keeps; {100 * stopping.scores_[-1]:.2f}% at the end, pass {tagger.n_iter_:.4g}"
         )
     facts["model"] = f"{output}, {_size(os.path.getsize(output))}"
     if live:
@@ -138,21 +135,21 @@ def train(
         typer.echo(f"maxmargin: {'; '.join(texts)}.", err=True)
 
 
-def _start(start: str, features: Any) -> Any:
-    """Where a ramp fit begins: the word itself, or the weights of a model file."""
+def _start(start: str, features: TextFeatures) -> str | SequenceTagger:
+    """Where a ramp fit begins: the word itself, or the tagger of a model file."""
     if start in ("zero", "hinge"):
         return start
     model = load_text_tagger(start)
     if model.features_.hashing is None and features.hashing is None and model.features_.names() != features.names():
         raise ValueError(
             f"{start} was trained on other features than this file has; train it on the same file with the same "
-            "template, or begin with --start hinge."
+            "template, or use --start hinge."
         )
     return model
 
 
 def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Table | None]:
-    """What is learned from, and what training is watched on: a share of the sentences, or a file of its own."""
+    """Training sentences, and held-out ones: a share of the sentences, or a file of its own."""
     if held_out is None:
         return table, None
     try:
@@ -162,7 +159,7 @@ def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Tab
     if not 0 < share < 1 or len(table) < 2:
         raise ValueError(
             f"--held-out {held_out} of the {len(table)} sentences of {table.source.name}: give a share between 0 and "
-            "1 that leaves some on both sides, or a file."
+            "1 that leaves sentences on both sides, or a file."
         )
     import numpy as np
 
@@ -172,7 +169,7 @@ def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Tab
 
 
 def _features(template: str | None, labels: int, width: int) -> str:
-    """Which features there are; those of the default leave columns unread that a template can read."""
+    """Describe the features; the default ones leave columns unread that a template can read."""
     unread = [str(column) for column in range(1, width) if column != labels]
     if template is not None:
         return template

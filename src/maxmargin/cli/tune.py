@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 
@@ -14,12 +16,12 @@ from maxmargin.cli.files import Source, Table, column_place
 from maxmargin.cli.model import FeatureOptions, TrainingOptions, check_writable, fit, fit_features, span_like, usable
 from maxmargin.cli.tables import show_table
 
-__all__ = ["tune"]
+__all__ = ["progress_bar", "tune"]
 
 
 @dataclass
 class Score:
-    """Of one C, over the folds."""
+    """Scores of one C over the folds."""
 
     C: float
     main: list[float]
@@ -38,35 +40,24 @@ class Score:
 
 
 @guarded
+@o.grouped
 def tune(
     file: Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")],
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="Train on everything with the chosen C and write it.", metavar="FILE"),
+        typer.Option("--output", "-o", help="Model file to train on all sentences with the chosen C.", metavar="FILE"),
     ] = None,
     C_min: Annotated[float, typer.Option("--C-min", help="Smallest C.")] = 0.01,
     C_max: Annotated[float, typer.Option("--C-max", help="Largest C.")] = 1.0,
-    steps: Annotated[int, typer.Option(min=1, help="Values of C, in equal ratios.")] = 7,
-    folds: Annotated[int, typer.Option(min=2, help="Parts of cross-validation.")] = 5,
+    steps: Annotated[int, typer.Option(min=1, help="Number of values of C, in equal ratios.")] = 7,
+    folds: Annotated[int, typer.Option(min=2, help="Number of folds of the cross-validation.")] = 5,
     one_standard_error: Annotated[
         bool,
         typer.Option("--one-standard-error", help="Choose the smallest C within one standard error of the best."),
     ] = False,
-    template: o.Template = None,
+    feature_options: FeatureOptions = FeatureOptions(),
     label_column: o.LabelColumn = -1,
-    weights: o.WeightsOption = o.Weights.all,
-    constraints: o.ConstraintsOption = None,
-    ends: o.Ends = False,
-    loss: o.LossOption = o.Loss.hinge,
-    rescaling: o.RescalingOption = o.Rescaling.margin,
-    solver: o.SolverOption = o.Solver.auto,
-    tol: o.Tol = 1e-2,
-    max_passes: o.MaxPasses = 1000,
-    max_seconds: o.MaxSeconds = None,
-    n_jobs: o.Jobs = None,
-    min_count: o.MinCount = 1,
-    hashing: o.Hashing = None,
-    seed: o.Seed = 0,
+    training: TrainingOptions = TrainingOptions(tol=1e-2),
     separator: o.Separator = None,
     comment: o.Comment = None,
     config: o.Config = None,
@@ -74,9 +65,9 @@ def tune(
 ) -> None:
     """Choose C by cross-validation.
 
-    C rises, and each fit starts warm, from the one before. Sentences are dealt to the folds at random (--seed).
+    C rises, and each fit starts from the previous one. Sentences are dealt to the folds at random (--seed).
 
-    Scores are span F1, or token accuracy where labels are no spans; behind +- is the standard error of the mean.
+    Scores are span F1, or token accuracy where labels are not spans; +- is the standard error of the mean.
 
     Examples:
 
@@ -92,11 +83,7 @@ def tune(
     labels = table.labels(label_column)
     if len(table) < folds:
         raise ValueError(f"{table.source.name} has {len(table)} sentences; {folds} folds need at least as many.")
-    training = TrainingOptions(
-        C_min, weights, constraints, ends, loss, rescaling, solver, tol, max_passes, max_seconds, n_jobs, seed
-    )
     by_span = span_like(labels)
-    feature_options = FeatureOptions(template, min_count, hashing)
     values = [C_min * (C_max / C_min) ** (k / max(1, steps - 1)) for k in range(steps if C_max > C_min else 1)]
     scores = _cross_validate(table, labels, values, folds, feature_options, training, label_column, by_span)
     best = max(scores, key=lambda score: score.mean)
@@ -104,7 +91,7 @@ def tune(
     if one_standard_error:
         chosen = next(score for score in scores if score.mean >= best.mean - best.error)
     name = "span F1" if by_span else "token accuracy"
-    rows: list[list[Any]] = []
+    rows: list[list[str]] = []
     for score in scores:
         mean = f"{100 * score.mean:.2f} +- {100 * score.error:.2f}"
         accuracy = [f"{100 * sum(score.accuracy) / folds:.2f}"] if by_span else []
@@ -114,7 +101,7 @@ def tune(
     show_table(f"{folds}-fold cross-validation, {len(table)} sentences", header, rows)
     if output is not None:
         features, X = fit_features(feature_options, table, label_column)
-        tagger = fit(replace(training, C=chosen.C).tagger(), X, labels, table)
+        tagger = fit(training.tagger(C=chosen.C), X, labels, table)
         tagger.features_ = features
         tagger.label_column_ = column_place(label_column, len(table.columns), table.source.name)
         tagger.save(output)
@@ -131,14 +118,14 @@ def _cross_validate(
     label_column: int,
     by_span: bool,
 ) -> list[Score]:
-    """Scores of all values of C, rising, on the sentences that each fold leaves out."""
+    """Scores of all values of C, in rising order, on the held-out sentences of each fold."""
     import numpy as np
 
     from maxmargin.metrics import span_f1, token_accuracy
 
     order = np.random.default_rng(training.seed).permutation(len(table))
     scores = [Score(C, [], [], []) for C in values]
-    with _progress(folds * len(values)) as advance:
+    with progress_bar(folds * len(values)) as advance:
         for fold in range(folds):
             out = np.sort(order[fold::folds])
             inside = np.setdiff1d(order, out)
@@ -159,24 +146,15 @@ def _cross_validate(
     return scores
 
 
-class _progress:
-    """A bar on a terminal, nothing elsewhere."""
+@contextmanager
+def progress_bar(total: int) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal, nothing elsewhere; gives a function that advances it."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
 
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.bar: Any = None
-
-    def __enter__(self) -> Any:
-        if not sys.stderr.isatty():
-            return lambda: None
-        from rich.console import Console
-        from rich.progress import Progress
-
-        self.bar = Progress(console=Console(file=sys.stderr), transient=True)
-        task = self.bar.add_task("fits", total=self.total)
-        self.bar.start()
-        return lambda: self.bar.advance(task)
-
-    def __exit__(self, *error: Any) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+    with Progress(console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task("fits", total=total)
+        yield lambda: bar.advance(task)

@@ -1,10 +1,9 @@
-"""What every cost shares: parameters, a validated table over the classes, and its properties."""
+"""What all costs share: parameters, and a validated table over the classes."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,34 +22,17 @@ def is_integral(table: ArrayLike) -> bool:
 class Cost(Parameters):
     """A cost that adds up over positions: ``cost(y_true, y) = sum_t table[y_true_t, y_t]``.
 
-    With ``normalize`` the sum is divided by the number of positions (the table itself is not touched). A subclass takes
-    its parameters in the constructor and stores them under their own names, unchanged; they are checked when the table
-    is made.
+    With ``normalize`` the sum, but not the table, is divided by the number of positions. A subclass stores its
+    constructor arguments unchanged under their own names; they are checked when the table is made.
     """
-
-    decomposes = True
-    """Whether the cost is a sum over positions."""
 
     normalize: bool
 
     @abstractmethod
     def _fill(self, classes: list) -> ArrayLike:
-        """Cost of each label (column) where each label (row) is true, (K, K), before the checks of :meth:`table`."""
+        """Cost of each label (column) for each true label (row), (K, K), before the checks of :meth:`table`."""
 
-    @abstractmethod
-    def _values(self) -> ArrayLike | None:
-        """The numbers that any table of this cost is made of, or None when they are not known before the classes."""
-
-    @property
-    def integral(self) -> bool:
-        """Whether the cost is known, before the classes are, to be made of whole numbers only.
-
-        ``is_integral(cost.table(classes))`` decides it for given classes, also for costs that answer False here.
-        """
-        values = self._values()
-        return values is not None and is_integral(values)
-
-    def table(self, classes: Sequence[Any]) -> np.ndarray:
+    def table(self, classes: Sequence[Hashable]) -> np.ndarray:
         """Cost table over the classes.
 
         Parameters
@@ -74,6 +56,6 @@ class Cost(Parameters):
             rule = "the cost of the true label must be 0" if true == label else "costs must be finite and not negative"
             raise ValueError(
                 f"{self!r} puts the cost {table[true, label]} on label {labels[label]!r} where {labels[true]!r} is "
-                f"true; {rule}: correct that entry"
+                f"true; {rule}. Correct that entry."
             )
         return table

@@ -1,9 +1,8 @@
-"""From what a user writes for ``cost`` to a Cost."""
+"""Turn the ``cost`` parameter of an estimator into a Cost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ def _names() -> str:
     return ", ".join(map(repr, _NAMED))
 
 
-def as_cost(cost: Any) -> Cost:
+def as_cost(cost: object) -> Cost:
     """A Cost from a name, a matrix, label weights, a function, or a Cost.
 
     Parameters
@@ -38,7 +37,7 @@ def as_cost(cost: Any) -> Cost:
             raise ValueError(f"cost {cost!r} is not known; use {_names()}, a matrix, a mapping, a function or a Cost")
         return _NAMED[cost]()
     if isinstance(cost, type) and issubclass(cost, Cost):
-        raise TypeError(f"cost is the class {cost.__name__}; give an object of it: {cost.__name__}(...)")
+        raise TypeError(f"cost is the class {cost.__name__}; give an instance of it: {cost.__name__}(...)")
     if isinstance(cost, Mapping):
         return WeightedHammingCost(cost)
     if callable(cost):

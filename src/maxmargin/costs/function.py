@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from maxmargin.costs.base import Cost
@@ -10,8 +11,9 @@ from maxmargin.costs.base import Cost
 __all__ = ["FunctionCost"]
 
 
+@dataclass(repr=False, eq=False)
 class FunctionCost(Cost):
-    """Cost ``function(true_label, label)``, called once for each pair of classes and kept as a table.
+    """Cost ``function(true_label, label)``, tabulated once over all pairs of classes.
 
     Parameters
     ----------
@@ -21,14 +23,13 @@ class FunctionCost(Cost):
         Divide by the number of positions.
     """
 
-    def __init__(self, function: Callable[[Any, Any], float], normalize: bool = False) -> None:
-        self.function = function
-        self.normalize = normalize
+    function: Callable[[Any, Any], float]
+    normalize: bool = False
 
     def _fill(self, classes: list) -> list[list[float]]:
         return [[self._call(true, label) for label in classes] for true in classes]
 
-    def _call(self, true: Any, label: Any) -> float:
+    def _call(self, true: object, label: object) -> float:
         value = self.function(true, label)
         try:
             return float(value)
@@ -37,6 +38,3 @@ class FunctionCost(Cost):
                 f"the cost function returned {value!r} for label {label!r} where {true!r} is true; "
                 "it must return a number"
             ) from None
-
-    def _values(self) -> None:
-        return None

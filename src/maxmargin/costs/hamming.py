@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from maxmargin.costs.base import Cost
@@ -9,6 +11,7 @@ from maxmargin.costs.base import Cost
 __all__ = ["HammingCost"]
 
 
+@dataclass(repr=False, eq=False)
 class HammingCost(Cost):
     """Cost 1 for every wrong label: ``cost(y_true, y) = #{t : y_t != y_true_t}``.
 
@@ -18,11 +21,7 @@ class HammingCost(Cost):
         Divide by the number of positions, so that every output costs at most 1.
     """
 
-    def __init__(self, normalize: bool = False) -> None:
-        self.normalize = normalize
+    normalize: bool = False
 
     def _fill(self, classes: list) -> np.ndarray:
         return 1.0 - np.eye(len(classes))
-
-    def _values(self) -> list[float]:
-        return [0.0, 1.0]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,24 +13,24 @@ from maxmargin.costs.base import Cost
 __all__ = ["MatrixCost"]
 
 
+@dataclass(repr=False, eq=False)
 class MatrixCost(Cost):
-    """Cost ``matrix[true, label]`` of a label where another is true.
+    """Cost ``matrix[true, label]`` of a label for each true label.
 
     Parameters
     ----------
     matrix : array (K, K)
         Zero diagonal, not negative; need not be symmetric.
     labels : sequence of K labels, optional
-        Labels of the rows and columns; by default the classes in their own order (sorted, as estimators sort them).
-        May name more labels than there are classes.
+        Labels of the rows and columns; by default the sorted classes. May include labels that are
+        not classes.
     normalize : bool
         Divide by the number of positions.
     """
 
-    def __init__(self, matrix: ArrayLike, labels: Sequence[Any] | None = None, normalize: bool = False) -> None:
-        self.matrix = matrix
-        self.labels = labels
-        self.normalize = normalize
+    matrix: ArrayLike
+    labels: Sequence[Hashable] | None = None
+    normalize: bool = False
 
     def _fill(self, classes: list) -> np.ndarray:
         matrix = np.asarray(self.matrix, np.float64)
@@ -39,7 +39,7 @@ class MatrixCost(Cost):
         if self.labels is None:
             if len(matrix) != len(classes):
                 raise ValueError(
-                    f"the cost matrix has {len(matrix)} rows where there are {len(classes)} classes; give one row for "
+                    f"the cost matrix has {len(matrix)} rows for {len(classes)} classes; give one row for "
                     "each class, or name the rows: MatrixCost(matrix, labels=[...])"
                 )
             return matrix
@@ -54,6 +54,3 @@ class MatrixCost(Cost):
             raise ValueError(f"class {missing[0]!r} is not among the labels of the cost matrix; add its row and column")
         rows = [place[label] for label in classes]
         return matrix[np.ix_(rows, rows)]
-
-    def _values(self) -> np.ndarray:
-        return np.asarray(self.matrix, np.float64)

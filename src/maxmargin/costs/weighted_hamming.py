@@ -1,8 +1,9 @@
-"""The number of wrong labels, some of them weighing more than others."""
+"""A weighted count of wrong labels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,25 +13,25 @@ from maxmargin.costs.base import Cost
 __all__ = ["WeightedHammingCost"]
 
 
+@dataclass(repr=False, eq=False)
 class WeightedHammingCost(Cost):
-    """Cost of a wrong label by the true label or by the label put in its place.
+    """Cost of a wrong label, by the true label or by the label given instead.
 
     Where they differ ``table[true, label]`` = ``weights[true]`` (``by="true"``) or ``weights[label]`` (``by="label"``).
 
     Parameters
     ----------
     weights : mapping from label to weight >= 0
-        Labels that are not mentioned weigh 1.
+        Other labels have weight 1.
     by : "true" or "label"
         ``"true"``: missing a label costs its weight. ``"label"``: wrongly giving a label costs its weight.
     normalize : bool
         Divide by the number of positions.
     """
 
-    def __init__(self, weights: Mapping[Any, float], by: str = "true", normalize: bool = False) -> None:
-        self.weights = weights
-        self.by = by
-        self.normalize = normalize
+    weights: Mapping[Any, float]
+    by: str = "true"
+    normalize: bool = False
 
     def _fill(self, classes: list) -> np.ndarray:
         if not isinstance(self.weights, Mapping):
@@ -40,7 +41,7 @@ class WeightedHammingCost(Cost):
         present = set(classes)
         unknown = [label for label in self.weights if label not in present]
         unmentioned = [label for label in classes if label not in self.weights]
-        # A weight for an absent class is normal on a subset of the data; with a class lacking one it is a slip.
+        # A weight for an absent class is normal on a subset of the data, but a mistake if a class lacks one.
         if unknown and unmentioned:
             raise ValueError(
                 f"weights name {unknown[0]!r}, which is not a class, and leave out the class {unmentioned[0]!r}; "
@@ -52,6 +53,3 @@ class WeightedHammingCost(Cost):
             table = table.T.copy()
         np.fill_diagonal(table, 0.0)
         return table
-
-    def _values(self) -> list[float]:
-        return [1.0, *(float(weight) for weight in self.weights.values())]

@@ -8,23 +8,24 @@ import lzma
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 __all__ = ["ColumnTable", "iter_conllu", "iter_sentences", "read_column_table", "read_columns"]
 
 Sentence = list[tuple[str, ...]]
+Lines = Iterable[str | bytes]
 
-# no prefix shorter than that: '#' begins tokens too, in tweets and in CoNLL-2000
+# not just '#', which begins tokens in tweets and in CoNLL-2000
 COMMENTS = ("#begin document", "#end document")
 DOCUMENT_MARKERS = ("-DOCSTART-",)
-_BLANK = " \t\r\v\f\x1c\x1d\x1e\x1f"  # what str.split() takes for space in ASCII text, beside the end of a line
+_BLANK = " \t\r\v\f\x1c\x1d\x1e\x1f"  # what str.split() treats as space in ASCII text, except newlines
 _SPACES = re.compile(f"[{_BLANK}\n]+")
 
 
@@ -36,7 +37,7 @@ class ColumnTable(NamedTuple):
 
 
 def iter_sentences(
-    source: Any,
+    source: str | Path | Lines,
     separator: str | None = None,
     comments: str | Sequence[str] = COMMENTS,
     document_markers: Sequence[str] = DOCUMENT_MARKERS,
@@ -46,19 +47,19 @@ def iter_sentences(
     Parameters
     ----------
     source : path, "-", or stream
-        Files ending in ``.gz`` or ``.xz`` are unpacked; ``"-"`` is standard input; a stream gives text or bytes.
+        Files ending in ``.gz`` or ``.xz`` are decompressed; ``"-"`` is standard input; a stream yields text or bytes.
     separator : str, optional
-        What stands between columns; runs of spaces and tabs when missing.
+        Separator of columns; runs of spaces and tabs by default.
     comments : str or sequence of str
-        Lines that begin with one of these are skipped.
+        Skip lines that begin with one of these.
     document_markers : sequence of str
-        Lines whose first column is one of these are skipped, and end a sentence.
+        Skip lines whose first column is one of these; they end a sentence.
 
     Raises
     ------
     ValueError
-        With file and line: columns missing or too many (all lines have as many as the first), not UTF-8, a damaged
-        archive.
+        A line has more or fewer columns than the first one, is not UTF-8, or the archive is damaged; the message names
+        file and line.
     """
     comments = prefixes(comments, separator)
     with opened(source) as (lines, name):
@@ -66,7 +67,7 @@ def iter_sentences(
 
 
 def read_columns(
-    source: Any,
+    source: str | Path | Lines,
     separator: str | None = None,
     comments: str | Sequence[str] = COMMENTS,
     document_markers: Sequence[str] = DOCUMENT_MARKERS,
@@ -76,30 +77,32 @@ def read_columns(
 
 
 def read_column_table(
-    source: Any,
+    source: str | Path | Lines,
     separator: str | None = None,
     comments: str | Sequence[str] = COMMENTS,
     document_markers: Sequence[str] = DOCUMENT_MARKERS,
 ) -> ColumnTable:
-    """All columns of a column file at once, without a list for each line; same parameters and errors.
+    """All columns of a column file at once; parameters and errors as in :func:`iter_sentences`.
 
-    Faster than :func:`read_columns` when columns are divided by spaces, else the same work.
+    Faster than :func:`read_columns` when columns are separated by spaces.
     """
     comments, markers = prefixes(comments, separator), set(document_markers)
     with opened(source) as (lines, name):
-        if separator is not None or not hasattr(lines, "read"):
+        if separator is not None or not isinstance(lines, (io.TextIOBase, io.BufferedIOBase)):
             return _table(_sentences(lines, name, separator, comments, markers))
         whole = lines.read()
     text = _text(whole, name)
     table = _split_all(_without(text.removeprefix("\ufeff"), comments, markers))
-    # uneven lines: read again line by line, which finds the place
+    # uneven lines: parse again line by line to find the place
     return table or _table(_sentences(text.split("\n"), name, None, comments, markers))
 
 
-def iter_conllu(source: Any, fields: Sequence[str] = ("form", "lemma", "upos", "xpos")) -> Iterator[Sentence]:
+def iter_conllu(
+    source: str | Path | Lines, fields: Sequence[str] = ("form", "lemma", "upos", "xpos")
+) -> Iterator[Sentence]:
     """Sentences of a CoNLL-U file one by one: the named fields of each word, ``_`` where there is none.
 
-    Ranges of words (``1-2``) and empty nodes (``1.1``) are left out. Needs the package conllu (``maxmargin[text]``).
+    Skips ranges of words (``1-2``) and empty nodes (``1.1``). Needs the package conllu (``maxmargin[text]``).
 
     Parameters
     ----------
@@ -124,7 +127,7 @@ def iter_conllu(source: Any, fields: Sequence[str] = ("form", "lemma", "upos", "
                 parsed = conllu.parse("".join(block) + "\n")
             except Exception as error:
                 raise ValueError(
-                    f"{name}, line {number} (sentence {done}): not CoNLL-U ({error}). Mend the sentence there."
+                    f"{name}, line {number} (sentence {done}): not CoNLL-U ({error}). Correct that sentence."
                 ) from None
             for sentence in parsed:
                 yield [
@@ -135,7 +138,7 @@ def iter_conllu(source: Any, fields: Sequence[str] = ("form", "lemma", "upos", "
 
 
 def _sentences(
-    lines: Any, name: str, separator: str | None, comments: tuple[str, ...], markers: set[str]
+    lines: Lines, name: str, separator: str | None, comments: tuple[str, ...], markers: set[str]
 ) -> Iterator[Sentence]:
     sentence: Sentence = []
     width, width_line, done = 0, 0, 0
@@ -179,7 +182,7 @@ def _without(text: str, comments: tuple[str, ...], markers: set[str]) -> str:
 
 
 def _split_all(text: str) -> ColumnTable | None:
-    """Split a whole text at spaces, with the fields of each line counted on its bytes; None when lines differ."""
+    """Split a whole text at spaces and count the fields of each line on its bytes; None when lines differ."""
     codes = np.frombuffer(text.encode("utf-8", "surrogatepass") + b"\n", np.uint8)
     space = np.isin(codes, np.frombuffer(f"{_BLANK}\n".encode(), np.uint8))
     starts = np.flatnonzero(~space & np.concatenate([[True], space[:-1]]))
@@ -196,7 +199,7 @@ def _split_all(text: str) -> ColumnTable | None:
     return ColumnTable([flat[j::width] for j in range(width)], offsets)
 
 
-def _conllu_text(value: Any) -> str:
+def _conllu_text(value: object) -> str:
     if value is None:
         return "_"
     if isinstance(value, dict):
@@ -206,12 +209,12 @@ def _conllu_text(value: Any) -> str:
     return str(value)
 
 
-def _conllu_id(head: Any) -> str:
+def _conllu_id(head: object) -> str:
     return "".join(map(str, head)) if isinstance(head, tuple) else str(head)
 
 
 def _blocks(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """Runs of lines between blank ones that hold more than comments, each with the number of its first line."""
+    """Blocks of lines between blank ones, except pure comments, each with the number of its first line."""
     block: list[str] = []
     begin = 0
     for number, line in chain(lines, [(0, "")]):
@@ -234,29 +237,30 @@ def prefixes(comments: str | Sequence[str], separator: str | None) -> tuple[str,
 
 
 @contextmanager
-def opened(source: Any) -> Iterator[tuple[Any, str]]:
-    """Lines of a source, and what messages call it."""
+def opened(source: str | Path | Lines) -> Iterator[tuple[Lines, str]]:
+    """Lines of a source, and its name for messages."""
     if not isinstance(source, (str, Path)):
-        if not hasattr(source, "read") and not isinstance(source, Iterable):
+        if not isinstance(source, Iterable):
             raise TypeError(f"need a path, '-' or a stream of lines, got {type(source).__name__}.")
         yield source, str(getattr(source, "name", "<stream>"))
     elif str(source) == "-":
         yield getattr(sys.stdin, "buffer", sys.stdin), "<standard input>"
     else:
-        opener: Any = {".gz": gzip.open, ".xz": lzma.open}.get(Path(source).suffix, open)
+        openers: dict[str, Callable[[str | Path], gzip.GzipFile | lzma.LZMAFile | io.FileIO]]
+        openers = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile}
         try:
-            file = opener(source, "rb")
+            file = openers.get(Path(source).suffix, io.FileIO)(source)
         except FileNotFoundError:
             raise FileNotFoundError(f"there is no file {str(source)!r}.") from None
         with file:
             try:
                 yield io.BufferedReader(file, 1 << 20), str(source)
             except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
-                raise ValueError(f"{source} is a damaged archive ({error}); fetch or pack it again.") from None
+                raise ValueError(f"{source} is a damaged archive ({error}); download or compress it again.") from None
 
 
-def decoded(lines: Any, name: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines of text."""
+def decoded(lines: Lines, name: str) -> Iterator[tuple[int, str]]:
+    """Lines of text with their numbers."""
     for number, line in enumerate(lines, start=1):
         if not isinstance(line, str):
             try:
@@ -277,7 +281,7 @@ def _text(whole: str | bytes, name: str) -> str:
 
 
 def split_line(line: str, separator: str | None) -> list[str]:
-    """Columns of a line, none when it is blank. Only ASCII spaces divide: tokens may hold others."""
+    """Columns of a line, none when it is blank. Only ASCII spaces separate: tokens may contain others."""
     if separator is not None:
         line = line.rstrip("\r\n")
         return line.split(separator) if line.strip() else []
@@ -291,5 +295,5 @@ def ragged(name: str, number: int, sentence: int, got: int, width: int, width_li
     shown = line.strip()
     return (
         f"{name}, line {number} (sentence {sentence}): {got} columns, but line {width_line} has {width}: "
-        f"{shown if len(shown) <= 80 else shown[:77] + '...'!r}. Mend the line, or name the separator or the comments."
+        f"{shown if len(shown) <= 80 else shown[:77] + '...'!r}. Correct it, or set the separator or the comments."
     )

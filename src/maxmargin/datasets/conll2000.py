@@ -1,4 +1,4 @@
-"""CoNLL-2000: noun, verb, ... phrases of Wall Street Journal text as one chunk label a word."""
+"""CoNLL-2000: noun, verb, ... phrases in Wall Street Journal text, one chunk label per word."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def load_conll2000(split: str = "train") -> list[list[Token]]:
     Parameters
     ----------
     split : {"train", "test"}
-        Which half; the file is ``conll2000/<split>.txt.gz`` in :func:`~maxmargin.datasets.data_home`.
+        The file is ``conll2000/<split>.txt.gz`` in :func:`~maxmargin.datasets.data_home`.
 
     References
     ----------
@@ -44,7 +44,7 @@ def load_conll2000(split: str = "train") -> list[list[Token]]:
             elif columns:
                 raise ValueError(
                     f"{path}, line {number} (sentence {len(sentences)}): expected 'word POS chunk', "
-                    f"got {len(columns)} columns: {line.strip()!r}. Fetch the file again."
+                    f"got {len(columns)} columns: {line.strip()!r}. Download the file again."
                 )
             elif sentence:
                 sentences.append(sentence)

@@ -1,4 +1,4 @@
-"""Handwritten words of digits under a hidden grammar: a real structured task that needs no download."""
+"""Words of handwritten digits with a hidden grammar: a real structured task that needs no download."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ N_DIGITS = 10
 
 @dataclass(frozen=True)
 class DigitWords:
-    """Handwritten words and the grammar they were written under.
+    """Handwritten words and their grammar.
 
     Attributes
     ----------
     X_train, X_test : list of ndarray of shape (T_i, 64)
-        One row of pixels (8 x 8, 0..1) a digit.
+        One row of pixels (8 x 8, 0..1) per digit.
     y_train, y_test : list of ndarray of shape (T_i,), int64
         The digits.
     start : ndarray of shape (10,)
@@ -45,7 +45,7 @@ def make_digit_words(
     blur: float = 0.7,
     random_state: int | np.random.Generator | None = None,
 ) -> DigitWords:
-    """Write words with the 1,797 digit images of scikit-learn, spelled by a sparse Markov chain.
+    """Compose words from the 1,797 digit images of scikit-learn, drawn from a sparse Markov chain.
 
     Each digit may be followed by only a few others, so a reader who learns the grammar can read images that are
     ambiguous when seen alone. Train words use two thirds of the images, test words the rest: no image is in both.
@@ -61,11 +61,11 @@ def make_digit_words(
     successors : int
         How many digits may follow each digit, 1..10.
     noise : float
-        Standard deviation of the noise added to each pixel (on the scale 0..1, clipped to it afterwards), 0 for none.
+        Standard deviation of the noise added to each pixel (scale 0..1, clipped afterwards), 0 for none.
     blur : float
-        Standard deviation in pixels of a Gaussian blur put on before the noise, 0 for none.
+        Standard deviation in pixels of a Gaussian blur before the noise, 0 for none.
     random_state : int, Generator or None
-        Seed of everything that is drawn.
+        Random seed.
     """
     low, high = lengths
     n_test_words = max(1, n_words // 2) if n_test_words is None else n_test_words
@@ -100,7 +100,7 @@ def make_digit_words(
 def _grammar(successors: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Random start distribution and sparse transition matrix in which every digit can be reached."""
     transition = np.zeros((N_DIGITS, N_DIGITS))
-    ring = rng.permutation(N_DIGITS)  # a cycle through all digits keeps the chain in one piece
+    ring = rng.permutation(N_DIGITS)  # a cycle through all digits keeps the chain irreducible
     for here, after in zip(ring, np.roll(ring, -1), strict=True):
         others = rng.permutation(np.delete(np.arange(N_DIGITS), after))[: successors - 1]
         transition[here, [after, *others]] = rng.dirichlet(np.full(successors, 2.0))

@@ -1,4 +1,4 @@
-"""OCR letters: handwritten words, one 16 x 8 bit image a letter."""
+"""OCR letters: handwritten words, one 16 x 8 bit image per letter."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def load_ocr_letters() -> OcrLetters:
     """The 6,877 handwritten words (52,152 letters) with their 10 folds.
 
     Label ``k`` is the k-th letter of a-z; the first (capital) letter of each word is missing, as in the original. The
-    usual division tests on fold 0 (626 words) and trains on the rest (6,251), or the reverse.
+    usual split tests on fold 0 (626 words) and trains on the rest (6,251), or the reverse.
 
     References
     ----------
@@ -38,15 +38,15 @@ def load_ocr_letters() -> OcrLetters:
     with np.load(path, allow_pickle=False) as arrays:
         missing = {"pixels_packed", "labels", "offsets", "folds"} - set(arrays.files)
         if missing:
-            raise ValueError(f"{path} lacks the arrays {sorted(missing)}: fetch it again, from {_WHERE}")
+            raise ValueError(f"{path} lacks the arrays {sorted(missing)}: download it again from {_WHERE}")
         pixels = np.unpackbits(arrays["pixels_packed"], axis=1).astype(np.float64)
         labels = arrays["labels"].astype(np.int64)
         offsets = arrays["offsets"].astype(np.int64)
         folds = arrays["folds"].astype(np.int64)
     if not len(pixels) == len(labels) == offsets[-1] or len(folds) != len(offsets) - 1:
         raise ValueError(
-            f"{path} does not fit together: {len(pixels)} images, {len(labels)} labels, offsets up to {offsets[-1]}, "
-            f"{len(offsets) - 1} words, {len(folds)} folds. Fetch it again."
+            f"{path} is inconsistent: {len(pixels)} images, {len(labels)} labels, offsets up to {offsets[-1]}, "
+            f"{len(offsets) - 1} words, {len(folds)} folds. Download it again."
         )
     X = np.split(pixels, offsets[1:-1])
     y = np.split(labels, offsets[1:-1])

@@ -1,4 +1,4 @@
-"""Synthetic sets whose best possible weights are known in closed form."""
+"""Synthetic datasets whose best weights are known in closed form."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def make_chains(
     distance: float = 3.0,
     noise: float = 1.0,
 ) -> Chains:
-    r"""Draw chains from a hidden Markov model that is a linear chain model in disguise.
+    r"""Draw chains from a hidden Markov model whose posterior is a linear chain model.
 
-    Labels follow a Markov chain with uniform start and probabilities P; features are Gaussian round the mean of their
+    Labels follow a Markov chain with uniform start and probabilities P; features are Gaussian around the mean of their
     label, and all means m_k have the same norm. So, up to a term that does not depend on the labels,
 
     .. math:: \log p(y \mid x) = \sum_t x_t \cdot m_{y_t} / \sigma^2 + \sum_{t > 0} \log P_{y_{t-1} y_t}
 
     which is ``score(x, y)`` of a chain with ``emission = m' / sigma^2`` and ``transition = log P``: no other weights
-    read these chains better.
+    label these chains better.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def make_chains(
     lengths : int or (int, int)
         Length of all chains, or shortest and longest (both included, drawn uniformly).
     random_state : int, Generator or None
-        Seed of everything that is drawn.
+        Random seed.
     distance : float
         Norm of the means: how far apart the labels are.
     noise : float
@@ -101,10 +101,10 @@ def make_multiclass(
     distance: float = 3.0,
     noise: float = 1.0,
 ) -> Multiclass:
-    """Draw points round one mean per label: :func:`make_chains` with chains of length one.
+    """Draw points around one mean per label: :func:`make_chains` with chains of length one.
 
-    The labels are equally likely and the means equally long, so ``x @ weights`` with ``weights = means' / sigma^2`` is
-    the log-posterior up to a term that does not depend on the label.
+    Labels are equally likely and all means have the same norm, so ``x @ weights`` with
+    ``weights = means' / sigma^2`` is the log-posterior up to a term that does not depend on the label.
     """
     _check(n=n, n_labels=n_labels, n_features=n_features)
     rng = np.random.default_rng(random_state)

@@ -1,0 +1,21 @@
+"""Features of text, dicts, images and regions; names load when they are first used."""
+
+from maxmargin.lazy import lazy
+
+_NAMES = {
+    "extractor": "TextFeatures",
+    "dicts": "DictFeatures",
+    "images": "ImageFeatures",
+    "sequences": "Sequences",
+    "tokens": "Tokens",
+    "template": "Template",
+    "definition": "Transform",
+    "window": "CharNGrams Ends Gazetteer Join Lower Prefix Shape Suffix Window",
+    "regions": "region_graph region_labels region_sizes superpixels",
+    "image_files": "read_image read_images read_masks read_scribbles",
+    "choose": "default_words extractor_for",
+}
+_PLACES = {name: f"maxmargin.features.{module}" for module, names in _NAMES.items() for name in names.split()}
+
+__all__ = [*_PLACES]
+__getattr__, __dir__ = lazy(__name__, _PLACES)

@@ -1,20 +1,23 @@
-"""Which extractor fits the input at hand."""
+"""Choose the extractor that fits the input."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.features.sequences import Sequences
 
+if TYPE_CHECKING:
+    from maxmargin.features.extractor import TextFeatures
+
 __all__ = ["default_words", "extractor_for"]
 
 
-def default_words() -> Any:
-    """Features for plain words: the words round a token, their pairs, affixes and shape."""
+def default_words() -> TextFeatures:
+    """Features for plain words: neighbouring words, their pairs, affixes and shapes."""
     from maxmargin.features.extractor import TextFeatures
     from maxmargin.features.window import Lower, Prefix, Shape, Suffix, Window
 
@@ -24,7 +27,7 @@ def default_words() -> Any:
     return TextFeatures(windows)
 
 
-def extractor_for(X: Any) -> Any:
+def extractor_for(X: object) -> Any:
     """An unfitted extractor for text or dict features; None when ``X`` holds numbers already.
 
     A token that is a mapping, or a list of names, has features of its own; a token that is a string, or a tuple of
@@ -35,7 +38,7 @@ def extractor_for(X: Any) -> Any:
 
     if isinstance(X, Tokens):
         return default_words()
-    if isinstance(X, (Sequences, np.ndarray)) or sp.issparse(X):
+    if isinstance(X, (Sequences, np.ndarray)) or sp.issparse(X) or not isinstance(X, Iterable):
         return None
     try:
         token = next((sentence[0] for sentence in X if not isinstance(sentence, Mapping) and len(sentence)), None)

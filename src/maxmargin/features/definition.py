@@ -1,10 +1,9 @@
-"""What a feature is made of: columns, values derived from them, and text between the values."""
+"""How a feature is built: values derived from columns, with text between them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,21 +13,21 @@ __all__ = ["Definition", "Source", "Transform"]
 
 
 class Transform:
-    """Makes values from the strings of a column: one (or None: no feature), or several when ``many``."""
+    """Derive values from the strings of a column: one (None for no feature), or several when ``many``."""
 
     many = False
 
-    def __call__(self, text: str) -> Any:
+    def __call__(self, text: str) -> str | list[str] | None:
         raise NotImplementedError
 
     def derive(self, column: Column, offsets: np.ndarray) -> tuple[list, np.ndarray]:
-        """Values, and for each token which of them it has (-1: none). Costs one call a distinct string."""
+        """Values, and the index of each token's value (-1 for none); one call per distinct string."""
         return list(map(self.__call__, column.strings)), column.codes
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a slot of a definition reads.
+    """The column that a slot reads, and the transform of its text.
 
     Attributes
     ----------
@@ -44,14 +43,14 @@ class Source:
     outside: str = "mark"
 
     def derive(self, tokens: Tokens) -> tuple[list, np.ndarray]:
-        """Values, and for each token which of them it has (-1: none)."""
+        """Values, and the index of each token's value (-1 for none)."""
         column = tokens.columns[self.column]
         if self.transform is None:
             return column.strings, column.codes
         return self.transform.derive(column, tokens.offsets)
 
     def values(self, texts: Sequence[str]) -> list:
-        """Values of marks."""
+        """Values of the marks beyond the ends of a sentence."""
         if self.outside == "drop":
             return [[] if self.many else None] * len(texts)
         if self.outside == "apply" and self.transform is not None:
@@ -75,11 +74,11 @@ class Definition:
     literals : tuple of str
         One more than slots. Definitions with equal literals share their features.
     slots : tuple of (Source, int)
-        What to read, and how many tokens to the right.
+        Source, and its offset in tokens to the right.
     edge : bool
         Whether the feature describes a token and its predecessor, not a token alone.
     where : str
-        Its origin, for messages.
+        Where it comes from, for messages.
     """
 
     literals: tuple[str, ...]

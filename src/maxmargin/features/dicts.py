@@ -1,4 +1,4 @@
-"""Features that are already there: a dict or a list of strings for each token."""
+"""Ready-made features: a dict or a list of strings per token."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from maxmargin.parameters import Parameters
 
 __all__ = ["DictFeatures"]
 
+Sentences = Iterable[Iterable[Mapping[str, object] | Iterable[str]]]
+
 
 class DictFeatures(Parameters):
-    """Numbers the features of tokens given as dicts, or as lists of strings.
+    """Number the features of tokens that are given as dicts or lists of strings.
 
     A token is a list of strings (each a feature of value 1) or a dict:
 
@@ -28,12 +30,12 @@ class DictFeatures(Parameters):
     ``{"suffix": ["og", "g"]}``         ``suffix=og`` and ``suffix=g`` (sets and tuples too)
     ==================================  ==============================================
 
-    False, 0 and None add nothing. Names and values are those of scikit-learn's DictVectorizer, nested dicts apart.
+    False, 0 and None add nothing. Except for nested dicts, names and values are those of scikit-learn's DictVectorizer.
 
     Parameters
     ----------
     min_count : int
-        Features that occur less often in training are left out.
+        Leave out features that occur less often in training.
 
     Attributes
     ----------
@@ -52,13 +54,13 @@ class DictFeatures(Parameters):
     def __init__(self, min_count: int = 1) -> None:
         self.min_count = min_count
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn which features there are."""
+    def fit(self, X: Sentences, y: object = None) -> Self:
+        """Learn the features of training sentences."""
         self.fit_transform(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Sequences:
-        """Learn which features there are, most frequent first, and number those of ``X``."""
+    def fit_transform(self, X: Sentences, y: object = None) -> Sequences:
+        """Learn the features of ``X``, numbered by falling frequency, and return them."""
         if not isinstance(self.min_count, (int, np.integer)) or isinstance(self.min_count, bool) or self.min_count < 1:
             raise ValueError(f"min_count must be a whole number >= 1, got {self.min_count!r}.")
         reader = _Reader(_Known(), learn=True).read(X)
@@ -67,21 +69,21 @@ class DictFeatures(Parameters):
         kept = np.argsort(-counts, kind="stable")[: int((counts >= self.min_count).sum())]
         if len(kept) == 0:
             raise ValueError(
-                f"no feature is left of these sentences; lower min_count ({self.min_count}) or add features."
+                f"no feature occurs min_count ({self.min_count}) times in these sentences; lower it or add features."
             )
         rank = np.full(len(seen), -1, np.int32)
         rank[kept] = np.arange(len(kept), dtype=np.int32)
         self._adopt([seen[k] for k in kept.tolist()])
         return reader.sequences(rank[reader.ids], self.n_features_)
 
-    def transform(self, X: Any) -> Sequences:
-        """Number the features of ``X``; those unknown are left out."""
+    def transform(self, X: Sentences) -> Sequences:
+        """The features of ``X``, without those that are unknown."""
         self._check_fitted()
         reader = _Reader(self._known, learn=False).read(X)
         return reader.sequences(reader.ids, self.n_features_)
 
     def names(self, ids: Iterable[int] | None = None) -> list[str]:
-        """The text of features, such as ``word=dog``; of all when ``ids`` is missing."""
+        """Names of features, such as ``word=dog``; all of them by default."""
         self._check_fitted()
         if ids is None:
             return list(self._names_)
@@ -91,8 +93,8 @@ class DictFeatures(Parameters):
                 raise IndexError(f"there is no feature {i}; there are {self.n_features_}.")
         return [self._names_[i] for i in ids]
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays, and facts that JSON can hold: all that :meth:`from_state` needs."""
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, object]]:
+        """Arrays and JSON-able facts for :meth:`from_state`."""
         self._check_fitted()
         parts = [name.encode("utf-8", "surrogatepass") for name in self._names_]
         arrays: dict[str, np.ndarray] = {
@@ -102,21 +104,21 @@ class DictFeatures(Parameters):
         return arrays, {"version": 1, "min_count": int(self.min_count)}
 
     @classmethod
-    def from_state(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> DictFeatures:
-        """The fitted object behind :meth:`to_state`."""
+    def from_state(cls, arrays: dict[str, np.ndarray], facts: Mapping[str, Any]) -> DictFeatures:
+        """The fitted features that :meth:`to_state` described."""
         try:
             if facts["version"] != 1:
                 raise ValueError(f"stored dict features have version {facts['version']!r}; upgrade maxmargin.")
             made = cls(facts["min_count"])
             data, ends = arrays["text"].tobytes(), np.asarray(arrays["text_ends"], np.int64)
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"stored dict features are damaged ({error!r}); write them again.") from None
+            raise ValueError(f"stored dict features are damaged ({error!r}); save them again.") from None
         if ends.ndim != 1 or (np.diff(ends, prepend=0) < 0).any() or (ends[-1] if len(ends) else 0) != len(data):
-            raise ValueError("the ends of the names of stored dict features do not rise to the length of their text.")
+            raise ValueError("stored dict features are damaged: their names do not fill their text; save them again.")
         begins = [0, *ends.tolist()]
         made._adopt([data[a:b].decode("utf-8", "surrogatepass") for a, b in zip(begins, ends.tolist(), strict=False)])
         if len(made._known) != made.n_features_:
-            raise ValueError("stored dict features have the same name twice.")
+            raise ValueError("stored dict features are damaged: a name occurs twice; save them again.")
         return made
 
     def _adopt(self, names: list[str]) -> None:
@@ -126,17 +128,17 @@ class DictFeatures(Parameters):
 
     def _check_fitted(self) -> None:
         if "n_features_" not in self.__dict__:
-            raise AttributeError("these features are not fitted; call fit or fit_transform with training sentences.")
+            raise AttributeError("these features are not fitted; call fit or fit_transform on training sentences.")
 
 
-class _Known(dict):
-    """Ids by name; a name that is missing gets the next one, or -1 for good when it is too late to learn."""
+class _Known(dict[str, int]):
+    """Ids by name; a new name gets the next id while learning, and -1 later."""
 
     learn = False
 
-    def __missing__(self, name: Any) -> int:
+    def __missing__(self, name: object) -> int:
         if not isinstance(name, str):
-            raise TypeError(f"a list of features holds strings only, got {name!r}.")
+            raise TypeError(f"a list of features may hold only strings, got {name!r}.")
         if not self.learn:
             return -1
         self[name] = len(self)
@@ -146,7 +148,7 @@ class _Known(dict):
 class _Reader:
     """One walk over sentences: ids of all features in order, and the values that are not 1.
 
-    Strings are looked up as ``pairs[key][value]``, so that ``key=value`` is spelled out only once for each pair.
+    Strings are looked up as ``pairs[key][value]``, so ``key=value`` is spelled out once per pair.
     """
 
     def __init__(self, known: _Known, learn: bool) -> None:
@@ -157,7 +159,7 @@ class _Reader:
         self.places: list[int] = []  # positions in `found` of the values
         self.values: list[float] = []
 
-    def read(self, X: Any) -> Self:
+    def read(self, X: Sentences) -> Self:
         if isinstance(X, (str, Mapping)) or not isinstance(X, Iterable):
             raise TypeError(f"need a list of sentences, each a list of dicts; got {type(X).__name__}.")
         found, pairs, lengths, ends = self.found, self.pairs, [], []
@@ -190,7 +192,7 @@ class _Reader:
         return self
 
     def sequences(self, ids: np.ndarray, n_features: int) -> Sequences:
-        """Rows of the features that have an id >= 0."""
+        """Rows of the features with an id >= 0."""
         kept = ids >= 0
         data = np.ones(len(ids), np.int8 if not self.places else np.float64)
         data[self.places] = self.values
@@ -199,7 +201,7 @@ class _Reader:
         return Sequences(self.offsets, sparse=sp.csr_array((data[kept], ids[kept], indptr), shape=shape))
 
     def _pair(self, key: str, value: str) -> None:
-        """First sight of a pair; unknown ones are not kept, or a long stream would fill the memory."""
+        """A pair that is new; unknown ones are not kept, or a long stream would fill the memory."""
         if not isinstance(key, str):
             raise TypeError(f"the key {key!r} is not a string; use names as keys.")
         i = self.known[f"{key}={value}"]
@@ -207,7 +209,7 @@ class _Reader:
             self.pairs.setdefault(key, {})[value] = i
         self.found.append(i)
 
-    def _other(self, key: Any, value: Any) -> None:
+    def _other(self, key: object, value: object) -> None:
         """A value that is not a plain string."""
         if not isinstance(key, str):
             raise TypeError(f"the key {key!r} is not a string; use names as keys.")
@@ -230,14 +232,14 @@ class _Reader:
         elif isinstance(value, (list, tuple, set, frozenset)):
             for part in sorted(value) if isinstance(value, (set, frozenset)) else value:
                 if not isinstance(part, str):
-                    raise TypeError(f"feature {key!r} has {part!r} in its list; lists and sets hold strings only.")
+                    raise TypeError(f"feature {key!r} has {part!r} in its list; lists and sets may hold only strings.")
                 self._pair(key, part)
         elif value is not None:
             raise TypeError(
                 f"feature {key!r} is a {type(value).__name__}; use text, a number, a dict, or a list of texts."
             )
 
-    def _token(self, token: Any) -> None:
+    def _token(self, token: object) -> None:
         """A token that is not a plain dict: another mapping, or names of features."""
         if isinstance(token, Mapping):
             for key, value in token.items():
@@ -245,5 +247,5 @@ class _Reader:
             return
         if isinstance(token, str) or not isinstance(token, (list, tuple, set, frozenset)):
             raise TypeError(f"a token must be a dict or a list of strings, got {token!r}.")
-        names = sorted(token) if isinstance(token, (set, frozenset)) else token  # sets have no order to rely on
+        names = sorted(token) if isinstance(token, (set, frozenset)) else token  # sets have no stable order
         self.found.extend(map(self.known.__getitem__, names))

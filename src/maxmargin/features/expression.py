@@ -1,9 +1,9 @@
 r"""The expressions of template tests, matched in time linear in the text.
 
 A unit is a character, ``.`` or a class, and may be repeated (``?``, ``*``); there are no groups and no alternatives. So
-an expression is a row of units, and "units i, i + 1, ... can match from here" is one bit for each i: a whole state is
-one integer, and reading a character takes a few operations on it, whatever the expression. Matching by trial and error
-would take time exponential in the number of repetitions.
+an expression is a list of units, and "units i, i + 1, ... can match from here" is one bit for each i: a whole state is
+one integer, and reading a character takes a few operations on it, whatever the expression. Backtracking would take
+time exponential in the number of repetitions.
 
 Navarro, Raffinot 2002 (Flexible pattern matching in strings, section 4.2: optional and repeatable characters).
 """
@@ -19,7 +19,7 @@ LONGEST = 1000  # characters of an expression
 
 
 class Expression:
-    r"""A test of a template, such as ``^\u\l*$``; the language is that of :mod:`maxmargin.features.template`.
+    r"""A test of a template, such as ``^\u\l*$``; see :mod:`maxmargin.features.template` for the language.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Expression:
     Raises
     ------
     ValueError
-        When a repetition has nothing to repeat, or the text is too long.
+        When a repetition has nothing to repeat, or the expression is too long.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Expression:
 
     def __init__(self, text: str) -> None:
         if len(text) > LONGEST:
-            raise ValueError(f'the expression "{text[:40]}..." has {len(text)} characters; {LONGEST} is the most.')
+            raise ValueError(f'the expression "{text[:40]}..." has {len(text)} characters; the limit is {LONGEST}.')
         self.text = text
         self.at_begin, self.at_end, self.units = _units(text)
         # bit b of a state stands for the last b units: bit 0 is the end of the expression, bit `size` all of it
@@ -49,7 +49,7 @@ class Expression:
         self._accepts = _Accepts(self.units)
 
     def search(self, text: str) -> str | None:
-        """What the expression matches first: from the left, ``?`` taking one if it can, ``*`` as little as it can.
+        """The leftmost match, where ``?`` takes a character if it can and ``*`` as few as it can.
 
         O(characters x units / 64).
         """
@@ -59,7 +59,7 @@ class Expression:
         start = next((t for t in starts if states[t] & whole), None)
         if start is None:
             return None
-        at, rest = start, self.size  # the states know what can be completed, so no choice is ever taken back
+        at, rest = start, self.size  # the states say what can be completed, so there is no backtracking
         while rest:
             repeat, less = self.units[-rest][1], 1 << rest - 1
             if repeat == "*":
@@ -71,7 +71,7 @@ class Expression:
         return text[start:at]
 
     def _states(self, text: str) -> list[int]:
-        """For each place which tails of the expression match from there, up to the end of the text where asked."""
+        """For each position, which tails of the expression match from there (to the end of the text after ``$``)."""
         stays, end = self._stays, int(not self.at_end)
         states = [self._skipped(1)]
         for character in reversed(text):
@@ -80,14 +80,14 @@ class Expression:
         return states[::-1]
 
     def _skipped(self, state: int) -> int:
-        """Add the tails that begin with units which may be left out: the carry of a sum runs through these at once."""
+        """Add the tails that begin with optional units; the carry of one sum runs through all of them."""
         skips = self._skips
         first = (state << 1 | state) & skips
         return state | first | ((skips + first) ^ skips) & skips
 
 
-class _Accepts(dict):
-    """The units that a character fits, as bits of a state; found out when the character is first seen."""
+class _Accepts(dict[str, int]):
+    """The units that a character fits, as bits of a state; computed when it is first seen."""
 
     def __init__(self, units: list[tuple[str, str]]) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ def _units(text: str) -> tuple[bool, bool, list[tuple[str, str]]]:
             return bool(begins), True, units
         if text[at] in "*?":
             raise ValueError(
-                f"'{text[at]}' repeats nothing in the expression \"{text[:80]}\"; write \\{text[at]} for itself."
+                f"'{text[at]}' has nothing to repeat in the expression \"{text[:80]}\"; write \\{text[at]} for itself."
             )
         one = text[at : at + 2] if text[at] == "\\" else text[at]
         at += len(one)
@@ -118,7 +118,7 @@ def _units(text: str) -> tuple[bool, bool, list[tuple[str, str]]]:
 
 
 def _fits(one: str, character: str) -> bool:
-    """Whether a character is one that a unit stands for: any, a member of a class, or itself."""
+    """Whether a unit accepts a character: any, one of a class, or one in particular."""
     if one == ".":
         return True
     if one[0] != "\\" or len(one) == 1:

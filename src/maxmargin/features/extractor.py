@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -12,20 +13,23 @@ import numpy as np
 from maxmargin.features.definition import Definition
 from maxmargin.features.interning import Coder, Hashed, Vocabulary
 from maxmargin.features.plan import Plan
-from maxmargin.features.rows import FEW, Rows, feature_rows, few_rows, stacked
+from maxmargin.features.rows import MOST_LOOKED_UP, Rows, feature_rows, looked_up_rows, stacked
 from maxmargin.features.sequences import Sequences
 from maxmargin.features.template import Template
-from maxmargin.features.tokens import Column, Tokens
-from maxmargin.features.window import describe, restore
+from maxmargin.features.tokens import Column, Frame, Sentences, Tokens
+from maxmargin.features.window import Ends, Join, Window, describe, restore
 from maxmargin.parameters import Parameters
 
 __all__ = ["TextFeatures"]
 
-AT_ONCE = 1 << 18  # tokens whose features are made together
+Part = str | Path | Template | Window | Join | Ends
+
+AT_ONCE = 1 << 18  # tokens whose features are computed together
 
 
+@dataclass(repr=False, eq=False)
 class TextFeatures(Parameters):
-    """Features of tokens by templates or windows.
+    """Features of tokens from templates or windows.
 
     Sentences are lists of tokens (a string, or a tuple with one string per column),
     :class:`~maxmargin.features.tokens.Tokens`, or a pandas or polars frame with a column ``sentence``.
@@ -35,9 +39,9 @@ class TextFeatures(Parameters):
     template : str, Path, Template, Window, Join, Ends, or a list of these
         A string is the path of a template file, or the text of a template if it has a newline or ``%``.
     min_count : int
-        Features seen on fewer tokens in training are left out.
+        Leave out features that occur on fewer tokens in training.
     hashing : int, optional
-        Number of features; ids are then hashes of the text, without vocabulary and names.
+        Number of features; ids are then hashes of the text, with no vocabulary and no names.
 
     Attributes
     ----------
@@ -58,58 +62,56 @@ class TextFeatures(Parameters):
     Kudo. CRF++: yet another CRF toolkit (the language of templates).
     """
 
-    def __init__(self, template: Any, min_count: int = 1, hashing: int | None = None) -> None:
-        self.template = template
-        self.min_count = min_count
-        self.hashing = hashing
+    template: Part | Sequence[Part]
+    min_count: int = 1
+    hashing: int | None = None
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn which features there are."""
+    def fit(self, X: Tokens | Frame | Sentences, y: object = None) -> Self:
+        """Learn the features of training sentences."""
         self.fit_transform(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Sequences:
-        """Learn which features there are, most frequent first, and number those of ``X``."""
+    def fit_transform(self, X: Tokens | Frame | Sentences, y: object = None) -> Sequences:
+        """Learn the features of ``X``, numbered by falling frequency, and return them."""
         self._prepare()
         tokens = self._tokens(X)
         if self.hashing is not None:
             return self._sequences(tokens, self._rows(tokens, self._hashed))
         vocabulary = Vocabulary(self.definitions_)
         if tokens.n_tokens == 0:
-            raise ValueError("there is no token in these sentences; at least one is needed to learn from.")
+            raise ValueError("these sentences have no tokens; give at least one to learn from.")
         rows = self._rows(tokens, vocabulary, learn=True)
         ranks = vocabulary.freeze(self.min_count)
         if len(vocabulary.tables[False]) == 0:
             raise ValueError(
-                f"no feature is left of these sentences; lower min_count ({self.min_count}) or add features."
+                f"no feature occurs min_count ({self.min_count}) times in these sentences; lower it or add features."
             )
         self._adopt(vocabulary)
         return self._sequences(tokens, rows, ranks)
 
-    def transform(self, X: Any) -> Sequences:
-        """Number the features of ``X``; those unknown are left out."""
+    def transform(self, X: Tokens | Frame | Sentences) -> Sequences:
+        """The features of ``X``, without those that are unknown."""
         self._check_fitted()
         tokens = self._tokens(X)
         coder = self.vocabulary_ if self.hashing is None else self._hashed
-        few = None
-        if tokens.n_tokens <= FEW and isinstance(coder, Vocabulary):
-            few = few_rows(tokens, self._plan, coder)
-        if few is not None:
-            return Sequences(tokens.offsets, sparse=few[False], edge=few[True] if self.n_edge_features_ else None)
+        if tokens.n_tokens <= MOST_LOOKED_UP and isinstance(coder, Vocabulary):
+            rows = looked_up_rows(tokens, self._plan, coder)
+            if rows is not None:
+                return Sequences(tokens.offsets, sparse=rows[False], edge=rows[True] if self.n_edge_features_ else None)
         return self._sequences(tokens, self._rows(tokens, coder))
 
     def names(self, ids: Iterable[int] | None = None, edge: bool = False) -> list[str]:
-        """The text of features, such as ``U05:the/dog``; of all when ``ids`` is missing.
+        """Names of features, such as ``U05:the/dog``; all of them by default.
 
         Parameters
         ----------
         ids : iterable of int, optional
         edge : bool
-            Whether these are ids of edge features.
+            Whether the ids are those of edge features.
         """
         self._check_fitted()
         if self.hashing is not None:
-            raise ValueError("hashed features have no names; leave hashing out to have them.")
+            raise ValueError("hashed features have no names; fit without hashing to get them.")
         n = self.n_edge_features_ if edge else self.n_features_
         ids = range(n) if ids is None else [int(i) for i in ids]
         for i in ids:
@@ -117,8 +119,8 @@ class TextFeatures(Parameters):
                 raise IndexError(f"there is no {'edge ' if edge else ''}feature {i}; there are {n}.")
         return self.vocabulary_.names(ids, edge)
 
-    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays, and facts that JSON can hold: all that :meth:`from_state` needs."""
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, object]]:
+        """Arrays and JSON-able facts for :meth:`from_state`."""
         self._check_fitted()
         facts = {
             "version": 1,
@@ -134,12 +136,12 @@ class TextFeatures(Parameters):
         return ({} if self.hashing is not None else self.vocabulary_.to_arrays()), facts
 
     @classmethod
-    def from_state(cls, arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> TextFeatures:
-        """The fitted object behind :meth:`to_state`."""
+    def from_state(cls, arrays: dict[str, np.ndarray], facts: Mapping[str, Any]) -> TextFeatures:
+        """The fitted features that :meth:`to_state` described."""
         try:
             if facts["version"] != 1:
                 raise ValueError(f"stored text features have version {facts['version']!r}; upgrade maxmargin.")
-            parts = [
+            parts: list[Any] = [
                 Template(part["lines"], part["name"]) if part["kind"] == "Template" else restore(part)
                 for part in facts["features"]
             ]
@@ -148,20 +150,20 @@ class TextFeatures(Parameters):
             if made.hashing is None:
                 made._adopt(Vocabulary.from_arrays(made.definitions_, arrays))
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"stored text features are damaged ({error!r}); write them again.") from None
+            raise ValueError(f"stored text features are damaged ({error!r}); save them again.") from None
         return made
 
     def _prepare(self) -> None:
-        """Check the parameters, and spell the template out."""
+        """Check the parameters and expand the template."""
         if not _whole(self.min_count) or self.min_count < 1:
             raise ValueError(f"min_count must be a whole number >= 1, got {self.min_count!r}.")
         if self.hashing is not None and not (_whole(self.hashing) and 1 <= self.hashing < 2**31):
             raise ValueError(f"hashing must be None or a number of features from 1 to 2^31 - 1, got {self.hashing!r}.")
         if self.hashing is not None and self.min_count > 1:
-            raise ValueError("min_count needs a vocabulary to count with; leave it at 1 with hashing.")
+            raise ValueError("hashed features are not counted; leave min_count at 1 with hashing.")
         definitions: list[Definition] = [d for part in _parts(self.template) for d in part.definitions]
         if all(d.edge for d in definitions):
-            raise ValueError("the template has no feature of a token; add a line such as U00:%x[0,0].")
+            raise ValueError("the template has no token features; add a line such as U00:%x[0,0].")
         self.definitions_ = tuple(definitions)
         self._plan = Plan(definitions)
         if self.hashing is not None:
@@ -175,11 +177,11 @@ class TextFeatures(Parameters):
 
     def _check_fitted(self) -> None:
         if "n_features_" not in self.__dict__:
-            raise AttributeError("these features are not fitted; call fit or fit_transform with training sentences.")
+            raise AttributeError("these features are not fitted; call fit or fit_transform on training sentences.")
 
-    def _tokens(self, X: Any) -> Tokens:
+    def _tokens(self, X: Tokens | Frame | Sentences) -> Tokens:
         tokens = Tokens.of(X)
-        if tokens.n_tokens == 0:  # nothing to read, whatever the number of columns
+        if tokens.n_tokens == 0:  # the number of columns is unknown, and nothing reads them
             return Tokens([Column([], np.empty(0, np.int32))] * self._plan.width, tokens.offsets)
         if self._plan.width > len(tokens.columns):
             where, column = next(
@@ -189,12 +191,12 @@ class TextFeatures(Parameters):
                 if source.column >= len(tokens.columns)
             )
             raise ValueError(
-                f"{where} reads column {column}, but the tokens have {len(tokens.columns)} (they count from 0)."
+                f"{where} reads column {column}, but the tokens have {len(tokens.columns)} (counted from 0)."
             )
         return tokens
 
     def _rows(self, tokens: Tokens, coder: Coder, learn: bool = False) -> list[dict[bool, Rows]]:
-        """The ids of all features, for some sentences after the others: what is needed on the way is large."""
+        """The ids of all features, a part of the sentences at a time to save memory."""
         if tokens.n_tokens <= AT_ONCE:
             return [feature_rows(tokens, self._plan, coder, learn)]
         marks = np.searchsorted(tokens.offsets, np.arange(0, tokens.n_tokens, AT_ONCE), side="left")
@@ -205,7 +207,7 @@ class TextFeatures(Parameters):
         ranks = ranks or {}
         widths = {False: self.n_features_, True: self.n_edge_features_}
         made: dict[bool, list] = {False: [], True: []}
-        while rows:  # each part is let go when it is in its rows
+        while rows:  # frees each part once it is in rows
             part = rows.pop(0)
             for edge, width in widths.items():
                 if width or not edge:
@@ -215,17 +217,15 @@ class TextFeatures(Parameters):
         )
 
 
-def _whole(number: Any) -> bool:
+def _whole(number: object) -> bool:
     return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
 
 
-def _parts(template: Any) -> list[Any]:
+def _parts(template: Part | Sequence[Part]) -> list[Template | Window | Join | Ends]:
     """The templates and windows of a parameter, as a list."""
-    if isinstance(template, (str, Path)):
-        return [Template.parse(template)]
-    parts = list(template) if isinstance(template, Sequence) else [template]
-    parts = [Template.parse(part) if isinstance(part, (str, Path)) else part for part in parts]
+    given = template if isinstance(template, Sequence) and not isinstance(template, str) else [template]
+    parts = [Template.parse(part) if isinstance(part, (str, Path)) else part for part in given]
     for part in parts:
-        if not hasattr(part, "definitions"):
+        if not isinstance(part, (Template, Window, Join, Ends)):
             raise TypeError(f"a template must be text, a path, a Template, or windows; got {part!r}.")
     return parts

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["read_image", "read_images", "read_masks", "read_scribbles"]
 
+Picture = ArrayLike | os.PathLike[str]  # an array, or the path of a file
 _ARRAYS = (".npy", ".nii", ".nii.gz")  # files that hold numbers, not colours
 _EXTRA = "install it with: pip install maxmargin[images]"
 
 
 def read_image(path: str | os.PathLike[str]) -> np.ndarray:
-    """One image as an array: NIfTI volumes (.nii, .nii.gz), numpy files (.npy), and all that Pillow reads."""
+    """One image as an array: NIfTI volumes (.nii, .nii.gz), numpy files (.npy), and all formats that Pillow reads."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no image file {str(path)!r}; check the path.")
@@ -24,9 +25,11 @@ def read_image(path: str | os.PathLike[str]) -> np.ndarray:
         if path.name.lower().endswith((".nii", ".nii.gz")):
             try:
                 import nibabel
+                from nibabel.spatialimages import SpatialImage
             except ImportError:
                 raise ImportError(f"reading {str(path)!r} needs nibabel; {_EXTRA}") from None
-            volume: Any = nibabel.load(path)
+            volume = nibabel.load(path)
+            assert isinstance(volume, SpatialImage)
             return np.asarray(volume.dataobj)
         if path.suffix.lower() == ".npy":
             return np.load(path, allow_pickle=False)
@@ -35,7 +38,7 @@ def read_image(path: str | os.PathLike[str]) -> np.ndarray:
         except ImportError:
             raise ImportError(f"reading {str(path)!r} needs Pillow; {_EXTRA}") from None
         with Image.open(path) as image:
-            # palettes, transparency and printing colours become plain ones
+            # palettes, transparency and CMYK become RGB
             plain = image if image.mode in ("1", "L", "I", "I;16", "F", "RGB") else image.convert("RGB")
             return np.asarray(plain)
     except ImportError:
@@ -44,15 +47,15 @@ def read_image(path: str | os.PathLike[str]) -> np.ndarray:
         raise ValueError(f"the image file {str(path)!r} cannot be read ({error}); convert or remove it.") from error
 
 
-def read_images(images: Any) -> list[np.ndarray]:
-    """Images as arrays; entries that are paths are read."""
+def read_images(images: Iterable[Picture]) -> list[np.ndarray]:
+    """Images as arrays; paths are read."""
     return [_entry(image, i) for i, image in enumerate(_entries(images, "images"))]
 
 
-def read_masks(masks: Any) -> list[np.ndarray]:
-    """Masks as arrays of labels; entries that are paths are read.
+def read_masks(masks: Iterable[Picture]) -> list[np.ndarray]:
+    """Masks as arrays of labels; paths are read.
 
-    Files often hold black and white, 0 and 255. When no mask file has a label 1, white stands for 1, not for ignored.
+    Files are often black and white, 0 and 255. When no mask file has a label 1, white means 1, not ignored.
     """
     entries = _entries(masks, "masks")
     arrays = [_entry(mask, i) for i, mask in enumerate(entries)]
@@ -66,35 +69,36 @@ def read_masks(masks: Any) -> list[np.ndarray]:
     return [array.astype(np.uint8) if array.dtype == bool else array for array in arrays]
 
 
-def read_scribbles(scribbles: Any) -> list[np.ndarray]:
-    """Known labels as arrays of 0, 1 and -1 for unknown; entries that are paths are read.
+def read_scribbles(scribbles: Iterable[Picture]) -> list[np.ndarray]:
+    """Known labels as arrays of 0, 1, and -1 for unknown; paths are read.
 
-    In a picture (8 or 16 bits) white is 1, black is 0 and all else, grey, coloured or transparent, is unknown. Files of
-    arrays, and pictures of other numbers, hold labels; 255 is unknown too, as it is ignored in masks.
+    In a picture (8 or 16 bits) white is 1, black is 0, and grey, coloured or transparent pixels are unknown. Array
+    files, and pictures of other types, hold labels, where 255 also means unknown.
     """
     arrays = []
     for i, entry in enumerate(_entries(scribbles, "scribbles")):
         labels = _entry(entry, i)
-        file = Path(entry).name.lower() if isinstance(entry, (str, os.PathLike)) else ""
+        path = Path(entry) if isinstance(entry, (str, os.PathLike)) else None
+        file = path.name.lower() if path is not None else ""
         if file.endswith((".jpg", ".jpeg")):
             raise ValueError(f"the scribbles {str(entry)!r} are a JPEG file, which changes colours; save them as PNG.")
-        if file and not file.endswith(_ARRAYS) and labels.dtype in (np.uint8, np.uint16):
+        if path is not None and not file.endswith(_ARRAYS) and labels.dtype in (np.uint8, np.uint16):
             if labels.ndim == 2 and (labels == 1).any():
                 raise ValueError(
-                    f"the scribbles {str(entry)!r} have pixels of value 1, as a mask of labels has; paint white, black "
+                    f"the scribbles {str(entry)!r} have pixels of value 1, as if they were labels; paint white, black "
                     "and grey, or save labels 0, 1 and -1 as .npy."
                 )
             pixels, white = (labels if labels.ndim == 3 else labels[..., None]), np.iinfo(labels.dtype).max
             labels = np.where((pixels == white).all(-1), 1, np.where((pixels == 0).all(-1), 0, -1))
-            labels = np.where(_opaque(entry), labels, -1)
+            labels = np.where(_opaque(path), labels, -1)
         elif file and labels.dtype == np.uint8:
             labels = np.where(labels == 255, -1, labels.astype(np.int16))
         arrays.append(labels)
     return arrays
 
 
-def _opaque(path: str | os.PathLike[str]) -> Any:
-    """Where a picture is not transparent, bool (height, width); True where none of it is."""
+def _opaque(path: Path) -> np.ndarray | bool:
+    """Where a picture is opaque, bool (height, width); True when all of it is."""
     from PIL import Image
 
     with Image.open(path) as image:
@@ -103,13 +107,13 @@ def _opaque(path: str | os.PathLike[str]) -> Any:
         return np.asarray(image.convert("RGBA"))[..., 3] == 255
 
 
-def _entries(given: Any, name: str) -> Sequence[Any]:
+def _entries(given: Iterable[Picture], name: str) -> list[Picture]:
     if isinstance(given, (str, os.PathLike)):
-        raise TypeError(f"{name} must be a list of arrays or paths; for one only, pass [{str(given)!r}].")
+        raise TypeError(f"{name} must be a list of arrays or paths; for a single one, pass [{str(given)!r}].")
     return list(given)
 
 
-def _entry(entry: Any, i: int) -> np.ndarray:
+def _entry(entry: Picture, i: int) -> np.ndarray:
     if not isinstance(entry, (str, os.PathLike)):
         return np.asarray(entry)
     try:

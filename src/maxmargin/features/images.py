@@ -1,15 +1,17 @@
 """Features of the pixels and edges of images and volumes.
 
-Each maker takes one image as float64 (*shape, channels), shape being (height, width) or (depth, height, width), and
-gives node features (*shape, F), or edge features (directions, *shape, G).
+Each function takes one image as float64 (*shape, channels), where shape is (height, width) or (depth, height, width),
+and returns node features (*shape, F) or edge features (directions, *shape, G).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import ndimage
 from scipy.special import logsumexp
 
@@ -20,11 +22,11 @@ __all__ = ["CONTRASTS", "ImageFeatures", "colours", "contrast_edges", "positions
 
 CONTRASTS = ("pixels", "image", "local")
 _LEARNED = ("steps_", "n_channels_", "mean_", "scale_", "beta_", "place_", "limits_", "whole_", "largest_")
-_ALIKE = 8.0  # times the largest training value: images beyond have been scaled in another way
+_ALIKE = 8.0  # times the largest training value: images beyond that are scaled differently
 
 
 def colours(image: np.ndarray) -> np.ndarray:
-    """The channels; of three also the shares of the first two in the sum (chroma), and the spread (saturation)."""
+    """The channels; for three of them also chroma (the first two over the sum) and saturation (the range)."""
     if image.shape[-1] != 3:
         return image
     chroma = (image[..., :2] + 1e-3) / (image.sum(axis=-1, keepdims=True) + 3e-3)
@@ -40,7 +42,7 @@ def positions(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def textures(image: np.ndarray, scales: Sequence[float] = (1.5, 4.0)) -> np.ndarray:
-    """Of the mean of the channels, at each scale: local mean, local deviation, magnitude of the gradient."""
+    """Local mean, local deviation and gradient magnitude of the mean channel, at each scale."""
     grey = image.mean(axis=-1)
     parts = []
     for scale in scales:
@@ -51,7 +53,7 @@ def textures(image: np.ndarray, scales: Sequence[float] = (1.5, 4.0)) -> np.ndar
 
 
 def squared_steps(image: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Squared distance of the channels of each pixel and its neighbour in each direction; 0 where that is outside."""
+    """Squared colour distance between each pixel and its neighbour in each direction; 0 beyond the image."""
     shape = image.shape[:-1]
     out = np.zeros((len(steps), *shape))
     for j, step in enumerate(steps):
@@ -62,9 +64,9 @@ def squared_steps(image: np.ndarray, steps: np.ndarray) -> np.ndarray:
 
 
 def relative_steps(image: np.ndarray, steps: np.ndarray, contrast: str) -> np.ndarray:
-    """Squared steps, (directions, *shape), as they are or relative to those of the image or of the neighbourhood.
+    """Squared steps, (directions, *shape): plain, or relative to their mean over the image or the neighbourhood.
 
-    An edge of an image in soft light, or one beside smooth ground, is as much of an edge as one in the sun or in grass.
+    Relative steps give an edge in soft light or on smooth ground the same strength as one in the sun or in grass.
     """
     squares = squared_steps(image, steps)
     mean = squares.mean() + 1e-9
@@ -74,7 +76,7 @@ def relative_steps(image: np.ndarray, steps: np.ndarray, contrast: str) -> np.nd
         around = ndimage.gaussian_filter(squares.mean(axis=0), 8.0)
         return squares / (around + 0.2 * mean)
     if contrast != "pixels":
-        raise ValueError(f"contrasts are among {', '.join(CONTRASTS)}; got {contrast!r}.")
+        raise ValueError(f"contrasts must be among {', '.join(CONTRASTS)}; got {contrast!r}.")
     return squares
 
 
@@ -87,10 +89,10 @@ def contrast_edges(
     ----------
     image : array (*shape, channels)
     steps : int array (directions, 2 or 3)
-        To the neighbours; see :func:`maxmargin.inference.min_cut.directions`.
-    betas : sequence of float, or of one such for each contrast
+        Steps to the neighbours; see :func:`maxmargin.inference.min_cut.directions`.
+    betas : sequence of float, or one such sequence per contrast
     contrasts : sequence of {"pixels", "image", "local"}
-        What stands for ``|I_p - I_q|^2``: the squared step itself, or divided by its mean over the image, or around.
+        What to use for ``|I_p - I_q|^2``: the squared step, or that divided by its mean over the image or nearby.
 
     Returns
     -------
@@ -125,86 +127,71 @@ class Mixture(NamedTuple):
         return np.asarray(logsumexp(parts, axis=0)) - 0.5 * x.shape[1] * np.log(2.0 * np.pi)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ImageFeatures(Parameters):
-    """Node and edge features of images, scaled as the training images suggest.
+    """Node and edge features of images, standardised on the training images.
 
     Parameters
     ----------
     colour, position, texture : bool
         See :func:`colours`, :func:`positions` and :func:`textures`.
     mixture : int
-        Components of the mixtures of Gaussians whose log-likelihood ratios, foreground against background, are
-        features: one over the channels, one over channels, smoothed channels and place. 0 leaves them out.
+        Components of the Gaussian mixtures whose log-likelihood ratios, foreground against background, are features:
+        one over the channels, one over channels, smoothed channels and position. 0 leaves them out.
     own : bool
-        Log ratios of the histograms of each image by itself; see :func:`~maxmargin.features.own_colours.own_colours`.
+        Add log ratios of the histograms of each image; see :func:`~maxmargin.features.own_colours.own_colours`.
     contrast : sequence of float
         Sharpness of the contrast-sensitive edge features, in units of one over twice the mean squared step.
     contrasts : sequence of {"pixels", "image", "local"}
-        Of which steps; see :func:`contrast_edges`. There is a feature for each of these and each sharpness.
+        Kinds of steps; see :func:`contrast_edges`. There is one feature per kind and sharpness.
     strength : float
-        Multiplies the edge features. The regulariser holds all weights down alike, and good edges are stronger than
-        good nodes.
+        Factor of the edge features: the regulariser shrinks all weights alike, but edges need larger ones than nodes.
     edges : bool
-        Without them pixels are labeled one by one.
+        Whether to make edge features; without them each pixel is labelled by itself.
     sample : int
-        The most pixels of each label that the mixtures are fitted on.
+        Maximum number of pixels per label to fit the mixtures on.
     random_state : int
 
     Attributes
     ----------
     mean_, scale_ : array (F - 1,)
-        Of the node features, which are shifted and scaled by them; a constant 1 comes last.
+        Mean and scale of the node features, which are standardised; a constant 1 comes last.
     beta_ : array (contrasts,)
-        One over twice the mean squared step, of each kind.
+        One over twice the mean squared step, per kind.
     place_ : array
-        How often each place is foreground.
+        How often each position is foreground.
     """
 
-    def __init__(
-        self,
-        *,
-        colour: bool = True,
-        position: bool = True,
-        texture: bool = True,
-        mixture: int = 5,
-        own: bool = True,
-        contrast: Sequence[float] = (1.0, 4.0),
-        contrasts: Sequence[str] = ("pixels",),
-        strength: float = 10.0,
-        edges: bool = True,
-        sample: int = 20_000,
-        random_state: int = 0,
-    ) -> None:
-        self.colour = colour
-        self.position = position
-        self.texture = texture
-        self.mixture = mixture
-        self.own = own
-        self.contrast = contrast
-        self.contrasts = contrasts
-        self.strength = strength
-        self.edges = edges
-        self.sample = sample
-        self.random_state = random_state
+    colour: bool = True
+    position: bool = True
+    texture: bool = True
+    mixture: int = 5
+    own: bool = True
+    contrast: Sequence[float] = (1.0, 4.0)
+    contrasts: Sequence[str] = ("pixels",)
+    strength: float = 10.0
+    edges: bool = True
+    sample: int = 20_000
+    random_state: int = 0
 
-    def fit(self, images: Sequence[Any], masks: Sequence[Any], steps: np.ndarray) -> Self:
+    def fit(self, images: Sequence[ArrayLike], masks: Sequence[ArrayLike], steps: np.ndarray) -> Self:
         """Learn mixtures, scales and contrast.
 
         Parameters
         ----------
         images : list of arrays (*shape) or (*shape, channels)
-            Whole numbers are divided by the largest of their type.
+            Whole numbers are divided by 255 or 65535, whichever they fit into.
         masks : list of int arrays (*shape)
             0 and 1; other pixels are left out of the mixtures.
         steps : int array (directions, 2 or 3)
-            To the neighbours of a pixel; images have as many dimensions as a step.
+            Steps to the neighbours of a pixel, with as many dimensions as the images.
         """
         self._fit(images, masks, steps)
         return self
 
-    def transform(self, images: Sequence[Any]) -> list[dict[str, np.ndarray]]:
+    def transform(self, images: Sequence[ArrayLike]) -> list[dict[str, np.ndarray]]:
         """Features of each image as float32: ``node`` (*shape, F) and, unless left out, ``edge``."""
-        if not hasattr(self, "mean_"):
+        if "mean_" not in vars(self):
             raise ValueError("these ImageFeatures are not fitted yet; call fit with images and masks first.")
         pictures = self._pictures(images)
         self._check_channels(pictures)
@@ -212,36 +199,35 @@ class ImageFeatures(Parameters):
             if np.abs(picture).max() > _ALIKE * self.largest_:
                 raise ValueError(
                     f"image {i} has values up to {np.abs(picture).max():.4g}, the training images up to "
-                    f"{self.largest_:.4g} (whole numbers divided by {self.whole_:g}); scale all images alike."
+                    f"{self.largest_:.4g} (whole numbers divided by {self.whole_:g}); scale all images the same way."
                 )
         return [self._features(picture, self._raw(picture)) for picture in pictures]
 
-    def fit_transform(self, images: Sequence[Any], masks: Sequence[Any], steps: np.ndarray) -> list[dict]:
+    def fit_transform(self, images: Sequence[ArrayLike], masks: Sequence[ArrayLike], steps: np.ndarray) -> list[dict]:
         """Fit, then transform the same images."""
         return [self._features(picture, raw) for picture, raw in zip(*self._fit(images, masks, steps), strict=True)]
 
-    def to_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Constructor arguments and what was learned, as plain values and arrays."""
-        learned = {name: getattr(self, name) for name in _LEARNED}
+    def to_state(self) -> tuple[dict[str, object], dict[str, object]]:
+        """Constructor arguments and learned attributes, as plain values and arrays."""
+        learned = {name: vars(self)[name] for name in _LEARNED}
         return self.get_params(), {**learned, "mixtures_": [[tuple(m) for m in pair] for pair in self.mixtures_]}
 
     @classmethod
-    def from_state(cls, parameters: dict[str, Any], learned: dict[str, Any]) -> Self:
-        """The features of :meth:`to_state`."""
+    def from_state(cls, parameters: Mapping[str, Any], learned: Mapping[str, Any]) -> Self:
+        """The fitted features that :meth:`to_state` described."""
         features = cls(**parameters)
-        learned = {"whole_": 255.0, "largest_": np.inf} | learned  # files from before have none
-        for name in _LEARNED:
-            setattr(features, name, learned[name])
+        learned = {"whole_": 255.0, "largest_": np.inf, **learned}  # older files lack these
+        vars(features).update({name: learned[name] for name in _LEARNED})
         features.mixtures_ = [(Mixture(*front), Mixture(*back)) for front, back in learned["mixtures_"]]
         return features
 
-    def _fit(self, images: Sequence[Any], masks: Sequence[Any], steps: np.ndarray) -> tuple[list, list]:
-        """Learn all there is; returns the pictures and their node features before scaling."""
+    def _fit(self, images: Sequence[ArrayLike], masks: Sequence[ArrayLike], steps: np.ndarray) -> tuple[list, list]:
+        """Learn everything; returns the pictures and their node features before scaling."""
         self.steps_ = np.asarray(steps)
         self.whole_ = _whole_range(images)
         pictures = self._pictures(images)
         if not pictures:
-            raise ValueError("there are no images; give at least one.")
+            raise ValueError("no images were given; give at least one.")
         self.n_channels_ = pictures[0].shape[-1]
         self._check_channels(pictures)
         self.largest_ = max(float(np.abs(picture).max()) for picture in pictures)
@@ -268,19 +254,19 @@ class ImageFeatures(Parameters):
         edge = self.strength * contrast_edges(picture, self.steps_, betas, self.contrasts)
         return {"node": node.astype(np.float32), "edge": edge.astype(np.float32)}
 
-    def _pictures(self, images: Sequence[Any]) -> list[np.ndarray]:
+    def _pictures(self, images: Sequence[ArrayLike]) -> list[np.ndarray]:
         return [_picture(image, i, self.steps_.shape[1], self.whole_) for i, image in enumerate(images)]
 
     def _check_channels(self, pictures: list[np.ndarray]) -> None:
         for i, picture in enumerate(pictures):
             if picture.shape[-1] != self.n_channels_:
                 raise ValueError(
-                    f"image {i} has {picture.shape[-1]} channels; the first image of the training set has "
-                    f"{self.n_channels_}. Convert all to the same, for instance to colour."
+                    f"image {i} has {picture.shape[-1]} channels; the first training image has "
+                    f"{self.n_channels_}. Convert all to the same number, for instance to colour."
                 )
 
     def _raw(self, picture: np.ndarray) -> np.ndarray:
-        """Node features before scaling, float32 because there may be many."""
+        """Node features before scaling, float32 to save memory."""
         parts = [colours(picture)] if self.colour else []
         parts += [positions(picture.shape[:-1])] if self.position else []
         parts += [textures(picture)] if self.texture else []
@@ -292,8 +278,8 @@ class ImageFeatures(Parameters):
         shape = picture.shape[:-1]
         return np.concatenate(parts, axis=-1).astype(np.float32) if parts else np.zeros((*shape, 0), np.float32)
 
-    def _fit_mixtures(self, pictures: list[np.ndarray], masks: Sequence[Any]) -> list[tuple[Mixture, Mixture]]:
-        """A mixture for the foreground and one for the background, for each view of the pixels."""
+    def _fit_mixtures(self, pictures: list[np.ndarray], masks: Sequence[ArrayLike]) -> list[tuple[Mixture, Mixture]]:
+        """A foreground and a background mixture for each view of the pixels."""
         from sklearn.mixture import GaussianMixture
 
         rng = np.random.default_rng(self.random_state)
@@ -321,14 +307,14 @@ class ImageFeatures(Parameters):
 
 
 def _views(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What the two mixtures see: the channels; channels, smoothed channels and place."""
+    """The inputs of the two mixtures: channels; channels, smoothed channels and position."""
     ndim = picture.ndim - 1
     smooth = ndimage.gaussian_filter(picture, (*[3.0] * ndim, 0.0))
     return picture, np.concatenate([picture, smooth, positions(picture.shape[:-1])[..., :ndim]], axis=-1)
 
 
-def _whole_range(images: Sequence[Any]) -> float:
-    """What whole numbers are divided by: 255 or 65535 where all images fit into that, else the largest of them."""
+def _whole_range(images: Sequence[ArrayLike]) -> float:
+    """Divisor of whole numbers: 255 or 65535 if all images fit into it, else the largest value."""
     largest = 0.0
     for image in map(np.asarray, images):
         if image.dtype.kind in "iu" and image.size:
@@ -336,7 +322,7 @@ def _whole_range(images: Sequence[Any]) -> float:
     return next((limit for limit in (255.0, 65535.0) if largest <= limit), largest)
 
 
-def _picture(image: Any, i: int, ndim: int, whole: float) -> np.ndarray:
+def _picture(image: ArrayLike, i: int, ndim: int, whole: float) -> np.ndarray:
     """An image as float64 (*shape, channels), checked; whole numbers are divided by ``whole``, bytes by 255."""
     image = np.asarray(image)
     if image.ndim == ndim:
@@ -344,7 +330,7 @@ def _picture(image: Any, i: int, ndim: int, whole: float) -> np.ndarray:
     if image.ndim != ndim + 1 or image.size == 0 or image.dtype.kind not in "fiub":
         wanted = "(height, width)" if ndim == 2 else "(depth, height, width)"
         raise ValueError(
-            f"image {i} is {image.dtype} of shape {image.shape}; give numbers of shape {wanted}, with or without a "
+            f"image {i} is {image.dtype} of shape {image.shape}; give numbers of shape {wanted}, optionally with a "
             "last axis of channels."
         )
     divisor = (255.0 if image.dtype == np.uint8 else whole) if image.dtype.kind in "iu" else 1.0

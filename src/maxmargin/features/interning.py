@@ -10,28 +10,33 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from maxmargin.features.definition import Definition
 
-DEEPEST = 4  # values of a feature that one compiled call can join
+DEEPEST = 4  # most values of a feature that one compiled call can join
 
 __all__ = ["Coder", "Hashed", "PairTable", "Vocabulary"]
 
 
 class Coder(Protocol):
-    """Numbers values, tuples and features; :class:`Vocabulary` and :class:`Hashed` do."""
+    """Numbers values, tuples and features: :class:`Vocabulary` or :class:`Hashed`."""
 
-    dtype: Any
-    missing: Any
-    empty: Any  # code of the tuple without values
+    @property
+    def dtype(self) -> type[np.integer]: ...
+    @property
+    def missing(self) -> np.integer: ...
+    @property
+    def empty(self) -> np.integer:
+        """Code of the tuple without values."""
+        ...
 
     def encode(self, texts: Sequence[str | None], learn: bool) -> np.ndarray: ...
     def join(self, left: np.ndarray, right: np.ndarray, level: int, learn: bool) -> np.ndarray: ...
     def number(self, skeletons: np.ndarray, codes: np.ndarray, edge: bool, learn: bool) -> np.ndarray:
-        """Ids (int32) of features: those of row d have the literals that are number ``skeletons[d]`` (int32)."""
+        """Ids (int32) of features; row d has the literals with number ``skeletons[d]`` (int32)."""
         ...
 
 
@@ -41,7 +46,7 @@ def skeletons_of(definitions: Sequence[Definition]) -> list[tuple[str, ...]]:
 
 
 class PairTable:
-    """Ids 0, 1, ... of pairs of non-negative int32, in order of first appearance, and how often each was added."""
+    """Ids 0, 1, ... of pairs of non-negative int32 in order of first appearance, and the count of each."""
 
     def __init__(self, entries: np.ndarray | None = None) -> None:
         held = np.empty(0, np.int64) if entries is None else entries
@@ -58,7 +63,7 @@ class PairTable:
         self._keys = np.full(capacity, -1, np.int64)
         self._ids = np.zeros(capacity, np.int32)
         if index_entries(self._entries, len(self), self._keys, self._ids) != len(self):
-            raise ValueError("a stored vocabulary has the same entry twice.")
+            raise ValueError("a stored vocabulary is damaged: an entry occurs twice; save it again.")
 
     def __len__(self) -> int:
         return int(self._size[0])
@@ -82,7 +87,7 @@ class PairTable:
         return self.entries >> 32, self.entries & 0xFFFFFFFF
 
     def add(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Ids (int32) of the pairs in two arrays alike, new ones made for new pairs; -1 where a side is -1."""
+        """Ids (int32) of the pairs of two arrays of one shape; new pairs get new ids; -1 where a side is -1."""
         from maxmargin.features.interning_kernel import add_pairs
 
         out, shape = np.empty(left.size, np.int32), left.shape
@@ -129,7 +134,7 @@ class Vocabulary:
             return np.array(
                 [-1 if text is None else strings.setdefault(text, len(strings)) for text in texts], np.int32
             )
-        # None is in no dict of strings
+        # None is never a key
         return np.fromiter(map(strings.get, texts, repeat(-1)), np.int32, len(texts))
 
     def join(self, left: np.ndarray, right: np.ndarray, level: int, learn: bool) -> np.ndarray:
@@ -143,11 +148,11 @@ class Vocabulary:
     def index(self, edge: bool) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         """Keys and ids of the table of features and of those of tuples, ``DEEPEST`` in all, for ``find_features``."""
         tables = [self.tables[edge], *self.tuples.values()]
-        tables += [self.tables[edge]] * (DEEPEST - len(tables))  # never looked at
+        tables += [self.tables[edge]] * (DEEPEST - len(tables))  # never read
         return tuple(table.index[0] for table in tables), tuple(table.index[1] for table in tables)
 
     def freeze(self, min_count: int) -> dict[bool, np.ndarray]:
-        """Renumber the features by falling count, drop the rare ones and what only they used.
+        """Renumber the features by falling count; drop rare ones and the strings and tuples that only they use.
 
         Returns the new id of each old one (-1: dropped), for token and edge features.
         """
@@ -188,7 +193,7 @@ class Vocabulary:
             self.tables[edge] = PairTable(skeleton << 32 | code)
 
     def names(self, ids: Sequence[int], edge: bool = False) -> list[str]:
-        """The features behind ids, spelled out."""
+        """Names of the features with these ids."""
         texts = list(self.strings)
         ids = np.asarray(ids, np.int64)
         skeletons, codes = (side[ids] for side in self.tables[edge].sides())
@@ -215,29 +220,29 @@ class Vocabulary:
 
     @staticmethod
     def from_arrays(definitions: Sequence[Definition], arrays: dict[str, np.ndarray]) -> Vocabulary:
-        """The vocabulary behind :meth:`to_arrays`; arrays that do not fit together are refused."""
+        """The vocabulary that :meth:`to_arrays` stored; inconsistent arrays are refused."""
         made = Vocabulary(definitions)
         blob, ends = arrays["text"], arrays["text_ends"]
         if blob.dtype != np.uint8 or ends.dtype != np.int64 or blob.ndim != 1 or ends.ndim != 1:
-            raise ValueError("a stored vocabulary must hold its text as bytes and their ends as int64.")
+            raise ValueError("a stored vocabulary is damaged: its text must be uint8, its ends int64; save it again.")
         if (np.diff(ends, prepend=0, append=len(blob)) < 0).any() or (len(ends) and ends[-1] != len(blob)):
-            raise ValueError("the ends of the strings of a stored vocabulary do not rise to the length of its text.")
+            raise ValueError("a stored vocabulary is damaged: its strings do not fill its text; save it again.")
         data, begin = blob.tobytes(), 0
         for end in ends.tolist():
             made.strings[data[begin:end].decode("utf-8", "surrogatepass")] = len(made.strings)
             begin = end
         if len(made.strings) != len(ends):
-            raise ValueError("a stored vocabulary has the same string twice.")
+            raise ValueError("a stored vocabulary is damaged: a string occurs twice; save it again.")
         sizes = np.array([1, len(ends), *(len(arrays[f"tuples{level}"]) for level in made.tuples)], np.int64)
         levels = np.array([len(literals) - 1 for literals in made.skeletons], np.int64)
 
-        def table(name: str, lefts: int, limit: Callable[[np.ndarray], Any]) -> PairTable:
+        def table(name: str, lefts: int, limit: Callable[[np.ndarray], np.ndarray]) -> PairTable:
             entries = arrays[name]
             if entries.dtype != np.int64 or entries.ndim != 1 or len(entries) >= 2**31:
-                raise ValueError(f"'{name}' of a stored vocabulary must be a list of less than 2^31 int64.")
+                raise ValueError(f"'{name}' of a stored vocabulary must hold fewer than 2^31 int64; save it again.")
             left, right = entries >> 32, entries & 0xFFFFFFFF
             if (left < 0).any() or (left >= lefts).any() or (right >= limit(left)).any():
-                raise ValueError(f"'{name}' of a stored vocabulary points outside its strings.")
+                raise ValueError(f"'{name}' of a stored vocabulary points outside its strings; save it again.")
             return PairTable(np.ascontiguousarray(entries))
 
         for level in made.tuples:
@@ -279,5 +284,5 @@ class Hashed:
 
 
 def _digest(text: str) -> int:
-    """The same on every machine and in every process, unlike ``hash``; never 0, which stands for missing."""
+    """A hash that is the same in every process, unlike ``hash``; never 0, which means missing."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") or 1

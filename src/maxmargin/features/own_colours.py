@@ -1,29 +1,29 @@
-"""The colours of one image by itself: which of them lie where foreground is likely.
+"""The colours of a single image: which of them occur where foreground is likely.
 
-Objects of one kind differ in colour from image to image more than a mixture over all images can tell, but they lie in
-similar places. So the colours of an image are counted twice, weighted by how likely each pixel is foreground and how
-likely it is not; the log ratio of the two histograms tells the object's colours, in this image, from the rest.
+The colours of objects vary more between images than a mixture over all images can express, but their positions are
+similar. So the colours of an image are counted twice, weighted by the probability of each pixel to be foreground and
+background; the log ratio of the two histograms separates the colours of the object in this image from the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import ndimage
 from scipy.special import expit, logit
 
 __all__ = ["colour_range", "own_colours", "place_of_foreground"]
 
-_BINS = {1: 64, 2: 32, 3: 16}  # a channel, by the number of channels
-_CELLS = 24  # of the map of places, a side
-_MOST = 6.0  # of a log ratio: few pixels of a colour prove little
-_SURE = 0.02  # no place is surer than this
+_BINS = {1: 64, 2: 32, 3: 16}  # per channel, by the number of channels
+_CELLS = 24  # per side of the map of positions
+_MOST = 6.0  # largest log ratio: a few pixels of a colour prove little
+_SURE = 0.02  # smallest probability at any position
 
 
-def place_of_foreground(masks: Sequence[Any], ndim: int) -> np.ndarray:
-    """How often each place is foreground, on a coarse map (24, ..., 24); images of all sizes are stretched to it."""
+def place_of_foreground(masks: Sequence[ArrayLike], ndim: int) -> np.ndarray:
+    """How often each position is foreground, on a coarse map (24, ..., 24) to which all images are stretched."""
     ones, counts = np.zeros((_CELLS,) * ndim), np.zeros((_CELLS,) * ndim)
     for mask in map(np.asarray, masks):
         for label in (0, 1):
@@ -34,17 +34,17 @@ def place_of_foreground(masks: Sequence[Any], ndim: int) -> np.ndarray:
 
 
 def colour_range(pictures: Sequence[np.ndarray]) -> np.ndarray:
-    """Between which values the bins of each channel lie, (2, channels): all but one in 200 at either end."""
+    """Range of the histogram bins per channel, (2, channels): all values but one in 200 at either end."""
     some = np.concatenate([p.reshape(-1, p.shape[-1])[::37] for p in pictures])
     low, high = np.quantile(some, [0.005, 0.995], axis=0)
     return np.stack([low, np.maximum(high, low + 1e-6)])
 
 
 def own_colours(picture: np.ndarray, place: np.ndarray, limits: np.ndarray, rounds: int = 3) -> np.ndarray:
-    """Features of each pixel from the histograms of its own image.
+    """Features of each pixel from the histograms of its image.
 
     Formula: ``r(c) = log h1(c) / h0(c)``, the histograms h1 and h0 weighted by p and 1 - p, and
-    ``p = sigmoid(smooth(logit place + r))`` in the next round; the first has the place alone.
+    ``p = sigmoid(smooth(logit place + r))`` in the next round; the first round uses the position alone.
 
     Parameters
     ----------
@@ -63,10 +63,10 @@ def own_colours(picture: np.ndarray, place: np.ndarray, limits: np.ndarray, roun
     References
     ----------
     Rother, Kolmogorov, Blake (2004), "GrabCut": interactive foreground extraction using iterated graph cuts; with the
-    usual place instead of a user's rectangle.
+    usual position instead of a user's rectangle.
     """
     shape, channels = picture.shape[:-1], picture.shape[-1]
-    if channels not in _BINS:  # more channels than a histogram can have
+    if channels not in _BINS:  # too many channels for a histogram
         picture, limits, channels = picture.mean(axis=-1, keepdims=True), limits.mean(axis=1, keepdims=True), 1
     bins = _BINS[channels]
     scaled = (picture - limits[0]) / (limits[1] - limits[0])
@@ -90,6 +90,6 @@ def _log_histogram(code: np.ndarray, weight: np.ndarray, bins: int, channels: in
 
 
 def _stretched(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """An array at the centres of the cells of a grid of another shape over the same area, linearly."""
+    """Resample an array linearly at the cell centres of a grid of another shape."""
     axes = [(np.arange(n) + 0.5) / n * m - 0.5 for n, m in zip(shape, array.shape, strict=True)]
     return ndimage.map_coordinates(array, np.meshgrid(*axes, indexing="ij"), order=1, mode="nearest")

@@ -1,8 +1,8 @@
-"""Definitions, ordered so that all of them can be worked on at once.
+"""Definitions, arranged so that all of them can be computed together.
 
-A definition with k slots is a tuple of k values. Tuples are folded from the left, ((a, b), c), so that definitions
-share what they begin with; and a tuple is found where it begins, so that definitions which differ by a shift
-(``%x[-1,0]/%x[0,0]`` and ``%x[0,0]/%x[1,0]``) share all of it.
+A definition with k slots is a tuple of k values. Tuples are folded from the left, ((a, b), c), so definitions share
+their beginnings; and a tuple is stored where it begins, so definitions that differ only by a shift
+(``%x[-1,0]/%x[0,0]`` and ``%x[0,0]/%x[1,0]``) share everything.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from maxmargin.features.definition import Definition, Source
 from maxmargin.features.interning import skeletons_of
 
-__all__ = ["Join", "Plan"]
+__all__ = ["Plan", "TupleJoin"]
 
-Shape = tuple[tuple[int, int], ...]  # (source, shift) of each slot; the first shift is 0
+TupleSlots = tuple[tuple[int, int], ...]  # (source, shift) of each slot; the first shift is 0
 
 
 @dataclass(frozen=True)
-class Join:
+class TupleJoin:
     """Tuples of one length: row ``rows[j]`` is row ``left[j]`` with, ``shift[j]`` places on, row ``right[j]``."""
 
     rows: slice
@@ -32,7 +32,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Singles:
-    """Definitions of which a token has at most one feature.
+    """Definitions that give a token at most one feature.
 
     Definition d reads row ``rows[d]``, ``anchors[d]`` places on; its literals have number ``skeletons[d]``. Without
     rows: its slots are ``slots[d] <= s < slots[d + 1]``, and read ``sources[s]``, ``shifts[s]`` places on.
@@ -47,7 +47,7 @@ class Singles:
 
 
 class Plan:
-    """What must be computed for a list of definitions, each thing once.
+    """What to compute for a list of definitions, without repetition.
 
     Parameters
     ----------
@@ -56,22 +56,22 @@ class Plan:
     Attributes
     ----------
     before, after : int
-        How far definitions look beyond a token.
+        How far definitions look to the left and right of a token.
     marks : list of str
-        What stands for places outside of a sentence, from left to right.
+        Stand-ins for positions outside a sentence, from left to right.
     width : int
-        Number of columns that must be there.
+        Number of columns needed.
     sources : list of Source
-        Of single values: rows 0, 1, ... of the table of codes.
+        Sources of single values: rows 0, 1, ... of the table of codes.
     outside : list of list
-        For each source the values of the marks and, behind them, None.
-    joins : list of Join
-        By the length of tuples, from 2 on: further rows. The last row of all is that of the empty tuple.
+        For each source the values of the marks, followed by None.
+    joins : list of TupleJoin
+        Further rows, by the length of the tuples from 2 on. The very last row is the empty tuple.
     n_rows : int
     singles : dict of Singles
-        Of tokens (False) and of edges (True), where there are any.
+        For tokens (False) and edges (True), if there are any.
     lists : dict of list of (Definition, int32 array (1,))
-        Those with many values a token, and the number of their literals.
+        Definitions with many values per token, and the number of their literals.
     """
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
@@ -86,13 +86,13 @@ class Plan:
         self.sources = list(number)
         self.outside = [[*source.values(self.marks), None] for source in self.sources]
         shapes = {definition: _shape(definition, number) for definition in plain}
-        row: dict[Shape, int] = {((s, 0),): s for s in range(len(number))}
-        self.joins: list[Join] = []
+        row: dict[TupleSlots, int] = {((s, 0),): s for s in range(len(number))}
+        self.joins: list[TupleJoin] = []
         for length in range(2, max(map(len, shapes.values()), default=0) + 1):
             made = list(dict.fromkeys(shape[:length] for shape in shapes.values() if len(shape) >= length))
             rows = slice(len(row), len(row) + len(made))
             left = np.array([row[shape[:-1]] for shape in made], np.int64)
-            self.joins.append(Join(rows, left, [shape[-1][0] for shape in made], [shape[-1][1] for shape in made]))
+            self.joins.append(TupleJoin(rows, left, [shape[-1][0] for shape in made], [shape[-1][1] for shape in made]))
             row |= {shape: rows.start + j for j, shape in enumerate(made)}
         row[()] = len(row)
         self.n_rows = len(row)
@@ -115,7 +115,7 @@ class Plan:
             ]
 
 
-def _shape(definition: Definition, number: dict[Source, int]) -> Shape:
+def _shape(definition: Definition, number: dict[Source, int]) -> TupleSlots:
     return tuple((number[source], offset - _anchor(definition)) for source, offset in definition.slots)
 
 

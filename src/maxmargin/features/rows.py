@@ -1,7 +1,7 @@
 """Definitions applied to sentences: rows of feature ids.
 
-Sentences lie in one array with room on both sides of each for the marks of what is outside; a definition then reads at
-a shift. All definitions are computed together, so that a single sentence costs few calls.
+Sentences lie in one array, padded on both sides with marks; a definition then reads at a shift. All definitions are
+computed together, so a single sentence costs few calls.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from maxmargin.features.interning import DEEPEST, Coder, Vocabulary
 from maxmargin.features.plan import Plan
 from maxmargin.features.tokens import Tokens
 
-__all__ = ["FEW", "Rows", "feature_rows", "few_rows", "stacked"]
+__all__ = ["MOST_LOOKED_UP", "Rows", "feature_rows", "looked_up_rows", "stacked"]
 
-FEW = 200  # tokens, up to which it is faster to look every feature up by itself
+MOST_LOOKED_UP = 200  # tokens; up to here it is faster to look up each feature by itself
 
-BLOCK = 1 << 16  # entries of a table that are computed at once: many rows when they are short, one when they are long
+BLOCK = 1 << 16  # entries of a table to compute at once: many short rows, or one long one
 
 
 @dataclass
 class Rows:
-    """Ids of the features of n tokens, before they are put in rows.
+    """Ids of the features of n tokens, before they are arranged in rows.
 
     Attributes
     ----------
     table : int32 array (definitions, n)
-        -1: none.
+        -1 for none.
     lists : list of (owner, pointers, ids)
         Definitions with many values: token t has ``ids[pointers[owner[t]]:pointers[owner[t] + 1]]``.
     """
@@ -40,7 +40,7 @@ class Rows:
     lists: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
     def to_csr(self, n_features: int, rank: np.ndarray | None = None) -> sp.csr_array:
-        """One row per token, all values 1, with the ``rank`` of each id (-1: left out), or the id itself."""
+        """One row per token, all values 1; ``rank`` renumbers the ids (-1 leaves one out)."""
         from maxmargin.features.interning_kernel import count_rows, fill_lists, fill_rows
 
         n = self.table.shape[1]
@@ -71,7 +71,7 @@ def stacked(parts: list[sp.csr_array]) -> sp.csr_array:
     indptr = np.concatenate([[0], *(part.indptr[1:] + n for part, n in zip(parts, before, strict=True))])
     n_features = parts[0].shape[1]
     indices = np.empty(int(indptr[-1]), np.int32)
-    for n in before:  # each part is let go when it is copied
+    for n in before:  # frees each part once it is copied
         part = parts.pop(0)
         indices[n : n + part.nnz] = part.indices
     return _binary(indices, indptr, n_features)
@@ -79,7 +79,7 @@ def stacked(parts: list[sp.csr_array]) -> sp.csr_array:
 
 def _binary(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> sp.csr_array:
     """A matrix whose entries are all 1."""
-    if len(indices) < 2**31:  # else the indices would take twice the room too
+    if len(indices) < 2**31:  # int64 pointers would widen the indices too
         indptr = indptr.astype(np.int32)
     return sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), shape=(len(indptr) - 1, n_features))
 
@@ -87,26 +87,26 @@ def _binary(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> sp.csr_
 def feature_rows(tokens: Tokens, plan: Plan, coder: Coder, learn: bool = False) -> dict[bool, Rows]:
     """Ids of token features (False) and edge features (True) of every token.
 
-    Costs O(tokens x (definitions + distinct tuple shapes)) compiled steps, and Python only for distinct strings.
+    O(tokens x (definitions + distinct tuple shapes)) compiled steps; Python runs only per distinct string.
     """
-    board = _Board(tokens, plan, coder, learn)
-    codes = board.codes()
+    padded = _Padded(tokens, plan, coder, learn)
+    codes = padded.codes()
     rows = {}
     for edge, singles in plan.singles.items():
         table = np.empty((len(singles.rows), tokens.n_tokens), np.int32)
-        starts = singles.rows * board.size + singles.anchors
+        starts = singles.rows * padded.size + singles.anchors
         for part in _parts(table):
-            read = codes.ravel()[starts[part, None] + board.place]
+            read = codes.ravel()[starts[part, None] + padded.place]
             if edge:
-                read[:, board.first] = coder.missing
+                read[:, padded.first] = coder.missing
             table[part] = coder.number(singles.skeletons[part], read, edge, learn)
         lists = []
         for definition, skeleton in plan.lists[edge]:
-            owner, pointers, values = board.lists(definition)
+            owner, pointers, values = padded.lists(definition)
             ids = coder.number(skeleton, values[None], edge, learn)[0]
             if learn and isinstance(coder, Vocabulary):
                 uses = np.bincount(owner[owner >= 0], minlength=len(pointers) - 1)
-                known = ids >= 0  # each was counted once, as a value; it counts as often as its tokens
+                known = ids >= 0  # each was counted once as a value; count it once per token
                 weight = np.repeat(uses, np.diff(pointers))[known] - 1
                 np.add.at(coder.tables[edge].counts, ids[known], weight)
             lists.append((owner, pointers, ids))
@@ -114,10 +114,10 @@ def feature_rows(tokens: Tokens, plan: Plan, coder: Coder, learn: bool = False) 
     return rows
 
 
-def few_rows(tokens: Tokens, plan: Plan, vocabulary: Vocabulary) -> dict[bool, sp.csr_array] | None:
-    """What :func:`feature_rows` gives, in rows, by one compiled call: few tokens do not repay the work of sharing.
+def looked_up_rows(tokens: Tokens, plan: Plan, vocabulary: Vocabulary) -> dict[bool, sp.csr_array] | None:
+    """The rows of :func:`feature_rows` by one compiled call, which is faster for few tokens.
 
-    None when a definition has many values a token, or more than ``DEEPEST`` slots.
+    None when a definition has many values per token, or more than ``DEEPEST`` slots.
     """
     from maxmargin.features.interning_kernel import find_features
 
@@ -137,10 +137,10 @@ def few_rows(tokens: Tokens, plan: Plan, vocabulary: Vocabulary) -> dict[bool, s
 
 
 def _values(tokens: Tokens, plan: Plan, coder: Coder, learn: bool) -> tuple[np.ndarray, ...]:
-    """Codes of the values of all sources, where those of each source begin, and which of them each token has.
+    """Codes of the values of all sources, where each source begins, its owner, and the codes of the tokens.
 
-    The values of a source are those of the marks, that of what is missing (code -1), and those of the codes 0, 1, ...;
-    the codes of the tokens are row ``owners[source]`` of the last array.
+    The values of a source are those of the marks, the missing one (code -1), and those of the codes 0, 1, ...; the
+    codes of the tokens are row ``owners[source]`` of the last array.
     """
     texts: list[str | None] = []
     begins, owners = [], []
@@ -148,7 +148,7 @@ def _values(tokens: Tokens, plan: Plan, coder: Coder, learn: bool) -> tuple[np.n
     held = {id(codes): j for j, codes in enumerate(by_token)}
     for source, outside in zip(plan.sources, plan.outside, strict=True):
         values, codes = source.derive(tokens)
-        if id(codes) not in held:  # most sources go by the strings of their column
+        if id(codes) not in held:  # most sources share the codes of their column
             held[id(codes)] = len(by_token)
             by_token.append(codes)
         begins.append(len(texts))
@@ -158,13 +158,13 @@ def _values(tokens: Tokens, plan: Plan, coder: Coder, learn: bool) -> tuple[np.n
     return coder.encode(texts, learn), np.array(begins, np.int64), np.array(owners, np.int64), np.array(by_token)
 
 
-class _Board:
-    """Sentences in one array, each with room for what lies outside on both sides.
+class _Padded:
+    """Sentences in one array, each padded with marks on both sides.
 
     Attributes
     ----------
     place : int64 array (tokens,)
-        Where the tokens are.
+        Positions of the tokens.
     first : int64 array
         First tokens of sentences, which have no predecessor.
     """
@@ -180,7 +180,7 @@ class _Board:
         self._lists: dict[Source, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def codes(self) -> np.ndarray:
-        """Codes of values and tuples by the place where they begin, for each row of the plan."""
+        """Codes of values and tuples by the position where they begin, for each row of the plan."""
         plan, coder, tokens = self.plan, self.coder, self.tokens
         codes = np.empty((plan.n_rows, self.size), coder.dtype)
         codes[-1] = coder.empty
@@ -198,7 +198,7 @@ class _Board:
         return codes
 
     def lists(self, definition: Definition) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which list of values each token has, where the lists begin, and the values."""
+        """The list of values of each token, where the lists begin, and the values."""
         source, offset = definition.slots[0]
         if source not in self._lists:
             values, codes = source.derive(self.tokens)
@@ -213,7 +213,7 @@ class _Board:
         return owner, pointers, flat
 
     def _spread(self, codes: np.ndarray) -> np.ndarray:
-        """Numbers by place: of marks from 0 on, then one for what is missing (code -1), then codes of tokens."""
+        """Numbers by position: the marks from 0 on, then the missing value (code -1), then the codes of tokens."""
         before, n_marks = self.plan.before, len(self.plan.marks)
         spread = np.empty((len(codes), self.size), np.int32)
         spread[:, self.place] = codes + np.int32(n_marks + 1)
@@ -223,6 +223,6 @@ class _Board:
 
 
 def _parts(table: np.ndarray) -> Iterator[slice]:
-    """Rows of a table, in parts of some ``BLOCK`` entries."""
+    """Slices of the rows of a table, about ``BLOCK`` entries each."""
     step = max(1, BLOCK // max(1, table.shape[1]))
     return (slice(d, d + step) for d in range(0, len(table), step))

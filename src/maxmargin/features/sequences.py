@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import overload
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 __all__ = ["Sequences"]
 
@@ -19,7 +20,7 @@ class Sequences:
     """Features of n sequences, stored token after token.
 
     A sequence is a (T, F) array, a (T, F) sparse matrix, or a mapping with any of the keys ``"sparse"``, ``"dense"``
-    and ``"edge"`` (features of the T - 1 neighbouring pairs, or T rows of which the first is ignored).
+    and ``"edge"`` (features of the T - 1 neighbouring pairs, or T rows, where the first is ignored).
 
     Attributes
     ----------
@@ -36,7 +37,7 @@ class Sequences:
     edge: sp.csr_array | None = None
 
     def __post_init__(self) -> None:
-        """The kernels trust these arrays, so a slip here must not get through."""
+        """Check everything: the kernels trust these arrays."""
         offsets = np.asarray(self.offsets)
         if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or len(offsets) == 0 or offsets[0] != 0:
             raise ValueError("offsets must be whole numbers that begin with 0 and end with the number of tokens.")
@@ -45,14 +46,11 @@ class Sequences:
             i = int(np.flatnonzero(falls)[0])
             raise ValueError(f"offsets must not fall, but sequence {i} goes from {offsets[i]} to {offsets[i + 1]}.")
         object.__setattr__(self, "offsets", offsets.astype(np.int64, copy=False))
-        for kind in _KINDS:
-            block = getattr(self, kind)
-            if block is None:
-                continue
-            if not (isinstance(block, np.ndarray) if kind == "dense" else sp.issparse(block) and block.format == "csr"):
+        for kind, block in self._blocks().items():
+            if not isinstance(block, np.ndarray if kind == "dense" else (sp.csr_array, sp.csr_matrix)):
                 raise TypeError(
                     f"{kind} features must be a {'numpy array' if kind == 'dense' else 'csr_array'}; "
-                    "Sequences.of(list of sequences) makes it."
+                    "make it with Sequences.of(list of sequences)."
                 )
             if block.ndim != 2 or block.shape[0] != offsets[-1] or block.dtype.kind not in "fiub":
                 raise ValueError(
@@ -67,13 +65,25 @@ class Sequences:
     def n_tokens(self) -> int:
         return int(self.offsets[-1])
 
-    def __getitem__(self, key: Any) -> Any:
+    def _blocks(self) -> dict[str, np.ndarray | sp.csr_array]:
+        """The kinds of features that there are, one row per token."""
+        blocks = {"sparse": self.sparse, "dense": self.dense, "edge": self.edge}
+        return {kind: block for kind, block in blocks.items() if block is not None}
+
+    @overload
+    def __getitem__(
+        self, key: int | np.integer
+    ) -> np.ndarray | sp.csr_array | dict[str, np.ndarray | sp.csr_array]: ...
+    @overload
+    def __getitem__(self, key: slice | Sequence[int] | np.ndarray) -> Sequences: ...
+
+    def __getitem__(self, key: int | np.integer | slice | Sequence[int] | np.ndarray) -> object:
         if isinstance(key, (int, np.integer)):
             n = len(self)
             if not -n <= key < n:
                 raise IndexError(f"sequence {key} of {n}")
             rows = slice(self.offsets[key % n], self.offsets[key % n + 1])
-            parts = {kind: getattr(self, kind)[rows] for kind in _KINDS if getattr(self, kind) is not None}
+            parts = {kind: block[rows] for kind, block in self._blocks().items()}
             return next(iter(parts.values())) if len(parts) == 1 and "edge" not in parts else parts
         chosen = np.arange(len(self))[key]
         rows = np.concatenate(
@@ -82,12 +92,12 @@ class Sequences:
         lengths = np.diff(self.offsets)[chosen]
         return Sequences(
             np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            *(None if getattr(self, kind) is None else getattr(self, kind)[rows] for kind in _KINDS),
+            **{kind: block[rows] for kind, block in self._blocks().items()},
         )
 
     @staticmethod
-    def of(X: Any) -> Sequences:
-        """Sequences from a list of sequences (or unchanged), checked: shapes, widths, finite numbers."""
+    def of(X: object) -> Sequences:
+        """Sequences from a list of sequences (or unchanged), after a check of shapes, widths and finite numbers."""
         if isinstance(X, Sequences):
             X.check_finite()
             return X
@@ -126,7 +136,7 @@ class Sequences:
             for kind, blocks in parts.items():
                 if blocks and len(blocks) != i + 1:
                     lacks = 0 if kind in named else i
-                    raise ValueError(f"'{kind}' features are missing in sequence {lacks}; give them in all or none.")
+                    raise ValueError(f"'{kind}' features are missing in sequence {lacks}; give them for all or none.")
                 if len(blocks) > 1 and blocks[-1].shape[1] != blocks[0].shape[1]:
                     raise ValueError(
                         f"sequence {i} has {blocks[-1].shape[1]} {kind} features, sequence 0 has {blocks[0].shape[1]}."
@@ -142,14 +152,11 @@ class Sequences:
 
     def check_finite(self) -> None:
         """Raise a ValueError naming the first sequence with NaN or infinite features."""
-        for kind in _KINDS:
-            block = getattr(self, kind)
-            if block is None:
-                continue
-            values = block if kind == "dense" else block.data
+        for kind, block in self._blocks().items():
+            values = block if isinstance(block, np.ndarray) else block.data
             if values.dtype.kind != "f" or np.isfinite(values).all():
                 continue
-            if kind == "dense":
+            if isinstance(block, np.ndarray):
                 token = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
             else:
                 token = int(np.searchsorted(block.indptr, np.flatnonzero(~np.isfinite(values))[0], side="right")) - 1
@@ -160,16 +167,16 @@ class Sequences:
             )
 
 
-def _matrix(x: Any, kind: str, i: int) -> Any:
+def _matrix(x: ArrayLike | sp.sparray, kind: str, i: int) -> np.ndarray | sp.csr_array:
     try:
-        x = np.asarray(x.toarray() if sp.issparse(x) else x) if kind == "dense" else sp.csr_array(x)
+        x = np.asarray(sp.csr_array(x).toarray() if sp.issparse(x) else x) if kind == "dense" else sp.csr_array(x)
     except (TypeError, ValueError):
         raise ValueError(
-            f"sequence {i}: {kind} features must be a (length, n_features) matrix of numbers, each row as long as the "
-            "others."
+            f"sequence {i}: {kind} features must be a (length, n_features) matrix of numbers, with rows of equal "
+            "length."
         ) from None
     if x.dtype.kind not in "fiub":
-        raise ValueError(f"sequence {i}: features must be numbers, got dtype {x.dtype}; encode them before.")
+        raise ValueError(f"sequence {i}: features must be numbers, got dtype {x.dtype}; encode them first.")
     if kind == "dense":
         x = x.astype(np.float64, copy=False)
     if x.ndim != 2:
@@ -177,11 +184,9 @@ def _matrix(x: Any, kind: str, i: int) -> Any:
     return x
 
 
-def _edges(block: Any, tokens: int, i: int) -> Any:
+def _edges(block: sp.csr_array, tokens: int, i: int) -> sp.csr_array:
     if block.shape[0] == tokens:
         return block
     if block.shape[0] == max(tokens - 1, 0):
         return sp.csr_array(sp.vstack([sp.csr_array((tokens - block.shape[0], block.shape[1])), block], format="csr"))
-    raise ValueError(
-        f"sequence {i} has {tokens} tokens and {block.shape[0]} rows of edge features; {tokens - 1} are needed."
-    )
+    raise ValueError(f"sequence {i} has {tokens} tokens and {block.shape[0]} rows of edge features; give {tokens - 1}.")

@@ -1,7 +1,7 @@
 r"""Feature templates in the language of CRF++, with the tests of Wapiti.
 
-A line is a feature. Its first letter tells what it describes: ``U`` a token, ``B`` a token and its predecessor, ``*``
-both. Each macro is replaced by a value, the rest is kept:
+A line is a feature. Its first letter says what it describes: ``U`` a token, ``B`` a token and its predecessor, ``*``
+both. Each macro is replaced by a value; other text is kept:
 
 ====================  ================================================================================================
 ``%x[row,col]``       the text of column ``col``, ``row`` tokens to the right; ``_B-1``, ``_B+1``, ... outside
@@ -9,13 +9,14 @@ both. Each macro is replaced by a value, the rest is kept:
 ``%m[row,col,"re"]``  what the expression matches first, or nothing
 ====================  ================================================================================================
 
-In capitals (``%X``, ``%T``, ``%M``) the value is turned to lower case. Expressions know ``.`` for any character, the
+Capitals (``%X``, ``%T``, ``%M``) turn the value to lower case. Expressions know ``.`` for any character, the
 classes ``\d`` digit, ``\a`` letter, ``\w`` letter or digit, ``\l`` lower case, ``\u`` upper case, ``\p`` punctuation,
-``\s`` space (capital: all others), ``^`` and ``$`` at the ends, ``?``, and ``*``, which takes as little as it can; all
-else is itself. Matching is linear in the text, whatever the expression (:mod:`maxmargin.features.expression`).
+``\s`` space (capital: all others), ``^`` and ``$`` at the ends, ``?``, and ``*``, which takes as little as it can;
+other characters match themselves. Matching takes linear time for any expression
+(:mod:`maxmargin.features.expression`).
 
-A ``B`` line without macro asks for weights of pairs of labels, which a chain has anyhow. Lines that begin with ``#``
-are comments. Lines that differ only in rows and columns share their features, which makes bags of words.
+A ``B`` line without macro asks for weights of label pairs, which a chain always has. Lines that begin with ``#``
+are comments. Lines that differ only in rows and columns share their features, which gives bags of words.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from maxmargin.features.definition import Definition, Source, Transform
 from maxmargin.features.expression import Expression
@@ -32,7 +32,7 @@ from maxmargin.features.expression import Expression
 __all__ = ["Template"]
 
 _MACRO = re.compile(r"%(?P<command>.?)(?:\[(?P<row>[+-]?\d+),(?P<column>\d+)(?:,\"(?P<test>(?:\\.|[^\"\\])*)\")?\])?")
-_LINE_END = re.compile(r"\r\n|\n|\r")  # str.splitlines also takes form feeds and the like, which editors do not count
+_LINE_END = re.compile(r"\r\n|\n|\r")  # str.splitlines also splits at form feeds, which editors do not count
 
 
 class Template:
@@ -48,7 +48,7 @@ class Template:
     ----------
     definitions : tuple of Definition
     transitions : bool
-        Whether a ``B`` line without macro asks for weights of pairs of labels.
+        Whether a ``B`` line without macro asks for weights of label pairs.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Template:
     def __repr__(self) -> str:
         return f"<Template {self.name}: {len(self.definitions)} features>"
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Template) and self.lines == other.lines
 
     def __hash__(self) -> int:
@@ -139,7 +139,7 @@ def _slot(macro: re.Match, where: str) -> tuple[Source, int]:
             f"{where}: %{command} takes {'no expression' if test is not None else 'an expression in quotes'}, as in "
             + ("%x[-1,0]." if command in "xX" else f'%{command}[-1,0,"^\\d"].')
         )
-    if max(len(macro["row"]), len(macro["column"])) > 9:  # beyond any text, and int() refuses thousands of digits
+    if max(len(macro["row"]), len(macro["column"])) > 9:  # int() refuses thousands of digits
         raise ValueError(f"{where}: the row or the column of {_short(macro[0])!r} is too large; rows go up to 1000.")
     row, column = int(macro["row"]), int(macro["column"])
     if command == "x":

@@ -7,11 +7,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from typing import Protocol, overload, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-__all__ = ["Column", "Tokens"]
+__all__ = ["Column", "Frame", "Sentences", "Tokens"]
+
+Sentences = Iterable[Sequence[str] | Sequence[Sequence[str]]]
+
+
+class Series(Protocol):
+    """A column of a frame."""
+
+    def to_list(self) -> list: ...
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """A pandas or polars frame."""
+
+    @property
+    def columns(self) -> Iterable[str]: ...
+    def __getitem__(self, name: str) -> Series: ...
 
 
 @dataclass(frozen=True)
@@ -30,14 +48,14 @@ class Column:
 
     @staticmethod
     def of(values: Sequence[str]) -> Column:
-        """Number the strings of a column; the loop over tokens runs inside the interpreter, without bytecode."""
-        seen: defaultdict = defaultdict()
+        """Number the strings of a column; the loop over tokens runs in C."""
+        seen: defaultdict[str, int] = defaultdict()
         seen.default_factory = seen.__len__
         codes = np.fromiter(map(seen.__getitem__, values), np.int32, len(values))
         return Column(list(seen), codes)
 
     def take(self, rows: np.ndarray) -> Column:
-        """The column of some tokens, numbered anew by first appearance."""
+        """The column of some tokens, renumbered by first appearance."""
         codes = self.codes[rows]
         old, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
         order = np.argsort(first)
@@ -53,7 +71,7 @@ class Tokens:
     Attributes
     ----------
     columns : list of Column
-        All have a code for every token. There is none when sentences without tokens leave their number open.
+        Each has a code per token. Empty when there are no tokens, whose columns are then unknown.
     offsets : int64 array (n + 1,)
         Sentence i owns tokens ``offsets[i]:offsets[i+1]``.
 
@@ -74,7 +92,12 @@ class Tokens:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, key: Any) -> Any:
+    @overload
+    def __getitem__(self, key: int | np.integer) -> list[tuple[str, ...]]: ...
+    @overload
+    def __getitem__(self, key: slice | Sequence[int] | np.ndarray) -> Tokens: ...
+
+    def __getitem__(self, key: int | np.integer | slice | Sequence[int] | np.ndarray) -> list[tuple[str, ...]] | Tokens:
         """One sentence as a list of tuples of strings, or the Tokens of a slice, mask or list of sentences."""
         if isinstance(key, (int, np.integer)):
             n = len(self)
@@ -90,23 +113,23 @@ class Tokens:
         return Tokens([column.take(rows) for column in self.columns], offsets)
 
     @staticmethod
-    def of(X: Any) -> Tokens:
+    def of(X: Tokens | Frame | Sentences) -> Tokens:
         """Tokens from a list of sentences or a frame (see :meth:`from_frame`), or unchanged."""
         if isinstance(X, Tokens):
             return X
-        if hasattr(X, "columns") and hasattr(X, "__getitem__"):
+        if not isinstance(X, (list, tuple)) and isinstance(X, Frame):  # lists first: protocols are slow to check
             return Tokens.from_frame(X)
         return Tokens.from_sentences(X)
 
     @staticmethod
-    def from_sentences(sentences: Iterable[Sequence]) -> Tokens:
+    def from_sentences(sentences: Sentences) -> Tokens:
         """Tokens from sentences, each a list of tokens; a token is a string, or a tuple with one string per column."""
         if isinstance(sentences, str) or not isinstance(sentences, Iterable):
             raise TypeError(f"need a list of sentences, each a list of tokens; got {type(sentences).__name__}.")
-        sentences = [s if isinstance(s, (list, tuple)) else _listed(s, i) for i, s in enumerate(sentences)]
-        offsets = np.zeros(len(sentences) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences)), out=offsets[1:])
-        flat = list(chain.from_iterable(sentences))
+        listed = [s if isinstance(s, (list, tuple)) else _listed(s, i) for i, s in enumerate(sentences)]
+        offsets = np.zeros(len(listed) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, listed), dtype=np.int64, count=len(listed)), out=offsets[1:])
+        flat: list = list(chain.from_iterable(listed))
         if not flat:
             return Tokens([], offsets)
         first = flat[0]
@@ -115,11 +138,11 @@ class Tokens:
         kinds = set(map(type, flat))
         if not all(issubclass(kind, (tuple, list)) for kind in kinds) or len(set(map(len, flat))) != 1 or not first:
             _refuse_mixed(flat, offsets)
-        # one pass per column: zip(*flat) would make a call with as many arguments as there are tokens
+        # one pass per column: zip(*flat) would pass as many arguments as there are tokens
         return Tokens(_numbered([list(map(itemgetter(j), flat)) for j in range(len(first))], offsets), offsets)
 
     @staticmethod
-    def from_columns(columns: Sequence[Sequence[str]], offsets: Any) -> Tokens:
+    def from_columns(columns: Sequence[Sequence[str]], offsets: ArrayLike) -> Tokens:
         """Tokens from whole columns of strings and the offsets of the sentences."""
         offsets = np.asarray(offsets, dtype=np.int64)
         if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
@@ -134,16 +157,16 @@ class Tokens:
         return Tokens(_numbered(columns, offsets), offsets)
 
     @staticmethod
-    def from_frame(frame: Any, sentence: str = "sentence", columns: Sequence[str] | None = None) -> Tokens:
+    def from_frame(frame: Frame, sentence: str = "sentence", columns: Sequence[str] | None = None) -> Tokens:
         """Tokens from a pandas or polars frame with one row per token.
 
         Parameters
         ----------
         frame : DataFrame
         sentence : str
-            The column that tells sentences apart; the rows of a sentence stand together.
+            The column that identifies sentences; the rows of a sentence must be adjacent.
         columns : list of str, optional
-            The columns of text, in the order in which templates count them; all others when missing.
+            The columns of text, in the order in which templates count them; all others by default.
         """
         names = list(frame.columns)
         if columns is None:
@@ -158,14 +181,14 @@ class Tokens:
         for k, value in enumerate(owner.strings):
             if value is None or value != value:
                 row = int(np.flatnonzero(owner.codes == k)[0])
-                raise ValueError(f"row {row} has no {sentence!r}; fill it, for example with forward fill.")
+                raise ValueError(f"row {row} has no {sentence!r}; fill it, for example by forward fill.")
         starts = np.flatnonzero(np.diff(owner.codes, prepend=-1))
-        # codes count first appearances, so sentences that stand together make them rise by one at each start
+        # codes count first appearances, so they rise by one at each start of adjacent sentences
         again = np.flatnonzero(owner.codes[starts] != np.arange(len(starts)))
         if len(again):
             row = int(starts[again[0]])
             raise ValueError(
-                f"row {row} goes back to sentence {owner.strings[owner.codes[row]]!r} after others; sort the frame by "
+                f"row {row} returns to sentence {owner.strings[owner.codes[row]]!r} after others; sort the frame by "
                 f"{sentence!r} (stable) first."
             )
         offsets = np.append(starts, len(owner.codes))
@@ -175,12 +198,12 @@ class Tokens:
 
 
 def _numbered(columns: Sequence[Sequence[str]], offsets: np.ndarray) -> list[Column]:
-    """The columns of text, or an error that names what is no string."""
+    """The columns of text, or an error that names the first value that is not a string."""
     numbered = []
     for j, values in enumerate(columns):
         try:
             column = Column.of(values)
-        except TypeError:  # something that cannot be hashed, so not a string
+        except TypeError:  # not hashable, so not a string
             column = Column([], np.empty(0, np.int32))
         if set(map(type, column.strings)) - {str} or len(column.codes) != len(values):
             column = _plain_strings(column, values, offsets, j)
@@ -188,7 +211,7 @@ def _numbered(columns: Sequence[Sequence[str]], offsets: np.ndarray) -> list[Col
     return numbered
 
 
-def _listed(sentence: Any, i: int) -> list:
+def _listed(sentence: Iterable[object], i: int) -> list:
     if isinstance(sentence, (str, bytes)):
         raise TypeError(
             f"sentence {i} is one string, {sentence[:40]!r}; split it into tokens first, for example with .split()."
@@ -210,7 +233,7 @@ def _refuse_mixed(flat: list, offsets: np.ndarray) -> None:
         if not isinstance(token, (tuple, list)) or not token:
             raise TypeError(
                 f"{_place(t, offsets)} is {token!r}; a token must be a string, or a tuple with one string per column, "
-                "alike for all tokens."
+                "the same for all tokens."
             )
         if len(token) != width:
             raise ValueError(
@@ -219,11 +242,11 @@ def _refuse_mixed(flat: list, offsets: np.ndarray) -> None:
 
 
 def _plain_strings(column: Column, values: Sequence, offsets: np.ndarray, j: int) -> Column:
-    """Subclasses of str become str; anything else is refused by name."""
+    """Subclasses of str become str; anything else is an error."""
     for t, value in enumerate(values):
         if not isinstance(value, str):
             raise TypeError(
                 f"{_place(t, offsets)}, column {j} is {value!r} ({type(value).__name__}), not a string; "
-                "convert the column with str() or fill what is missing."
+                "convert the column with str() or fill missing values."
             )
     return Column([str(text) for text in column.strings], column.codes)

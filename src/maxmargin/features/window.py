@@ -7,14 +7,14 @@
 ...     Ends(),
 ... ]
 
-Derived values are computed once for each distinct string, whatever the number of tokens.
+Derived values are computed once per distinct string.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ __all__ = ["CharNGrams", "Ends", "Gazetteer", "Join", "Lower", "Prefix", "Shape"
 
 @dataclass(frozen=True)
 class Prefix(Transform):
-    """The first ``n`` characters; strings that are shorter have no such feature."""
+    """The first ``n`` characters; shorter strings have no such feature."""
 
     n: int
 
@@ -40,7 +40,7 @@ class Prefix(Transform):
 
 @dataclass(frozen=True)
 class Suffix(Transform):
-    """The last ``n`` characters; strings that are shorter have no such feature."""
+    """The last ``n`` characters; shorter strings have no such feature."""
 
     n: int
 
@@ -61,7 +61,7 @@ class Lower(Transform):
 
 @dataclass(frozen=True)
 class Shape(Transform):
-    """``X`` for upper case, ``x`` for lower case, ``d`` for a digit, others as they are: ``McX-12`` gives ``XxX-dd``.
+    """``X`` for upper case, ``x`` for lower case, ``d`` for a digit, others unchanged: ``McX-12`` gives ``XxX-dd``.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ class Shape(Transform):
         return "".join(kind for kind, _ in groupby(shape)) if self.short else shape
 
 
-class _Kinds(dict):
-    """The kind of each character, by its number; found out when the character is first seen."""
+class _Kinds(dict[int, str]):
+    """The kind of each character, by its code point; computed when it is first seen."""
 
     def __missing__(self, number: int) -> str:
         c = chr(number)
@@ -90,7 +90,7 @@ _KIND_OF = _Kinds()
 
 @dataclass(frozen=True)
 class CharNGrams(Transform):
-    """All distinct runs of ``n`` characters of ``^string$``: several features a token."""
+    """All distinct runs of ``n`` characters of ``^string$``: several features per token."""
 
     n: int
     many = True
@@ -105,9 +105,9 @@ class CharNGrams(Transform):
 
 @dataclass(frozen=True, eq=False)
 class Gazetteer(Transform):
-    """Phrases of a list: ``B-name`` on the first token of a phrase, ``I-name`` on the others.
+    """Phrases from a list: ``B-name`` on the first token of a phrase, ``I-name`` on the others.
 
-    Phrases are matched from left to right, the longest first, without overlap, inside a sentence.
+    Phrases are matched within a sentence from left to right, longest first, without overlap.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ class Gazetteer(Transform):
     """
 
     name: str
-    phrases: Any
+    phrases: Iterable[str | Sequence[str]]
     lower: bool = False
     _words: dict[str, int] = field(init=False, repr=False)
     _tree: PairTable = field(init=False, repr=False)
@@ -134,11 +134,11 @@ class Gazetteer(Transform):
         ends: dict[int, bool] = {}
         for i, phrase in enumerate(phrases):
             if not phrase or not all(isinstance(word, str) for word in phrase):
-                raise ValueError(f"Gazetteer {self.name!r}: phrase {i} is {phrase!r}; it must have words, all strings.")
+                raise ValueError(f"Gazetteer {self.name!r}: phrase {i} is {phrase!r}; give words, all strings.")
             node = -1
             for word in phrase:
-                word = words.setdefault(word.lower() if self.lower else word, len(words))
-                node = tree.setdefault((node + 1, word), len(tree))
+                number = words.setdefault(word.lower() if self.lower else word, len(words))
+                node = tree.setdefault((node + 1, number), len(tree))
             ends[node] = True
         entries = np.array([left << 32 | right for left, right in tree], np.int64)
         made = {
@@ -176,23 +176,23 @@ class _First(Transform):
 
 @dataclass(frozen=True)
 class Window:
-    """Values of a column round each token: ``w[-1]=the``, ``w[-1]|w[0]=the|dog``.
+    """Values of a column around each token: ``w[-1]=the``, ``w[-1]|w[0]=the|dog``.
 
     Parameters
     ----------
     column : int
     offsets : sequence of int
-        Which neighbours make a feature of their own.
+        Neighbours that give a feature each.
     bigrams, trigrams : sequence of int
-        Where runs of two and three tokens begin.
+        Offsets at which runs of two and three tokens begin.
     of : Prefix, Suffix, Lower, Shape, CharNGrams or Gazetteer, optional
-        What to make of the strings first.
+        Transform of the strings.
     name : str, optional
-        What the features are called; the number of the column with the kind of ``of`` when missing.
+        Prefix of the feature names; by default the column number and the kind of ``of``.
     outside : {"mark", "drop"}
-        Beyond the ends of a sentence: ``_B-1``, ``_B+1``, ... as values, or no feature.
+        Beyond the ends of a sentence: the values ``_B-1``, ``_B+1``, ..., or no feature.
     edge : bool
-        Features of the pair of a token and its predecessor.
+        Whether the features describe a token and its predecessor.
     """
 
     column: int = 0
@@ -205,8 +205,7 @@ class Window:
     edge: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("offsets", "bigrams", "trigrams"):
-            given = getattr(self, name)
+        for name, given in (("offsets", self.offsets), ("bigrams", self.bigrams), ("trigrams", self.trigrams)):
             try:
                 object.__setattr__(self, name, tuple(int(offset) for offset in given))
             except (TypeError, ValueError):
@@ -214,7 +213,7 @@ class Window:
         _check_slot("Window", self.column, self.of, self.outside)
         _check_edge("Window", self.edge)
         if self.of is not None and self.of.many and (self.bigrams or self.trigrams):
-            raise ValueError(f"{self.of!r} gives several values a token; it has offsets, but no bigrams or trigrams.")
+            raise ValueError(f"{self.of!r} gives several values per token; it has no bigrams or trigrams.")
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
@@ -228,7 +227,7 @@ class Window:
 
 @dataclass(frozen=True, init=False)
 class Join:
-    """One feature of several values: ``Join((0, -1), (1, 0))`` is the text before with the second column here.
+    """One feature of several values: ``Join((0, -1), (1, 0))`` is the previous text with the second column here.
 
     Parameters
     ----------
@@ -250,7 +249,7 @@ class Join:
         for column, _, of in full:
             _check_slot("Join", column, of, outside)
             if of is not None and of.many and len(full) > 1:
-                raise ValueError(f"{of!r} gives several values a token; it cannot be joined with others.")
+                raise ValueError(f"{of!r} gives several values per token; it cannot be joined with others.")
         for key, value in (("slots", full), ("name", name), ("outside", outside), ("edge", edge)):
             object.__setattr__(self, key, value)
 
@@ -282,20 +281,22 @@ _KINDS: dict[str, type] = {
     kind.__name__: kind for kind in (CharNGrams, Ends, Gazetteer, Join, Lower, Prefix, Shape, Suffix, Window)
 }
 
+_MAKERS: dict[str, Callable[..., object]] = {**_KINDS, "Join": lambda slots=(), **given: Join(*slots, **given)}
 
-def describe(thing: Any) -> Any:
+
+def describe(thing: object) -> object:
     """A window or transform as plain dicts and lists, for JSON."""
     if isinstance(thing, (tuple, list)):
         return [describe(part) for part in thing]
     if type(thing) in _KINDS.values():
-        given = {f.name: describe(getattr(thing, f.name)) for f in fields(thing) if not f.name.startswith("_")}
+        given = {name: describe(value) for name, value in vars(thing).items() if not name.startswith("_")}
         return {"kind": type(thing).__name__} | given
     if thing is None or isinstance(thing, (str, int)):
         return thing
     raise ValueError(f"{thing!r} cannot be stored; only the windows and transforms of maxmargin can.")
 
 
-def restore(facts: Any) -> Any:
+def restore(facts: object) -> object:
     """The inverse of :func:`describe`."""
     if isinstance(facts, list):
         return tuple(restore(part) for part in facts)
@@ -304,14 +305,14 @@ def restore(facts: Any) -> Any:
     if facts.get("kind") not in _KINDS:
         raise ValueError(f"stored features have the unknown kind {str(facts.get('kind'))[:40]!r}; upgrade maxmargin.")
     given = {name: restore(value) for name, value in facts.items() if name != "kind"}
-    return Join(*given.pop("slots", ()), **given) if facts["kind"] == "Join" else _KINDS[facts["kind"]](**given)
+    return _MAKERS[facts["kind"]](**given)
 
 
 def _default_name(column: int, of: Transform | None) -> str:
     if of is None:
         return str(column)
-    detail = getattr(of, "name", getattr(of, "n", ""))
-    return f"{column}.{type(of).__name__.lower()}{detail}"
+    given = vars(of)
+    return f"{column}.{type(of).__name__.lower()}{given.get('name', given.get('n', ''))}"
 
 
 def _named(names: list[str], slots: list[tuple[Source, int]], edge: bool, where: str) -> Definition:
@@ -319,12 +320,12 @@ def _named(names: list[str], slots: list[tuple[Source, int]], edge: bool, where:
     return Definition((f"{prefix}=", *["|"] * (len(slots) - 1), ""), tuple(slots), edge, where)
 
 
-def _positive(name: str, n: Any) -> None:
+def _positive(name: str, n: object) -> None:
     if not isinstance(n, (int, np.integer)) or n < 1:
         raise ValueError(f"{name} needs a whole number of characters >= 1, got {n!r}.")
 
 
-def _check_slot(name: str, column: Any, of: Any, outside: Any) -> None:
+def _check_slot(name: str, column: object, of: object, outside: object) -> None:
     if not isinstance(column, (int, np.integer)) or column < 0:
         raise ValueError(f"column of a {name} must be a whole number >= 0, got {column!r}.")
     if of is not None and not isinstance(of, Transform):
@@ -333,6 +334,6 @@ def _check_slot(name: str, column: Any, of: Any, outside: Any) -> None:
         raise ValueError(f"outside of a {name} must be 'mark' or 'drop', got {outside!r}.")
 
 
-def _check_edge(name: str, edge: Any) -> None:
+def _check_edge(name: str, edge: object) -> None:
     if not isinstance(edge, bool):
         raise TypeError(f"edge of a {name} must be True or False, got {edge!r}.")

@@ -1,10 +1,9 @@
-"""Which labels may begin, end and follow one another in a label sequence."""
+"""Which labels may begin, end and follow each other in a label sequence."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,9 +17,9 @@ class TransitionMask:
     Attributes
     ----------
     start : bool (K,)
-        Labels that may stand at the first position.
+        Labels allowed at the first position.
     end : bool (K,)
-        Labels that may stand at the last position.
+        Labels allowed at the last position.
     pairs : bool (K, K)
         ``pairs[left, right]``: ``right`` may follow ``left``.
     """
@@ -29,13 +28,8 @@ class TransitionMask:
     end: np.ndarray
     pairs: np.ndarray
 
-    @property
-    def trivial(self) -> bool:
-        """Whether everything is allowed."""
-        return bool(self.start.all() and self.end.all() and self.pairs.all())
 
-
-def transition_mask(classes: Sequence[Any], constraint: Any = None) -> TransitionMask:
+def transition_mask(classes: Sequence[Hashable], constraint: object = None) -> TransitionMask:
     """Turn a constraint on label sequences into boolean arrays over the classes.
 
     Parameters
@@ -96,7 +90,7 @@ def _scheme(labels: list, name: str) -> TransitionMask:
     return TransitionMask(start, end, pairs)
 
 
-def _parse(label: Any, name: str, prefixes: str) -> tuple[str, str]:
+def _parse(label: object, name: str, prefixes: str) -> tuple[str, str]:
     """Split "B-NP" into ("B", "NP"); "O" has no type."""
     if isinstance(label, str):
         prefix, dash, kind = label.partition("-")

@@ -1,4 +1,4 @@
-"""Expansion moves: each label in turn takes what it can get, by one minimum cut."""
+"""Expansion moves: each label in turn expands as far as that pays, by one minimum cut."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def expansion(
 
     Formula: a move to label a keeps the label of a node or changes it to a; the best of all 2^n is one cut.
 
-    Complexity: K cuts a round, until a round changes nothing.
+    Complexity: K cuts per round, until a round changes nothing.
 
     Parameters
     ----------
     problem : GraphProblem
         With metric tables, see :func:`is_metric`.
     labels : int array (n,), optional
-        Where to start; the best label of each node by itself when missing.
+        Initial labels; by default the best label of each node by itself.
     bound : float, optional
-        A known bound; that of tree-reweighted messages when missing.
+        A known bound; by default the one of tree-reweighted messages.
 
     References
     ----------
     Boykov, Veksler, Zabih (2001), Fast approximate energy minimization via graph cuts.
     """
     if not is_metric(problem):
-        raise ValueError('the pairwise tables are no metric; method="expansion" needs one, use "trws" or "auto".')
+        raise ValueError('the pairwise tables are not metric, as method="expansion" needs; use "trws" or "auto".')
     n, K = problem.unary.shape
     method = "expansion"
     if bound is None:
@@ -56,8 +56,8 @@ def expansion(
     value = problem.score(y)
     edges = problem.structure.edges
     (p, q), each = edges.T, np.arange(len(edges))
-    quiet = 0
-    while quiet < K:
+    unchanged = 0
+    while unchanged < K:
         for a in range(K):
             now, left, right = problem.pairwise[each, y[p], y[q]], problem.pairwise[each, a, y[q]], y[p]
             tables = np.stack(
@@ -67,9 +67,9 @@ def expansion(
             unary -= np.stack([problem.unary[np.arange(n), y], problem.unary[:, a]], 1)
             moved = np.where(graph_cut(unary, edges, capacities)[0] == 1, a, y).astype(np.int32)
             score = problem.score(moved)
-            quiet += 1
+            unchanged += 1
             if score > value + 1e-12 * abs(value):
-                y, value, quiet = moved, score, 0
-            if quiet >= K:
+                y, value, unchanged = moved, score, 0
+            if unchanged >= K:
                 break
     return problem.answer(y, bound, method)

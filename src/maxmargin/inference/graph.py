@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from maxmargin.inference.junction_tree import JunctionTree, TooWide
 
 __all__ = ["GraphAnswer", "GraphProblem", "Structure", "graph_argmax"]
 
+Factors = Sequence[tuple[Sequence[int], ArrayLike]]  # (scope, table)
 METHODS = (
     "auto", "tree", "cut", "junction_tree", "roof_duality", "expansion", "trws", "branch_and_bound", "relaxation",
     "integer",
@@ -26,7 +27,7 @@ METHODS = (
 MAX_CELLS = 2**18
 PASSES = 200
 BRANCHES = 100
-SMALL = 20_000  # variables of a linear relaxation that is still solved unasked
+SMALL = 20_000  # "auto" solves linear relaxations up to this many variables
 CLOSED = 1e-9  # relative: a gap below this is rounding
 
 
@@ -41,7 +42,7 @@ class GraphAnswer(NamedTuple):
     bound : float
         At least the score of any labels.
     method : str
-        What found them; "a+b" when the bound is from b.
+        The method that found them; "a+b" when the bound is from b.
     """
 
     labels: np.ndarray
@@ -77,7 +78,7 @@ class Structure:
 
     @staticmethod
     def of(n_nodes: int, edges: ArrayLike) -> Structure:
-        """From pairs of different nodes; a pair may come several times."""
+        """From pairs of different nodes; a pair may occur several times."""
         from maxmargin.inference.graph_kernel import spanning_forest
         from maxmargin.inference.min_cut import checked_edges
 
@@ -108,9 +109,9 @@ class GraphProblem:
 
     @staticmethod
     def of(
-        unary: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, weights: ArrayLike | None = None, factors: Any = ()
+        unary: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, weights: ArrayLike | None = None, factors: Factors = ()
     ) -> GraphProblem:
-        """Checked; see :func:`graph_argmax`."""
+        """Check the scores; see :func:`graph_argmax`."""
         scores = np.require(unary, np.float64, ["C", "W"])
         if scores.ndim != 2 or scores.shape[1] == 0:
             raise ValueError(f"unary has shape {scores.shape}; give a row of scores for each node, (n, K).")
@@ -145,7 +146,7 @@ class GraphProblem:
         return float(total + sum(table[tuple(y[list(scope)])] for scope, table in self.factors))
 
     def answer(self, labels: np.ndarray, bound: float, method: str) -> GraphAnswer:
-        """With the score of the labels; a bound below it is rounding."""
+        """Labels with their score; a bound below it is due to rounding."""
         value = self.score(labels)
         return GraphAnswer(labels, value, max(float(bound), value), method)
 
@@ -155,7 +156,7 @@ class GraphProblem:
         return np.concatenate([self.pairwise.ravel(), self.pairwise.transpose(0, 2, 1).ravel()])
 
 
-def _factor(f: int, pair: Any, n: int, K: int) -> tuple[tuple[int, ...], np.ndarray]:
+def _factor(f: int, pair: tuple[Sequence[int], ArrayLike], n: int, K: int) -> tuple[tuple[int, ...], np.ndarray]:
     scope, table = tuple(map(int, pair[0])), np.asarray(pair[1], np.float64)
     if len(set(scope)) != len(scope) or any(not 0 <= p < n for p in scope):
         raise ValueError(f"factor {f} has the scope {scope}; give different nodes between 0 and {n - 1}.")
@@ -172,7 +173,7 @@ def graph_argmax(
     pairwise: ArrayLike,
     *,
     weights: ArrayLike | None = None,
-    factors: Sequence[tuple[Sequence[int], ArrayLike]] = (),
+    factors: Factors = (),
     method: str = "auto",
     max_cells: int = MAX_CELLS,
     passes: int = PASSES,
@@ -192,21 +193,21 @@ def graph_argmax(
     pairwise : float array (m, K, K) or (K, K)
         ``pairwise[e, i, j]`` for label i at the first and j at the second node of edge e; one table serves all edges.
     weights : float array (m,), optional
-        Multiply the tables.
+        Factors of the tables.
     factors : list of (scope, table), optional
-        Further terms over any number of nodes; answered by the junction tree only.
+        Further terms over any number of nodes; only the junction tree can handle them.
     method : str
-        "tree", "cut" and "junction_tree" are exact and refuse what they cannot do. "roof_duality" (two labels),
+        "tree", "cut" and "junction_tree" are exact and refuse other graphs. "roof_duality" (two labels),
         "expansion" (metric tables), "trws" (any) and "relaxation" (any, small) give labels and a bound;
-        "branch_and_bound" goes on from "trws" with parts of the labelings until both meet or ``branches`` are spent,
+        "branch_and_bound" continues from "trws" with parts of the labelings until both meet or ``branches`` run out,
         "integer" until they meet. "auto": exact where that is cheap, otherwise the best labels and the best bound of
         those that apply.
     max_cells : int
-        The most cells of the tables of a junction tree.
+        Maximum number of cells in the tables of a junction tree.
     passes : int
-        The most passes of tree-reweighted messages.
+        Maximum number of passes of tree-reweighted messages.
     branches : int
-        The most parts that a branch and bound looks at.
+        Maximum number of parts in a branch and bound.
 
     Returns
     -------
@@ -234,13 +235,13 @@ def solve(
     passes: int = PASSES,
     branches: int = BRANCHES,
 ) -> GraphAnswer:
-    """As :func:`graph_argmax`, of scores that are checked."""
+    """:func:`graph_argmax` for checked scores."""
     from maxmargin.inference.expansion import expansion
     from maxmargin.inference.relaxation import relaxation
     from maxmargin.inference.roof_duality import roof_duality
 
     if problem.factors and method not in ("auto", "junction_tree"):
-        raise ValueError(f'method {method!r} is for pairs of nodes; factors over more need "junction_tree".')
+        raise ValueError(f'method {method!r} handles pairs of nodes; larger factors need "junction_tree".')
     if len(problem.unary) == 0:
         return problem.answer(np.empty(0, np.int32), 0.0, "tree")
     if method == "auto":
@@ -372,7 +373,7 @@ def branch_and_bound(problem: GraphProblem, passes: int = PASSES, branches: int 
 
 
 def improved(problem: GraphProblem, labels: np.ndarray) -> np.ndarray:
-    """Single labels changed while that raises the score."""
+    """Change single labels while that raises the score."""
     from maxmargin.inference.graph_kernel import improve
 
     s, (n, K) = problem.structure, problem.unary.shape

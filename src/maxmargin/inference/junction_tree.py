@@ -2,9 +2,9 @@
 
     max_x  sum_f t_f(x_f)        and        ln sum_x exp sum_f t_f(x_f)
 
-Variables are eliminated one after the other (min-fill order); each elimination makes a bucket, a table over the
-variable and its remaining neighbours. The buckets with their messages are a junction tree. O(total cells) for each
-pass, and that is exponential in the tree width: :class:`TooWide` says how large it would be.
+Variables are eliminated one by one (min-fill order); each elimination creates a bucket, a table over the
+variable and its remaining neighbours. The buckets with their messages are a junction tree. A pass takes
+O(total cells), which is exponential in the tree width; :class:`TooWide` reports the size.
 
 Dechter 1999, Bucket elimination: a unifying framework for reasoning. Dechter and Rish 2003, Mini-buckets: a general
 scheme for bounded inference.
@@ -28,14 +28,14 @@ WIDE = 64  # fill-in is estimated instead of counted above this many neighbours
 
 
 class TooWide(ValueError):
-    """The cliques do not fit: ``cells`` were needed where ``limit`` are allowed."""
+    """The cliques are too large: they need ``cells``, but only ``limit`` are allowed."""
 
     def __init__(self, clique: int, variables: int, cells: int, limit: int) -> None:
         self.clique, self.cells, self.limit = clique, cells, limit
         super().__init__(
             f"a clique of {variables} variables has {clique:,} cells, and the tables together need at least {cells:,} "
             f"cells ({8 * cells / 2**20:,.0f} MiB); the limit is {limit:,} cells ({8 * limit / 2**20:,.0f} MiB). "
-            "Raise the limit, merge states, take away edges, or ask for bounded inference."
+            "Raise the limit, merge states, remove edges, or use bounded inference."
         )
 
 
@@ -99,12 +99,11 @@ class JunctionTree:
         ----------
         cardinalities : int array (v,)
         scopes : list of tuples of variables
-            Any sizes, also none; factors of the same variables and variables without factors are allowed.
+            Of any size, even empty; scopes may repeat, and variables may lack factors.
         max_cells : int
-            The most cells of all tables together.
+            Maximum number of cells in all tables together.
         bounded : bool
-            Where a clique would have more than ``max_cells / 2v`` cells, split its variable into mini-buckets, instead
-            of raising TooWide.
+            Split variables with cliques of more than ``max_cells / 2v`` cells into mini-buckets; do not raise TooWide.
         """
         states = np.ascontiguousarray(cardinalities, np.int64).reshape(-1)
         if len(states) and states.min() < 1:
@@ -133,7 +132,7 @@ class JunctionTree:
         Parameters
         ----------
         tables : float array (table_size,)
-            The tables of the factors one after the other, each in C order over its scope; -inf forbids.
+            The tables of all factors in turn, each in C order over its scope; -inf forbids.
 
         Returns
         -------
@@ -175,7 +174,7 @@ class JunctionTree:
 
 
 class _Plan:
-    """Min-fill elimination: which buckets, which sources each takes."""
+    """Min-fill elimination: the buckets, and the sources of each."""
 
     def __init__(self, states: list[int], scopes: tuple[tuple[int, ...], ...], limit: int, bounded: bool) -> None:
         self.states, self.limit, self.bounded = states, limit, bounded
@@ -216,7 +215,7 @@ class _Plan:
             best = heappop(heap)
             v = best[-1]
             if v in done or best != rank[v]:
-                continue  # an old entry: the rank has changed since
+                continue  # outdated: the rank has changed
             done.add(v)
             buckets += self._buckets(v)
             near = self.near[v]
@@ -233,7 +232,7 @@ class _Plan:
         return buckets
 
     def _buckets(self, v: int) -> list[_Bucket]:
-        """Eliminate v: one bucket, or several where one would be too large and bounds are enough."""
+        """Eliminate v: one bucket, or several where one would be too large and bounds suffice."""
         made = []
         for sources in self._split(v):
             scope = tuple(sorted({u for source in sources for u in source.scope} - {v}))
@@ -268,7 +267,7 @@ class _Plan:
         return [members for _, members in groups]
 
     def program(self, buckets: list[_Bucket]) -> tuple[np.ndarray, int]:
-        """The integers of the kernel, and the scratch it needs: all messages, then all tables."""
+        """The program of the kernel, and its scratch: all messages, then all tables."""
         first = np.concatenate([[0], np.cumsum(self.states)]).astype(int).tolist()
         head = [len(buckets), self.messages, len(self.constants)]
         begin = len(head) + len(buckets) + len(self.constants)

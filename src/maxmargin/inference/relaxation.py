@@ -11,13 +11,13 @@ __all__ = ["relaxation"]
 
 
 def relaxation(problem: GraphProblem, *, integer: bool = False) -> GraphAnswer:
-    """Labels rounded from the relaxation, and its bound; or, ``integer``, searched until both meet.
+    """Labels rounded from the relaxation, and its bound; with ``integer``, search until both meet.
 
     Formula: ``max sum_p <mu_p, unary_p> + sum_e <mu_e, pairwise_e>`` over ``mu >= 0`` with ``sum_k mu_p(k) = 1`` and
-    ``sum_j mu_e(i, j) = mu_p(i)``, ``sum_i mu_e(i, j) = mu_q(j)``. The bound is made of the multipliers, so it holds
-    whatever the solver's tolerance; that of the integer search holds up to that tolerance, 1e-6.
+    ``sum_j mu_e(i, j) = mu_p(i)``, ``sum_i mu_e(i, j) = mu_q(j)``. The bound comes from the multipliers, so it holds
+    whatever the solver's tolerance; the bound of the integer search holds up to that tolerance, 1e-6.
 
-    Complexity: that of a linear (integer) program of n K + m K^2 variables and n + 2 m K rows.
+    Complexity: a linear (integer) program with n K + m K^2 variables and n + 2 m K rows.
 
     References
     ----------

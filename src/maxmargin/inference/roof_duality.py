@@ -1,4 +1,4 @@
-"""Roof duality: a cut that labels part of a binary graph for certain, whatever its edges favour."""
+"""Roof duality: a cut that proves labels of part of a binary graph, whatever its edges favour."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["roof_duality", "roof_labels"]
 
 
 def roof_labels(problem: GraphProblem) -> tuple[np.ndarray, float]:
-    """Labels that some best labeling has, -1 where nothing is proven, and an upper bound of all scores.
+    """Labels that some best labeling has, -1 where nothing is proven, and an upper bound on all scores.
 
-    Formula: every node p gets a twin with the opposite label, and the score is written as the mean of itself and of
-    itself at the twins, edges that favour different labels between a node and the other's twin:
-    ``1/2 (t(y_p, y_q) + t(1 - y'_p, 1 - y'_q))`` or ``1/2 (t(y_p, 1 - y'_q) + t(1 - y'_p, y_q))``. That a cut
-    maximises. Where node and twin end with opposite labels, that label is right.
+    Formula: every node p gets a twin with the opposite label, and the score becomes the mean of itself and of itself at
+    the twins, where edges that favour different labels run between a node and the other's twin:
+    ``1/2 (t(y_p, y_q) + t(1 - y'_p, 1 - y'_q))`` or ``1/2 (t(y_p, 1 - y'_q) + t(1 - y'_p, y_q))``. A cut
+    maximises this. Where node and twin get opposite labels, the label is optimal.
 
     Complexity: one cut of 2 n nodes and 2 m edges.
 
@@ -27,7 +27,7 @@ def roof_labels(problem: GraphProblem) -> tuple[np.ndarray, float]:
     """
     n, K = problem.unary.shape
     if K != 2:
-        raise ValueError(f'there are {K} labels; roof duality is for two, use method="auto".')
+        raise ValueError(f'there are {K} labels; roof duality needs two, use method="auto".')
     t = -0.5 * problem.pairwise
     p, q = problem.structure.edges.T
     attractive = t[:, 0, 1] + t[:, 1, 0] >= t[:, 0, 0] + t[:, 1, 1]
@@ -43,7 +43,7 @@ def roof_labels(problem: GraphProblem) -> tuple[np.ndarray, float]:
 
 
 def roof_duality(problem: GraphProblem) -> GraphAnswer:
-    """Labels, the proven ones kept, with the bound of the roof dual; exact when all labels are proven."""
+    """Labels that keep the proven ones, with the bound of the roof dual; exact when all are proven."""
     proven, bound = roof_labels(problem)
     guess = improved(problem, np.where(proven < 0, problem.unary.argmax(axis=1), proven))
     # by persistency the proven labels never lower the score

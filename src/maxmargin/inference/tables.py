@@ -1,4 +1,4 @@
-"""Score tables of one chain: the checks that stand between a caller's arrays and the kernels.
+"""Score tables of one chain: the checks between a caller's arrays and the kernels.
 
 A chain of T positions over K labels has a unary table (T, K) and pairwise scores (S, K, K), where S == 1 means the same
 transition scores at every position and S == T - 1 one matrix for each pair of neighbours. The score of a labeling y is
@@ -20,13 +20,13 @@ LARGEST_TABLE = 2**32
 
 
 def score_tables(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Unary scores (T, K) and transition scores (S, K, K) as the kernels want them: float64, contiguous, checked.
+    """Unary scores (T, K) and transition scores (S, K, K) as the kernels read them: float64, contiguous, checked.
 
     A (K, K) transition becomes (1, K, K). NaN and +inf are refused.
     """
     unary = np.require(unary, np.float64, ["C", "W"])
     if unary.ndim != 2:
-        raise ValueError(f"unary has shape {unary.shape}; give one row of label scores for each position, (T, K)")
+        raise ValueError(f"unary has shape {unary.shape}; give one row of label scores per position, (T, K)")
     length, n_labels = unary.shape
     transition = np.require(transition, np.float64, ["C", "W"])
     if transition.ndim == 2:
@@ -34,7 +34,7 @@ def score_tables(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, n
     steps = max(length - 1, 0)
     if transition.ndim != 3 or transition.shape[1:] != (n_labels, n_labels) or len(transition) not in (1, steps):
         raise ValueError(
-            f"transition has shape {transition.shape} where unary has shape {unary.shape}; give "
+            f"transition has shape {transition.shape} but unary has shape {unary.shape}; give "
             f"({n_labels}, {n_labels}), (1, {n_labels}, {n_labels}) or ({steps}, {n_labels}, {n_labels})"
         )
     for name, table in (("unary", unary), ("transition", transition)):
@@ -49,7 +49,7 @@ def cost_table(cost: ArrayLike, shape: tuple[int, int]) -> np.ndarray:
     """Costs (T, K) as contiguous int64; refuses negative and fractional costs."""
     given = np.asarray(cost)
     if given.shape != shape:
-        raise ValueError(f"cost has shape {given.shape} where unary has shape {shape}; give one cost for each score")
+        raise ValueError(f"cost has shape {given.shape} but unary has shape {shape}; give one cost per score")
     whole = np.issubdtype(given.dtype, np.integer) or np.issubdtype(given.dtype, np.bool_)
     bad = ~np.isfinite(given) | (given < 0) | (given > 2**31) | (False if whole else given != np.rint(given))
     if bad.any():

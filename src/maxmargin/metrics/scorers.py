@@ -1,16 +1,37 @@
-"""Scores by name for ``GridSearchCV`` and ``cross_validate``: larger is better, all sequences count together."""
+"""Scores by name for ``GridSearchCV`` and ``cross_validate``, pooled over all sequences; larger is better."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Protocol
 
-from maxmargin.metrics.spans import SpanScores, span_report
+from maxmargin.metrics.spans import span_f1, span_precision, span_recall
 from maxmargin.metrics.tokens import Labels, sequence_accuracy, token_accuracy
 
-__all__ = ["SCORERS", "get_scorer"]
+__all__ = ["SCORERS", "Scorer", "get_scorer"]
 
-Scorer = Callable[[Any, Any, Sequence[Labels]], float]
+
+class Predictor(Protocol):
+    """A fitted estimator of label sequences."""
+
+    def predict(self, X: object) -> Sequence[Labels]: ...
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """``scorer(estimator, X, y)``: a metric of the predictions; a parallel search can pickle it."""
+
+    metric: Callable[[Sequence[Labels], Sequence[Labels]], float]
+
+    def __call__(self, estimator: Predictor, X: object, y: Sequence[Labels]) -> float:
+        return self.metric(y, estimator.predict(X))
+
+
+SCORERS = {
+    metric.__name__: Scorer(metric)
+    for metric in (span_f1, span_precision, span_recall, token_accuracy, sequence_accuracy)
+}
 
 
 def get_scorer(name: str) -> Scorer:
@@ -29,45 +50,4 @@ def get_scorer(name: str) -> Scorer:
     try:
         return SCORERS[name]
     except (KeyError, TypeError):
-        raise ValueError(f"there is no scorer {name!r}; use one of {', '.join(SCORERS)}.") from None
-
-
-# Functions with names, not closures: processes of a parallel search receive them pickled.
-
-
-def span_f1_scorer(estimator: Any, X: Any, y: Sequence[Labels]) -> float:
-    """F1 of the predicted spans."""
-    return _spans(estimator, X, y).f1
-
-
-def span_precision_scorer(estimator: Any, X: Any, y: Sequence[Labels]) -> float:
-    """Share of the predicted spans that are right."""
-    return _spans(estimator, X, y).precision
-
-
-def span_recall_scorer(estimator: Any, X: Any, y: Sequence[Labels]) -> float:
-    """Share of the true spans that are predicted."""
-    return _spans(estimator, X, y).recall
-
-
-def token_accuracy_scorer(estimator: Any, X: Any, y: Sequence[Labels]) -> float:
-    """Share of tokens with the right label."""
-    return token_accuracy(y, estimator.predict(X))
-
-
-def sequence_accuracy_scorer(estimator: Any, X: Any, y: Sequence[Labels]) -> float:
-    """Share of sequences without a mistake."""
-    return sequence_accuracy(y, estimator.predict(X))
-
-
-def _spans(estimator: Any, X: Any, y: Sequence[Labels]) -> SpanScores:
-    return span_report(y, estimator.predict(X)).overall
-
-
-SCORERS: dict[str, Scorer] = {
-    "span_f1": span_f1_scorer,
-    "span_precision": span_precision_scorer,
-    "span_recall": span_recall_scorer,
-    "token_accuracy": token_accuracy_scorer,
-    "sequence_accuracy": sequence_accuracy_scorer,
-}
+        raise ValueError(f"{name!r} is not a scorer; use one of {', '.join(SCORERS)}.") from None

@@ -1,19 +1,19 @@
-"""How good masks are: overlap, accuracy and boundaries, each the mean over images.
+"""Quality of masks: overlap, accuracy and boundaries, each averaged over images.
 
-Masks are arrays of 0 and 1 with any number of dimensions; pixels whose true label is neither are left out.
+Masks are arrays of 0 and 1 with any number of dimensions; pixels with another true label are ignored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["boundary_f", "mean_dice", "mean_iou", "pixel_accuracy"]
 
 
-def mean_iou(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
+def mean_iou(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> float:
     """Intersection over union of the foregrounds, ``|A & B| / |A | B|``; 1 where both are empty."""
 
     def iou(true: np.ndarray, found: np.ndarray) -> float:
@@ -23,7 +23,7 @@ def mean_iou(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
     return _mean(iou, y_true, y_pred)
 
 
-def mean_dice(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
+def mean_dice(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> float:
     """Dice coefficient of the foregrounds, ``2 |A & B| / (|A| + |B|)``; 1 where both are empty."""
 
     def dice(true: np.ndarray, found: np.ndarray) -> float:
@@ -33,16 +33,16 @@ def mean_dice(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
     return _mean(dice, y_true, y_pred)
 
 
-def pixel_accuracy(y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
-    """Share of pixels with the right label; 1 for an image without any pixel that counts."""
+def pixel_accuracy(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> float:
+    """Share of pixels with the right label; 1 for an image whose pixels are all ignored."""
     return _mean(lambda true, found: float(np.mean(true == found)) if true.size else 1.0, y_true, y_pred)
 
 
-def boundary_f(y_true: Sequence[Any], y_pred: Sequence[Any], tolerance: float = 2.0) -> float:
-    """F of the boundaries: a boundary pixel is right when the other boundary is at most ``tolerance`` away.
+def boundary_f(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike], tolerance: float = 2.0) -> float:
+    """F1 of the boundaries: a boundary pixel is right when the other boundary is at most ``tolerance`` away.
 
-    Boundary pixels are those of the foreground with a neighbour (along an axis) in the background; the edge of the
-    image is none. An image where neither mask has a boundary counts 1, one where only one has counts 0.
+    Boundary pixels are foreground pixels with a neighbour (along an axis) in the background; the edge of the image
+    does not count. An image scores 1 if neither mask has a boundary, and 0 if only one has.
 
     References
     ----------
@@ -72,7 +72,9 @@ def _boundary(mask: np.ndarray) -> np.ndarray:
     return mask & ~binary_erosion(mask, border_value=1)
 
 
-def _mean(score: Callable[[np.ndarray, np.ndarray], float], y_true: Sequence[Any], y_pred: Sequence[Any]) -> float:
+def _mean(
+    score: Callable[[np.ndarray, np.ndarray], float], y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]
+) -> float:
     values = []
     for true, found in _pairs(y_true, y_pred):
         used = (true == 0) | (true == 1)
@@ -80,13 +82,13 @@ def _mean(score: Callable[[np.ndarray, np.ndarray], float], y_true: Sequence[Any
     return float(np.mean(values))
 
 
-def _pairs(y_true: Sequence[Any], y_pred: Sequence[Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+def _pairs(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> list[tuple[np.ndarray, np.ndarray]]:
     if len(y_true) != len(y_pred):
-        raise ValueError(f"y_true has {len(y_true)} masks and y_pred has {len(y_pred)}: pass one for each image")
+        raise ValueError(f"y_true has {len(y_true)} masks and y_pred has {len(y_pred)}: pass one per image")
     if len(y_true) == 0:
         raise ValueError("there are no masks to score: pass at least one")
     pairs = [(np.asarray(true), np.asarray(found)) for true, found in zip(y_true, y_pred, strict=True)]
     for i, (true, found) in enumerate(pairs):
         if true.shape != found.shape:
-            raise ValueError(f"mask {i} of y_true has shape {true.shape} and that of y_pred {found.shape}: they differ")
+            raise ValueError(f"mask {i} of y_true has shape {true.shape}, y_pred {found.shape}: pass equal shapes")
     return pairs

@@ -1,8 +1,8 @@
 """Precision, recall and F1 of labelled spans, counted as the script ``conlleval`` counts them.
 
 Labels are ``O`` (outside) or a prefix and a type, ``B-NP``: begin, inside, end, single (``B I E S``). BIO, IOB and
-IOBES need no switch, and ill-formed sequences are read, not refused: ``I-NP`` after ``O`` or after another type opens a
-span. A predicted span is right when start, end and type are all right.
+IOBES need no option, and ill-formed sequences are accepted: ``I-NP`` after ``O`` or after another type opens a span. A
+predicted span is right when start, end and type are all right.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from maxmargin.metrics.tokens import Labels, check_lengths
 
-__all__ = ["Span", "SpanReport", "SpanScores", "span_f1", "span_report", "spans"]
+__all__ = ["Span", "SpanReport", "SpanScores", "span_f1", "span_precision", "span_recall", "span_report", "spans"]
 
 PREFIXES = "BIES"
 
@@ -29,7 +29,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class SpanScores:
-    """Counts of spans and the ratios made of them; a ratio with an empty denominator is 0."""
+    """Counts of spans and their ratios; a ratio with denominator 0 is 0."""
 
     n_true: int
     n_predicted: int
@@ -69,8 +69,8 @@ class SpanReport:
 def spans(labels: Labels, name: str = "labels") -> list[Span]:
     """Spans of one label sequence, in order.
 
-    A token opens a span when its prefix is B or S, or when it is I or E and there is nothing to continue: the token
-    before is outside, closed its span (E, S) or has another type. A span ends before the next token that opens one or
+    A token opens a span when its prefix is B or S, or when it is I or E with nothing to continue: the previous token
+    is outside, closed its span (E, S) or has another type. A span ends before the next token that opens one or
     is outside. O(T).
 
     Parameters
@@ -108,7 +108,7 @@ def span_report(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> SpanRepor
     Parameters
     ----------
     y_true, y_pred : sequence of label sequences
-        One label for each token; both must have the same lengths.
+        One label per token; both must have the same lengths.
     """
     check_lengths(y_true, y_pred)
     n_true: Counter[str] = Counter()
@@ -132,8 +132,18 @@ def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
     return span_report(y_true, y_pred).overall.f1
 
 
-def _split(label: str, position: int, name: str) -> tuple[str, str]:
-    """Prefix and type of a label; ``O`` has the type '' and so has a bare prefix."""
+def span_precision(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
+    """Share of the predicted spans that are right."""
+    return span_report(y_true, y_pred).overall.precision
+
+
+def span_recall(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
+    """Share of the true spans that are predicted."""
+    return span_report(y_true, y_pred).overall.recall
+
+
+def _split(label: object, position: int, name: str) -> tuple[str, str]:
+    """Prefix and type of a label; the type of ``O`` and of a bare prefix is ''."""
     if isinstance(label, str):
         prefix, dash, type_ = label.partition("-")
         if (label == "O") or (len(prefix) == 1 and prefix in PREFIXES and bool(dash) == bool(type_)):

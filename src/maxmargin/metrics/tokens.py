@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Sequence, Sized
 
 import numpy as np
 
 __all__ = ["check_lengths", "sequence_accuracy", "token_accuracy", "token_error"]
 
-Labels = Sequence[Any] | np.ndarray
+Labels = Sequence[object] | np.ndarray
 
 
 def check_lengths(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> None:
     """Raise a ValueError that names the first sequence whose two lengths differ."""
     if len(y_true) != len(y_pred):
         raise ValueError(
-            f"y_true has {len(y_true)} sequences and y_pred has {len(y_pred)}: pass one prediction for each sequence"
+            f"y_true has {len(y_true)} sequences and y_pred has {len(y_pred)}: pass one prediction per sequence"
         )
     for i, (true, predicted) in enumerate(zip(y_true, y_pred, strict=True)):
         for name, labels in (("y_true", true), ("y_pred", predicted)):
-            if isinstance(labels, str) or not hasattr(labels, "__len__"):
+            if isinstance(labels, str) or not isinstance(labels, Sized):
                 raise ValueError(
                     f"sequence {i} of {name} is {labels!r}, not a sequence of labels: "
-                    "pass a list with one list of labels for each sequence"
+                    "pass one list of labels per sequence"
                 )
         if len(true) != len(predicted):
             raise ValueError(
                 f"sequence {i} has {len(true)} true labels and {len(predicted)} predicted ones: "
-                "both must have one label for each token"
+                "give both one label per token"
             )
 
 
 def _right_tokens(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> list[tuple[int, int]]:
-    """For each sequence: how many tokens are right, of how many."""
+    """Number of right tokens and of all tokens, per sequence."""
     check_lengths(y_true, y_pred)
     return [
         (sum(bool(a == b) for a, b in zip(true, predicted, strict=True)), len(true))

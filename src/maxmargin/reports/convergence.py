@@ -1,38 +1,49 @@
-"""How the gap closed: pictures of one or several histories."""
+"""Plots of the gap in one or several histories."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-__all__ = ["plot_convergence", "require_matplotlib"]
+__all__ = ["Rows", "columns", "plot_convergence", "require_matplotlib"]
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """A pandas frame."""
+
+    def to_dict(self, orient: str) -> list[dict[str, float]]: ...
+
+
+Rows = Frame | Iterable[Mapping[str, float]]
 
 LABELS = {"pass": "oracle passes", "seconds": "seconds", "oracle_calls": "oracle calls", "argmax_calls": "argmax calls"}
-MARKED = 60  # longer curves get no marks, which would hide them
-FLOOR = 1e-16  # where a gap of exactly 0 is drawn on a logarithmic axis
+MARKED = 60  # longer curves get no markers, which would hide them
+FLOOR = 1e-16  # stands for a gap of exactly 0 on the logarithmic axis
 
 
 def plot_convergence(
-    histories: Mapping[str, Any],
-    axes: Any = None,
+    histories: Mapping[str, Rows],
+    axes: object = None,
     *,
     against: Sequence[str] = ("pass", "seconds"),
     tol: float | None = None,
 ) -> np.ndarray:
-    """Relative gap (logarithmic) against oracle passes and against seconds.
+    """Plot the relative gap (logarithmic) against oracle passes and seconds.
 
     Parameters
     ----------
     histories : mapping of names to histories
         ``history_`` of fitted estimators (frames or lists of rows) or :class:`~maxmargin.solvers.history.History`.
     axes : matplotlib axes or sequence of them, optional
-        One for each entry of ``against``; a new figure when missing.
+        One per entry of ``against``; a new figure by default.
     against : sequence of {"pass", "seconds", "oracle_calls", "argmax_calls"}
-        What the horizontal axes show.
+        Quantities on the horizontal axes.
     tol : float, optional
-        Draws a line at this relative gap.
+        Draw a line at this relative gap.
 
     Returns
     -------
@@ -46,7 +57,7 @@ def plot_convergence(
     against = [against] if isinstance(against, str) else list(against)
     unknown = [column for column in against if column not in LABELS]
     if unknown:
-        raise ValueError(f"against names {unknown[0]!r}; use {', '.join(LABELS)}.")
+        raise ValueError(f"against has the unknown entry {unknown[0]!r}; use {', '.join(LABELS)}.")
     if not histories:
         raise ValueError("there is no history to plot; pass {name: estimator.history_}.")
     if axes is None:
@@ -54,12 +65,17 @@ def plot_convergence(
         _, axes = pyplot.subplots(1, len(against), figsize=size, sharey=True, layout="constrained")
     axes = np.atleast_1d(np.asarray(axes, dtype=object))
     if len(axes) != len(against):
-        raise ValueError(f"{len(axes)} axes for {len(against)} columns ({', '.join(against)}); give one for each.")
-    curves = {name: _columns(name, history, against) for name, history in histories.items()}
+        raise ValueError(f"{len(axes)} axes for {len(against)} columns ({', '.join(against)}); give one per column.")
+    source, curves = "history_ of a fitted estimator", {}
+    for name, history in histories.items():
+        curve = columns(name, history, ["relative_gap", *against], source)
+        shown = np.isfinite(curve["relative_gap"])
+        curves[name] = {column: values[shown] for column, values in curve.items()}
     for position, (ax, column) in enumerate(zip(axes, against, strict=True)):
-        for name, (gap, where) in curves.items():
+        for name, curve in curves.items():
+            gap = np.maximum(curve["relative_gap"], FLOOR)
             marker = "o" if len(gap) <= MARKED else None
-            ax.plot(where[column], gap, marker=marker, markersize=2.5, linewidth=1.4, label=name)
+            ax.plot(curve[column], gap, marker=marker, markersize=2.5, linewidth=1.4, label=name)
         if tol is not None:
             ax.axhline(tol, color="0.5", linestyle="--", linewidth=0.9, label=f"tol {tol:g}")
         ax.set_yscale("log")
@@ -72,26 +88,19 @@ def plot_convergence(
     return axes
 
 
-def require_matplotlib() -> Any:
+def require_matplotlib() -> ModuleType:
     """The module ``matplotlib.pyplot``, or an ImportError that says how to get it."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError(
-            'pictures need matplotlib, which is not installed; get it with the extra viz: pip install "maxmargin[viz]"'
-        ) from error
+        raise ImportError('plots need matplotlib; install it with: pip install "maxmargin[viz]"') from error
     return pyplot
 
 
-def _columns(name: str, history: Any, against: Sequence[str]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Gap and horizontal positions of one history, rows with a finite gap only."""
-    rows = history.to_dict("records") if hasattr(history, "to_dict") else list(history)
+def columns(name: str, rows: Rows, wanted: Sequence[str], source: str) -> dict[str, np.ndarray]:
+    """Columns of a pandas frame, or of other rows, as float64; ``source`` says where proper rows come from."""
+    listed = rows.to_dict("records") if isinstance(rows, Frame) else list(rows)
     try:
-        gap = np.array([row["relative_gap"] for row in rows], dtype=np.float64)
-        where = {column: np.array([row[column] for row in rows], dtype=np.float64) for column in against}
+        return {column: np.array([row[column] for row in listed], np.float64) for column in wanted}
     except (KeyError, TypeError) as error:
-        raise ValueError(
-            f"the history of {name!r} lacks relative_gap or {', '.join(against)}; pass history_ of a fitted estimator."
-        ) from error
-    shown = np.isfinite(gap)
-    return np.maximum(gap[shown], FLOOR), {column: place[shown] for column, place in where.items()}
+        raise ValueError(f"{name!r} lacks one of {', '.join(wanted)}; pass {source}.") from error

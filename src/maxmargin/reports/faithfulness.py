@@ -1,19 +1,27 @@
-"""How faithful a generative model stays when it is trained for its predictions: likelihood against accuracy over C.
+"""How faithful a generative model stays when it is trained for prediction: likelihood against accuracy over C.
 
-With C = 0 the model is its reference. As C grows it predicts better, for a while, and moves away from the reference:
+With C = 0 the model is its reference. As C grows it predicts better, up to a point, and moves away from the reference:
 tables change their shape, ``KL(c_j || e^{theta_j} / m_j)``, and lose mass, ``-ln m_j`` with ``m_j = 1'e^{theta_j}``.
-The two add up to the divergence that training holds down.
+Their sum is the divergence that training penalises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from maxmargin.reports.convergence import require_matplotlib
+from maxmargin.reports.convergence import Rows, columns, require_matplotlib
 from maxmargin.solvers.history import as_frame
+
+if TYPE_CHECKING:
+    import pandas
+
+    from maxmargin.estimators.discriminative_bayes_net import DiscriminativeBayesNet
+    from maxmargin.estimators.discriminative_hmm import DiscriminativeHMM
+    from maxmargin.models.bayes_net import BayesNetLayout
+    from maxmargin.models.hmm import HMMLayout
 
 __all__ = ["faithfulness", "moved_tables", "plot_faithfulness"]
 
@@ -22,33 +30,32 @@ ORDERS = ("divergence", "lost_mass")
 
 
 def faithfulness(
-    estimator: Any,
-    train: Sequence[Any],
-    held_out: Sequence[Any],
+    estimator: DiscriminativeHMM | DiscriminativeBayesNet,
+    train: Sequence[object],
+    held_out: Sequence[object],
     C: Sequence[float] = GRID,
-    **fit_words: Any,
-) -> Any:
+    **fit_words: object,
+) -> pandas.DataFrame | list[dict[str, float]]:
     """Held-out likelihood and accuracy of a generative model over a grid of C.
 
     Parameters
     ----------
     estimator : DiscriminativeHMM or DiscriminativeBayesNet
-        Its parameters are used; it is left as it is.
+        Supplies the parameters; it is not changed.
     train, held_out : sequences of arguments
         ``(X, y)`` for a hidden Markov model, ``(frame,)`` for a network: what ``fit``, ``score`` and
         ``log_likelihood`` take.
     C : sequence of float
         0 is the reference itself.
     **fit_words
-        Further words for ``fit``, such as ``target``.
+        Keyword arguments of ``fit``, such as ``target``.
 
     Returns
     -------
     pandas.DataFrame or list of dict
-        A row for each C: ``C``; ``log_likelihood``, mean ``ln P(x, y)`` of a held-out example under the renormalised
-        model; ``accuracy``; ``cost``, the mean of an example, where the estimator has ``mean_cost``; ``divergence``
-        from the reference, in nats, summed over tables; ``lost_mass``, the largest of a table; ``relative_gap`` of
-        the fit.
+        One row per C: ``C``; ``log_likelihood``, the mean ``ln P(x, y)`` of a held-out example under the renormalised
+        model; ``accuracy``; ``cost``, the mean over examples; ``divergence`` from the reference, in nats, summed over
+        tables; ``lost_mass``, the largest of any table; ``relative_gap`` of the fit.
     """
     if len(C) == 0:
         raise ValueError("C is empty; give at least one value, such as 0 for the reference.")
@@ -61,32 +68,33 @@ def faithfulness(
             "C": float(value),
             "log_likelihood": float(np.mean(model.log_likelihood(*held_out))),
             "accuracy": float(model.score(*held_out)),
+            "cost": float(model.mean_cost(*held_out)),
+            "divergence": float((shape - np.log(mass)).sum()),
+            "lost_mass": float(1 - mass.min()),
+            "relative_gap": float(model.certificate_.relative_gap),
         }
-        if hasattr(model, "mean_cost"):
-            row["cost"] = float(model.mean_cost(*held_out))
-        row["divergence"] = float((shape - np.log(mass)).sum())
-        row["lost_mass"] = float(1 - mass.min())
-        row["relative_gap"] = float(model.certificate_.relative_gap)
         rows.append(row)
     return as_frame(rows)
 
 
-def moved_tables(estimator: Any, top: int | None = 20, by: str = "divergence") -> Any:
-    """The conditional distributions that have moved most, what moved in them, and the mass they have lost.
+def moved_tables(
+    estimator: DiscriminativeHMM | DiscriminativeBayesNet, top: int | None = 20, by: str = "divergence"
+) -> pandas.DataFrame | list[dict[str, object]]:
+    """The conditional distributions that have changed most, their largest change, and the mass they have lost.
 
     Parameters
     ----------
-    estimator : a fitted generative estimator
+    estimator : fitted generative estimator
     top : int or None
-        That many tables; None for all.
+        Number of tables; None for all.
     by : {"divergence", "lost_mass"}
 
     Returns
     -------
     pandas.DataFrame or list of dict
-        ``table``; ``divergence = shape + mass``, where ``shape`` is that of the renormalised table and ``mass`` is
-        ``-ln`` of what it has left; ``lost_mass``; ``value``, the entry whose probability has changed most, with its
-        probability in the ``reference`` and in the ``model``; ``seen``, how often the table was used in training.
+        ``table``; ``divergence = shape + mass``, where ``shape`` is the divergence of the renormalised table and
+        ``mass`` is ``-ln`` of its remaining mass; ``lost_mass``; ``value``, the entry whose probability has changed
+        most, with its probability in the ``reference`` and in the ``model``; ``seen``, its uses in training.
     """
     if by not in ORDERS:
         raise ValueError(f"by must be one of {', '.join(ORDERS)}; got {by!r}.")
@@ -116,14 +124,16 @@ def moved_tables(estimator: Any, top: int | None = 20, by: str = "divergence") -
     return as_frame(rows)
 
 
-def plot_faithfulness(results: Any, axes: Any = None, *, measure: str = "accuracy") -> np.ndarray:
-    """Accuracy against likelihood over C, and the divergence from the reference against C.
+def plot_faithfulness(
+    results: Rows | Mapping[str, Rows], axes: object = None, *, measure: str = "accuracy"
+) -> np.ndarray:
+    """Plot accuracy against likelihood over C, and the divergence from the reference against C.
 
     Parameters
     ----------
     results : table of :func:`faithfulness`, or mapping of names to such tables
     axes : two matplotlib axes, optional
-        A new figure when missing.
+        A new figure by default.
     measure : {"accuracy", "cost"}
 
     Returns
@@ -132,19 +142,22 @@ def plot_faithfulness(results: Any, axes: Any = None, *, measure: str = "accurac
 
     Notes
     -----
-    A ring marks the reference (C = 0), which has no place on the logarithmic axis of the second picture.
+    A ring marks the reference (C = 0), which the logarithmic axis of the second plot cannot show.
     """
     pyplot = require_matplotlib()
     named = results if isinstance(results, Mapping) else {"": results}
     if not named:
-        raise ValueError("there is nothing to plot; pass {name: faithfulness(...)}.")
-    curves = {name: _columns(name, rows, measure) for name, rows in named.items()}
+        raise ValueError("nothing to plot; pass {name: faithfulness(...)}.")
+    wanted = ("C", "log_likelihood", measure, "divergence")
+    curves = {name: columns(name, rows, wanted, "the result of faithfulness()") for name, rows in named.items()}
     if axes is None:
         _, axes = pyplot.subplots(1, 2, figsize=(9.2, 3.8), layout="constrained")
     axes = np.atleast_1d(np.asarray(axes, dtype=object))
     if len(axes) != 2:
-        raise ValueError(f"{len(axes)} axes are given; two are needed.")
-    for name, (C, likelihood, value, divergence) in curves.items():
+        raise ValueError(f"{len(axes)} axes were given; two are needed.")
+    for name, curve in curves.items():
+        order = np.argsort(curve["C"], kind="stable")
+        C, likelihood, value, divergence = (curve[column][order] for column in wanted)
         (line,) = axes[0].plot(likelihood, value, marker="o", markersize=3, linewidth=1.4, label=name)
         start = C == 0
         ring = {"markersize": 9, "markerfacecolor": "none", "color": line.get_color(), "linestyle": "none"}
@@ -163,7 +176,7 @@ def plot_faithfulness(results: Any, axes: Any = None, *, measure: str = "accurac
     return axes
 
 
-def _divergences(estimator: Any) -> tuple[np.ndarray, np.ndarray]:
+def _divergences(estimator: DiscriminativeHMM | DiscriminativeBayesNet) -> tuple[np.ndarray, np.ndarray]:
     """``KL(c_j || e^{theta_j} / m_j)`` and the mass m_j of each table."""
     tables, c, theta = estimator.layout_.tables, estimator.reference_, estimator.weights_
     log_mass = np.minimum(tables.log_mass(theta), 0.0)
@@ -172,9 +185,11 @@ def _divergences(estimator: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(shape, 0.0), np.exp(log_mass)
 
 
-def _values(layout: Any, j: int) -> list:
-    """What the entries of table j stand for."""
-    if hasattr(layout, "network"):
+def _values(layout: BayesNetLayout | HMMLayout, j: int) -> list:
+    """The values that the entries of table j belong to."""
+    from maxmargin.models.bayes_net import BayesNetLayout
+
+    if isinstance(layout, BayesNetLayout):
         net = layout.network
         return net.states[int(np.searchsorted(net.starts, layout.tables.starts[j], side="right")) - 1].classes
     n_states = len(layout.states)
@@ -182,20 +197,6 @@ def _values(layout: Any, j: int) -> list:
 
 
 def _labelled(C: np.ndarray, value: np.ndarray, measure: str) -> list[int]:
-    """Points that get their C: the reference, the best, the last."""
+    """Points to label with their C: the reference, the best, the last."""
     best = int(np.argmax(value) if measure == "accuracy" else np.argmin(value))
     return sorted({int(np.argmin(C)), best, int(np.argmax(C))})
-
-
-def _columns(name: str, rows: Any, measure: str) -> tuple[np.ndarray, ...]:
-    rows = rows.to_dict("records") if hasattr(rows, "to_dict") else list(rows)
-    try:
-        columns = [
-            np.array([row[key] for row in rows], np.float64) for key in ("C", "log_likelihood", measure, "divergence")
-        ]
-    except (KeyError, TypeError) as error:
-        raise ValueError(
-            f"the table {name!r} lacks C, log_likelihood, divergence or {measure}; pass what faithfulness() returns."
-        ) from error
-    order = np.argsort(columns[0], kind="stable")
-    return tuple(column[order] for column in columns)

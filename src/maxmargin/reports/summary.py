@@ -1,11 +1,14 @@
-"""A fitted estimator in one paragraph."""
+"""One paragraph about a fitted estimator."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from maxmargin.reports.time_split import time_split
+
+if TYPE_CHECKING:
+    from maxmargin.estimators.base import Structured
 
 __all__ = ["conversions", "summary"]
 
@@ -13,22 +16,22 @@ __all__ = ["conversions", "summary"]
 def conversions(C: float, n: int) -> dict[str, float]:
     """C in the two other conventions of the literature, for n examples.
 
-    This library minimises ``R(w) + C sum_i loss_i(w)``. The same minimiser belongs to
+    This library minimises ``R(w) + C sum_i loss_i(w)``. It has the same minimiser as
 
     * ``R(w) + (C'/n) sum_i loss_i(w)`` with ``C' = C n`` (key ``"over_n"``),
     * ``lambda R(w) + (1/n) sum_i loss_i(w)`` with ``lambda = 1 / (C n)`` (key ``"lambda"``; inf when C is 0).
 
-    With squared losses both hold for ``loss_i(w)^2``.
+    With squared losses, read ``loss_i(w)^2``.
     """
     return {"over_n": C * n, "lambda": 1.0 / (C * n) if C * n > 0 else math.inf}
 
 
-def summary(estimator: Any) -> str:
-    """What a fit did, as one paragraph: status, certificate, C in other conventions, time split.
+def summary(estimator: Structured) -> str:
+    """Describe a fit in one paragraph: status, certificate, C in other conventions, time split.
 
     Parameters
     ----------
-    estimator : a fitted estimator of this library
+    estimator : fitted estimator
 
     Raises
     ------
@@ -36,9 +39,9 @@ def summary(estimator: Any) -> str:
         When the estimator is not fitted.
     """
     name = type(estimator).__name__
-    if not hasattr(estimator, "certificate_"):
-        raise ValueError(f"this {name} is not fitted yet; call fit before you ask for a summary.")
-    # a pass is one oracle call per example; the count of examples itself is not kept with a stored estimator
+    if "certificate_" not in vars(estimator):
+        raise ValueError(f"this {name} is not fitted yet; call fit first.")
+    # a pass is one oracle call per example; stored estimators do not keep the number of examples
     n = round(estimator.oracle_calls_ / estimator.n_iter_) if estimator.n_iter_ else 0
     certificate = estimator.certificate_
     bounds = f"Certificate: {certificate}"

@@ -10,11 +10,10 @@ PARTS = ("oracle", "solver", "compile", "other")
 
 
 def split_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
-    """Seconds of oracle, solver, compile and other, disjoint, with the sum ``seconds["total"]``.
+    """Seconds of oracle, solver, compile and other, disjoint, which add up to ``seconds["total"]``.
 
-    Kernels compile when they are first used, while the clock of the solver (or of the oracle) may be running. Parts
-    that exceed the total therefore hold compile seconds twice; these are taken from the solver first, then from the
-    oracle.
+    Kernels compile when first used, while the clock of the solver or the oracle may be running. So any excess over the
+    total is compile time counted twice; it is subtracted from the solver first, then from the oracle.
 
     Parameters
     ----------
@@ -34,7 +33,7 @@ def split_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
 
 
 def time_split(seconds: Mapping[str, float]) -> str:
-    """One line: the total, and seconds and share of oracle, solver, compile and other.
+    """One line with the total, and the seconds and share of oracle, solver, compile and other.
 
     Parameters
     ----------

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from maxmargin.features.sequences import Sequences
-from maxmargin.inference.enumeration import labelings
 from maxmargin.models.base import CompiledModel
-from maxmargin.models.chain import Chain
-from maxmargin.models.multiclass import Multiclass
+from maxmargin.models.chain import Chain, ChainLayout
+from maxmargin.models.multiclass import MulticlassBound, MulticlassLayout
 from maxmargin.testing.report import Report
+
+if TYPE_CHECKING:
+    from maxmargin.testing.check_model import Model
 
 __all__ = ["check_compiled"]
 
@@ -22,9 +24,11 @@ COST_WEIGHTS = (0.0, 1.0, 0.3, -1.0)
 EMIT = 6
 TOLERANCE = 1e-9
 
+Plane = tuple[np.ndarray, np.ndarray, float]  # indices, values, b
 
-def check_compiled(model: Any, X: Any, Y: Any, n_trials: int, rng: np.random.Generator) -> Report:
-    """Planes, costs and bounds against each other, and against enumeration where outputs are few."""
+
+def check_compiled(model: Model, X: object, Y: object, n_trials: int, rng: np.random.Generator) -> Report:
+    """Compare planes, costs and bounds with each other, and with enumeration where outputs are few."""
     report = Report(repr(model))
     try:
         X = Sequences.of(X) if isinstance(model, Chain) else X
@@ -37,16 +41,18 @@ def check_compiled(model: Any, X: Any, Y: Any, n_trials: int, rng: np.random.Gen
         return report
     report.capabilities |= {name: True for name in sorted(bound.capabilities)}
     examples = rng.permutation(bound.n_examples)[:MOST_EXAMPLES].tolist()
-    seen: dict[int, list[tuple]] = {i: [] for i in examples}
+    seen: dict[int, list[Plane]] = {i: [] for i in examples}
     for trial in range(n_trials):
         w = rng.normal(size=bound.n_weights) * (0.0, 1.0, 0.1, 10.0)[trial % 4]
         for cost_weight in COST_WEIGHTS:
             for i in examples:
-                _visit(report, model, bound, X, w, i, cost_weight, seen[i])
+                _visit(report, bound, X, w, i, cost_weight, seen[i])
     return report
 
 
-def _ask(bound: CompiledModel, w: np.ndarray, i: int, cost_weight: float, emit: int) -> tuple[int, Any, Any, list, Any]:
+def _ask(
+    bound: CompiledModel, w: np.ndarray, i: int, cost_weight: float, emit: int
+) -> tuple[int, np.ndarray, np.ndarray, list[Plane], np.ndarray]:
     """One kernel call: (planes made, output, result, [(indices, values, b)], iwork)."""
     iwork, fwork, output = bound.workspace()
     index, value = np.empty(bound.room, np.int32), np.empty(bound.room)
@@ -63,21 +69,27 @@ def _ask(bound: CompiledModel, w: np.ndarray, i: int, cost_weight: float, emit: 
 
 
 def _visit(
-    report: Report, model: Any, bound: CompiledModel, X: Any, w: np.ndarray, i: int, cost_weight: float, seen: list
+    report: Report,
+    bound: CompiledModel,
+    X: object,
+    w: np.ndarray,
+    i: int,
+    cost_weight: float,
+    seen: list[Plane],
 ) -> None:
     where = f"example {i}, cost_weight {cost_weight:g}"
     before = w.copy()
     made, output, result, planes, iwork = _ask(bound, w, i, cost_weight, EMIT)
     if made < 1:
-        report.problem("no plane", f"{where}: the kernel returned {made}; the true output is always allowed.")
+        report.problem("no plane", f"{where}: the kernel returned {made}; the true output is always possible.")
         return
     if iwork.any():
-        report.problem("scratch", f"{where}: iwork is not handed back as zeros; the next call would go wrong.")
+        report.problem("scratch", f"{where}: iwork is not zero after the call; the next call would go wrong.")
     _, again, decoded, _, _ = _ask(bound, w, i, cost_weight, 0)
     if not np.array_equal(w, before):
         report.problem("w changed", f"{where}: the kernel changed w; it may only read it.")
     if not np.array_equal(output, again) or not np.array_equal(result[:3], decoded[:3]):
-        report.problem("unlike", f"{where}: two calls gave different outputs, costs or bounds; a kernel has no memory.")
+        report.problem("unlike", f"{where}: two calls gave different outputs, costs or bounds; keep no state.")
     value, limit = float(result[0]), float(result[1])
     slack = TOLERANCE * max(1.0, abs(value), np.abs(w).max(initial=0.0))
     if limit < value - slack:
@@ -89,7 +101,7 @@ def _visit(
             report.problem("index", f"{where}: plane {p} has an index outside 0..{bound.n_weights - 1}.")
             return
         if len(np.unique(index)) != len(index):
-            report.problem("twice", f"{where}: plane {p} has an index twice; merge its entries.")
+            report.problem("twice", f"{where}: plane {p} repeats an index; merge its entries.")
         if not (np.isfinite(values).all() and np.isfinite(b) and b >= 0.0):
             report.problem(
                 "numbers", f"{where}: plane {p} has a negative cost or numbers that are not finite (b = {b})."
@@ -108,15 +120,15 @@ def _visit(
         )
     if limit < -slack:
         report.problem("below truth", f"{where}: the bound {limit:.6g} is negative; the true output alone gives 0.")
-    _enumerate(report, model, bound, X, w, i, cost_weight, output, float(result[2]), value, where)
+    _enumerate(report, bound, X, w, i, cost_weight, output, float(result[2]), value, where)
 
 
 def _enumerate(
-    report: Report, model: Any, bound: CompiledModel, X: Any, w: np.ndarray, i: int, cost_weight: float,
+    report: Report, bound: CompiledModel, X: object, w: np.ndarray, i: int, cost_weight: float,
     output: np.ndarray, cost: float, value: float, where: str,
 ) -> None:  # fmt: skip
     """Look at every output of a small example."""
-    tables = _tables(model, bound, X, w, i)
+    tables = _tables(bound, X, w, i)
     if tables is None:
         return
     unary, pairs, costs, truth = tables
@@ -146,19 +158,19 @@ def _enumerate(
 
 @lru_cache(maxsize=8)
 def _labelings(T: int, K: int) -> np.ndarray:
-    return np.stack(list(labelings(T, K)))
+    return np.arange(K**T)[:, None] // K ** np.arange(T) % K  # the first position changes fastest
 
 
-def _tables(model: Any, bound: CompiledModel, X: Any, w: np.ndarray, i: int) -> tuple | None:
+def _tables(bound: CompiledModel, X: object, w: np.ndarray, i: int) -> tuple | None:
     """Unary (T, K), pair (T - 1, K, K) and cost (T, K) tables and true codes, with numpy; None for other models."""
     layout = bound.layout
-    if isinstance(model, Multiclass):
+    if isinstance(bound, MulticlassBound) and isinstance(layout, MulticlassLayout):
         from maxmargin.models import multiclass_kernel as mk
 
         truth = bound.ints[bound.meta[mk.AT_LABELS] + i : bound.meta[mk.AT_LABELS] + i + 1]
         K = len(layout.labels)
-        return bound.scores(w, np.array([i])), np.zeros((0, K, K)), layout.cost_table[truth], truth  # type: ignore[attr-defined]
-    if not isinstance(model, Chain):
+        return bound.scores(w, np.array([i])), np.zeros((0, K, K)), layout.cost_table[truth], truth
+    if not (isinstance(layout, ChainLayout) and isinstance(X, Sequences)):
         return None
     from maxmargin.models import chain_kernel as ck
 
@@ -167,11 +179,10 @@ def _tables(model: Any, bound: CompiledModel, X: Any, w: np.ndarray, i: int) -> 
     T = tokens.stop - tokens.start
     truth = bound.ints[bound.meta[ck.AT_LABELS] :][tokens]
     unary = np.zeros((T, K))
-    for kind in ("sparse", "dense"):
-        block = getattr(sequences, kind)
-        if block is not None:
-            scores = block[tokens] @ groups[kind]
-            unary += scores.toarray() if hasattr(scores, "toarray") else scores
+    if sequences.sparse is not None:
+        unary += sequences.sparse[tokens].toarray() @ groups["sparse"]
+    if sequences.dense is not None:
+        unary += sequences.dense[tokens] @ groups["dense"]
     pairs = np.tile(groups["transition"] + layout.pair_mask, (max(T - 1, 0), 1, 1))
     if sequences.edge is not None and T > 1:
         pairs += np.tensordot(sequences.edge[tokens].toarray()[1:], groups["edge"], axes=1)

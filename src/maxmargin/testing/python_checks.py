@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.models.user import PythonBound, PythonModel, short, sparse_vector
+from maxmargin.models.user import PythonBound, PythonModel, UserModel, short, sparse_vector
 from maxmargin.testing.compare import same, same_output
 from maxmargin.testing.report import Report
 
@@ -19,16 +19,16 @@ __all__ = ["check_python"]
 
 MOST_OUTPUTS = 4096
 MOST_SEEN = 40
-PAIRS = 5  # outputs of an example between which all costs are asked
+PAIRS = 5  # outputs of an example to compare all costs of
 TOLERANCE = 1e-7
 FAILED = object()
 
 
 @dataclass
 class Seen:
-    """An output that turned up, with its joint features and its cost."""
+    """An output that occurred, with its joint features and its cost."""
 
-    y: Any
+    y: object
     indices: np.ndarray
     values: np.ndarray
     cost: float
@@ -42,7 +42,7 @@ class Seen:
 
 @dataclass
 class Question:
-    """An argmax call and the output it gave."""
+    """An argmax call and its answer."""
 
     w: np.ndarray
     cost_weight: float
@@ -50,12 +50,12 @@ class Question:
 
 
 def check_python(
-    model: Any,
-    X: Any,
-    Y: Any,
+    model: UserModel,
+    X: object,
+    Y: object,
     n_trials: int,
     rng: np.random.Generator,
-    outputs: Callable[[Any], Iterable[Any]] | None,
+    outputs: Callable[[Any], Iterable[object]] | None,
 ) -> Report:
     """All checks of :func:`maxmargin.testing.check_model` for a user's model."""
     report = Report(type(model).__name__)
@@ -78,7 +78,7 @@ def check_python(
     visitor = _Visitor(report, bound, rng, outputs)
     order = rng.permutation(bound.n_examples)
     for trial in range(n_trials):
-        # w = 0 first: all outputs tie, and only the cost speaks
+        # w = 0 first: all scores tie, and only the cost decides
         w = rng.normal(size=bound.n_weights) * (0.0, 1.0, 0.1, 10.0)[trial % 4]
         visitor.visit(int(order[trial % len(order)]), w)
     visitor.finish()
@@ -87,11 +87,11 @@ def check_python(
         report.capabilities["picklable"] = True
     except Exception as error:
         report.capabilities["picklable"] = False
-        report.warning("pickle", f"the model cannot be pickled ({error}); worker processes need that.")
+        report.warning("pickle", f"the model cannot be pickled ({error}); worker processes need to pickle it.")
     return report
 
 
-def _again(model: Any, X: Any, Y: Any) -> Any:
+def _again(model: UserModel, X: object, Y: object) -> object:
     try:
         return model.n_weights(X, Y)
     except Exception as error:
@@ -103,14 +103,20 @@ def _raised(name: str, error: Exception) -> str:
 
 
 class _Visitor:
-    """Asks the model, collects the outputs it gives for each example, and compares."""
+    """Calls the model, collects its outputs for each example, and compares them."""
 
-    def __init__(self, report: Report, bound: PythonBound, rng: np.random.Generator, outputs: Any) -> None:
+    def __init__(
+        self,
+        report: Report,
+        bound: PythonBound,
+        rng: np.random.Generator,
+        outputs: Callable[[Any], Iterable[object]] | None,
+    ) -> None:
         self.report, self.bound, self.rng, self.outputs = report, bound, rng, outputs
         self.model = bound.layout.model
         self.seen: dict[int, list[Seen]] = {}
         self.truths: dict[int, Seen | None] = {}
-        self.listed: dict[int, list] = {}
+        self.listed: dict[int, list[object]] = {}
         self.questions: dict[int, list[Question]] = {}
         self.slack_answers: list[tuple[int, np.ndarray, Seen]] = []
         self.negative = True
@@ -135,7 +141,7 @@ class _Visitor:
         self._truth_ignored(i, w, answers[0.0], predicted)
         self._nothing_kept(i, w)
         self._negative_weight(i, w)
-        if hasattr(self.model, "slack_argmax"):
+        if self.report.capabilities["slack_argmax"]:
             self._slack_question(i, w)
         after = self._features(i, y_true)
         if before is not None and after is not None and not same(before, after) and not report.has("features random"):
@@ -170,10 +176,10 @@ class _Visitor:
             record = self._record(i, y, "the output")
             self.seen[i] += [] if record is None else [record]
 
-    # the four functions, each called with care
+    # calls of the model's functions
 
-    def _call(self, name: str, i: int, *args: Any, **kwargs: Any) -> Any:
-        """Call a function of the model; note what it raises and which arguments it changes."""
+    def _call(self, name: str, i: int, *args: object, **kwargs: object) -> Any:
+        """Call a function of the model; report what it raises and which arguments it changes."""
         try:
             held = copy.deepcopy((args, kwargs))
         except Exception:
@@ -199,7 +205,7 @@ class _Visitor:
                     )
         return value
 
-    def _features(self, i: int, y: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    def _features(self, i: int, y: object) -> tuple[np.ndarray, np.ndarray] | None:
         found = []
         for _ in range(2):
             phi = self._call("joint_features", i, self.bound.X[i], y)
@@ -219,7 +225,7 @@ class _Visitor:
             )
         return found[0]
 
-    def _cost(self, i: int, a: Any, b: Any, what: str) -> float | None:
+    def _cost(self, i: int, a: object, b: object, what: str) -> float | None:
         cost = self._call("cost", i, a, b)
         if cost is FAILED:
             return None
@@ -237,7 +243,7 @@ class _Visitor:
             )
         return cost
 
-    def _argmax(self, i: int, w: np.ndarray, y_true: Any, cost_weight: float) -> Any:
+    def _argmax(self, i: int, w: np.ndarray, y_true: object, cost_weight: float) -> object:
         if y_true is None:
             y = self._call("argmax", i, self.bound.X[i], w)
         else:
@@ -247,22 +253,22 @@ class _Visitor:
             return FAILED
         return y
 
-    def _valid(self, i: int, y: Any, what: str) -> None:
-        if hasattr(self.model, "is_valid"):
+    def _valid(self, i: int, y: object, what: str) -> None:
+        if self.report.capabilities["is_valid"]:
             valid = self._call("is_valid", i, self.bound.X[i], y)
             if valid is not FAILED and not valid:
                 self.report.problem(f"illegal {what}", f"example {i}: {what}, {short(y)}, is illegal by is_valid.")
 
-    # what follows from them
+    # comparisons of its answers
 
-    def _record(self, i: int, y: Any, what: str) -> Seen | None:
+    def _record(self, i: int, y: object, what: str) -> Seen | None:
         features = self._features(i, y)
         cost = self._cost(i, self.bound.Y[i], y, f"{what} {short(y)}")
-        # a deep copy, so that an output that the model later writes over stays what it was
+        # a deep copy: the model may overwrite the output later
         return None if features is None or cost is None else Seen(copy.deepcopy(y), *features, cost)
 
-    def _note(self, i: int, y: Any, what: str) -> Seen | None:
-        """The record of an output; new outputs join those seen."""
+    def _note(self, i: int, y: object, what: str) -> Seen | None:
+        """The record of an output; new ones are added to those seen."""
         for known in self.seen[i]:
             if same(known.y, y):
                 return known
@@ -271,7 +277,7 @@ class _Visitor:
             self.seen[i].append(record)
         return record
 
-    def _question(self, i: int, w: np.ndarray, y_true: Any, cost_weight: float) -> Seen | None:
+    def _question(self, i: int, w: np.ndarray, y_true: object, cost_weight: float) -> Seen | None:
         y = self._argmax(i, w.copy(), y_true, cost_weight)
         if y is FAILED:
             return None
@@ -293,11 +299,11 @@ class _Visitor:
             self.report.problem(
                 "y_true matters",
                 f"example {i}: with cost_weight=0 the score of argmax depends on y_true ({min(scores):.6g} and "
-                f"{max(scores):.6g}); only the cost may look at y_true.",
+                f"{max(scores):.6g}); only the cost may depend on y_true.",
             )
 
     def _nothing_kept(self, i: int, w: np.ndarray) -> None:
-        """The same array with new numbers must be answered like a fresh array."""
+        """An array reused with new numbers must give the same answer as a fresh one."""
         other = self.rng.normal(size=len(w))
         used = w.copy()
         self._argmax(i, used, self.bound.Y[i], 1.0)
@@ -317,7 +323,7 @@ class _Visitor:
             )
 
     def _negative_weight(self, i: int, w: np.ndarray) -> None:
-        """A capability, not a duty: only the ramp loss asks for it."""
+        """An optional capability, which only the ramp loss needs."""
         if not self.negative:
             return
         try:
@@ -333,7 +339,7 @@ class _Visitor:
         self.negative = best - got <= _slack(best, got)
 
     def _slack_question(self, i: int, w: np.ndarray) -> None:
-        """Optional too: what slack rescaling asks for."""
+        """An optional capability, which slack rescaling needs."""
         y = self._call("slack_argmax", i, self.bound.X[i], w.copy(), self.bound.Y[i])
         if y is None:
             self.report.problem("slack None", f"example {i}: slack_argmax returned None; it must return an output.")
@@ -380,15 +386,15 @@ class _Visitor:
         report.capabilities["negative_cost_weight"] = self.negative
         counts = [len(seen) for seen in self.seen.values()]
         if max(counts) < 2:
-            report.warning("one output", "argmax gave the true output only, at all weights; little could be compared.")
+            report.warning("one output", "argmax gave only the true output at all weights; little could be compared.")
         elif not any(known.cost for seen in self.seen.values() for known in seen) and report.ok:
-            report.warning("no cost", "cost is 0 for all outputs seen; without costs nothing is learned by margin.")
+            report.warning("no cost", "cost is 0 for all outputs seen; without costs there is no margin to learn.")
 
     def _compare(self, i: int, question: Question) -> None:
         w, c, answer = question.w, question.cost_weight, question.answer
         got = answer.objective(w, c)
         truth, exact = self.truths[i], "exact" in self.bound.capabilities
-        # a prediction (cost_weight 0) cannot fall back on the truth, so a rough search may end below it
+        # a prediction (cost_weight 0) does not know the truth, so an inexact search may end below it
         must = exact or c != 0.0
         if must and truth is not None and truth.objective(w, c) - got > _slack(truth.objective(w, c), got):
             self.report.problem(

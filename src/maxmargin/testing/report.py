@@ -1,4 +1,4 @@
-"""What a check found."""
+"""The findings of a check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ModelError(AssertionError):
 
 @dataclass
 class Report:
-    """Problems (the model cannot be trusted), warnings (it can, with care) and capabilities.
+    """Problems (the model is wrong), warnings (it may be used with care) and capabilities.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Report:
 
     @property
     def problems(self) -> list[str]:
-        """One sentence for each kind of problem, with the first example that shows it."""
+        """One sentence per kind of problem, with the first example that shows it."""
         return [_with_count(text, count) for text, count in self._problems.values()]
 
     @property

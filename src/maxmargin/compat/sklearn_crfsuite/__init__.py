@@ -1,4 +1,4 @@
-"""The face of sklearn-crfsuite: change the import, keep the script.
+"""The interface of sklearn-crfsuite: change the import, keep the script.
 
 >>> import maxmargin.compat.sklearn_crfsuite as sklearn_crfsuite
 >>> from maxmargin.compat.sklearn_crfsuite import metrics

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import tempfile
 import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -16,25 +16,26 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from maxmargin.compat.sklearn_crfsuite.metrics import flat_accuracy_score
 from maxmargin.estimators.scikit import BaseEstimator
 from maxmargin.estimators.sequence_tagger import SequenceTagger
-from maxmargin.features.dicts import DictFeatures
+from maxmargin.features.dicts import DictFeatures, Sentences
+from maxmargin.metrics.tokens import Labels
 
 __all__ = ["CRF"]
 
-# name -> the iterations of CRFsuite when max_iterations is missing; "unlimited" is the default of SequenceTagger
+# name -> CRFsuite's default of max_iterations; for "unlimited" the default of SequenceTagger
 _ALGORITHMS = {
     "lbfgs": 1000, "l2sgd": 1000, "ap": 100, "averaged-perceptron": 100, "pa": 100, "passive-aggressive": 100,
     "arow": 100,
 }  # fmt: skip
 
-# options that steer how CRFsuite optimises; the defaults may be named without a warning
-_WITHOUT_COUNTERPART: dict[str, Any] = {
+# options of CRFsuite's optimisers, with their defaults, which raise no warning
+_WITHOUT_COUNTERPART: dict[str, object] = {
     "c1": 0, "num_memories": 6, "epsilon": 1e-5, "period": 10, "delta": 1e-5, "linesearch": "MoreThuente",
     "max_linesearch": 20, "calibration_eta": 0.1, "calibration_rate": 2.0, "calibration_samples": 1000,
     "calibration_candidates": 10, "calibration_max_trials": 20, "error_sensitive": True, "averaging": True,
     "variance": 1, "gamma": 1, "trainer_cls": None,
 }  # fmt: skip
 
-_SMALLEST_C2 = 1e-4  # what c2 = 0, no regularisation, is read as: with C = 5000 most training data is fitted exactly
+_SMALLEST_C2 = 1e-4  # replaces c2 = 0, no regularisation: C = 5000 fits most training data exactly
 
 
 @dataclass(eq=False, repr=False)
@@ -63,7 +64,7 @@ class CRF(BaseEstimator):
     Attributes
     ----------
     tagger_ : SequenceTagger or None
-        What was fitted, with its certificate, its status and the rest of its methods.
+        The fitted tagger, with its certificate, status and methods.
     classes_, attributes_, num_attributes_, state_features_, transition_features_, size_
         As in sklearn-crfsuite; None before fit.
 
@@ -101,20 +102,23 @@ class CRF(BaseEstimator):
     verbose: bool = False
     model_filename: str | None = None
     keep_tempfiles: bool = False
-    trainer_cls: Any = None
+    trainer_cls: type | None = None
+    _tagger: SequenceTagger | None = field(default=None, init=False)
 
-    def fit(self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None) -> CRF:
+    def fit(
+        self, X: Sentences, y: Sequence[Labels], X_dev: Sentences | None = None, y_dev: Sequence[Labels] | None = None
+    ) -> CRF:
         """Learn from sequences of dicts (or lists of strings) and their labels.
 
-        With ``X_dev`` and ``y_dev`` and ``verbose``, the accuracy on them is printed at the end.
+        With ``verbose``, the accuracy on ``X_dev`` and ``y_dev`` is printed at the end.
         """
         if (X_dev is None) != (y_dev is None):
-            raise ValueError("X_dev and y_dev go together: pass both or neither.")
+            raise ValueError("pass both X_dev and y_dev, or neither.")
         tagger = self.to_tagger()
         self._warn_of_options()
         budget_is_meant = self.max_iterations is not None
         with warnings.catch_warnings() if budget_is_meant else nullcontext():
-            if budget_is_meant:  # who asks for so many iterations knows that training ends there
+            if budget_is_meant:  # the user chose where training ends
                 warnings.simplefilter("ignore", ConvergenceWarning)
             self._tagger = tagger.fit(X, y)
         if self.verbose and X_dev is not None:
@@ -124,7 +128,7 @@ class CRF(BaseEstimator):
         return self
 
     def to_tagger(self) -> SequenceTagger:
-        """The unfitted tagger with the same settings: the first step towards using it directly."""
+        """An unfitted tagger with the same settings, for direct use."""
         C, loss = self._strength()
         count = 0.0 if self.min_freq is None else float(self.min_freq)
         if not math.isfinite(count) or count < 0:
@@ -138,35 +142,34 @@ class CRF(BaseEstimator):
             verbose=int(bool(self.verbose)),
         )
 
-    def predict(self, X: Any) -> list[list]:
+    def predict(self, X: Sentences) -> list[list]:
         """The best labels of each sequence."""
         return self._fitted().predict(X)
 
-    def predict_single(self, xseq: Any) -> list:
-        """The best labels of one sequence. Many sequences are faster together, by :meth:`predict`."""
+    def predict_single(self, xseq: Iterable[Mapping[str, object] | Iterable[str]]) -> list:
+        """The best labels of one sequence. For many sequences, :meth:`predict` is faster."""
         return self.predict([xseq])[0]
 
-    def predict_marginals(self, X: Any) -> list[list[dict]]:
-        """For each token a dict of label -> share under exp(score); no calibrated probabilities."""
+    def predict_marginals(self, X: Sentences) -> list[list[dict]]:
+        """For each token a dict from label to its share under exp(score), which is not a calibrated probability."""
         tagger = self._fitted()
         classes = tagger.classes_
         tables = tagger.predict_marginals(X)
         return [[dict(zip(classes, row, strict=True)) for row in table.tolist()] for table in tables]
 
-    def predict_marginals_single(self, xseq: Any) -> list[dict]:
+    def predict_marginals_single(self, xseq: Iterable[Mapping[str, object] | Iterable[str]]) -> list[dict]:
         """:meth:`predict_marginals` of one sequence."""
         return self.predict_marginals([xseq])[0]
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Sentences, y: Sequence[Labels]) -> float:
         """Share of tokens labelled correctly."""
         return float(flat_accuracy_score(y, self.predict(X)))
 
     @property
     def tagger_(self) -> SequenceTagger | None:
-        if getattr(self, "_tagger", None) is None and self.model_filename is not None:
-            if Path(self.model_filename).exists():
-                self._tagger = SequenceTagger.load(self.model_filename)
-        return getattr(self, "_tagger", None)
+        if self._tagger is None and self.model_filename is not None and Path(self.model_filename).exists():
+            self._tagger = SequenceTagger.load(self.model_filename)
+        return self._tagger
 
     @property
     def classes_(self) -> list | None:
@@ -181,8 +184,8 @@ class CRF(BaseEstimator):
         return None if self.tagger_ is None else self.tagger_.features_.n_features_
 
     @property
-    def state_features_(self) -> dict[tuple[str, Any], float] | None:
-        """Weights other than zero: (feature, label) -> weight."""
+    def state_features_(self) -> dict[tuple[str, Hashable], float] | None:
+        """Nonzero weights: (feature, label) -> weight."""
         if self.tagger_ is None:
             return None
         names, classes = self.tagger_.features_.names(), self.tagger_.classes_
@@ -191,7 +194,7 @@ class CRF(BaseEstimator):
         return {(names[i], classes[k]): weight for i, k, weight in cells if weight}
 
     @property
-    def transition_features_(self) -> dict[tuple[Any, Any], float] | None:
+    def transition_features_(self) -> dict[tuple[Hashable, Hashable], float] | None:
         """(left label, right label) -> weight."""
         if self.tagger_ is None:
             return None
@@ -200,7 +203,7 @@ class CRF(BaseEstimator):
 
     @property
     def size_(self) -> int | None:
-        """Bytes of the model file, which is written to a temporary folder to learn them."""
+        """Size in bytes of the model file, which is written to a temporary folder."""
         if self.tagger_ is None:
             return None
         with tempfile.TemporaryDirectory() as folder:
@@ -235,11 +238,11 @@ class CRF(BaseEstimator):
         aside = [
             name
             for name, default in _WITHOUT_COUNTERPART.items()
-            if getattr(self, name) is not None and getattr(self, name) != default
+            if vars(self)[name] is not None and vars(self)[name] != default
         ]
         if aside:
             warnings.warn(
-                f"left aside, since a large-margin fit has no counterpart of it: {', '.join(aside)}. "
-                "The strength of the regulariser is c2.",
+                f"ignored, because a large-margin fit has no counterpart: {', '.join(aside)}. "
+                "c2 sets the strength of the regulariser.",
                 stacklevel=3,
             )

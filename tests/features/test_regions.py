@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from maxmargin.features.superpixels import region_graph, region_labels, region_sizes, superpixels
+from maxmargin.features.regions import region_graph, region_labels, region_sizes, superpixels
 
 SEGMENTS = np.array([[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 2, 2]])
 

@@ -1,14 +1,12 @@
-"""Graphs of regions: from a label image, which says to which region each pixel belongs, to nodes and edges.
+"""Graphs of regions: nodes and edges from a label image, which gives the region of each pixel.
 
 segments = superpixels(image)                  # or any other label image
 x = region_graph(segments, image)              # "node", "edges", "edge", for GraphLabeler
-y = region_labels(segments, mask)              # a label for each region
-labels[segments]                               # labels of regions back to pixels
+y = region_labels(segments, mask)              # one label per region
+labels[segments]                               # from labels of regions to labels of pixels
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +19,7 @@ def superpixels(
 ) -> np.ndarray:
     """Regions of similar colour and about equal size, connected, numbered from 0.
 
-    Formula: each pixel joins the nearest of the 9 centres round its cell of a regular grid, by ``|colour - c|^2 +
+    Formula: each pixel joins the nearest of the 9 centres around its cell of a regular grid, by ``|colour - c|^2 +
     compactness^2 |place - p|^2 / step^2``; centres move to the means of their pixels. Pieces smaller than ``smallest``
     of a cell go to the neighbour with the longest common boundary.
 
@@ -32,9 +30,9 @@ def superpixels(
     image : array (height, width) or (height, width, channels)
         Whole numbers count as 0 to 255.
     n_segments : int
-        About how many.
+        Approximate number of regions.
     compactness : float
-        What a step of one cell counts against a difference in colour, which goes from 0 to 1.
+        Weight of a step of one cell relative to a difference in colour, which ranges from 0 to 1.
     iterations : int
     smallest : float
 
@@ -84,14 +82,14 @@ def region_graph(segments: ArrayLike, image: ArrayLike, *, contrast: float = 4.0
     image : array (*shape) or (*shape, channels)
         Whole numbers count as 0 to 255.
     contrast : float
-        Sharpness of the edge feature that tells similar neighbours.
+        Sharpness of the edge feature for similar neighbours.
 
     Returns
     -------
     dict
         ``"node"`` (n, 2 channels + axes + 2): mean and deviation of the colours, place from 0 to 1 on each axis, share
         of the image, 1. ``"edges"`` (m, 2): regions with a common boundary, the smaller number first. ``"edge"`` (m,
-        3), none negative: 1, length of the boundary relative to that of a square of the smaller region, and that times
+        3), none negative: 1, length of the boundary relative to a square of the smaller region's size, and that times
         ``exp(-contrast |difference of mean colours|^2 / mean of the same)``.
     """
     regions = _checked_segments(segments)
@@ -123,12 +121,12 @@ def region_graph(segments: ArrayLike, image: ArrayLike, *, contrast: float = 4.0
 
 
 def region_sizes(segments: ArrayLike) -> np.ndarray:
-    """Pixels of each region, float64 (n,): what a region weighs when pixels are to count, as ``node_cost``."""
+    """Number of pixels per region, float64 (n,); use it as ``node_cost`` to count mistakes by pixel."""
     return np.bincount(_checked_segments(segments).ravel()).astype(np.float64)
 
 
-def region_labels(segments: ArrayLike, mask: ArrayLike, *, ignore: Any = None) -> np.ndarray:
-    """The most frequent label of the pixels of each region, (n,); ``ignore`` where no pixel has another."""
+def region_labels(segments: ArrayLike, mask: ArrayLike, *, ignore: object = None) -> np.ndarray:
+    """The most frequent label in each region, (n,); ``ignore`` only where no pixel has another label."""
     regions, labels = _checked_segments(segments), np.asarray(mask)
     if labels.shape != regions.shape:
         raise ValueError(f"the mask has shape {labels.shape} and the label image {regions.shape}; they must agree.")
@@ -136,7 +134,7 @@ def region_labels(segments: ArrayLike, mask: ArrayLike, *, ignore: Any = None) -
     counts = np.zeros((int(regions.max()) + 1, len(classes)))
     np.add.at(counts, (regions.ravel(), codes.ravel()), 1.0)
     if ignore is not None:
-        counts[:, classes == ignore] *= 1e-9  # only when there is nothing else
+        counts[:, classes == ignore] *= 1e-9  # wins only without competition
     return classes[counts.argmax(axis=1)]
 
 
@@ -145,13 +143,13 @@ def _colours(image: ArrayLike, ndim: int) -> np.ndarray:
     array = np.asarray(image)
     if array.ndim not in (ndim, ndim + 1) or array.size == 0 or array.dtype.kind not in "fiub":
         raise ValueError(
-            f"the image is {array.dtype} of shape {array.shape}; give numbers on {ndim} axes and, if wanted, channels "
-            "last."
+            f"the image is {array.dtype} of shape {array.shape}; give numbers on {ndim} axes, optionally with a last "
+            "axis of channels."
         )
     colours = array.astype(np.float64).reshape(*array.shape[:ndim], -1)
     if not np.isfinite(colours).all():
         where = tuple(map(int, np.argwhere(~np.isfinite(colours))[0][:ndim]))
-        raise ValueError(f"the image has NaN or infinite pixels, first at {where}; replace them before.")
+        raise ValueError(f"the image has NaN or infinite pixels, first at {where}; replace them first.")
     return colours / 255.0 if array.dtype.kind in "iu" else colours
 
 
@@ -166,7 +164,7 @@ def _checked_segments(segments: ArrayLike) -> np.ndarray:
 
 
 def _pairs(regions: np.ndarray) -> np.ndarray:
-    """Regions of pixels side by side, where they differ, the smaller number first, (pairs, 2)."""
+    """Pairs of regions of adjacent pixels that differ, the smaller number first, (pairs, 2)."""
     sides = []
     for axis in range(regions.ndim):
         rest = (slice(None),) * axis
@@ -205,7 +203,7 @@ def _connected(segments: np.ndarray, least: float) -> np.ndarray:
             for p, q in ((a, b), (b, a)):
                 if sizes[p] < least and size > longest[p] and (sizes[q], q) > (sizes[p], p):
                     longest[p], target[p] = size, q
-        if (target == np.arange(len(sizes))).all():  # all neighbours are smaller still: one of them has to go first
+        if (target == np.arange(len(sizes))).all():  # all neighbours are even smaller: merge one anyway
             target[small] = next(q if p == small else p for p, q in edges.tolist() if small in (p, q))
         while (target != target[target]).any():
             target = target[target]
