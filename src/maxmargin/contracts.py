@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from maxmargin.planes import Planes
 
@@ -130,6 +131,10 @@ class BoundModel(Protocol):
     @property
     def fingerprint(self) -> str:
         """Digest of the data and the cost: multipliers of one problem prove nothing about another."""
+
+    @property
+    def needs_positive(self) -> np.ndarray | None:
+        """Weights that must be >= 0 for the argmax to be exact, bool (n_weights,); None when all are free."""
 
     def kernel(self, search: str = "argmax") -> ModelKernel | None:
         """The compiled form with one of its searches; None for a model in plain Python."""
@@ -276,7 +281,7 @@ class Formulation(Protocol):
         model: BoundModel,
         *,
         C: float,
-        sample_weight: np.ndarray | None = None,
+        sample_weight: ArrayLike | None = None,
         positive: np.ndarray | None = None,
     ) -> Problem: ...
 

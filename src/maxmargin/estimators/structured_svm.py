@@ -130,8 +130,5 @@ class StructuredSVM(Structured):
 
 def _positive(positive: Any, bound: BoundModel) -> np.ndarray | None:
     """Weights that must be >= 0: those asked for, and those without which a model (a grid, say) has no exact argmax."""
-    mask = positive_mask(positive, bound.layout)
-    if "exact_if_positive" not in bound.capabilities:
-        return mask
-    needed = bound.layout.positive()
-    return needed if mask is None else needed | mask
+    mask, needed = positive_mask(positive, bound.layout), bound.needs_positive
+    return mask if needed is None else needed if mask is None else needed | mask

@@ -32,6 +32,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from maxmargin.contracts import BoundModel, Oracle
 from maxmargin.formulations.problem import LinearTerm, example_weights
@@ -249,7 +250,7 @@ class Generative(Parameters):
         model: BoundModel,
         *,
         C: float = 1.0,
-        sample_weight: np.ndarray | None = None,
+        sample_weight: ArrayLike | None = None,
         positive: np.ndarray | None = None,
         cost_weight: float = 1.0,
     ) -> GenerativeProblem:

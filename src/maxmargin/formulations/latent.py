@@ -14,14 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maxmargin.contracts import BoundModel, Oracle
-from maxmargin.formulations.generative import GenerativeProblem
-from maxmargin.formulations.problem import Problem
-from maxmargin.formulations.ramp import RampProblem
+from maxmargin.contracts import BoundModel, Oracle, Problem
 
 __all__ = ["LatentProblem"]
-
-Convex = Problem | RampProblem | GenerativeProblem
 
 
 @dataclass(frozen=True)
@@ -40,9 +35,9 @@ class LatentProblem:
         What the oracles of each round are asked through.
     """
 
-    first: Convex
+    first: Problem
     complete: Callable[[np.ndarray], BoundModel]
-    problem_of: Callable[[BoundModel], Convex]
+    problem_of: Callable[[BoundModel], Problem]
     wrap: Callable[[Oracle], Oracle] | None = None
 
     @property
@@ -66,7 +61,7 @@ class LatentProblem:
         """The same problem asked through other oracles."""
         return replace(self, first=self.first.with_oracles(wrap), wrap=wrap)
 
-    def at(self, w: np.ndarray) -> Convex:
+    def at(self, w: np.ndarray) -> Problem:
         """The problem whose true outputs are the best completions at ``w``."""
         problem = self.problem_of(self.complete(w))
         return problem if self.wrap is None else problem.with_oracles(self.wrap)

@@ -4,9 +4,9 @@
     squared    P(w) = R(w) + w . v + sum_i C_i loss_i(w)^2 / 2   D(alpha) = sum alpha b - R*(u) - sum zeta_i^2 / (2 C_i)
 
 with ``u = sum alpha a - v``, ``zeta_i = sum_y alpha_i(y)``, multipliers >= 0 and, for the hinge, ``zeta_i <= C_i``.
-Squared slacks need no machinery of their own: each example gets an extra column with entry ``1 / sqrt(C_i)`` in its planes (the
-*lift*) and loses the sum constraint; the zeta term is then part of ``R*`` over the longer vector. Tsochantaridis et al.
-2005; Yu & Rousu 2007, section 4.2.
+Squared slacks need no machinery of their own: each example gets an extra column with entry ``1 / sqrt(C_i)`` in its
+planes (the *lift*) and loses the sum constraint; the zeta term is then part of ``R*`` over the longer vector.
+Tsochantaridis et al. 2005; Yu & Rousu 2007, section 4.2.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Problem:
         return None if self.term is None else self.term.shift
 
 
-def example_weights(loss: str, C: float, sample_weight: np.ndarray | None, n: int) -> tuple[np.ndarray, bool]:
+def example_weights(loss: str, C: float, sample_weight: object, n: int) -> tuple[np.ndarray, bool]:
     """``C_i`` (n,), checked, and whether losses are squared: ``C s_i``, or ``2 C s_i`` where they are."""
     if loss not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(LOSSES)}, or (of an estimator) ramp; got {loss!r}.")

@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from maxmargin.contracts import BoundModel, Oracle
 from maxmargin.formulations.generative import Generative, GenerativeProblem
@@ -202,7 +203,7 @@ class Ramp(Parameters):
         model: BoundModel,
         *,
         C: float = 1.0,
-        sample_weight: np.ndarray | None = None,
+        sample_weight: ArrayLike | None = None,
         positive: np.ndarray | None = None,
     ) -> RampProblem:
         """The problem of fitting a bound model; parameters as those of :meth:`RescaledHinge.problem`."""

@@ -11,6 +11,7 @@ cost nothing however bad they are. Taskar, Guestrin, Koller 2003; Tsochantaridis
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from maxmargin.contracts import BoundModel, Regulariser
 from maxmargin.formulations.problem import Problem, example_weights, lift_of
@@ -40,7 +41,7 @@ class RescaledHinge(Parameters):
         model: BoundModel,
         *,
         C: float = 1.0,
-        sample_weight: np.ndarray | None = None,
+        sample_weight: ArrayLike | None = None,
         positive: np.ndarray | None = None,
         cost_weight: float = 1.0,
     ) -> Problem:

@@ -54,6 +54,11 @@ class BoundModel(ABC):
     def fingerprint(self) -> str:
         """Digest of the data and the cost: multipliers of one problem prove nothing about another."""
 
+    @property
+    def needs_positive(self) -> np.ndarray | None:
+        """Weights that must be >= 0 for the argmax to be exact, bool (n_weights,); None when all are free."""
+        return None
+
     @abstractmethod
     def kernel(self, search: str = "argmax") -> ModelKernel | None:
         """The compiled form with one of its searches; None for a model in plain Python."""

@@ -102,6 +102,11 @@ class GridBound(CompiledModel):
         edges = self.floats[self.meta[gk.AT_EDGES] + start * J * G :][: n * J * G].reshape(J, *shape, G)
         return -(nodes @ w[:F]), edges @ np.maximum(w[F : F + G], 0.0)
 
+    @property
+    def needs_positive(self) -> np.ndarray:
+        """The weights of edges: labels that attract each other are one cut."""
+        return self.layout.positive()
+
     def with_truth(self, masks: Sequence[np.ndarray]) -> GridBound:
         """The same images and costs with other true masks of 0 and 1; ignored pixels stay ignored."""
         return self._with_labels(masks, self.meta)
@@ -345,7 +350,6 @@ def _pack(
         n_examples=len(nodes),
         n_weights=layout.n_weights,
         layout=layout,
-        capabilities=frozenset({"exact_if_positive"}),
         plane=gk.grid_plane,
         meta=meta,
         ints=np.concatenate(ints).astype(np.int32),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -99,7 +100,7 @@ def run(
     max_seconds: float | None = None,
     callbacks: Iterable[Any] = (),
     warm: Any = None,
-    resume: Mapping[str, np.ndarray] | str | Path | None = None,
+    resume: Mapping[str, np.ndarray] | str | os.PathLike[str] | None = None,
     evaluate: Any = None,
 ) -> Result:
     """Run a solver until the relative gap is at most tol, a budget is spent, or someone stops it.
@@ -245,7 +246,7 @@ def _begin(solver: Solver, problem: Any, tol: float, warm: Any, resume: Any) -> 
     begin, compiled = time.perf_counter(), _compile_seconds()
     if resume is None:
         return Run(solver, problem, solver.init(problem, warm), tol, begin=begin, compiled=compiled)
-    if isinstance(resume, str | Path):
+    if isinstance(resume, (str, os.PathLike)):
         from maxmargin.persistence.checkpoint import load_checkpoint
 
         resume = load_checkpoint(resume)

@@ -33,7 +33,6 @@ from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.subgradient import SGD, Pegasos
 
 if TYPE_CHECKING:
-    from maxmargin.formulations import problem as problems
     from maxmargin.solvers.engine import DualEngine
 
 __all__ = [
@@ -83,7 +82,7 @@ class DualSolver(BaseSolver):
         """The setting for a problem of this size."""
 
     def engine(
-        self, problem: problems.Problem, random_state: int | np.random.Generator | None = None
+        self, problem: Problem, random_state: int | np.random.Generator | None = None
     ) -> DualEngine:  # fmt: skip
         """The dual engine with this setting."""
         from maxmargin.solvers.engine import DualEngine

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from maxmargin import contracts
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import DualPoint, State
 from maxmargin.formulations.problem import Problem
@@ -460,6 +461,6 @@ class PrimalSolver(BaseSolver):
     def rule(self) -> Rule:
         """The setting."""
 
-    def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> PrimalEngine:
+    def engine(self, problem: contracts.Problem, random_state: int | np.random.Generator | None = None) -> PrimalEngine:
         """The primal engine with this setting."""
         return PrimalEngine(self.rule(), random_state)
