@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 from maxmargin.inference.enumeration import chain_marginals
-from maxmargin.inference.forward_backward import marginals
+from maxmargin.inference.recursion import marginals
 
 from .chain_tables import chains
 
