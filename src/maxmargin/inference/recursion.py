@@ -38,8 +38,6 @@ __all__ = [
     "marginals",
 ]
 
-_NO_INTS, _NO_COSTS, _NO_FLOATS, _NO_PAIRS = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0), np.empty((0, 0, 0))
-
 
 class Graph(NamedTuple):
     """Scores of a directed acyclic graph: node (N,), begin (N + 1,), tail (E,), arc (E,)."""
@@ -84,17 +82,16 @@ def k_best(unary: ArrayLike, transition: ArrayLike, k: int) -> tuple[np.ndarray,
 
     O(T K (K + k log K)) time, O(T K k) memory.
     """
-    from maxmargin.inference.recursion_kernel import k_best_paths
+    from maxmargin.inference.recursion_kernel import k_best_labels
 
     unary, transition = score_tables(unary, transition)
     length, n_labels = unary.shape
     k = _checked_k(k)
     k = min(k, n_labels ** min(length, k.bit_length()))  # never more rows than labelings; the cut keeps the power small
     _refuse_many(length * n_labels, n_labels, k, f"{length} positions and {n_labels} labels")
-    nodes, scores = np.empty((k, length), np.int32), np.empty(k)
-    no_arcs = np.empty((k, 0), np.int32)
-    found = k_best_paths(unary.reshape(-1), _NO_INTS, _NO_INTS, _NO_FLOATS, transition, nodes, no_arcs, scores)
-    return (nodes[:found] % max(n_labels, 1)).astype(np.int64), scores[:found]
+    labels, scores = np.empty((k, length), np.int64), np.empty(k)
+    found = k_best_labels(unary, transition, labels, scores)
+    return labels[:found], scores[:found]
 
 
 def by_cost(
@@ -152,7 +149,7 @@ def marginals(
     unary_marginals : float64 (T, K)
     pairwise_marginals : float64 (T - 1, K, K) or None
     """
-    from maxmargin.inference.recursion_kernel import path_marginals
+    from maxmargin.inference.recursion_kernel import label_marginals
 
     unary, transition = score_tables(unary, transition)
     length, n_labels = unary.shape
@@ -161,9 +158,8 @@ def marginals(
         8 * steps * n_labels**2, f"marginals of {length} positions and {n_labels} labels", "set pairwise=False"
     )
     single, pairs = np.empty_like(unary), np.empty((steps, n_labels, n_labels))
-    flat = unary.reshape(-1), _NO_INTS, _NO_INTS, _NO_FLOATS, transition
-    log_partition = path_marginals(*flat, single.reshape(-1), pairs.reshape(-1))
-    return log_partition, single, pairs if pairwise else None
+    log_partition = label_marginals(unary, transition, single, pairs)
+    return log_partition, single, pairs.transpose(0, 2, 1) if pairwise else None
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------
@@ -191,7 +187,7 @@ def graph_k_best(graph: Graph, k: int) -> Paths:
     k = _checked_k(k)
     _refuse_many(len(node), max(int(np.diff(begin).max(initial=0)), len(node)), k, f"{len(node)} nodes")
     nodes, arcs, scores = np.empty((k, length), np.int32), np.empty((k, length), np.int32), np.empty(k)
-    found = k_best_paths(node, begin, tail, arc, _NO_PAIRS, nodes, arcs, scores)
+    found = k_best_paths(node, begin, tail, arc, 0, nodes, arcs, scores)
     return Paths(nodes[:found], arcs[:found], scores[:found])
 
 
@@ -212,12 +208,12 @@ def graph_by_cost(
 
     node, begin, tail, arc, length = _checked(graph)
     node_cost = cost_table(np.zeros(len(node)) if node_cost is None else node_cost, node.shape)
-    arc_cost = _NO_COSTS if arc_cost is None else cost_table(arc_cost, arc.shape)
+    arc_cost = np.empty(0, np.int64) if arc_cost is None else cost_table(arc_cost, arc.shape)
     most = length * int(node_cost.max(initial=0)) + max(length - 1, 0) * int(arc_cost.max(initial=0))
     width = _width(max_cost, most, len(node), f"{len(node)} nodes")
     table, scores = np.empty((len(node), width)), np.empty(width)
     nodes, arcs = np.empty((width, length), np.int32), np.empty((width, length), np.int32)
-    flat = node, begin, tail, arc, _NO_PAIRS, node_cost, arc_cost, table
+    flat = node, begin, tail, arc, 0, node_cost, arc_cost, table
     fill_by_cost(*flat, scores)
     for c in range(width):
         path_of_cost(*flat, c, nodes[c], arcs[c])
@@ -230,7 +226,7 @@ def graph_marginals(graph: Graph) -> tuple[float, np.ndarray, np.ndarray]:
 
     node, begin, tail, arc, _ = _checked(graph)
     visits, uses = np.empty(len(node)), np.empty(len(arc))
-    return path_marginals(node, begin, tail, arc, _NO_PAIRS, visits, uses), visits, uses
+    return path_marginals(node, begin, tail, arc, 0, visits, uses), visits, uses
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------

@@ -5,9 +5,9 @@ A graph has nodes 0, ..., N - 1 in topological order and lists the arcs into eac
 a node without outgoing arcs; its score adds up over its nodes (``node``, (N,)) and arcs (``arc``, (E,)), from the first
 to the last. -inf forbids a node or an arc. A graph without nodes has one path, which is empty and scores 0.
 
-A chain of T positions and K labels is the graph whose node t K + k has an arc from every (t - 1) K + j. Its arcs are
-not written out: ``begin``, ``tail`` and ``arc`` are empty, and ``pairs`` (1 or T - 1, K, K) holds their scores. Graphs
-have a ``pairs`` of size 0.
+A chain of T positions and K labels is the graph whose node t K + k has an arc from every (t - 1) K + j. These arcs need
+no lists: ``begin`` and ``tail`` are empty, ``K`` is above 0, and ``arc`` holds the scores by head and tail, (T - 1, K, K),
+or (1, K, K) when they are the same at all positions. For graphs, ``K`` is 0.
 
 Ties, in every recursion: the smallest last node wins, then the first arc into it, and so on to the first node. For a
 chain, this is the best labeling that comes first when labelings are compared from their last position backwards.
@@ -20,48 +20,59 @@ from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel
 
-_GRAPH = "float64[::1], int32[::1], int32[::1], float64[::1], float64[:, :, ::1]"  # node, begin, tail, arc, pairs
+_GRAPH = "float64[::1], int32[::1], int32[::1], float64[::1], int64"  # node, begin, tail, arc, K
 
 
 # --- arcs -------------------------------------------------------------------------------------------------------------
 
 
 @register_jitable
-def arcs_into(begin, tail, arc, pairs, v, tails, scores):
-    """Copy the tails and the scores of the arcs into node ``v``; returns their number."""
-    if begin.shape[0] > 0:
-        first = np.int64(begin[v])
-        count = begin[v + 1] - first
-        for j in range(count):
-            tails[j] = tail[first + j]
-            scores[j] = arc[first + j]
-        return count
-    K = pairs.shape[1]
+def arcs_into(begin, arc, K, v):
+    """Where the scores of the arcs into node ``v`` begin, their number, and their first tail in a chain, else -1."""
+    if K == 0:
+        return np.int64(begin[v]), np.int64(begin[v + 1] - begin[v]), -1
     t = v // K
     if t == 0:
-        return np.int64(0)
-    step, k = t - 1 if pairs.shape[0] > 1 else 0, v - t * K
-    for j in range(K):
-        tails[j] = (t - 1) * K + j
-        scores[j] = pairs[step, j, k]
-    return np.int64(K)
+        return 0, 0, -1
+    return (v - K) * K if arc.shape[0] > K * K else (v - t * K) * K, K, (t - 1) * K
+
+
+@kernel("float64[::1](float64[:, :, ::1])")
+def by_head(transition):
+    """The scores of the arcs of a chain in the order of their heads, flat, from (1 or T - 1, K, K) by tail and head."""
+    steps, K, _ = transition.shape
+    out = np.empty((steps, K, K))
+    for t in range(steps):
+        for j in range(K):
+            for k in range(K):
+                out[t, k, j] = transition[t, j, k]
+    return out.reshape(-1)
 
 
 @register_jitable
-def arc_place(begin, pairs, v):
-    """Number of the first arc into node ``v``, and the step to the next; (T - 1, K, K) is the order in a chain."""
-    if begin.shape[0] > 0:
-        return np.int64(begin[v]), np.int64(1)
-    K = pairs.shape[1]
-    return (v // K - 1) * K * K + v % K, np.int64(K)
+def reach_node(values, tail, arc, first, m, left, terms):
+    """``terms[j] = values[tail] + arc`` of the m arcs into a node."""
+    if left >= 0:
+        lefts, scores = values[left : left + m], arc[first : first + m]
+        for j in range(m):
+            terms[j] = lefts[j] + scores[j]
+    else:
+        for j in range(m):
+            terms[j] = values[tail[first + j]] + arc[first + j]
 
 
 @register_jitable
-def last_nodes(n, begin, tail, pairs, out):
+def arc_number(begin, K, v):
+    """Number of the first arc into node ``v``; in a chain, all arcs are counted, also those with the same scores."""
+    return np.int64(begin[v]) if K == 0 else (v - K) * K
+
+
+@register_jitable
+def last_nodes(n, begin, tail, K, out):
     """Write the nodes without outgoing arcs, in order; returns their number."""
     count = 0
-    if begin.shape[0] == 0:
-        for v in range(n - pairs.shape[1], n):
+    if K > 0:
+        for v in range(n - K, n):
             out[count] = v
             count += 1
         return count
@@ -76,10 +87,10 @@ def last_nodes(n, begin, tail, pairs, out):
 
 
 @register_jitable
-def widest(n, begin, pairs):
+def widest(n, begin, K):
     """The most arcs that any node has."""
-    most = pairs.shape[1]
-    if begin.shape[0] > 0:
+    most = K
+    if K == 0:
         for v in range(n):
             most = max(most, np.int64(begin[v + 1] - begin[v]))
     return most
@@ -143,11 +154,11 @@ def best_path(node, begin, tail, arc, best, nodes_out, arcs_out):
             score = best[tail[e]] + arc[e]
             top = score if score > top else top
         best[v] = top + node[v]
-    ends = np.empty(n, np.int64)
-    top, v = -np.inf, -1
-    for p in range(last_nodes(n, begin, tail, np.empty((0, 0, 0)), ends)):
+    ends = np.empty(n, np.int32)
+    top, v = -np.inf, np.int64(-1)
+    for p in range(last_nodes(n, begin, tail, 0, ends)):
         if best[ends[p]] > top:
-            top, v = best[ends[p]], ends[p]
+            top, v = best[ends[p]], np.int64(ends[p])
     at = nodes_out.shape[0]
     while v >= 0:
         at -= 1
@@ -158,22 +169,22 @@ def best_path(node, begin, tail, arc, best, nodes_out, arcs_out):
             if score > reach:
                 reach, chosen = score, e
         arcs_out[at] = chosen
-        v = np.int64(tail[chosen]) if chosen >= 0 else -1
+        v = np.int64(tail[chosen]) if chosen >= 0 else np.int64(-1)
     if top > -np.inf:
         to_front(at, nodes_out, arcs_out)
     return top
 
 
 @register_jitable
-def viterbi_step(before, now, pair, K, S, best):
-    """``now[k] += max_j before[j] + pair[j, k]``; ``pair`` is (K, S), flat. Four rows at a time save loads of best."""
+def viterbi_step(before, now, pair, best):
+    """``now[k] += max_j before[j] + pair[j, k]``. Four rows at a time save loads and stores of ``best``."""
+    K, S = pair.shape
     for k in range(S):
         best[k] = -np.inf
     whole = K - K % 4
     for j in range(0, whole, 4):
         s0, s1, s2, s3 = before[j], before[j + 1], before[j + 2], before[j + 3]
-        r0, r1 = pair[j * S : j * S + S], pair[(j + 1) * S : (j + 2) * S]
-        r2, r3 = pair[(j + 2) * S : (j + 3) * S], pair[(j + 3) * S : (j + 4) * S]
+        r0, r1, r2, r3 = pair[j], pair[j + 1], pair[j + 2], pair[j + 3]
         for k in range(S):
             a, b, c, d = s0 + r0[k], s1 + r1[k], s2 + r2[k], s3 + r3[k]
             a = a if a > b else b
@@ -181,7 +192,7 @@ def viterbi_step(before, now, pair, K, S, best):
             a = a if a > c else c
             best[k] = a if a > best[k] else best[k]
     for j in range(whole, K):
-        score, row = before[j], pair[j * S : j * S + S]
+        score, row = before[j], pair[j]
         for k in range(S):
             a = score + row[k]
             best[k] = a if a > best[k] else best[k]
@@ -200,11 +211,11 @@ def viterbi_last(column, K):
 
 
 @register_jitable
-def viterbi_left(before, pair, K, S, label):
-    """The label from which ``label`` was reached; ``pair`` is (K, S), flat."""
+def viterbi_left(before, pair, label):
+    """The label from which ``label`` was reached."""
     reach, previous = -np.inf, 0
-    for j in range(K):
-        v = before[j] + pair[j * S + label]
+    for j in range(pair.shape[0]):
+        v = before[j] + pair[j, label]
         if v > reach:
             reach, previous = v, j
     return previous
@@ -231,14 +242,14 @@ def viterbi(unary, transition, labels_out):
     moving = transition.shape[0] > 1
     table, work = unary.copy(), np.empty(K)
     for t in range(1, T):
-        viterbi_step(table[t - 1], table[t], transition[t - 1 if moving else 0].reshape(-1), K, K, work)
+        viterbi_step(table[t - 1], table[t], transition[t - 1 if moving else 0], work)
     top, label = viterbi_last(table[T - 1], K)
     if label < 0:
         labels_out[:] = -1
         return top
     for t in range(T - 1, 0, -1):
         labels_out[t] = label
-        label = viterbi_left(table[t - 1], transition[t - 1 if moving else 0].reshape(-1), K, K, label)
+        label = viterbi_left(table[t - 1], transition[t - 1 if moving else 0], label)
     labels_out[0] = label
     return top
 
@@ -268,19 +279,21 @@ def sift_down(heap, size, value, place):
 
 
 @kernel(
-    "int64(float64[:, ::1], int64[::1], int64, int64[::1], float64[::1], float64[::1], int64[::1], int64[::1], "
-    "float64[::1], int32[::1])",
+    "int64(float64[:, ::1], int64[::1], int32[::1], float64[::1], int64, int64, int64, float64[::1], int64[::1], "
+    "int64[::1], float64[::1], int32[::1])",
     fast=False,
 )
-def merge_lists(lists, counts, m, tails, added, value, rank, heap, scores, came):
-    """Merge the sorted lists of m tails, each shifted by ``added``, into one of at most k entries; returns how many.
+def merge_lists(lists, counts, tail, arc, first, m, left, value, rank, heap, scores, came):
+    """Merge the sorted lists of the tails of m arcs, shifted by their scores, into one of at most k entries.
 
-    ``came`` receives ``arc * k + rank`` of each entry, arcs counted from the first into the node.
+    ``came`` receives ``arc * k + rank`` of each entry, arcs counted from the first into the node. Returns the number of
+    entries.
     """
     k, size = lists.shape[1], 0
     for j in range(m):
-        if counts[tails[j]] > 0 and added[j] > -np.inf:
-            value[j] = lists[tails[j], 0] + added[j]
+        u = left + j if left >= 0 else np.int64(tail[first + j])
+        if counts[u] > 0 and arc[first + j] > -np.inf:
+            value[j] = lists[u, 0] + arc[first + j]
             rank[j] = 0
             heap[size] = j
             size += 1
@@ -289,12 +302,15 @@ def merge_lists(lists, counts, m, tails, added, value, rank, heap, scores, came)
     n = 0
     while n < k and size > 0:
         j = heap[0]
+        u = left + j if left >= 0 else np.int64(tail[first + j])
         scores[n] = value[j]
         came[n] = j * k + rank[j]
         n += 1
+        if n == k:
+            break
         rank[j] += 1
-        if rank[j] < counts[tails[j]]:
-            value[j] = lists[tails[j], rank[j]] + added[j]
+        if rank[j] < counts[u]:
+            value[j] = lists[u, rank[j]] + arc[first + j]
         else:
             size -= 1
             heap[0] = heap[size]
@@ -304,7 +320,7 @@ def merge_lists(lists, counts, m, tails, added, value, rank, heap, scores, came)
 
 
 @kernel(f"int64({_GRAPH}, int32[:, ::1], int32[:, ::1], float64[::1])", fast=False)
-def k_best_paths(node, begin, tail, arc, pairs, nodes_out, arcs_out, scores_out):
+def k_best_paths(node, begin, tail, arc, K, nodes_out, arcs_out, scores_out):
     """Write the k best paths, best first, and return how many there are (at most k).
 
     Formula: the sorted list of the k best paths that end in v is the merge, by a heap over the arcs into v, of the
@@ -312,7 +328,7 @@ def k_best_paths(node, begin, tail, arc, pairs, nodes_out, arcs_out, scores_out)
 
     Parameters
     ----------
-    node, begin, tail, arc, pairs : a graph or a chain
+    node, begin, tail, arc, K : a graph or a chain
     nodes_out : int32 (k, L)
         Receives the nodes of each path, -1 behind the last. L is at least the number of nodes of the longest path.
     arcs_out : int32 (k, L) or (k, 0)
@@ -330,42 +346,49 @@ def k_best_paths(node, begin, tail, arc, pairs, nodes_out, arcs_out, scores_out)
     if n == 0 or k == 0:
         scores_out[:1] = 0.0
         return min(k, 1)
-    ends = np.empty(n, np.int64)
-    n_ends = last_nodes(n, begin, tail, pairs, ends)
-    room = max(widest(n, begin, pairs), n_ends)
-    tails, rank, heap = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    added, value = np.empty(room), np.empty(room)
+    ends = np.empty(n, np.int32)
+    n_ends = last_nodes(n, begin, tail, K, ends)
+    room = max(widest(n, begin, K), n_ends)
+    value, rank, heap = np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64)
     lists, came, counts = np.empty((n, k)), np.empty((n, k), np.int32), np.zeros(n, np.int64)
     for v in range(n):
         if node[v] == -np.inf:
             continue
-        m = arcs_into(begin, tail, arc, pairs, v, tails, added)
+        first, m, left = arcs_into(begin, arc, K, v)
         if m == 0:
             lists[v, 0] = node[v]
             came[v, 0] = -1
             counts[v] = 1
             continue
-        counts[v] = merge_lists(lists, counts, m, tails, added, value, rank, heap, lists[v], came[v])
+        counts[v] = merge_lists(lists, counts, tail, arc, first, m, left, value, rank, heap, lists[v], came[v])
         for r in range(counts[v]):
             lists[v, r] += node[v]
     last = np.empty(k, np.int32)
-    added[:] = 0.0
-    found = merge_lists(lists, counts, n_ends, ends, added, value, rank, heap, scores_out, last)
-    length = nodes_out.shape[1]
+    found = merge_lists(lists, counts, ends, np.zeros(n_ends), 0, n_ends, -1, value, rank, heap, scores_out, last)
     for p in range(found):
-        v, r, at = ends[last[p] // k], last[p] % k, length
+        v, r, at = np.int64(ends[last[p] // k]), last[p] % k, nodes_out.shape[1]
         while True:
             at -= 1
             nodes_out[p, at] = v
-            state = came[v, r]
-            first, step = arc_place(begin, pairs, v)
+            j, r = came[v, r] // k, came[v, r] % k
             if arcs_out.shape[1] > 0:
-                arcs_out[p, at] = first + state // k * step if state >= 0 else -1
-            if state < 0:
+                arcs_out[p, at] = arc_number(begin, K, v) + j if j >= 0 else -1
+            if j < 0:
                 break
-            v = np.int64(tail[first + state // k]) if begin.shape[0] > 0 else (v // step - 1) * step + state // k
-            r = state % k
+            v = np.int64(tail[begin[v] + j]) if K == 0 else (v // K - 1) * K + j
         to_front(at, nodes_out[p], arcs_out[p])
+    return found
+
+
+@kernel("int64(float64[:, ::1], float64[:, :, ::1], int64[:, ::1], float64[::1])", fast=False)
+def k_best_labels(unary, transition, labels_out, scores_out):
+    """:func:`k_best_paths` of a chain: unary (T, K), transition (1 or T - 1, K, K), labels_out (k, T); returns how many."""
+    (T, K), k, none = unary.shape, scores_out.shape[0], np.empty(0, np.int32)
+    nodes, arcs = np.empty((k, T), np.int32), np.empty((k, 0), np.int32)
+    found = k_best_paths(unary.reshape(-1), none, none, by_head(transition), K, nodes, arcs, scores_out)
+    for p in range(found):
+        for t in range(T):
+            labels_out[p, t] = nodes[p, t] - t * K
     return found
 
 
@@ -373,7 +396,7 @@ def k_best_paths(node, begin, tail, arc, pairs, nodes_out, arcs_out, scores_out)
 
 
 @kernel(f"void({_GRAPH}, int64[::1], int64[::1], float64[:, ::1], float64[::1])", fast=False)
-def fill_by_cost(node, begin, tail, arc, pairs, node_cost, arc_cost, table, scores_out):
+def fill_by_cost(node, begin, tail, arc, K, node_cost, arc_cost, table, scores_out):
     """Fill the best score of the paths that end in each node with each cost, and of all paths with each cost.
 
     Formula: ``table[v, c] = node[v] + max_e (table[tail[e], c - node_cost[v] - arc_cost[e]] + arc[e])``, and
@@ -381,7 +404,7 @@ def fill_by_cost(node, begin, tail, arc, pairs, node_cost, arc_cost, table, scor
 
     Parameters
     ----------
-    node, begin, tail, arc, pairs : a graph or a chain
+    node, begin, tail, arc, K : a graph or a chain
     node_cost : int64 (N,)
         Not negative. Paths whose cost exceeds c_max are left out.
     arc_cost : int64 (E,) or (0,)
@@ -402,43 +425,46 @@ def fill_by_cost(node, begin, tail, arc, pairs, node_cost, arc_cost, table, scor
     if width == 0 or n == 0:
         scores_out[:1] = 0.0
         return
-    table[:] = -np.inf
     low, high = np.full(n, width), np.full(n, -1)
-    room = widest(n, begin, pairs)
-    tails, added = np.empty(room, np.int64), np.empty(room)
     for v in range(n):
-        own = node_cost[v]
+        row, own = table[v], node_cost[v]
+        for c in range(width):
+            row[c] = -np.inf
         if node[v] == -np.inf or own >= width:
             continue
-        m = arcs_into(begin, tail, arc, pairs, v, tails, added)
+        first, m, left = arcs_into(begin, arc, K, v)
         if m == 0:
-            table[v, own] = node[v]
+            row[own] = node[v]
             low[v] = high[v] = own
             continue
-        first, score = np.int64(begin[v]) if arc_cost.shape[0] > 0 else 0, node[v]
+        least, most = width, np.int64(-1)
         for j in range(m):
-            u, shift = tails[j], own
+            more, shift = arc[first + j], own
+            if more == -np.inf:
+                continue
             if arc_cost.shape[0] > 0:
                 shift += arc_cost[first + j]
-            begins, stop = low[u], min(high[u], width - 1 - shift) + 1
-            if added[j] == -np.inf or stop <= begins:
+            u = left + j if left >= 0 else np.int64(tail[first + j])
+            start, stop = low[u], min(high[u] + 1, width - shift)
+            if stop <= start:
                 continue
-            left, here, more = table[u, begins:stop], table[v, begins + shift : stop + shift], added[j]
+            least, most = min(least, start + shift), max(most, stop - 1 + shift)
+            before, here = table[u, start:stop], row[start + shift : stop + shift]
             for c in range(here.shape[0]):
-                reach = left[c] + more
+                reach = before[c] + more
                 here[c] = reach if reach > here[c] else here[c]
-            low[v] = min(low[v], begins + shift)
-            high[v] = max(high[v], stop - 1 + shift)
-        for c in range(low[v], high[v] + 1):
-            table[v, c] += score
-    ends = np.empty(n, np.int64)
-    for p in range(last_nodes(n, begin, tail, pairs, ends)):
+        score = node[v]
+        for c in range(least, most + 1):
+            row[c] += score
+        low[v], high[v] = least, most
+    ends = np.empty(n, np.int32)
+    for p in range(last_nodes(n, begin, tail, K, ends)):
         for c in range(width):
             scores_out[c] = max(scores_out[c], table[ends[p], c])
 
 
 @kernel(f"float64({_GRAPH}, int64[::1], int64[::1], float64[:, ::1], int64, int32[::1], int32[::1])", fast=False)
-def path_of_cost(node, begin, tail, arc, pairs, node_cost, arc_cost, table, c, nodes_out, arcs_out):
+def path_of_cost(node, begin, tail, arc, K, node_cost, arc_cost, table, c, nodes_out, arcs_out):
     """Write the best path of cost exactly ``c`` from a table of :func:`fill_by_cost`; returns its score, -inf if none.
 
     ``nodes_out`` and ``arcs_out`` are as in :func:`best_path`; ``arcs_out`` may be empty. O(arcs into the path's nodes).
@@ -448,29 +474,24 @@ def path_of_cost(node, begin, tail, arc, pairs, node_cost, arc_cost, table, c, n
     arcs_out[:] = -1
     if n == 0 or c < 0 or c >= table.shape[1]:
         return 0.0 if c == 0 else -np.inf
-    ends, room = np.empty(n, np.int64), widest(n, begin, pairs)
-    tails, added = np.empty(room, np.int64), np.empty(room)
-    top, v, at = -np.inf, -1, nodes_out.shape[0]
-    for p in range(last_nodes(n, begin, tail, pairs, ends)):
+    ends, top, v, at = np.empty(n, np.int32), -np.inf, np.int64(-1), nodes_out.shape[0]
+    for p in range(last_nodes(n, begin, tail, K, ends)):
         if table[ends[p], c] > top:
-            top, v = table[ends[p], c], ends[p]
+            top, v = table[ends[p], c], np.int64(ends[p])
     while v >= 0:
         at -= 1
         nodes_out[at] = v
         c -= node_cost[v]
-        first, step = arc_place(begin, pairs, v)
-        reach, chosen = -np.inf, -1
-        for j in range(arcs_into(begin, tail, arc, pairs, v, tails, added)):
-            left = c - arc_cost[first + j] if arc_cost.shape[0] > 0 else c
-            if left >= 0 and table[tails[j], left] + added[j] > reach:
-                reach, chosen = table[tails[j], left] + added[j], j
-        if chosen < 0:
-            break
-        if arc_cost.shape[0] > 0:
-            c -= arc_cost[first + chosen]
+        first, m, left = arcs_into(begin, arc, K, v)
+        reach, chosen, came, paid = -np.inf, -1, np.int64(-1), np.int64(0)
+        for j in range(m):
+            u = left + j if left >= 0 else np.int64(tail[first + j])
+            own = arc_cost[first + j] if arc_cost.shape[0] > 0 else 0
+            if own <= c and table[u, c - own] + arc[first + j] > reach:
+                reach, chosen, came, paid = table[u, c - own] + arc[first + j], j, u, own
         if arcs_out.shape[0] > 0:
-            arcs_out[at] = first + chosen * step
-        v = tails[chosen]
+            arcs_out[at] = arc_number(begin, K, v) + chosen if chosen >= 0 else -1
+        v, c = came, c - paid
     if top > -np.inf:
         to_front(at, nodes_out, arcs_out)
     return top
@@ -480,22 +501,18 @@ def path_of_cost(node, begin, tail, arc, pairs, node_cost, arc_cost, table, c, n
 def by_cost_table(unary, transition, cost, table, scores_out):
     """:func:`fill_by_cost` of a chain: unary and cost (T, K), transition (1 or T - 1, K, K), table (T, K, c_max + 1)."""
     T, K, width = table.shape
-    empty, no_cost = np.empty(0, np.int32), np.empty(0, np.int64)
+    none, no_cost, arc = np.empty(0, np.int32), np.empty(0, np.int64), by_head(transition)
     cells = table.reshape((T * K, width))
-    fill_by_cost(
-        unary.reshape(-1), empty, empty, np.empty(0), transition, cost.reshape(-1), no_cost, cells, scores_out
-    )
+    fill_by_cost(unary.reshape(-1), none, none, arc, K, cost.reshape(-1), no_cost, cells, scores_out)
 
 
 @kernel("float64(float64[:, :, ::1], int64[:, ::1], float64[:, :, ::1], int64, int64[::1])", fast=False)
 def by_cost_labels(transition, cost, table, c, labels_out):
     """:func:`path_of_cost` of a chain: the labels of the best labeling of cost ``c``, all -1 if there is none."""
     T, K, width = table.shape
-    empty, no_cost, nodes = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(T, np.int32)
-    cells = table.reshape((T * K, width))
-    score = path_of_cost(
-        np.empty(T * K), empty, empty, np.empty(0), transition, cost.reshape(-1), no_cost, cells, c, nodes, empty
-    )
+    none, no_cost, arc = np.empty(0, np.int32), np.empty(0, np.int64), by_head(transition)
+    cells, nodes = table.reshape((T * K, width)), np.empty(T, np.int32)
+    score = path_of_cost(np.empty(T * K), none, none, arc, K, cost.reshape(-1), no_cost, cells, c, nodes, none)
     for t in range(T):
         labels_out[t] = nodes[t] % K if nodes[t] >= 0 else -1
     return score
@@ -519,7 +536,7 @@ def log_sum_exp(values, n):
 
 
 @kernel(f"float64({_GRAPH}, float64[::1], float64[::1])")
-def path_marginals(node, begin, tail, arc, pairs, node_out, arc_out):
+def path_marginals(node, begin, tail, arc, K, node_out, arc_out):
     """Write the marginals of the distribution p(path) proportional to exp(score), and return the log-partition.
 
     Formula: ``forward[v] = node[v] + ln sum_e exp(forward[tail[e]] + arc[e])`` over the arcs e into v; the log-partition
@@ -529,11 +546,11 @@ def path_marginals(node, begin, tail, arc, pairs, node_out, arc_out):
 
     Parameters
     ----------
-    node, begin, tail, arc, pairs : a graph or a chain
+    node, begin, tail, arc, K : a graph or a chain
     node_out : float64 (N,)
         Receives the probability that a path visits the node; zeros when no path is allowed.
     arc_out : float64 (E,) or (0,)
-        Receives the probability of each arc, in the order (T - 1, K, K) for a chain; nothing when it is empty.
+        Receives the probability of each arc, by head, (T - 1, K, K), in a chain; nothing when it is empty.
 
     Returns
     -------
@@ -551,14 +568,12 @@ def path_marginals(node, begin, tail, arc, pairs, node_out, arc_out):
     arc_out[:] = 0.0
     if n == 0:
         return 0.0
-    ends = np.empty(n, np.int64)
-    n_ends = last_nodes(n, begin, tail, pairs, ends)
-    room = max(widest(n, begin, pairs), n_ends)
-    forward, tails, terms = np.empty(n), np.empty(room, np.int64), np.empty(room)
+    ends = np.empty(n, np.int32)
+    n_ends = last_nodes(n, begin, tail, K, ends)
+    forward, terms = np.empty(n), np.empty(max(widest(n, begin, K), n_ends))
     for v in range(n):
-        m = arcs_into(begin, tail, arc, pairs, v, tails, terms)
-        for j in range(m):
-            terms[j] += forward[tails[j]]
+        first, m, left = arcs_into(begin, arc, K, v)
+        reach_node(forward, tail, arc, first, m, left, terms)
         forward[v] = node[v] + (log_sum_exp(terms, m) if m > 0 else 0.0)
     for p in range(n_ends):
         terms[p] = forward[ends[p]]
@@ -568,20 +583,38 @@ def path_marginals(node, begin, tail, arc, pairs, node_out, arc_out):
     for p in range(n_ends):
         node_out[ends[p]] = np.exp(terms[p] - log_partition)
     for v in range(n - 1, -1, -1):
-        if node_out[v] == 0.0:
+        first, m, left = arcs_into(begin, arc, K, v)
+        if node_out[v] == 0.0 or m == 0:
             continue
-        m = arcs_into(begin, tail, arc, pairs, v, tails, terms)
+        reach_node(forward, tail, arc, first, m, left, terms)
         top, total = -np.inf, 0.0
         for j in range(m):
-            terms[j] += forward[tails[j]]
             top = max(top, terms[j])
         for j in range(m):
             terms[j] = np.exp(terms[j] - top)
             total += terms[j]
-        first, step = arc_place(begin, pairs, v)
+        share = node_out[v] / total
         for j in range(m):
-            share = node_out[v] * terms[j] / total
-            node_out[tails[j]] += share
-            if arc_out.shape[0] > 0:
-                arc_out[first + j * step] = share
+            terms[j] *= share
+        if left >= 0:
+            lefts = node_out[left : left + m]
+            for j in range(m):
+                lefts[j] += terms[j]
+        else:
+            for j in range(m):
+                node_out[tail[first + j]] += terms[j]
+        if arc_out.shape[0] > 0:
+            at = arc_number(begin, K, v)
+            for j in range(m):
+                arc_out[at + j] = terms[j]
     return log_partition
+
+
+@kernel("float64(float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[:, :, ::1])")
+def label_marginals(unary, transition, unary_out, pairwise_out):
+    """:func:`path_marginals` of a chain: pairwise_out is (T - 1, K, K), by *right* and left label, or (0, K, K)."""
+    none = np.empty(0, np.int32)
+    return path_marginals(
+        unary.reshape(-1), none, none, by_head(transition), unary.shape[1], unary_out.reshape(-1),
+        pairwise_out.reshape(-1),
+    )  # fmt: skip

@@ -133,26 +133,27 @@ def row_maxima(pair, K, S, reach):
 
 
 @register_jitable
-def pruned_step(before, now, pair, K, S, reach, best):
+def pruned_step(before, now, pair, reach, best):
     """:func:`~maxmargin.inference.recursion_kernel.viterbi_step` without left labels that cannot win; exact.
 
     The best left label reaches every label with some score. A label whose best arc cannot lift it above the lowest of
     these scores cannot be the best left label of anything, and its row is passed over: large label sets stay cheap.
     """
+    K, S = pair.shape
     leader, lowest = 0, np.inf
     for j in range(1, K):
         if before[j] > before[leader]:
             leader = j
-    arc, score = pair[leader * S : leader * S + S], before[leader]
+    row, score = pair[leader], before[leader]
     for k in range(S):
-        best[k] = score + arc[k]
+        best[k] = score + row[k]
     for k in range(K):
         lowest = min(lowest, best[k])
     for j in range(K):
         if j != leader and before[j] + reach[j] > lowest:
-            arc, score = pair[j * S : j * S + S], before[j]
+            row, score = pair[j], before[j]
             for k in range(S):
-                v = score + arc[k]
+                v = score + row[k]
                 best[k] = v if v > best[k] else best[k]
     for k in range(S):
         now[k] += best[k]
@@ -266,7 +267,7 @@ def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
                     pair_table(meta, ints, floats, w, first + t, pair)
                 truth += pair[ints[labels + t - 1] * S + ints[labels + t]]
 
-    work = fwork[T * S + K * S : T * S + K * S + S]
+    pairs, work = pair.reshape((K, S)), fwork[T * S + K * S : T * S + K * S + S]
     reach = fwork[T * S + K * S + S : T * S + K * S + 2 * S]
     prune = K >= PRUNE_FROM
     if prune and T > 1 and not has_edges:
@@ -278,9 +279,9 @@ def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
                 row_maxima(pair, K, S, reach)
         before, now = table[(t - 1) * S : t * S], table[t * S : t * S + S]
         if prune:
-            pruned_step(before, now, pair, K, S, reach, work)
+            pruned_step(before, now, pairs, reach, work)
         else:
-            viterbi_step(before, now, pair, K, S, work)
+            viterbi_step(before, now, pairs, work)
     top, winner = viterbi_last(table[(T - 1) * S :], K)
     if winner < 0:
         return -1
@@ -288,7 +289,7 @@ def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
         output[t] = winner
         if has_edges:
             pair_table(meta, ints, floats, w, first + t, pair)
-        winner = viterbi_left(table[(t - 1) * S : t * S], pair, K, S, winner)
+        winner = viterbi_left(table[(t - 1) * S : t * S], pairs, winner)
     output[0] = winner
 
     result[0] = top - truth

@@ -91,16 +91,16 @@ def hmm_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, o
     if T == 0:
         return min(emit, 1)
     table, work = fwork[: T * K], fwork[T * K : T * K + K]
-    arcs = w[K : K + K * K]
+    pair = w[K : K + K * K].reshape((K, K))
     hmm_table(meta, ints, floats, w, example, cost_weight, table)
     for t in range(1, T):
-        viterbi_step(table[(t - 1) * K : t * K], table[t * K : (t + 1) * K], arcs, K, K, work)
+        viterbi_step(table[(t - 1) * K : t * K], table[t * K : (t + 1) * K], pair, work)
     top, winner = viterbi_last(table[(T - 1) * K :], K)
     if winner < 0:
         return -1
     for t in range(T - 1, 0, -1):
         output[t] = winner
-        winner = viterbi_left(table[(t - 1) * K : t * K], arcs, K, K, winner)
+        winner = viterbi_left(table[(t - 1) * K : t * K], pair, winner)
     output[0] = winner
 
     if not meta[HAS_LABELS]:
