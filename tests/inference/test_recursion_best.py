@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 
 from maxmargin.inference.enumeration import chain_argmax, labeling_score
-from maxmargin.inference.tables import score_tables
 from maxmargin.inference.recursion import best
+from maxmargin.inference.tables import score_tables
 
 from .chain_tables import chains
 

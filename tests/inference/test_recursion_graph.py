@@ -38,7 +38,7 @@ def graphs(draw):
         values[rng.random(size) < forbidden] = -np.inf
         return values
 
-    graph = Graph(scores(n), begin, np.array(sum(tails, []), int), scores(begin[-1]))
+    graph = Graph(scores(n), begin, np.array([u for row in tails for u in row], int), scores(begin[-1]))
     costs = rng.integers(0, 3, n), rng.integers(0, 3, begin[-1])
     return graph, costs
 

@@ -70,7 +70,7 @@ class Paths(NamedTuple):
 
 def best(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, float]:
     """The best labeling (T,) of a chain and its score; -1 and -inf when none is allowed. O(T K^2)."""
-    from maxmargin.inference.recursion_kernel import viterbi
+    from maxmargin.inference.recursion_chain_kernel import viterbi
 
     unary, transition = score_tables(unary, transition)
     labels = np.empty(len(unary), np.int64)
@@ -82,7 +82,7 @@ def k_best(unary: ArrayLike, transition: ArrayLike, k: int) -> tuple[np.ndarray,
 
     O(T K (K + k log K)) time, O(T K k) memory.
     """
-    from maxmargin.inference.recursion_kernel import k_best_labels
+    from maxmargin.inference.recursion_chain_kernel import k_best_labels
 
     unary, transition = score_tables(unary, transition)
     length, n_labels = unary.shape
@@ -115,7 +115,7 @@ def by_cost(
     labels : int64 (max_cost + 1, T)
         Rows of -1 where no allowed labeling has that cost.
     """
-    from maxmargin.inference.recursion_kernel import by_cost_labels, by_cost_table
+    from maxmargin.inference.recursion_chain_kernel import by_cost_labels, by_cost_table
 
     unary, transition = score_tables(unary, transition)
     cost = cost_table(cost, unary.shape)
@@ -149,7 +149,7 @@ def marginals(
     unary_marginals : float64 (T, K)
     pairwise_marginals : float64 (T - 1, K, K) or None
     """
-    from maxmargin.inference.recursion_kernel import label_marginals
+    from maxmargin.inference.recursion_chain_kernel import label_marginals
 
     unary, transition = score_tables(unary, transition)
     length, n_labels = unary.shape

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from maxmargin.inference.recursion_kernel import viterbi_last, viterbi_left, viterbi_step
+from maxmargin.inference.recursion_chain_kernel import viterbi_last, viterbi_left, viterbi_step
 from maxmargin.kernel import kernel
 from maxmargin.models.signature import PLANE_SIGNATURE
 from maxmargin.planes_kernel import accumulate, finish, planes_of_runs
@@ -134,7 +134,7 @@ def row_maxima(pair, K, S, reach):
 
 @register_jitable
 def pruned_step(before, now, pair, reach, best):
-    """:func:`~maxmargin.inference.recursion_kernel.viterbi_step` without left labels that cannot win; exact.
+    """:func:`~maxmargin.inference.recursion_chain_kernel.viterbi_step` without left labels that cannot win; exact.
 
     The best left label reaches every label with some score. A label whose best arc cannot lift it above the lowest of
     these scores cannot be the best left label of anything, and its row is passed over: large label sets stay cheap.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.inference.recursion_kernel import viterbi_last, viterbi_left, viterbi_step
+from maxmargin.inference.recursion_chain_kernel import viterbi_last, viterbi_left, viterbi_step
 from maxmargin.kernel import kernel
 from maxmargin.models.signature import PLANE_SIGNATURE
 from maxmargin.planes_kernel import accumulate, finish, planes_of_runs
