@@ -23,7 +23,7 @@ from scipy.special import logsumexp
 
 from maxmargin.estimators.multiclass_classifier import MulticlassClassifier
 from maxmargin.estimators.sequence_tagger import SequenceTagger
-from maxmargin.models.base import BoundModel, CompiledModel, writable
+from maxmargin.models.base import BoundModel, writable
 from maxmargin.models.chain import ChainBound, ChainLayout
 from maxmargin.models.labels import Labels
 from maxmargin.models.multiclass import MulticlassLayout

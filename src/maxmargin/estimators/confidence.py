@@ -1,6 +1,6 @@
 """How sure a prediction is: the k best outputs, the margin to the runner-up, and marginals.
 
-An estimator has these where its bound model can (:mod:`maxmargin.models.capabilities`), and else says what would.
+An estimator has these where its bound model can (:data:`maxmargin.contracts.CAPABILITIES`), and else says what would.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.contracts import offers_k_best, offers_marginals, refusal
 from maxmargin.estimators.calibration import check_temperature
 from maxmargin.models.base import BoundModel
-from maxmargin.models.capabilities import gives_k_best, gives_marginals
 
 __all__ = ["RankedOutputs", "WithMarginals", "marginal_tables"]
 
@@ -33,8 +33,8 @@ class RankedOutputs(ABC):
             raise ValueError(f"k must be a whole number >= 1, got {k!r}.")
         bound, w = self._bound_scores(X)
         layout, answers = bound.layout, []
-        if not gives_k_best(bound):
-            raise ValueError(_refusal(self, bound, "list the k best outputs", "predict, and predict_marginals where"))
+        if not offers_k_best(bound):
+            raise _refused(self, bound, "predict_kbest", "k_best", "predict or predict_marginals")
         for i in range(bound.n_examples):
             codes, scores = bound.k_best(w, i, int(k))
             answers.append([(layout.output(row), float(s)) for row, s in zip(codes, scores, strict=True)])
@@ -68,14 +68,16 @@ def marginal_tables(estimator: object, bound: BoundModel, w: np.ndarray, tempera
     """Marginals (parts, n_classes) of each example at a temperature."""
     learned = vars(estimator).get("temperature_", 1.0)
     w = w / check_temperature(learned if temperature is None else temperature)  # scores are linear in the weights
-    if not gives_marginals(bound):
-        raise ValueError(_refusal(estimator, bound, "sum over outputs", "predict, and predict_kbest where"))
+    if not offers_marginals(bound):
+        raise _refused(estimator, bound, "predict_marginals", "marginals", "predict")
     return [bound.marginals(w, i) for i in range(bound.n_examples)]
 
 
-def _refusal(estimator: object, bound: BoundModel, what: str, instead: str) -> str:
-    return (
-        f"{type(estimator).__name__} cannot {what} of these examples: {type(bound).__name__} does not offer it. "
-        "Chains, hidden Markov models, classes, and graphs that are forests or narrow enough for a junction tree do; "
-        f"here, use {instead} it is offered."
+def _refused(estimator: object, bound: BoundModel, method: str, capability: str, instead: str) -> ValueError:
+    return refusal(
+        f"{method} of {type(estimator).__name__}",
+        {capability},
+        f"a {type(bound).__name__} of these examples",
+        "chains, hidden Markov models, classes, and graphs that are forests or narrow enough for a junction tree do. "
+        f"Use {instead} here",
     )

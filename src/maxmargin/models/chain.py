@@ -123,9 +123,11 @@ class ChainLayout:
         return mask
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ChainBound(SequenceBound):
     """The chain model bound to n sequences."""
+
+    layout: ChainLayout
 
     def tables(self, w: np.ndarray, example: int, cost_weight: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         from maxmargin.models import chain_kernel as ck

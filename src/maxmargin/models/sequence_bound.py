@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,8 @@ from maxmargin.models.base import CompiledModel
 __all__ = ["SequenceBound"]
 
 
-@dataclass(frozen=True)
-class SequenceBound(CompiledModel, ABC):
+@dataclass(frozen=True, kw_only=True)
+class SequenceBound(CompiledModel):
     """A model bound to n sequences of T positions and K labels each; see :mod:`maxmargin.inference.recursion`."""
 
     @abstractmethod
