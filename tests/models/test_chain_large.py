@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maxmargin.estimators.base import decode
 from maxmargin.inference.recursion import best
 from maxmargin.models.chain import Chain
 
@@ -33,7 +32,7 @@ def test_pruning_loses_nothing(scale: float, integer: bool, option: str) -> None
     if integer:
         w[:] = np.rint(w)
     for cost_weight in (0.0, 1.0, -1.0):
-        for i, found in enumerate(decode(bound, w, cost_weight)):
+        for i, found in enumerate(bound.argmax(w, cost_weight=cost_weight).outputs):
             unary, transition = bound.tables(w, i, cost_weight)
             _, top = best(unary, transition)
             score = unary[np.arange(len(unary)), found].sum()
