@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,7 +31,9 @@ __all__ = [
     "Formulation",
     "Fused",
     "InnerSolver",
+    "KBestModel",
     "Layout",
+    "MarginalsModel",
     "ModelKernel",
     "Oracle",
     "Problem",
@@ -39,6 +41,8 @@ __all__ = [
     "Solver",
     "State",
     "Sum",
+    "offers_k_best",
+    "offers_marginals",
     "refusal",
     "require",
 ]
@@ -144,6 +148,20 @@ class BoundModel(Protocol):
 
     def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
         """The one decoding: best outputs of some examples (None: of all)."""
+
+
+class KBestModel(BoundModel, Protocol):
+    """A bound model with the capability "k_best"."""
+
+    def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Codes (m, T) and scores (m,) of the k best outputs, best first; m < k when there are no more."""
+
+
+class MarginalsModel(BoundModel, Protocol):
+    """A bound model with the capability "marginals"."""
+
+    def marginals(self, w: np.ndarray, example: int) -> np.ndarray:
+        """Probabilities (T, K) of the K labels of each of T parts, where outputs have them by exp(score)."""
 
 
 # --- oracles ----------------------------------------------------------------------------------------------------------
@@ -420,6 +438,16 @@ CAPABILITIES = {
     "sqrt_slack": "a search for square-root slack rescaling",
     "best_wrong": "a search for the best wrong output",
 }  # what a bound model may offer
+
+
+def offers_k_best(bound: BoundModel) -> TypeGuard[KBestModel]:
+    """Whether a bound model lists its k best outputs."""
+    return "k_best" in bound.capabilities
+
+
+def offers_marginals(bound: BoundModel) -> TypeGuard[MarginalsModel]:
+    """Whether a bound model has marginals."""
+    return "marginals" in bound.capabilities
 
 
 def refusal(asker: str, lacking: Collection[str], giver: str, remedy: str) -> ValueError:

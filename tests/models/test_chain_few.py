@@ -82,7 +82,6 @@ def test_what_is_not_allowed_is_named():
 def test_the_part_that_occurs_scores_alike(name):
     """Score tables of the part are those of the whole."""
     from maxmargin.features.sequences import Sequences
-    from maxmargin.models.chain_tables import chain_tables
 
     tagger, kinds = fitted(name)
     X = Sequences.of(sequences(kinds, seed=4)[0][:5])
@@ -91,7 +90,7 @@ def test_the_part_that_occurs_scores_alike(name):
     part = tagger.model_.bind(part_X, layout=layout)
     assert len(part.ints) < len(whole.ints) and len(w) == layout.n_weights
     for i in range(5):
-        for a, b in zip(chain_tables(whole, tagger.weights_, i), chain_tables(part, w, i), strict=True):
+        for a, b in zip(whole.tables(tagger.weights_, i), part.tables(w, i), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)
     for a, b in zip(decode_few(whole, tagger.weights_), decode_few(part, w), strict=True):
         assert np.array_equal(a, b)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maxmargin.estimators.base import decode
-from maxmargin.inference.viterbi import viterbi
+from maxmargin.inference.recursion import best
 from maxmargin.models.chain import Chain
-from maxmargin.models.chain_tables import chain_tables
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.1, 1.0, 10.0])
@@ -34,11 +32,10 @@ def test_pruning_loses_nothing(scale: float, integer: bool, option: str) -> None
     if integer:
         w[:] = np.rint(w)
     for cost_weight in (0.0, 1.0, -1.0):
-        for i, found in enumerate(decode(bound, w, cost_weight)):
-            unary, transition = chain_tables(bound, w, i, cost_weight)
-            labels = np.empty(len(unary), np.int64)
-            best = viterbi(unary, transition, labels)
+        for i, found in enumerate(bound.argmax(w, cost_weight=cost_weight).outputs):
+            unary, transition = bound.tables(w, i, cost_weight)
+            _, top = best(unary, transition)
             score = unary[np.arange(len(unary)), found].sum()
             for t in range(1, len(unary)):
                 score += transition[0 if len(transition) == 1 else t - 1, found[t - 1], found[t]]
-            assert score == pytest.approx(best, abs=1e-9)
+            assert score == pytest.approx(top, abs=1e-9)

@@ -39,7 +39,7 @@ def _count(length: int, n_labels: int) -> int:
     if too_many:
         raise ValueError(
             f"{n_labels} labels at {length} positions make {n_labels}**{length} labelings, more than the "
-            f"{MOST_LABELINGS} that enumeration looks at; use viterbi, k_best, by_cost or marginals instead"
+            f"{MOST_LABELINGS} that enumeration looks at; use the recursions instead (best, k_best, by_cost, marginals)"
         )
     return n_labels**length
 

@@ -23,9 +23,8 @@ from scipy.special import logsumexp
 
 from maxmargin.estimators.multiclass_classifier import MulticlassClassifier
 from maxmargin.estimators.sequence_tagger import SequenceTagger
-from maxmargin.models.base import BoundModel, CompiledModel, writable
-from maxmargin.models.chain import ChainLayout
-from maxmargin.models.chain_tables import chain_tables
+from maxmargin.models.base import BoundModel, writable
+from maxmargin.models.chain import ChainBound, ChainLayout
 from maxmargin.models.labels import Labels
 from maxmargin.models.multiclass import MulticlassLayout
 
@@ -140,11 +139,11 @@ def part_scores(layout: Any, bound: BoundModel, weights: np.ndarray, codes: list
 
 
 @part_scores.register
-def _(layout: ChainLayout, bound: CompiledModel, weights: np.ndarray, codes: list[np.ndarray]) -> np.ndarray:
+def _(layout: ChainLayout, bound: ChainBound, weights: np.ndarray, codes: list[np.ndarray]) -> np.ndarray:
     rows = [np.empty((0, len(layout.labels)))]
     for i, y in enumerate(codes):
         if len(y):
-            unary, pairs = chain_tables(bound, weights, i)
+            unary, pairs = bound.tables(weights, i)
             steps = np.minimum(np.arange(len(y) - 1), len(pairs) - 1)  # one table for all steps, or one for each
             unary[1:] += pairs[steps, y[:-1]]
             unary[:-1] += pairs[steps, :, y[1:]]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.models.base import CompiledModel, writable
-from maxmargin.models.chain_tables import chain_tables
+from maxmargin.models.base import writable
 from maxmargin.models.labels import plain
+from maxmargin.models.sequence_bound import SequenceBound
 
 __all__ = ["check_temperature", "fit_temperature", "negative_log_likelihood"]
 
@@ -64,13 +64,13 @@ def fit_temperature(tagger: Any, X: Any, y: Any) -> float:
     return math.exp(best)
 
 
-def negative_log_likelihood(bound: CompiledModel, weights: np.ndarray, codes: list, temperature: float) -> float:
+def negative_log_likelihood(bound: SequenceBound, weights: np.ndarray, codes: list, temperature: float) -> float:
     """Of label sequences under the distribution proportional to ``exp(score / temperature)``, in nats.
 
     Parameters
     ----------
-    bound : CompiledModel
-        A chain with n sequences.
+    bound : SequenceBound
+        Of n sequences.
     weights : float64 array
     codes : list of n int arrays
         Codes of the labels.
@@ -78,13 +78,13 @@ def negative_log_likelihood(bound: CompiledModel, weights: np.ndarray, codes: li
 
     Complexity: O(N K^2) for N tokens and K labels; memory for one sequence at a time.
     """
-    from maxmargin.inference.forward_backward import marginals
+    from maxmargin.inference.recursion import marginals
 
     weights = weights / temperature  # scores are linear in the weights
     total = 0.0
     for i, labels in enumerate(codes):
         if len(labels):
-            unary, pairs = chain_tables(bound, weights, i)
+            unary, pairs = bound.tables(weights, i)
             steps = np.minimum(np.arange(len(labels) - 1), len(pairs) - 1)  # one table for all steps, or one for each
             score = unary[np.arange(len(labels)), labels].sum() + pairs[steps, labels[:-1], labels[1:]].sum()
             total += marginals(unary, pairs, pairwise=False)[0] - score

@@ -14,11 +14,12 @@ from maxmargin.estimators.bayes_net_parts import (
     column_of,
     unusual_hidden,
 )
+from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.generative_base import IMPOSSIBLE
 from maxmargin.estimators.network_base import NetworkEstimator
 from maxmargin.estimators.parameters import parameters
 from maxmargin.models.base import writable
-from maxmargin.models.bayes_net import BayesNet, BayesNetLayout
+from maxmargin.models.bayes_net import BayesNet, BayesNetBound, BayesNetLayout
 from maxmargin.models.bayes_net_scheme import coding_sets
 from maxmargin.models.frames import Frame, encode_column, read_frame
 from maxmargin.models.labels import plain
@@ -31,7 +32,7 @@ UNKNOWN = ("error", "missing")
 
 
 @parameters
-class DiscriminativeBayesNet(NetworkEstimator):
+class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
     """A Bayesian network whose most probable values of the variables you care about are the right ones.
 
     Minimises, over log-probabilities theta with every conditional distribution summing to at most 1,
@@ -291,6 +292,12 @@ class DiscriminativeBayesNet(NetworkEstimator):
                 answers[v][rows] = tables[v]
         named = {self.network_.names[v]: table for v, table in answers.items()}
         return named[self.target_[0]] if len(self.target_) == 1 else named
+
+    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[BayesNetBound, np.ndarray]:
+        self._check_fitted()
+        codes = self._codes(read_frame(X), self.target_)
+        mask = self._mask(len(codes)) if self.target_ else codes < 0
+        return self.model_.bind(codes, mask, layout=self.layout_, labels=False), np.maximum(self.weights_, IMPOSSIBLE)
 
     def log_likelihood(self, X: Any, y: Any = None) -> np.ndarray:
         """``ln P`` of all that is known in each row, the target too when it is there, under the renormalised model."""

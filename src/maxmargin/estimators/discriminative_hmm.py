@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from maxmargin.estimators.base import Stopwatch
+from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.generative_base import IMPOSSIBLE, GenerativeEstimator
 from maxmargin.estimators.hmm_exchange import aligned
 from maxmargin.estimators.parameters import parameters
@@ -23,7 +24,7 @@ TABLES = ("initial", "transition", "emission")
 
 
 @parameters
-class DiscriminativeHMM(GenerativeEstimator):
+class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
     """A hidden Markov model whose most probable states are the right ones.
 
     Minimises, over log-probabilities theta with every table summing to at most 1,
@@ -159,14 +160,11 @@ class DiscriminativeHMM(GenerativeEstimator):
         self._check_fitted()
         return self._predict_codes(self.weights_, X)
 
-    def predict_marginals(self, X: Any) -> list[np.ndarray]:
-        """Posterior probabilities (length, n_states) of the states under the renormalised model."""
-        return [posterior for _, posterior in self._forward_backward(X)]
-
     def log_likelihood(self, X: Any, y: Any = None) -> np.ndarray:
         """``ln P(x)`` of each sequence under the renormalised model, or ``ln P(x, y)``."""
         if y is None:
-            return np.array([value for value, _ in self._forward_backward(X)])
+            bound, theta = self._bound_scores(X, probabilities=True)
+            return np.array([bound.log_partition(theta, i) for i in range(bound.n_examples)])
         weights = self._normalised()
         return self.model_.bind(X, y, layout=self.layout_).log_joint(weights)
 
@@ -262,20 +260,10 @@ class DiscriminativeHMM(GenerativeEstimator):
             raise AttributeError(f"{name}_ is there after fit.")
         return np.exp(self.layout_.groups(self.weights_)[name])
 
-    def _forward_backward(self, X: Any) -> list[tuple[float, np.ndarray]]:
-        from maxmargin.inference.forward_backward import marginals
-        from maxmargin.models.hmm_kernel import hmm_table
-
-        theta = writable(self._normalised())
-        bound = self.model_.bind(X, layout=self.layout_)
-        transition, K = self.layout_.groups(theta)["transition"], len(self.classes_)
-        answers = []
-        for i in range(bound.n_examples):
-            unary = np.empty((bound.output_at[i + 1] - bound.output_at[i], K))
-            hmm_table(bound.meta, bound.ints, bound.floats, theta, i, 0.0, unary.ravel())
-            value, posterior, _ = marginals(unary, transition, pairwise=False)
-            answers.append((float(value), posterior))
-        return answers
+    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[HMMBound, np.ndarray]:
+        self._check_fitted()
+        theta = writable(self._normalised()) if probabilities else np.maximum(self.weights_, IMPOSSIBLE)
+        return self.model_.bind(X, layout=self.layout_), theta
 
     def _predict_codes(self, weights: np.ndarray, X: Any) -> list:
         bound = self.model_.bind(X, layout=self.layout_)

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 
 from maxmargin.estimators.base import Stopwatch, Structured
+from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.estimators.stored import Stored
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
-from maxmargin.models.base import writable
+from maxmargin.models.base import BoundModel, writable
 from maxmargin.models.graph import Graph, GraphLayout
 
 __all__ = ["GraphLabeler"]
 
 
 @parameters
-class GraphLabeler(Stored, Structured):
+class GraphLabeler(WithMarginals, Stored, Structured):
     """Labels for the nodes of graphs, learned with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the graph model (:mod:`maxmargin.models.graph`).
@@ -144,6 +145,10 @@ class GraphLabeler(Stored, Structured):
         from maxmargin.estimators.graph_file import save_labeler
 
         return save_labeler(self, path)
+
+    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
+        self._check_fitted()
+        return self.model_.bind(X, None, layout=self.layout_), writable(self.weights_)
 
     def _model(self) -> Graph:
         return Graph(

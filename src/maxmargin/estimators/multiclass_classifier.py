@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
 from maxmargin.estimators.base import Stopwatch, Structured, learns_from_streams
+from maxmargin.estimators.confidence import RankedOutputs, marginal_tables
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.scikit import ClassifierMixin
 from maxmargin.formulations.problem import check_sample_weight
@@ -21,7 +22,7 @@ __all__ = ["MulticlassClassifier"]
 
 
 @parameters
-class MulticlassClassifier(ClassifierMixin, Structured):
+class MulticlassClassifier(RankedOutputs, ClassifierMixin, Structured):
     """Multiclass classification by Crammer and Singer's machine, with any cost between classes.
 
     Minimises ``1/2 |W|^2 + C sum_i s_i max_y [ cost(y_i, y) - (W[:, y_i] - W[:, y]) . x_i ]``. With the default cost
@@ -159,6 +160,14 @@ class MulticlassClassifier(ClassifierMixin, Structured):
             if bound.n_examples
             else self.classes_[:0]
         )
+
+    def predict_marginals(self, X: Any, temperature: float | None = None) -> np.ndarray:
+        """Probabilities (n, n_classes) proportional to exp(score / temperature); not calibrated."""
+        bound, w = self._bound_scores(X)
+        return np.concatenate([np.empty((0, len(self.classes_))), *marginal_tables(self, bound, w, temperature)])
+
+    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[MulticlassBound, np.ndarray]:
+        return self._bound(X), self.weights_
 
     def _bound(self, X: Any) -> MulticlassBound:
         self._check_fitted()

@@ -12,22 +12,22 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.estimators.base import Stopwatch, Structured, learns_from_streams
+from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.estimators.stored import Stored
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
 from maxmargin.metrics import token_accuracy
-from maxmargin.models.base import FEW, CompiledModel, writable
-from maxmargin.models.chain import Chain
+from maxmargin.models.base import FEW, writable
+from maxmargin.models.chain import Chain, ChainBound
 from maxmargin.models.chain_few import observed_part
-from maxmargin.models.chain_tables import chain_tables
 
 __all__ = ["SequenceTagger"]
 
 
 @parameters
-class SequenceTagger(Stored, Structured):
+class SequenceTagger(WithMarginals, Stored, Structured):
     """A label for every token, learned from examples with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of a first-order chain and stops with a
@@ -156,7 +156,7 @@ class SequenceTagger(Stored, Structured):
             classes=self.classes if classes is None else classes,
         )
 
-    def _bind_first(self, X: Any, y: Any, fixed: Any = None, classes: Any = None) -> CompiledModel:
+    def _bind_first(self, X: Any, y: Any, fixed: Any = None, classes: Any = None) -> ChainBound:
         """Choose features and labels; the features are packed then, and not kept besides."""
         self.model_ = self._model(classes)
         self.features_ = copy(self.features if self.features is not None else extractor_for(X))
@@ -193,44 +193,6 @@ class SequenceTagger(Stored, Structured):
         """
         self._check_fitted()
         return self._predict_codes(self.weights_, X, fixed)
-
-    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[list, float]]]:
-        """The k best label sequences of each sequence with their scores, best first; fewer when there are no more."""
-        from maxmargin.inference.k_best import k_best
-
-        if not (isinstance(k, (int, np.integer)) and k >= 1):
-            raise ValueError(f"k must be a whole number >= 1, got {k!r}.")
-        self._check_fitted()
-        bound = self._bound(X)
-        answers = []
-        for i in range(bound.n_examples):
-            labels, scores = k_best(*chain_tables(bound, writable(self.weights_), i), k)
-            answers.append([(self.layout_.output(row), float(s)) for row, s in zip(labels, scores, strict=True)])
-        return answers
-
-    def predict_margin(self, X: Any) -> np.ndarray:
-        """Score of the best sequence minus that of the runner-up: confidence, in units of the score. inf: no other."""
-        scores = [[score for _, score in answers] for answers in self.predict_kbest(X, 2)]
-        return np.array([s[0] - s[1] if len(s) > 1 else np.inf for s in scores])
-
-    def predict_marginals(self, X: Any, temperature: float | None = None) -> list[np.ndarray]:
-        """Marginals (length, n_classes) of the distribution proportional to exp(score / temperature).
-
-        Parameters
-        ----------
-        X : as in fit
-        temperature : float, optional
-            Above 1 evens the marginals out, below 1 sharpens them. When missing it is ``temperature_``, learned by
-            :meth:`fit_temperature`, or else 1, which is not calibrated.
-        """
-        from maxmargin.estimators.calibration import check_temperature
-        from maxmargin.inference.forward_backward import marginals
-
-        self._check_fitted()
-        temperature = check_temperature(getattr(self, "temperature_", 1.0) if temperature is None else temperature)
-        bound = self._bound(X)
-        w = writable(self.weights_) / temperature  # scores are linear in the weights
-        return [marginals(*chain_tables(bound, w, i), pairwise=False)[1] for i in range(bound.n_examples)]
 
     def fit_temperature(self, X: Any, y: Any) -> Self:
         """Calibrate the marginals on held-out sequences: sets ``temperature_``.
@@ -273,8 +235,12 @@ class SequenceTagger(Stored, Structured):
 
         return explain(self, x, y, other)
 
-    def _bound(self, X: Any, fixed: Any = None, y: Any = None) -> CompiledModel:
+    def _bound(self, X: Any, fixed: Any = None, y: Any = None) -> ChainBound:
         return self.model_.bind(self._made(X), y, layout=self.layout_, fixed=fixed)
+
+    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[ChainBound, np.ndarray]:
+        self._check_fitted()
+        return self._bound(X), writable(self.weights_)
 
     def _made(self, X: Any) -> Any:
         """Features of text, or what was given when it has features."""

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.estimators.base import Stopwatch, Structured, learns_from_streams
+from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.models.base import BoundModel
@@ -18,7 +19,7 @@ __all__ = ["StructuredSVM"]
 
 
 @parameters
-class StructuredSVM(Structured):
+class StructuredSVM(WithMarginals, Structured):
     """Large-margin training of any model, also your own.
 
     Parameters
@@ -113,6 +114,10 @@ class StructuredSVM(Structured):
         """The best output of each input."""
         self._check_fitted()
         return self._predict_codes(self.weights_, X)
+
+    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
+        self._check_fitted()
+        return self.model_.bind(X, None, layout=self.layout_), self.weights_
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean negative cost of the predictions, so that higher is better."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.inference.junction_tree import MAX_CELLS as JUNCTION_TREE_CELLS
 from maxmargin.inference.junction_tree import JunctionTree, TooWide
 
 __all__ = ["GraphAnswer", "GraphProblem", "Structure", "graph_argmax"]
@@ -330,12 +332,60 @@ def cut(problem: GraphProblem) -> GraphAnswer:
 
 def junction_tree(problem: GraphProblem, max_cells: int = MAX_CELLS) -> GraphAnswer:
     """Max-product on a tree of cliques; exact, for small treewidth and any factors. Raises TooWide otherwise."""
+    cliques, tables = _cliques(problem, max_cells)
+    value, labels = cliques.argmax(tables)
+    return problem.answer(labels, value, "junction_tree")
+
+
+def marginals(problem: GraphProblem) -> np.ndarray:
+    """Probabilities (n, K) of the labels under the distribution proportional to exp(score); may raise TooWide."""
+    cliques, tables = _cliques(problem)
+    return np.array(cliques.marginals(tables)[1]).reshape(problem.unary.shape)
+
+
+def k_best(problem: GraphProblem, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k best labelings (m, n) and their scores (m,), best first; m < k when there are no more. May raise TooWide.
+
+    All labelings but the best are split by the first node at which they differ from it; the best of each part is an
+    argmax with some nodes fixed and one label forbidden, and so on with the best of these. At most k n argmaxes.
+
+    References
+    ----------
+    Lawler (1972), A procedure for computing the K best solutions to discrete optimization problems. Nilsson (1998), An
+    efficient algorithm for finding the M most probable configurations in probabilistic expert systems.
+    """
+    cliques, tables = _cliques(problem)
+    n, K = problem.unary.shape
+    parts: list[tuple[float, tuple[int, ...], int, np.ndarray]] = []  # its best, and the first node that may differ
+
+    def add(allowed: np.ndarray, first: int) -> None:
+        restricted = tables.copy()
+        restricted[: n * K][~allowed.reshape(-1)] = -np.inf
+        value, labels = cliques.argmax(restricted)
+        if value > -np.inf:
+            heappush(parts, (-value, tuple(labels.tolist()), first, allowed))
+
+    add(np.ones((n, K), bool), 0)
+    found: list[tuple[int, ...]] = []
+    while parts and len(found) < k:
+        _, labels, first, allowed = heappop(parts)
+        found.append(labels)
+        for p in range(first, n):
+            without = allowed.copy()
+            without[p, labels[p]] = False
+            add(without, p)
+            allowed[p] = False
+            allowed[p, labels[p]] = True
+    return np.array(found, np.int64).reshape(len(found), n), np.array([problem.score(labels) for labels in found])
+
+
+def _cliques(problem: GraphProblem, max_cells: int = JUNCTION_TREE_CELLS) -> tuple[JunctionTree, np.ndarray]:
+    """The junction tree of a graph and its tables, those of the nodes first; raises TooWide."""
     n, K = problem.unary.shape
     scopes = [(p,) for p in range(n)] + [tuple(e) for e in problem.structure.edges.tolist()]
     scopes += [scope for scope, _ in problem.factors]
     flat = [problem.unary.ravel(), problem.pairwise.ravel(), *(table.ravel() for _, table in problem.factors)]
-    value, labels = JunctionTree.build(np.full(n, K), scopes, max_cells).argmax(np.concatenate(flat))
-    return problem.answer(labels, value, "junction_tree")
+    return JunctionTree.build(np.full(n, K), scopes, max_cells), np.concatenate(flat)
 
 
 def trws(problem: GraphProblem, passes: int = PASSES) -> GraphAnswer:

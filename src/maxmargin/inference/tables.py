@@ -45,11 +45,13 @@ def score_tables(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, n
     return unary, transition
 
 
-def cost_table(cost: ArrayLike, shape: tuple[int, int]) -> np.ndarray:
-    """Costs (T, K) as contiguous int64; refuses negative and fractional costs."""
+def cost_table(cost: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Costs as contiguous int64; refuses negative and fractional costs."""
     given = np.asarray(cost)
     if given.shape != shape:
-        raise ValueError(f"cost has shape {given.shape} but unary has shape {shape}; give one cost per score")
+        raise ValueError(
+            f"cost has shape {given.shape} where the scores have shape {shape}; give one cost for each score"
+        )
     whole = np.issubdtype(given.dtype, np.integer) or np.issubdtype(given.dtype, np.bool_)
     bad = ~np.isfinite(given) | (given < 0) | (given > 2**31) | (False if whole else given != np.rint(given))
     if bad.any():

@@ -313,7 +313,7 @@ class BayesNet(Parameters):
             n_examples=n,
             n_weights=layout.n_weights,
             layout=layout,
-            capabilities=frozenset({"exact", "marginals"} if exact else {"marginals"}),
+            capabilities=frozenset({"exact"} if exact else ()),
             plane=bk.net_plane,
             meta=np.concatenate(program),
             ints=np.concatenate(ints).astype(np.int32),

@@ -18,15 +18,14 @@ import scipy.sparse as sp
 from maxmargin.costs import as_cost
 from maxmargin.features.sequences import Sequences
 from maxmargin.inference.constraints import transition_mask
-from maxmargin.models.base import CompiledModel
 from maxmargin.models.chain_slack import chain_slack_search
 from maxmargin.models.labels import Labels, padded, plain
+from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.parameters import Parameters
 
-__all__ = ["Chain", "ChainLayout"]
+__all__ = ["Chain", "ChainBound", "ChainLayout"]
 
 TOKENS_AT_ONCE = 1 << 15  # whose observed pairs are collected together
-_CAPABILITIES = frozenset({"exact", "k_best", "by_cost", "marginals", "fixed", "constraints"})
 
 
 @dataclass(frozen=True)
@@ -124,6 +123,27 @@ class ChainLayout:
         return mask
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChainBound(SequenceBound):
+    """The chain model bound to n sequences."""
+
+    layout: ChainLayout
+
+    def tables(self, w: np.ndarray, example: int, cost_weight: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        from maxmargin.models import chain_kernel as ck
+
+        K, S = len(self.layout.labels), self.layout.stride
+        first, last = self.output_at[example], self.output_at[example + 1]
+        unary, pair = np.empty((last - first, S)), np.empty((K, S))
+        ck.score_table(self.meta, self.ints, self.floats, w, example, cost_weight, unary.reshape(-1))
+        positions = range(first + 1, last) if self.layout.n_edge else [first]
+        pairs = np.empty((len(positions), K, K))
+        for p, t in enumerate(positions):
+            ck.pair_table(self.meta, self.ints, self.floats, w, t, pair.reshape(-1))
+            pairs[p] = pair[:, :K]
+        return np.ascontiguousarray(unary[:, :K]), pairs
+
+
 class Chain(Parameters):
     """First-order chain model.
 
@@ -164,7 +184,7 @@ class Chain(Parameters):
         layout: ChainLayout | None = None,
         class_weight: dict | None = None,
         fixed: Any = None,
-    ) -> CompiledModel:
+    ) -> ChainBound:
         """Pack sequences (and their labels) for the kernels.
 
         Parameters
@@ -335,7 +355,7 @@ def _observed(sparse: sp.csr_array, codes: np.ndarray, K: int) -> tuple[np.ndarr
     return rows.astype(np.int32), (pairs % K).astype(np.int32)
 
 
-def _pack(layout: ChainLayout, sequences: Sequences, codes: Any, fixed: Any) -> CompiledModel:
+def _pack(layout: ChainLayout, sequences: Sequences, codes: Any, fixed: Any) -> ChainBound:
     """The arrays of the kernels; what only training needs is left out without labels."""
     from maxmargin.models import chain_kernel as ck
 
@@ -384,11 +404,11 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: Any, fixed: Any) -> 
     meta[ck.BINARY : ck.HAS_ENDS + 1] = binary, layout.pair_rows is not None, codes is not None, layout.ends
     meta[ck.W_DENSE : ck.W_EDGE + 1] = [layout.starts[name] for name in ("dense", "transition", "start", "end", "edge")]
     meta[ck.TABLE_BITS], meta[ck.CONSTRAINED] = bits, constrained
-    return CompiledModel(
+    return ChainBound(
         n_examples=n,
         n_weights=layout.n_weights,
         layout=layout,
-        capabilities=_CAPABILITIES,
+        capabilities=frozenset({"exact", "k_best", "marginals"}),
         plane=ck.chain_plane,
         meta=meta,
         ints=np.concatenate(ints, dtype=np.int32, casting="same_kind"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
+from maxmargin.inference.recursion_chain_kernel import viterbi_last, viterbi_left, viterbi_step
 from maxmargin.kernel import kernel
 from maxmargin.models.signature import PLANE_SIGNATURE
 from maxmargin.planes_kernel import accumulate, finish, planes_of_runs
@@ -131,6 +132,33 @@ def row_maxima(pair, K, S, reach):
         reach[j] = most
 
 
+@register_jitable
+def pruned_step(before, now, pair, reach, best):
+    """:func:`~maxmargin.inference.recursion_chain_kernel.viterbi_step` without left labels that cannot win; exact.
+
+    The best left label reaches every label with some score. A label whose best arc cannot lift it above the lowest of
+    these scores cannot be the best left label of anything, and its row is passed over: large label sets stay cheap.
+    """
+    K, S = pair.shape
+    leader, lowest = 0, np.inf
+    for j in range(1, K):
+        if before[j] > before[leader]:
+            leader = j
+    row, score = pair[leader], before[leader]
+    for k in range(S):
+        best[k] = score + row[k]
+    for k in range(K):
+        lowest = min(lowest, best[k])
+    for j in range(K):
+        if j != leader and before[j] + reach[j] > lowest:
+            row, score = pair[j], before[j]
+            for k in range(S):
+                v = score + row[k]
+                best[k] = v if v > best[k] else best[k]
+    for k in range(S):
+        now[k] += best[k]
+
+
 @kernel("float64(int64[::1], int32[::1], float64[::1], int64, int32[::1])")
 def chain_cost(meta, ints, floats, example, output):
     """Cost of an output: sum over tokens of weight * table[true, found]."""
@@ -239,63 +267,30 @@ def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
                     pair_table(meta, ints, floats, w, first + t, pair)
                 truth += pair[ints[labels + t - 1] * S + ints[labels + t]]
 
-    # The best left label reaches every label with some score. A label whose best arc cannot lift it above the lowest
-    # of these scores cannot be the best left label of anything, and its row is passed over. Exact, and what makes
-    # large label sets affordable.
-    best = fwork[T * S + K * S : T * S + K * S + S]
+    pairs, work = pair.reshape((K, S)), fwork[T * S + K * S : T * S + K * S + S]
     reach = fwork[T * S + K * S + S : T * S + K * S + 2 * S]
     prune = K >= PRUNE_FROM
-    if not prune:
-        reach[:] = 0.0
-    elif T > 1 and not has_edges:
+    if prune and T > 1 and not has_edges:
         row_maxima(pair, K, S, reach)
     for t in range(1, T):
         if has_edges:
             pair_table(meta, ints, floats, w, first + t, pair)
             if prune:
                 row_maxima(pair, K, S, reach)
-        before = table[(t - 1) * S : t * S]
-        leader, lowest = 0, -np.inf
+        before, now = table[(t - 1) * S : t * S], table[t * S : t * S + S]
         if prune:
-            for j in range(1, K):
-                if before[j] > before[leader]:
-                    leader = j
-        arc = pair[leader * S : leader * S + S]
-        score = before[leader]
-        for k in range(S):
-            best[k] = score + arc[k]
-        if prune:
-            lowest = np.inf
-            for k in range(K):
-                lowest = min(lowest, best[k])
-        for j in range(K):
-            if j != leader and before[j] + reach[j] > lowest:
-                arc = pair[j * S : j * S + S]
-                score = before[j]
-                for k in range(S):
-                    v = score + arc[k]
-                    best[k] = v if v > best[k] else best[k]
-        now = table[t * S : t * S + S]
-        for k in range(S):
-            now[k] += best[k]
-
-    top, winner = -np.inf, -1
-    for k in range(K):
-        if table[(T - 1) * S + k] > top:
-            top, winner = table[(T - 1) * S + k], k
+            pruned_step(before, now, pairs, reach, work)
+        else:
+            viterbi_step(before, now, pairs, work)
+    top, winner = viterbi_last(table[(T - 1) * S :], K)
     if winner < 0:
         return -1
-    output[T - 1] = winner
     for t in range(T - 1, 0, -1):
+        output[t] = winner
         if has_edges:
             pair_table(meta, ints, floats, w, first + t, pair)
-        reach, previous = -np.inf, 0
-        for j in range(K):
-            v = table[(t - 1) * S + j] + pair[j * S + winner]
-            if v > reach:
-                reach, previous = v, j
-        winner = previous
-        output[t - 1] = winner
+        winner = viterbi_left(table[(t - 1) * S : t * S], pairs, winner)
+    output[0] = winner
 
     result[0] = top - truth
     result[1] = top - truth

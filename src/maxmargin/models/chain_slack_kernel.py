@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.inference.by_cost import by_cost_labels, by_cost_table
+from maxmargin.inference.recursion_chain_kernel import by_cost_labels, by_cost_table
 from maxmargin.kernel import kernel
 from maxmargin.models.chain_kernel import (
     AT_COST,
@@ -28,8 +28,8 @@ EQUAL = 1.0 + 1e-12
 def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, output):
     """Write the output of largest ``cost (cost_weight - w . psi)`` among those of cost up to ``most``; its value.
 
-    One table holds the best score for every cost (:func:`~maxmargin.inference.by_cost.by_cost_table`). When no output
-    has a positive value, ``output`` stays as it is and 0 is returned. O(T K^2 most / unit).
+    One table holds the best score for every cost (:mod:`~maxmargin.inference.recursion_kernel`). When no output has a
+    positive value, ``output`` stays as it is and 0 is returned. O(T K^2 most / unit).
     """
     K, S = meta[N_LABELS], meta[STRIDE]
     first, last = np.int64(ints[meta[AT_TOKENS] + example]), np.int64(ints[meta[AT_TOKENS] + example + 1])

@@ -17,7 +17,17 @@ import numpy as np
 
 from maxmargin.contracts import Answer, Answers
 from maxmargin.costs import as_cost
-from maxmargin.inference.graph import BRANCHES, MAX_CELLS, METHODS, PASSES, GraphAnswer, GraphProblem, solve
+from maxmargin.inference.graph import (
+    BRANCHES,
+    MAX_CELLS,
+    METHODS,
+    PASSES,
+    GraphAnswer,
+    GraphProblem,
+    k_best,
+    marginals,
+    solve,
+)
 from maxmargin.models.base import BoundModel, CompiledModel
 from maxmargin.models.graph_input import GraphInput, checked_graphs, checked_labels, checked_node_cost
 from maxmargin.models.labels import Labels, plain
@@ -143,6 +153,17 @@ class GraphBound(CompiledModel):
         pairwise = np.tensordot(graph.edge, self.layout.tables(w), 1)
         factors = [(scope, np.tensordot(x, groups[f"factor{len(scope)}"], 1)) for scope, x in graph.factors]
         return GraphProblem(graph.structure, unary, np.ascontiguousarray(pairwise), factors)
+
+    def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Codes (m, nodes + 1) and scores (m,) of the k best labelings, best first; the last code is the method."""
+        from maxmargin.models.graph_kernel import METHODS
+
+        labels, scores = k_best(self.problem(w, example), k)
+        return np.column_stack([labels, np.full(len(labels), METHODS.index("junction_tree"))]), scores
+
+    def marginals(self, w: np.ndarray, example: int) -> np.ndarray:
+        """Probabilities (nodes, K) of the labels under the distribution proportional to exp(score)."""
+        return marginals(self.problem(w, example))
 
     def joint_features(self, i: int, codes: np.ndarray) -> np.ndarray:
         """phi of labels (n,) of graph ``i``, (n_weights,)."""

@@ -94,7 +94,7 @@ def pack(
         n_examples=len(graphs),
         n_weights=layout.n_weights,
         layout=layout,
-        capabilities=frozenset({"exact"} if exact else ()),
+        capabilities=frozenset({"exact", "k_best", "marginals"} if exact else ()),
         plane=gk.graph_plane,
         meta=meta,
         ints=ints,

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin.costs import as_cost
-from maxmargin.models.base import CompiledModel
 from maxmargin.models.labels import Labels, plain
+from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.models.tables import Tables
 from maxmargin.parameters import Parameters
 
@@ -87,10 +87,18 @@ class HMMLayout:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HMMBound(CompiledModel):
+class HMMBound(SequenceBound):
     """The hidden Markov model bound to n sequences."""
 
     layout: HMMLayout
+
+    def tables(self, w: np.ndarray, example: int, cost_weight: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        from maxmargin.models.hmm_kernel import hmm_table
+
+        K = len(self.layout.states)
+        unary = np.empty((self.output_at[example + 1] - self.output_at[example], K))
+        hmm_table(self.meta, self.ints, self.floats, w, example, cost_weight, unary.reshape(-1))
+        return unary, self.layout.groups(w)["transition"][None]
 
     def symbols(self, i: int) -> np.ndarray:
         """Codes of the observations of sequence i, -1 where missing."""
@@ -287,7 +295,7 @@ def _pack(layout: HMMLayout, lengths: list[int], symbols: list[np.ndarray], stat
         n_examples=n,
         n_weights=layout.n_weights,
         layout=layout,
-        capabilities=frozenset({"exact", "marginals"}),
+        capabilities=frozenset({"exact", "k_best", "marginals"}),
         plane=hk.hmm_plane,
         meta=meta,
         ints=np.concatenate(ints).astype(np.int32),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxmargin.inference.recursion_chain_kernel import viterbi_last, viterbi_left, viterbi_step
 from maxmargin.kernel import kernel
 from maxmargin.models.signature import PLANE_SIGNATURE
 from maxmargin.planes_kernel import accumulate, finish, planes_of_runs
@@ -89,33 +90,18 @@ def hmm_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, o
     result[:4] = 0.0
     if T == 0:
         return min(emit, 1)
-    table, best = fwork[: T * K], fwork[T * K : T * K + K]
+    table, work = fwork[: T * K], fwork[T * K : T * K + K]
+    pair = w[K : K + K * K].reshape((K, K))
     hmm_table(meta, ints, floats, w, example, cost_weight, table)
     for t in range(1, T):
-        before, now = table[(t - 1) * K : t * K], table[t * K : (t + 1) * K]
-        best[:] = -np.inf
-        for j in range(K):
-            score, arc = before[j], w[K + j * K : K + j * K + K]
-            for k in range(K):
-                v = score + arc[k]
-                best[k] = v if v > best[k] else best[k]
-        for k in range(K):
-            now[k] += best[k]
-    top, winner = -np.inf, -1
-    for k in range(K):
-        if table[(T - 1) * K + k] > top:
-            top, winner = table[(T - 1) * K + k], k
+        viterbi_step(table[(t - 1) * K : t * K], table[t * K : (t + 1) * K], pair, work)
+    top, winner = viterbi_last(table[(T - 1) * K :], K)
     if winner < 0:
         return -1
-    output[T - 1] = winner
     for t in range(T - 1, 0, -1):
-        reach, previous = -np.inf, 0
-        for j in range(K):
-            v = table[(t - 1) * K + j] + w[K + j * K + winner]
-            if v > reach:
-                reach, previous = v, j
-        winner = previous
-        output[t - 1] = winner
+        output[t] = winner
+        winner = viterbi_left(table[(t - 1) * K : t * K], pair, winner)
+    output[0] = winner
 
     if not meta[HAS_LABELS]:
         result[0] = top

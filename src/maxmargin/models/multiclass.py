@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import softmax
 
 from maxmargin.contracts import ModelKernel
 from maxmargin.costs import as_cost
@@ -90,6 +91,16 @@ class MulticlassBound(CompiledModel):
             entries = (self.floats[meta[mk.AT_VALUES] :][: starts[-1]], self.ints[meta[mk.AT_COLUMNS] :][: starts[-1]])
             out += sp.csr_array((*entries, starts), shape=(n, F - D))[rows] @ weights["coef"][: F - D]
         return out
+
+    def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Codes (m, 1) and scores (m,) of the k classes of largest score, best first."""
+        scores = self.scores(w, np.array([example]))[0]
+        order = np.argsort(-scores, kind="stable")[:k]
+        return order[:, None], scores[order]
+
+    def marginals(self, w: np.ndarray, example: int) -> np.ndarray:
+        """``exp(score)`` of the classes, divided by their sum, (1, K)."""
+        return softmax(self.scores(w, np.array([example])), axis=1)
 
 
 class Multiclass(Parameters):
@@ -308,6 +319,7 @@ def _pack(layout: MulticlassLayout, n: int, sparse: Any, dense: Any, codes: np.n
         n_examples=n,
         n_weights=layout.n_weights,
         layout=layout,
+        capabilities=frozenset({"exact", "k_best", "marginals"}),
         plane=mk.multiclass_plane,
         searches={name: _enumerated(power) for name, power in POWERS.items()},
         meta=meta,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin.inference import tables
-from maxmargin.inference.k_best import k_best, list_viterbi
+from maxmargin.inference.recursion import k_best
 from reference.enumeration import chain_k_best, labeling_score
 
 from .chain_tables import chains
@@ -69,14 +69,8 @@ def test_many_labels():
 def test_refusals(monkeypatch):
     with pytest.raises(ValueError, match="at least one"):
         k_best(np.zeros((2, 2)), np.zeros((2, 2)), 0)
+    with pytest.raises(ValueError, match=r"2\*\*31.*smaller k"):
+        k_best(np.zeros((40, 2)), np.zeros((2, 2)), 2**31)
     monkeypatch.setattr(tables, "LARGEST_TABLE", 10**6)
     with pytest.raises(ValueError, match=r"GiB.*smaller k"):
         k_best(np.zeros((1000, 10)), np.zeros((10, 10)), 100)
-
-
-def test_kernel_status_when_back_pointers_would_not_fit():
-    many = 2**29
-    unary, transition = np.empty((0, many)), np.empty((0, many, many))  # no positions, so no memory
-    assert list_viterbi(unary, transition, np.empty((4, 0), np.int64), np.empty(4)) == -1
-    assert list_viterbi(unary, transition, np.empty((3, 0), np.int64), np.empty(3)) == 1
-    assert list_viterbi(unary, transition, np.empty((0, 0), np.int64), np.empty(0)) == 0

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin.inference.by_cost import by_cost, by_cost_labels, by_cost_table
+from maxmargin.inference.recursion import by_cost
+from maxmargin.inference.recursion_chain_kernel import by_cost_labels, by_cost_table
 from reference.enumeration import chain_argmax, chain_by_cost, labeling_score
 
 from .chain_tables import chains

@@ -1,0 +1,83 @@
+"""How sure a prediction is: the k best outputs, the margin to the runner-up, and marginals.
+
+An estimator has these where its bound model can (:data:`maxmargin.contracts.CAPABILITIES`), and else says what would.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from maxmargin.contracts import offers_k_best, offers_marginals, refusal
+from maxmargin.estimators.calibration import check_temperature
+from maxmargin.models.base import BoundModel
+
+__all__ = ["RankedOutputs", "WithMarginals", "marginal_tables"]
+
+
+class RankedOutputs(ABC):
+    """Several outputs of each example instead of one."""
+
+    @abstractmethod
+    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
+        """Examples bound to the fitted model, and the weights that score their outputs.
+
+        With ``probabilities`` the weights whose distribution is asked for: generative models renormalise theirs.
+        """
+
+    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
+        """The k best outputs of each example with their scores, best first; fewer when there are no more."""
+        if not (isinstance(k, (int, np.integer)) and k >= 1):
+            raise ValueError(f"k must be a whole number >= 1, got {k!r}.")
+        bound, w = self._bound_scores(X)
+        layout, answers = bound.layout, []
+        if not offers_k_best(bound):
+            raise _refused(self, bound, "predict_kbest", "k_best", "predict or predict_marginals")
+        for i in range(bound.n_examples):
+            codes, scores = bound.k_best(w, i, int(k))
+            answers.append([(layout.output(row), float(s)) for row, s in zip(codes, scores, strict=True)])
+        return answers
+
+    def predict_margin(self, X: Any) -> np.ndarray:
+        """Score of the best output minus that of the runner-up: confidence, in units of the score. inf: no other."""
+        scores = [[score for _, score in answers] for answers in self.predict_kbest(X, 2)]
+        return np.array([s[0] - s[1] if len(s) > 1 else np.inf for s in scores])
+
+
+class WithMarginals(RankedOutputs):
+    """The k best outputs, and probabilities of the labels of each part of an output."""
+
+    def predict_marginals(self, X: Any, temperature: float | None = None) -> list[np.ndarray]:
+        """Marginals (length, n_classes) of the distribution proportional to exp(score / temperature).
+
+        Hidden Markov models are renormalised first, so that these are their posterior probabilities.
+
+        Parameters
+        ----------
+        X : as in fit
+        temperature : float, optional
+            Above 1 evens the marginals out, below 1 sharpens them. When missing it is ``temperature_`` where that was
+            learned (:meth:`SequenceTagger.fit_temperature`), or else 1, which is not calibrated.
+        """
+        return marginal_tables(self, *self._bound_scores(X, probabilities=True), temperature)
+
+
+def marginal_tables(estimator: object, bound: BoundModel, w: np.ndarray, temperature: float | None) -> list[np.ndarray]:
+    """Marginals (parts, n_classes) of each example at a temperature."""
+    learned = vars(estimator).get("temperature_", 1.0)
+    w = w / check_temperature(learned if temperature is None else temperature)  # scores are linear in the weights
+    if not offers_marginals(bound):
+        raise _refused(estimator, bound, "predict_marginals", "marginals", "predict")
+    return [bound.marginals(w, i) for i in range(bound.n_examples)]
+
+
+def _refused(estimator: object, bound: BoundModel, method: str, capability: str, instead: str) -> ValueError:
+    return refusal(
+        f"{method} of {type(estimator).__name__}",
+        {capability},
+        f"a {type(bound).__name__} of these examples",
+        "chains, hidden Markov models, classes, and graphs that are forests or narrow enough for a junction tree do. "
+        f"Use {instead} here",
+    )

@@ -1,0 +1,277 @@
+"""Recursions over chains and directed acyclic graphs: best path, k best paths, best path for each cost, marginals.
+
+The formulas are in :mod:`maxmargin.inference.recursion_kernel`, once for chains and graphs; here arrays are checked.
+
+===========================  ==========================  ==================================
+what                         of a chain                  of a graph
+===========================  ==========================  ==================================
+best                         :func:`best`                :func:`graph_best`
+k best                       :func:`k_best`              :func:`graph_k_best`
+best for each cost           :func:`by_cost`             :func:`graph_by_cost`
+marginals, log-partition     :func:`marginals`           :func:`graph_marginals`
+===========================  ==========================  ==================================
+
+A chain is a table of label scores (T, K) and one of pair scores, (K, K), (1, K, K) or (T - 1, K, K). A graph is
+``node`` (N,), scores of nodes in topological order; ``begin`` (N + 1,) and ``tail`` (E,), the arcs into each node,
+row-compressed by head; and ``arc`` (E,), their scores. Several arcs may join the same two nodes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from maxmargin.inference.tables import cost_table, refuse_large, score_tables
+
+__all__ = [
+    "Graph",
+    "Paths",
+    "best",
+    "by_cost",
+    "graph_best",
+    "graph_by_cost",
+    "graph_k_best",
+    "graph_marginals",
+    "k_best",
+    "marginals",
+]
+
+
+class Graph(NamedTuple):
+    """Scores of a directed acyclic graph: node (N,), begin (N + 1,), tail (E,), arc (E,)."""
+
+    node: ArrayLike
+    begin: ArrayLike
+    tail: ArrayLike
+    arc: ArrayLike
+
+
+class Paths(NamedTuple):
+    """Paths of a graph with their scores.
+
+    Attributes
+    ----------
+    nodes : int32 (m, L)
+        L is the number of nodes of the longest path of the graph; -1 behind the end of a path.
+    arcs : int32 (m, L)
+        The arc into each node, -1 for the first.
+    scores : float64 (m,)
+    """
+
+    nodes: np.ndarray
+    arcs: np.ndarray
+    scores: np.ndarray
+
+
+# --- chains -----------------------------------------------------------------------------------------------------------
+
+
+def best(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, float]:
+    """The best labeling (T,) of a chain and its score; -1 and -inf when none is allowed. O(T K^2)."""
+    from maxmargin.inference.recursion_chain_kernel import viterbi
+
+    unary, transition = score_tables(unary, transition)
+    labels = np.empty(len(unary), np.int64)
+    return labels, viterbi(unary, transition, labels)
+
+
+def k_best(unary: ArrayLike, transition: ArrayLike, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k distinct best labelings of a chain (m, T) and their scores (m,), best first; m < k when there are no more.
+
+    O(T K (K + k log K)) time, O(T K k) memory.
+    """
+    from maxmargin.inference.recursion_chain_kernel import k_best_labels
+
+    unary, transition = score_tables(unary, transition)
+    length, n_labels = unary.shape
+    k = _checked_k(k)
+    k = min(k, n_labels ** min(length, k.bit_length()))  # never more rows than labelings; the cut keeps the power small
+    _refuse_many(length * n_labels, n_labels, k, f"{length} positions and {n_labels} labels")
+    labels, scores = np.empty((k, length), np.int64), np.empty(k)
+    found = k_best_labels(unary, transition, labels, scores)
+    return labels[:found], scores[:found]
+
+
+def by_cost(
+    unary: ArrayLike, transition: ArrayLike, cost: ArrayLike, max_cost: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best score and labeling among the labelings of each cost 0, 1, ..., max_cost.
+
+    Parameters
+    ----------
+    unary : array (T, K)
+    transition : array (K, K), (1, K, K) or (T - 1, K, K)
+    cost : array (T, K)
+        Whole numbers >= 0; the cost of a labeling is their sum along it.
+    max_cost : int, optional
+        Largest cost considered; by default the largest that any labeling has.
+
+    Returns
+    -------
+    scores : float64 (max_cost + 1,)
+        -inf where no allowed labeling has that cost.
+    labels : int64 (max_cost + 1, T)
+        Rows of -1 where no allowed labeling has that cost.
+    """
+    from maxmargin.inference.recursion_chain_kernel import by_cost_labels, by_cost_table
+
+    unary, transition = score_tables(unary, transition)
+    cost = cost_table(cost, unary.shape)
+    length, n_labels = unary.shape
+    most = int(cost.max(axis=1).sum()) if cost.size else 0
+    width = _width(max_cost, most, length * n_labels, f"{length} positions and {n_labels} labels")
+    table, scores = np.empty((length, n_labels, width)), np.empty(width)
+    labels = np.empty((width, length), np.int64)
+    by_cost_table(unary, transition, cost, table, scores)
+    for c in range(width):
+        by_cost_labels(transition, cost, table, c, labels[c])
+    return scores, labels
+
+
+def marginals(
+    unary: ArrayLike, transition: ArrayLike, *, pairwise: bool = True
+) -> tuple[float, np.ndarray, np.ndarray | None]:
+    """Log-partition, unary marginals and (unless ``pairwise=False``) pairwise marginals of a chain.
+
+    Parameters
+    ----------
+    unary : array (T, K)
+    transition : array (K, K), (1, K, K) or (T - 1, K, K)
+    pairwise : bool
+        Pairwise marginals take (T - 1) K^2 numbers; switch them off for long chains with many labels.
+
+    Returns
+    -------
+    log_partition : float
+        -inf when no labeling is allowed; the marginals are then zero.
+    unary_marginals : float64 (T, K)
+    pairwise_marginals : float64 (T - 1, K, K) or None
+    """
+    from maxmargin.inference.recursion_chain_kernel import label_marginals
+
+    unary, transition = score_tables(unary, transition)
+    length, n_labels = unary.shape
+    steps = max(length - 1, 0) if pairwise else 0
+    refuse_large(
+        8 * steps * n_labels**2, f"marginals of {length} positions and {n_labels} labels", "set pairwise=False"
+    )
+    single, pairs = np.empty_like(unary), np.empty((steps, n_labels, n_labels))
+    log_partition = label_marginals(unary, transition, single, pairs)
+    return log_partition, single, pairs.transpose(0, 2, 1) if pairwise else None
+
+
+# --- graphs -----------------------------------------------------------------------------------------------------------
+
+
+def graph_best(graph: Graph) -> Paths:
+    """The best path of a graph, m = 1; m = 0 when none is allowed. O(N + E)."""
+    from maxmargin.inference.recursion_kernel import best_path
+
+    node, begin, tail, arc, length = _checked(graph)
+    nodes, arcs = np.empty((1, length), np.int32), np.empty((1, length), np.int32)
+    score = best_path(node, begin, tail, arc, np.empty(len(node)), nodes[0], arcs[0])
+    m = int(score > -np.inf)
+    return Paths(nodes[:m], arcs[:m], np.full(m, score))
+
+
+def graph_k_best(graph: Graph, k: int) -> Paths:
+    """The k best paths of a graph, best first; paths differ in an arc. m < k when there are no more.
+
+    O(E + N k log(arcs into a node)) time, O(N k) memory.
+    """
+    from maxmargin.inference.recursion_kernel import k_best_paths
+
+    node, begin, tail, arc, length = _checked(graph)
+    k = _checked_k(k)
+    _refuse_many(len(node), max(int(np.diff(begin).max(initial=0)), len(node)), k, f"{len(node)} nodes")
+    nodes, arcs, scores = np.empty((k, length), np.int32), np.empty((k, length), np.int32), np.empty(k)
+    found = k_best_paths(node, begin, tail, arc, 0, nodes, arcs, scores)
+    return Paths(nodes[:found], arcs[:found], scores[:found])
+
+
+def graph_by_cost(
+    graph: Graph, node_cost: ArrayLike | None = None, arc_cost: ArrayLike | None = None, max_cost: int | None = None
+) -> Paths:
+    """The best path of each cost 0, 1, ..., max_cost; rows of -1 and -inf where no path has that cost.
+
+    Parameters
+    ----------
+    graph : Graph
+    node_cost, arc_cost : int arrays (N,) and (E,), optional
+        Whole numbers >= 0; the cost of a path is their sum along it.
+    max_cost : int, optional
+        Largest cost considered; by default all costs that a path can have, up to a bound.
+    """
+    from maxmargin.inference.recursion_kernel import fill_by_cost, path_of_cost
+
+    node, begin, tail, arc, length = _checked(graph)
+    node_cost = cost_table(np.zeros(len(node)) if node_cost is None else node_cost, node.shape)
+    arc_cost = np.empty(0, np.int64) if arc_cost is None else cost_table(arc_cost, arc.shape)
+    most = length * int(node_cost.max(initial=0)) + max(length - 1, 0) * int(arc_cost.max(initial=0))
+    width = _width(max_cost, most, len(node), f"{len(node)} nodes")
+    table, scores = np.empty((len(node), width)), np.empty(width)
+    nodes, arcs = np.empty((width, length), np.int32), np.empty((width, length), np.int32)
+    flat = node, begin, tail, arc, 0, node_cost, arc_cost, table
+    fill_by_cost(*flat, scores)
+    for c in range(width):
+        path_of_cost(*flat, c, nodes[c], arcs[c])
+    return Paths(nodes, arcs, scores)
+
+
+def graph_marginals(graph: Graph) -> tuple[float, np.ndarray, np.ndarray]:
+    """Log-partition, and the probabilities that a path visits each node (N,) and each arc (E,). O(N + E)."""
+    from maxmargin.inference.recursion_kernel import path_marginals
+
+    node, begin, tail, arc, _ = _checked(graph)
+    visits, uses = np.empty(len(node)), np.empty(len(arc))
+    return path_marginals(node, begin, tail, arc, 0, visits, uses), visits, uses
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _checked(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
+    """The arrays as the kernels want them, and the number of nodes of the longest path."""
+    from maxmargin.inference.recursion_kernel import longest_path
+
+    node, arc = (np.require(scores, np.float64, ["C", "W"]) for scores in (graph.node, graph.arc))
+    begin, tail = (np.require(ints, np.int32, ["C", "W"]) for ints in (graph.begin, graph.tail))
+    n, m = node.size, arc.size
+    if not (node.shape == (n,) and arc.shape == (m,) and tail.shape == (m,) and begin.shape == (n + 1,)):
+        shapes = ", ".join(f"{name} {np.shape(array)}" for name, array in graph._asdict().items())
+        raise ValueError(f"the arrays have the shapes {shapes}; give node (N,), begin (N + 1,), tail (E,), arc (E,).")
+    if begin[0] != 0 or begin[-1] != m or (np.diff(begin) < 0).any():
+        raise ValueError(f"begin must rise from 0 to the number of arcs, {m}; it holds where the arcs of a node begin.")
+    late = np.flatnonzero((tail < 0) | (tail >= np.repeat(np.arange(n), np.diff(begin))))
+    if len(late):
+        head = int(np.searchsorted(begin, late[0], side="right")) - 1
+        raise ValueError(f"arc {late[0]} goes from {tail[late[0]]} to {head}; sort the nodes so that arcs go upwards.")
+    for name, scores in (("node", node), ("arc", arc)):
+        bad = np.flatnonzero(np.isnan(scores) | (scores == np.inf))
+        if len(bad):
+            raise ValueError(f"{name}[{bad[0]}] is {scores[bad[0]]}; scores must be finite, or -inf to forbid")
+    return node, begin, tail, arc, int(longest_path(begin, tail))
+
+
+def _checked_k(k: int) -> int:
+    if int(k) < 1:
+        raise ValueError(f"k is {k}; ask for at least one")
+    return int(k)
+
+
+def _refuse_many(n_nodes: int, width: int, k: int, what: str) -> None:
+    if width * k >= 2**31:
+        raise ValueError(f"{width} arcs times k = {k} is above 2**31; ask for a smaller k")
+    refuse_large(12 * n_nodes * k, f"k best with k = {k} on {what}", "ask for a smaller k")
+
+
+def _width(max_cost: int | None, most: int, n_nodes: int, what: str) -> int:
+    """Number of costs from 0 to the largest; refuses negative ones and tables that do not fit."""
+    largest = most if max_cost is None else int(max_cost)
+    if largest < 0:
+        raise ValueError(f"max_cost is {largest}; give 0 or more")
+    advice = "set a smaller max_cost or use coarser costs"
+    refuse_large(8 * n_nodes * (largest + 1), f"the best by cost up to {largest} on {what}", advice)
+    return largest + 1

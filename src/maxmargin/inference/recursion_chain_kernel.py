@@ -1,0 +1,150 @@
+"""The recursions on dense tables of a chain: unary (T, K), transition (1 or T - 1, K, K) by left and right label.
+
+Viterbi is written for dense tables, in steps that the kernels of chain models share; it is a declared exception, see
+:func:`viterbi`. The others hand the tables to :mod:`maxmargin.inference.recursion_kernel`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.extending import register_jitable
+
+from maxmargin.inference.recursion_kernel import fill_by_cost, k_best_paths, path_marginals, path_of_cost
+from maxmargin.kernel import kernel
+
+
+@register_jitable
+def viterbi_step(before, now, pair, best):
+    """``now[k] += max_j before[j] + pair[j, k]``. Four rows at a time save loads and stores of ``best``."""
+    K, S = pair.shape
+    for k in range(S):
+        best[k] = -np.inf
+    whole = K - K % 4
+    for j in range(0, whole, 4):
+        s0, s1, s2, s3 = before[j], before[j + 1], before[j + 2], before[j + 3]
+        r0, r1, r2, r3 = pair[j], pair[j + 1], pair[j + 2], pair[j + 3]
+        for k in range(S):
+            a, b, c, d = s0 + r0[k], s1 + r1[k], s2 + r2[k], s3 + r3[k]
+            a = a if a > b else b
+            c = c if c > d else d
+            a = a if a > c else c
+            best[k] = a if a > best[k] else best[k]
+    for j in range(whole, K):
+        score, row = before[j], pair[j]
+        for k in range(S):
+            a = score + row[k]
+            best[k] = a if a > best[k] else best[k]
+    for k in range(S):
+        now[k] += best[k]
+
+
+@register_jitable
+def viterbi_last(column, K):
+    """The best score of the last column and its label, -1 when none is allowed."""
+    top, winner = -np.inf, -1
+    for k in range(K):
+        if column[k] > top:
+            top, winner = column[k], k
+    return top, winner
+
+
+@register_jitable
+def viterbi_left(before, pair, label):
+    """The label from which ``label`` was reached."""
+    reach, previous = -np.inf, 0
+    for j in range(pair.shape[0]):
+        v = before[j] + pair[j, label]
+        if v > reach:
+            reach, previous = v, j
+    return previous
+
+
+@kernel("float64(float64[:, ::1], float64[:, :, ::1], int64[::1])", fast=False)
+def viterbi(unary, transition, labels_out):
+    """Write the best labeling of a chain and return its score: ``best_path`` on dense tables.
+
+    It takes the maximum for all labels at once, which makes it 6 times as fast as ``best_path`` on a chain of 24
+    positions and 22 labels, and 15 times for 100 labels; ties are broken alike.
+
+    Parameters
+    ----------
+    unary : float64 (T, K)
+    transition : float64 (S, K, K)
+        S == 1 (the same at all positions) or S == T - 1.
+    labels_out : int64 (T,)
+        Receives the labels; all -1 when no labeling is allowed.
+
+    Complexity: O(T K^2) time, O(T K) memory. Viterbi (1967), Error bounds for convolutional codes and an
+    asymptotically optimum decoding algorithm.
+    """
+    T, K = unary.shape
+    if T == 0:
+        return 0.0
+    moving = transition.shape[0] > 1
+    table, work = unary.copy(), np.empty(K)
+    for t in range(1, T):
+        viterbi_step(table[t - 1], table[t], transition[t - 1 if moving else 0], work)
+    top, label = viterbi_last(table[T - 1], K)
+    if label < 0:
+        labels_out[:] = -1
+        return top
+    for t in range(T - 1, 0, -1):
+        labels_out[t] = label
+        label = viterbi_left(table[t - 1], transition[t - 1 if moving else 0], label)
+    labels_out[0] = label
+    return top
+
+
+@kernel("float64[::1](float64[:, :, ::1])")
+def by_head(transition):
+    """The scores of the arcs of a chain in the order of their heads, flat, from (1 or T - 1, K, K) by tail and head."""
+    steps, K, _ = transition.shape
+    out = np.empty((steps, K, K))
+    for t in range(steps):
+        for j in range(K):
+            for k in range(K):
+                out[t, k, j] = transition[t, j, k]
+    return out.reshape(-1)
+
+
+@kernel("int64(float64[:, ::1], float64[:, :, ::1], int64[:, ::1], float64[::1])", fast=False)
+def k_best_labels(unary, transition, labels_out, scores_out):
+    """:func:`k_best_paths` of a chain: unary (T, K), transition (1 or T - 1, K, K), labels_out (k, T)."""
+    (T, K), k, none = unary.shape, scores_out.shape[0], np.empty(0, np.int32)
+    nodes, arcs = np.empty((k, T), np.int32), np.empty((k, 0), np.int32)
+    found = k_best_paths(unary.reshape(-1), none, none, by_head(transition), K, nodes, arcs, scores_out)
+    for p in range(found):
+        for t in range(T):
+            labels_out[p, t] = nodes[p, t] - t * K
+    return found
+
+
+@kernel("void(float64[:, ::1], float64[:, :, ::1], int64[:, ::1], float64[:, :, ::1], float64[::1])", fast=False)
+def by_cost_table(unary, transition, cost, table, scores_out):
+    """:func:`fill_by_cost` of a chain: unary, cost (T, K), transition (1 or T - 1, K, K), table (T, K, c_max + 1)."""
+    T, K, width = table.shape
+    none, no_cost, arc = np.empty(0, np.int32), np.empty(0, np.int64), by_head(transition)
+    cells = table.reshape((T * K, width))
+    fill_by_cost(unary.reshape(-1), none, none, arc, K, cost.reshape(-1), no_cost, cells, scores_out)
+
+
+@kernel("float64(float64[:, :, ::1], int64[:, ::1], float64[:, :, ::1], int64, int64[::1])", fast=False)
+def by_cost_labels(transition, cost, table, c, labels_out):
+    """:func:`path_of_cost` of a chain: the labels of the best labeling of cost ``c``, all -1 if there is none."""
+    T, K, width = table.shape
+    none, no_cost, arc = np.empty(0, np.int32), np.empty(0, np.int64), by_head(transition)
+    cells, nodes = table.reshape((T * K, width)), np.empty(T, np.int32)
+    score = path_of_cost(np.empty(T * K), none, none, arc, K, cost.reshape(-1), no_cost, cells, c, nodes, none)
+    for t in range(T):
+        labels_out[t] = nodes[t] % K if nodes[t] >= 0 else -1
+    return score
+
+
+@kernel("float64(float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[:, :, ::1])")
+def label_marginals(unary, transition, unary_out, pairwise_out):
+    """:func:`path_marginals` of a chain: pairwise_out is (T - 1, K, K), by *right* and left label, or (0, K, K)."""
+    none = np.empty(0, np.int32)
+    return path_marginals(
+        unary.reshape(-1), none, none, by_head(transition), unary.shape[1], unary_out.reshape(-1),
+        pairwise_out.reshape(-1),
+    )  # fmt: skip

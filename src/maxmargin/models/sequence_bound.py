@@ -1,0 +1,39 @@
+"""Bound models whose outputs are label sequences, scored by tables of labels and of pairs of neighbours."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxmargin.models.base import CompiledModel
+
+__all__ = ["SequenceBound"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceBound(CompiledModel):
+    """A model bound to n sequences of T positions and K labels each; see :mod:`maxmargin.inference.recursion`."""
+
+    @abstractmethod
+    def tables(self, w: np.ndarray, example: int, cost_weight: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of labels (T, K) and of pairs (1 or T - 1, K, K) of one sequence; -inf where forbidden."""
+
+    def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Codes (m, T) and scores (m,) of the k best label sequences, best first; m < k when there are no more."""
+        from maxmargin.inference.recursion import k_best
+
+        return k_best(*self.tables(w, example), k)
+
+    def marginals(self, w: np.ndarray, example: int) -> np.ndarray:
+        """Probabilities (T, K) of the labels under the distribution proportional to exp(score)."""
+        from maxmargin.inference.recursion import marginals
+
+        return marginals(*self.tables(w, example), pairwise=False)[1]
+
+    def log_partition(self, w: np.ndarray, example: int) -> float:
+        """``ln sum exp(score)`` over all label sequences."""
+        from maxmargin.inference.recursion import marginals
+
+        return marginals(*self.tables(w, example), pairwise=False)[0]
