@@ -59,6 +59,10 @@ class BayesNetLayout:
     def tables(self) -> Tables:
         return self.network.tables
 
+    def output(self, code: np.ndarray) -> np.ndarray:
+        """Codes of the hidden variables; :meth:`BayesNetBound.filled` puts them into their rows."""
+        return code
+
     def names(self) -> list[tuple]:
         """Each variable with its parents and its states, in the order of their weights."""
         net = self.network
