@@ -150,7 +150,7 @@ def quiet_convergence() -> Iterator[None]:
 
 def load_text_tagger(path: str) -> SequenceTagger:
     """The tagger of a model file; one that does not take text is an error."""
-    from maxmargin.estimators.saving import load
+    from maxmargin.estimators.model_files import load
     from maxmargin.features.extractor import TextFeatures
 
     if path == "-":

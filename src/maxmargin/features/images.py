@@ -118,6 +118,15 @@ class Mixture(NamedTuple):
     means: np.ndarray
     factors: np.ndarray  # upper triangular, P with P P' the inverse covariance
 
+    def check(self, d: int) -> None:
+        """Refuse what is no mixture over ``d`` dimensions."""
+        K = np.size(self.weights)
+        for array, shape in zip(self, ((K,), (K, d), (K, d, d)), strict=True):
+            if not isinstance(array, np.ndarray) or array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"a mixture of its mixtures_ is not {K} finite Gaussians over {d} dimensions")
+        if not K or not (self.weights > 0).all() or not (np.diagonal(self.factors, axis1=1, axis2=2) > 0).all():
+            raise ValueError("a mixture of its mixtures_ has weights or covariances that are not positive")
+
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Logarithm of the density at each row of x (n, d); O(n K d^2)."""
         parts = [
@@ -219,7 +228,43 @@ class ImageFeatures(Parameters):
         learned = {"whole_": 255.0, "largest_": np.inf, **learned}  # older files lack these
         vars(features).update({name: learned[name] for name in _LEARNED})
         features.mixtures_ = [(Mixture(*front), Mixture(*back)) for front, back in learned["mixtures_"]]
+        features._check_learned()
         return features
+
+    def _check_learned(self) -> None:
+        """Refuse what cannot have been learned: files may say anything."""
+        ndim, n = np.ndim(self.steps_) and np.shape(self.steps_)[-1], self.n_channels_
+        shapes: dict[str, tuple[int, ...]] = {
+            "steps_": (len(self.steps_) if ndim else 0, ndim),
+            "mean_": (np.size(self.mean_),),
+            "scale_": (np.size(self.mean_),),
+            "beta_": (len(self.contrasts),),
+            "place_": np.shape(self.place_) if self.own else (0,),
+            "limits_": (2, n) if self.own else (0,),
+        }
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            kinds = "iu" if name == "steps_" else "f"
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
+                raise ValueError(f"its {name} is not an array of numbers of shape {shape}")
+            if not np.isfinite(array).all():
+                raise ValueError(f"its {name} has numbers that are NaN or infinite")
+        if type(n) is not int or n < 1 or ndim not in (2, 3) or (np.abs(self.steps_) > 1).any():
+            raise ValueError("its n_channels_ or its steps_ are not those of images")
+        if not (self.scale_ > 0).all() or not (self.beta_ > 0).all():
+            raise ValueError("its scale_ and beta_ are not all above 0")
+        if self.own and (self.place_.ndim != ndim or not self.place_.size or (np.abs(self.place_ - 0.5) > 0.5).any()):
+            raise ValueError(f"its place_ is not a map of probabilities with {ndim} axes")
+        if self.own and not (self.limits_[0] < self.limits_[1]).all():
+            raise ValueError("its limits_ do not rise")
+        for name in ("whole_", "largest_"):
+            value = getattr(self, name)
+            if not isinstance(value, float) or not value >= 0:
+                raise ValueError(f"its {name} is not a number >= 0")
+        for mixture, d in ((m, d) for pair, d in zip(self.mixtures_, (n, 2 * n + ndim), strict=False) for m in pair):
+            mixture.check(d)
+        if len(self.mixtures_) not in (0, 2):
+            raise ValueError("its mixtures_ are not those of two views")
 
     def _fit(self, images: Sequence[ArrayLike], masks: Sequence[ArrayLike], steps: np.ndarray) -> tuple[list, list]:
         """Learn everything; returns the pictures and their node features before scaling."""

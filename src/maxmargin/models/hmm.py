@@ -7,7 +7,7 @@ Rabiner 1989, A tutorial on hidden Markov models and selected applications in sp
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from maxmargin.costs import as_cost
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.labels import Labels, plain
+from maxmargin.models.state import State, check_log_probabilities
 from maxmargin.models.tables import Tables
 from maxmargin.parameters import Parameters
 
@@ -84,6 +85,35 @@ class HMMLayout:
         pairs = zip(y_true, y, strict=True)
         total = float(sum(table[code[a], code[b]] if a in code else worst for a, b in pairs))
         return total / max(len(y), 1) if self.normalize else total
+
+    def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.state.StorableLayout`."""
+        facts: dict[str, object] = {
+            "states": list(self.states.classes),
+            "symbols": list(self.symbols.classes),
+            "normalize": bool(self.normalize),
+            "margin": float(self.margin),
+            "unknown": self.unknown,
+        }
+        return facts, {"cost": self.cost_table}
+
+    @classmethod
+    def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> HMMLayout:
+        """The layout behind :meth:`to_state`; everything is checked."""
+        state = State(facts, tensors)
+        states = state.labels("states")
+        return cls(
+            states=states,
+            symbols=state.labels("symbols"),
+            cost_table=state.cost_table("cost", len(states)),
+            normalize=state.flag("normalize"),
+            margin=state.number("margin"),
+            unknown=str(state.choice("unknown", UNKNOWN)),
+        )
+
+    def check_weights(self, w: np.ndarray) -> None:
+        """Refuse weights that are no logarithms of probabilities."""
+        check_log_probabilities(w)
 
 
 @dataclass(frozen=True, kw_only=True)
