@@ -102,9 +102,7 @@ class BayesNetLayout:
             costs[v] = state.cost_table(f"cost.{v}", len(net.states[v]))
         return cls(net, costs, state.flag("normalize"), state.number("margin"))
 
-    def check_weights(self, w: np.ndarray) -> None:
-        """Refuse weights that are no logarithms of probabilities."""
-        check_log_probabilities(w)
+    check_weights = staticmethod(check_log_probabilities)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,9 +111,7 @@ class HMMLayout:
             unknown=str(state.choice("unknown", UNKNOWN)),
         )
 
-    def check_weights(self, w: np.ndarray) -> None:
-        """Refuse weights that are no logarithms of probabilities."""
-        check_log_probabilities(w)
+    check_weights = staticmethod(check_log_probabilities)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,9 +94,7 @@ class MulticlassLayout:
             cost_table=state.cost_table("cost", len(labels)),
         )
 
-    def check_weights(self, w: np.ndarray) -> None:
-        """Refuse weights that are no finite numbers."""
-        check_finite(w)
+    check_weights = staticmethod(check_finite)
 
 
 @dataclass(frozen=True, kw_only=True)

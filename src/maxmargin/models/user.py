@@ -98,9 +98,7 @@ class PythonLayout:
             )
         return cls(model, count)
 
-    def check_weights(self, w: np.ndarray) -> None:
-        """Refuse weights that are no finite numbers."""
-        check_finite(w)
+    check_weights = staticmethod(check_finite)
 
 
 class PythonModel(Parameters):
