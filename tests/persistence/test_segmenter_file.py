@@ -51,7 +51,7 @@ def test_damaged_and_forged(fitted, tmp_path):
         ("training", lambda f: f["seconds"].update(total="long"), "its seconds are not all numbers"),
         ("features", lambda f: f.update(kind="TextFeatures"), "TextFeatures is not one for a GridLayout"),
         ("features", lambda f: f["state"]["$tuple"][1].update(largest_=-1.0), "largest_"),
-        ("features", lambda f: f["state"]["$tuple"][1].update(n_channels_=2), "its limits_ is not an array"),
+        ("features", lambda f: f["state"]["$tuple"][1].update(n_channels_=2), "its limits_ are not numbers of shape"),
     ]:
         path.write_bytes(whole)
         with pytest.raises(ValueError, match=words):

@@ -318,10 +318,11 @@ def test_vectors_without_their_zeros(n, share):
     tensors = pack_vector("v", vector)
     assert np.array_equal(unpack_vector("v", tensors, n), vector)
     some = np.count_nonzero(vector)
-    where = 0 if some == n else min(-(-n // 8), some + n // 255)
+    where = min(8 * (n - some), -(-n // 8), some + n // 255)
     assert sum(part.nbytes for part in tensors.values()) <= 8 * some + where
-    with pytest.raises(ValueError, match="v"):
-        unpack_vector("v", tensors, n + 300)
+    for other in (n + 300, n + 2000):
+        with pytest.raises(ValueError, match="v"):
+            unpack_vector("v", tensors, other)
 
 
 class WordFeatures:

@@ -15,7 +15,7 @@ from maxmargin.estimators.signs import positive_mask
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
 from maxmargin.models.base import writable
 from maxmargin.models.graph import Graph, GraphLayout
-from maxmargin.models.state import State
+from maxmargin.models.layout_state import StateReader
 
 __all__ = ["GraphLabeler"]
 
@@ -148,7 +148,7 @@ class GraphLabeler(Structured):
         method = fitted.state.fact("method")
         if not isinstance(method, dict) or not all(type(name) is str for name in method):
             raise ValueError("its 'method' is not a mapping of names of methods to numbers of graphs")
-        self.method_ = {name: State(method, {}).whole(name) for name in method}
+        self.method_ = {name: StateReader(method, {}).whole(name) for name in method}
 
     def _model(self) -> Graph:
         return Graph(

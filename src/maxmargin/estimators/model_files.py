@@ -34,7 +34,7 @@ from maxmargin.estimators.base import Structured
 from maxmargin.estimators.saveable import Extractor, Fitted, Saveable
 from maxmargin.formulations.ramp import Ramp
 from maxmargin.formulations.rescaled_hinge import MarginRescaling, SlackRescaling
-from maxmargin.models.state import StorableLayout
+from maxmargin.models.layout_state import StorableLayout
 from maxmargin.models.user import PythonLayout
 from maxmargin.persistence.model_file import read_model, write_model
 from maxmargin.persistence.values import pack_value, unpack_value
@@ -55,6 +55,9 @@ class Kind(NamedTuple):
     module: str
     layout: str = ""
 
+
+_PARTS = (HammingCost, MatrixCost, WeightedHammingCost, MarginRescaling, SlackRescaling, Ramp)
+_COMPONENTS: tuple[type, ...] = (*_PARTS, *SOLVERS.values())
 
 # All that a file can name. A file names one of these and can name nothing else; classes are imported when needed.
 KINDS: dict[str, Kind] = {
@@ -79,13 +82,7 @@ KINDS: dict[str, Kind] = {
     "TextFeatures": Kind("features", "maxmargin.features.extractor", "ChainLayout"),
     "DictFeatures": Kind("features", "maxmargin.features.dicts", "ChainLayout"),
     "ImageFeatures": Kind("features", "maxmargin.features.images", "GridLayout"),
-} | {
-    kind.__name__: Kind("component", kind.__module__)
-    for kind in (
-        *(HammingCost, MatrixCost, WeightedHammingCost, MarginRescaling, SlackRescaling, Ramp),
-        *SOLVERS.values(),
-    )
-}
+} | {kind.__name__: Kind("component", kind.__module__) for kind in _COMPONENTS}
 
 # Parameters that files have under a former name, by class (estimators, models, costs and solvers): the name of now, or
 # None for one that is gone.

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from maxmargin.estimators.model_files import KINDS, Contents, as_mapping
 from maxmargin.models.chain import ChainLayout
-from maxmargin.models.state import State
+from maxmargin.models.layout_state import StateReader
 from maxmargin.persistence.values import Maker, unpack_value
 from maxmargin.persistence.vectors import zeros
 
@@ -72,7 +72,7 @@ def _chain(
     arrays = {name: old[name] for name in ("cost", "allowed.start", "allowed.end", "allowed.pairs")}
     if facts.get("observed") is True:
         arrays |= {f"observed.{part}": old[f"sparse.{part}"] for part in ("counts", "labels")}
-    layout, state = ChainLayout.from_state(facts, arrays), State({}, old)
+    layout, state = ChainLayout.from_state(facts, arrays), StateReader({}, old)
     K = len(layout.labels)
     vector = zeros(layout.n_weights, "weights")
     for name, place in layout.groups(vector).items():

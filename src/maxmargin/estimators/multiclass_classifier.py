@@ -16,7 +16,7 @@ from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.estimators.scikit import ClassifierMixin
 from maxmargin.formulations.problem import check_sample_weight
-from maxmargin.models.multiclass import Multiclass, MulticlassBound
+from maxmargin.models.multiclass import Multiclass, MulticlassBound, MulticlassLayout
 
 __all__ = ["MulticlassClassifier"]
 
@@ -157,6 +157,7 @@ class MulticlassClassifier(ClassifierMixin, Structured):
         return Fitted(self.layout_, self.weights_, facts, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
+        assert isinstance(fitted.layout, MulticlassLayout)
         self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
         classes, names = fitted.state.fact("classes"), fitted.state.fact("feature_names_in")
         self.classes_ = classes if isinstance(classes, np.ndarray) else np.array(classes, dtype=object)

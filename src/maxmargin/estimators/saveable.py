@@ -12,7 +12,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from maxmargin.costs import Cost, MatrixCost, as_cost
-from maxmargin.models.state import State, StorableLayout
+from maxmargin.models.layout_state import StateReader, StorableLayout
 
 __all__ = ["Extractor", "Fitted", "Saveable", "matrix_cost"]
 
@@ -50,9 +50,11 @@ class Fitted:
     model: object = None
 
     @property
-    def state(self) -> State:
+    def state(self) -> StateReader:
         """The facts, to be checked as they are taken; arrays are its tensors."""
-        return State(self.facts, {name: fact for name, fact in self.facts.items() if isinstance(fact, np.ndarray)})
+        return StateReader(
+            self.facts, {name: fact for name, fact in self.facts.items() if isinstance(fact, np.ndarray)}
+        )
 
 
 class Saveable(ABC):

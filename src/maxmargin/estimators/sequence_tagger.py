@@ -17,7 +17,7 @@ from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
 from maxmargin.metrics import token_accuracy
 from maxmargin.models.base import FEW, CompiledModel, writable
-from maxmargin.models.chain import Chain
+from maxmargin.models.chain import Chain, ChainLayout
 from maxmargin.models.chain_few import observed_part
 from maxmargin.models.chain_tables import chain_tables
 
@@ -247,13 +247,15 @@ class SequenceTagger(Structured):
         return self._score_predictions(y, self.predict(X))
 
     def _fitted(self) -> Fitted:
+        assert isinstance(self.layout_, ChainLayout)
         layout, weights = self.layout_.without_zeros(self.weights_)
         stand_ins = {"cost": lambda: matrix_cost(self.cost, self.classes_)}
         return Fitted(layout, weights, features=self.features_, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
+        assert isinstance(fitted.layout, ChainLayout)
         self.layout_, self.weights_, self.features_ = fitted.layout, fitted.weights, fitted.features
-        self.classes_, self.model_ = self.layout_.labels.classes, self._model()
+        self.classes_, self.model_ = fitted.layout.labels.classes, self._model()
 
     def coef_table(self, top: int | None = None, label: Any = None) -> list[dict[str, Any]]:
         """Weights by name, strongest first; see :func:`~maxmargin.estimators.explaining.coef_table`."""

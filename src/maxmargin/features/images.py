@@ -233,38 +233,35 @@ class ImageFeatures(Parameters):
 
     def _check_learned(self) -> None:
         """Refuse what cannot have been learned: files may say anything."""
-        ndim, n = np.ndim(self.steps_) and np.shape(self.steps_)[-1], self.n_channels_
-        shapes: dict[str, tuple[int, ...]] = {
-            "steps_": (len(self.steps_) if ndim else 0, ndim),
-            "mean_": (np.size(self.mean_),),
-            "scale_": (np.size(self.mean_),),
-            "beta_": (len(self.contrasts),),
-            "place_": np.shape(self.place_) if self.own else (0,),
-            "limits_": (2, n) if self.own else (0,),
-        }
-        for name, shape in shapes.items():
-            array = getattr(self, name)
-            kinds = "iu" if name == "steps_" else "f"
-            if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds or array.shape != shape:
-                raise ValueError(f"its {name} is not an array of numbers of shape {shape}")
-            if not np.isfinite(array).all():
-                raise ValueError(f"its {name} has numbers that are NaN or infinite")
-        if type(n) is not int or n < 1 or ndim not in (2, 3) or (np.abs(self.steps_) > 1).any():
-            raise ValueError("its n_channels_ or its steps_ are not those of images")
-        if not (self.scale_ > 0).all() or not (self.beta_ > 0).all():
-            raise ValueError("its scale_ and beta_ are not all above 0")
-        if self.own and (self.place_.ndim != ndim or not self.place_.size or (np.abs(self.place_ - 0.5) > 0.5).any()):
-            raise ValueError(f"its place_ is not a map of probabilities with {ndim} axes")
-        if self.own and not (self.limits_[0] < self.limits_[1]).all():
+        steps, n = np.asarray(self.steps_), self.n_channels_
+        if steps.dtype.kind not in "iu" or steps.ndim != 2 or steps.shape[1] not in (2, 3) or (np.abs(steps) > 1).any():
+            raise ValueError("its steps_ are not those to the neighbours of a pixel")
+        if type(n) is not int or n < 1:
+            raise ValueError(f"its n_channels_ is {str(n)[:40]!r}")
+        ndim, size, own = steps.shape[1], np.size(self.mean_), bool(self.own)
+        place = np.shape(self.place_) if own and np.ndim(self.place_) == ndim else (0,)
+        limits = (2, n) if own else (0,)
+        for name, shape, low, high in (
+            ("mean_", (size,), -np.inf, np.inf),
+            ("scale_", (size,), 1e-300, np.inf),
+            ("beta_", (len(self.contrasts),), 1e-300, np.inf),
+            ("place_", place, 0.0, 1.0),
+            ("limits_", limits, -np.inf, np.inf),
+            ("whole_", (), 0.0, np.inf),
+            ("largest_", (), 0.0, np.inf),
+        ):
+            array = np.asarray(getattr(self, name))
+            if array.dtype.kind != "f" or array.shape != shape or not ((array >= low) & (array <= high)).all():
+                raise ValueError(f"its {name} are not numbers of shape {shape} from {low:g} to {high:g}")
+            if shape != () and not np.isfinite(array).all():
+                raise ValueError(f"its {name} are not all finite")
+        if own and not (self.limits_[0] < self.limits_[1]).all():
             raise ValueError("its limits_ do not rise")
-        for name in ("whole_", "largest_"):
-            value = getattr(self, name)
-            if not isinstance(value, float) or not value >= 0:
-                raise ValueError(f"its {name} is not a number >= 0")
-        for mixture, d in ((m, d) for pair, d in zip(self.mixtures_, (n, 2 * n + ndim), strict=False) for m in pair):
-            mixture.check(d)
         if len(self.mixtures_) not in (0, 2):
             raise ValueError("its mixtures_ are not those of two views")
+        for pair, d in zip(self.mixtures_, (n, 2 * n + ndim), strict=False):
+            for mixture in pair:
+                mixture.check(d)
 
     def _fit(self, images: Sequence[ArrayLike], masks: Sequence[ArrayLike], steps: np.ndarray) -> tuple[list, list]:
         """Learn everything; returns the pictures and their node features before scaling."""

@@ -23,8 +23,8 @@ from maxmargin.costs import as_cost
 from maxmargin.inference.junction_tree import MAX_CELLS, JunctionTree, TooWide
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.bayes_net_scheme import HIDDEN, KNOWN, MISSING, Scheme, Schemes
+from maxmargin.models.layout_state import StateReader, as_labels, check_log_probabilities
 from maxmargin.models.network import Network
-from maxmargin.models.state import State, as_labels, check_log_probabilities
 from maxmargin.models.tables import Tables
 from maxmargin.parameters import Parameters
 
@@ -69,7 +69,7 @@ class BayesNetLayout:
         ]
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.state.StorableLayout`."""
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
         net = self.network
         facts: dict[str, object] = {
             "names": list(net.names),
@@ -84,7 +84,7 @@ class BayesNetLayout:
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> BayesNetLayout:
         """The layout behind :meth:`to_state`; everything is checked."""
-        state = State(facts, tensors)
+        state = StateReader(facts, tensors)
         states = [as_labels(classes, "states") for classes in state.items("states")]
         parents = []
         for above in state.items("parents"):

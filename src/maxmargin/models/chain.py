@@ -21,7 +21,7 @@ from maxmargin.inference.constraints import transition_mask
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.chain_slack import chain_slack_search
 from maxmargin.models.labels import Labels, padded, plain
-from maxmargin.models.state import State, check_finite, counted
+from maxmargin.models.layout_state import StateReader, check_finite, counted, plain_facts
 from maxmargin.parameters import Parameters
 
 __all__ = ["Chain", "ChainLayout"]
@@ -125,16 +125,9 @@ class ChainLayout:
         return mask
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.state.StorableLayout`."""
-        facts: dict[str, object] = {
-            "labels": list(self.labels.classes),
-            "n_sparse": self.n_sparse,
-            "n_dense": self.n_dense,
-            "n_edge": self.n_edge,
-            "observed": self.pair_rows is not None,
-            "ends": self.ends,
-            "normalize": bool(self.normalize),
-        }
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
+        facts = plain_facts(self, "n_sparse", "n_dense", "n_edge", "ends", "normalize")
+        facts |= {"labels": list(self.labels.classes), "observed": self.pair_rows is not None}
         masks = {"start": self.start_mask, "end": self.end_mask, "pairs": self.pair_mask}
         tensors = {"cost": self.cost_table} | {f"allowed.{name}": ~np.isinf(mask) for name, mask in masks.items()}
         if self.pair_rows is not None and self.pair_labels is not None:
@@ -145,7 +138,7 @@ class ChainLayout:
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> ChainLayout:
         """The layout behind :meth:`to_state`; everything is checked."""
-        state = State(facts, tensors)
+        state = StateReader(facts, tensors)
         labels, n_sparse = state.labels("labels"), state.whole("n_sparse")
         K = len(labels)
         pair_rows, pair_labels = state.rows("observed", K) if state.flag("observed") else (None, None)

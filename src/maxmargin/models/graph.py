@@ -21,7 +21,7 @@ from maxmargin.inference.graph import BRANCHES, MAX_CELLS, METHODS, PASSES, Grap
 from maxmargin.models.base import BoundModel, CompiledModel
 from maxmargin.models.graph_input import GraphInput, checked_graphs, checked_labels, checked_node_cost
 from maxmargin.models.labels import Labels, plain
-from maxmargin.models.state import State, check_finite
+from maxmargin.models.layout_state import StateReader, check_finite, plain_facts
 from maxmargin.parameters import Parameters
 
 __all__ = ["Graph", "GraphBound", "GraphLayout", "PlainGraphBound"]
@@ -117,27 +117,20 @@ class GraphLayout:
         return self.ignore is not None and label == self.ignore
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.state.StorableLayout`."""
-        facts: dict[str, object] = {
-            "labels": list(self.labels.classes),
-            "n_node": self.n_node,
-            "n_edge": self.n_edge,
-            "pairwise": self.pairwise,
-            "factors": [list(factor) for factor in self.factors],
-            "normalize": bool(self.normalize),
-            "ignore": self.ignore,
-        }
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
+        facts = plain_facts(self, "n_node", "n_edge", "pairwise", "normalize", "ignore")
+        facts |= {"labels": list(self.labels.classes), "factors": [list(factor) for factor in self.factors]}
         return facts, {"cost": self.cost_table}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> GraphLayout:
         """The layout behind :meth:`to_state`; everything is checked."""
-        state = State(facts, tensors)
+        state = StateReader(facts, tensors)
         labels, factors = state.labels("labels"), []
         for factor in state.items("factors"):
             if not isinstance(factor, (list, tuple)) or len(factor) != 2:
                 raise ValueError("its 'factors' are not pairs of an arity and a number of features")
-            pair = State({"arity of a factor": factor[0], "features of a factor": factor[1]}, {})
+            pair = StateReader({"arity of a factor": factor[0], "features of a factor": factor[1]}, {})
             factors.append((pair.whole("arity of a factor", 3, 32), pair.whole("features of a factor")))
         if len(dict(factors)) < len(factors):
             raise ValueError("its 'factors' have an arity twice")

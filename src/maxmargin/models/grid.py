@@ -11,14 +11,14 @@ Greig, Porteous, Seheult (1989), Exact maximum a posteriori estimation for binar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from maxmargin.inference.min_cut import NEIGHBOURS, directions, workspace_sizes
 from maxmargin.models.base import CompiledModel
-from maxmargin.models.state import State, check_finite
+from maxmargin.models.layout_state import StateReader, check_finite, plain_facts
 from maxmargin.parameters import Parameters
 
 __all__ = ["IGNORE", "Grid", "GridBound", "GridLayout"]
@@ -81,19 +81,20 @@ class GridLayout:
         return float(self.pixel_costs(y_true)[y_true != np.reshape(y, y_true.shape)].sum())
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.state.StorableLayout`."""
-        return {**asdict(self), "class_cost": list(self.class_cost)}, {}
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
+        facts = plain_facts(self, "neighbours", "n_node", "n_edge", "by_image", "boundary", "width", "normalize")
+        return {**facts, "class_cost": [float(cost) for cost in self.class_cost]}, {}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> GridLayout:
         """The layout behind :meth:`to_state`; everything is checked."""
-        state = State(facts, tensors)
+        state = StateReader(facts, tensors)
         neighbours, class_cost = state.fact("neighbours"), state.fact("class_cost")
         if type(neighbours) is not int or not any(neighbours in kinds for kinds in NEIGHBOURS.values()):
             raise ValueError(f"its 'neighbours' must be 4, 8, 6, 18 or 26, got {str(neighbours)[:40]!r}")
         if not isinstance(class_cost, (list, tuple)) or len(class_cost) != 2:
             raise ValueError("its 'class_cost' is not a pair of numbers")
-        pair = State({"of background": class_cost[0], "of foreground": class_cost[1]}, {})
+        pair = StateReader({"of background": class_cost[0], "of foreground": class_cost[1]}, {})
         return cls(
             neighbours=neighbours,
             n_node=state.whole("n_node"),

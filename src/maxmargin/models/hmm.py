@@ -17,7 +17,7 @@ import numpy as np
 from maxmargin.costs import as_cost
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.labels import Labels, plain
-from maxmargin.models.state import State, check_log_probabilities
+from maxmargin.models.layout_state import StateReader, check_log_probabilities, plain_facts
 from maxmargin.models.tables import Tables
 from maxmargin.parameters import Parameters
 
@@ -87,20 +87,15 @@ class HMMLayout:
         return total / max(len(y), 1) if self.normalize else total
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.state.StorableLayout`."""
-        facts: dict[str, object] = {
-            "states": list(self.states.classes),
-            "symbols": list(self.symbols.classes),
-            "normalize": bool(self.normalize),
-            "margin": float(self.margin),
-            "unknown": self.unknown,
-        }
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
+        facts = plain_facts(self, "normalize", "margin", "unknown")
+        facts |= {"states": list(self.states.classes), "symbols": list(self.symbols.classes)}
         return facts, {"cost": self.cost_table}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> HMMLayout:
         """The layout behind :meth:`to_state`; everything is checked."""
-        state = State(facts, tensors)
+        state = StateReader(facts, tensors)
         states = state.labels("states")
         return cls(
             states=states,

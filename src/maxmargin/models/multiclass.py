@@ -18,7 +18,7 @@ from maxmargin.contracts import ModelKernel
 from maxmargin.costs import as_cost
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.labels import Labels, padded, plain
-from maxmargin.models.state import State, check_finite
+from maxmargin.models.layout_state import StateReader, check_finite, plain_facts
 from maxmargin.parameters import Parameters
 
 __all__ = ["Multiclass", "MulticlassBound", "MulticlassLayout"]
@@ -69,20 +69,14 @@ class MulticlassLayout:
         return np.tile(np.arange(self.stride) < len(self.labels), self.n_features + self.intercept)
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.state.StorableLayout`."""
-        facts: dict[str, object] = {
-            "labels": list(self.labels.classes),
-            "n_sparse": self.n_sparse,
-            "n_dense": self.n_dense,
-            "intercept": self.intercept,
-            "intercept_scaling": self.intercept_scaling,
-        }
-        return facts, {"cost": self.cost_table}
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
+        facts = plain_facts(self, "n_sparse", "n_dense", "intercept", "intercept_scaling")
+        return {**facts, "labels": list(self.labels.classes)}, {"cost": self.cost_table}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> MulticlassLayout:
         """The layout behind :meth:`to_state`; everything is checked."""
-        state = State(facts, tensors)
+        state = StateReader(facts, tensors)
         labels = state.labels("labels")
         return cls(
             labels=labels,

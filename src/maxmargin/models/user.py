@@ -31,7 +31,7 @@ import scipy.sparse as sp
 from maxmargin.contracts import Answer, Answers, refusal
 from maxmargin.features.sequences import Sequences
 from maxmargin.models.base import BoundModel, digest
-from maxmargin.models.state import State, check_finite
+from maxmargin.models.layout_state import StateReader, check_finite
 from maxmargin.parameters import Parameters
 
 __all__ = ["PythonBound", "PythonLayout", "PythonModel", "UserModel", "sparse_vector"]
@@ -83,7 +83,7 @@ class PythonLayout:
         cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray], model: UserModel | None = None
     ) -> PythonLayout:
         """The layout of a model, which has to be given again: a file does not say what is to be run."""
-        state = State(facts, tensors)
+        state = StateReader(facts, tensors)
         count, fixed = state.whole("n_weights", 1), state.flag("fixed")
         if model is None:
             raise ValueError(

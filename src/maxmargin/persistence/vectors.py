@@ -9,7 +9,7 @@ whichever takes fewer bytes:
                    them, also at the end, so that a short file cannot claim a long vector
 =================  ==================================================================================================
 
-A vector without zeros is the tensor ``name`` alone.
+A vector with hardly any zeros is the tensor ``name`` alone.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def pack_vector(name: str, vector: np.ndarray, precision: str = "float64") -> di
         raise ValueError('some weights are too large for precision="float32"; use precision="float64".')
     vector = vector.astype(precision)
     places = np.flatnonzero(vector)
-    if len(places) == len(vector):
-        return {name: vector}
     bits, gaps = np.packbits(vector != 0), _gaps(places, len(vector))
-    where = {f"{name}.bits": bits} if bits.nbytes <= gaps.nbytes else {f"{name}.gaps": gaps}
-    return {name: vector[places], **where}
+    part, where = ("bits", bits) if bits.nbytes <= gaps.nbytes else ("gaps", gaps)
+    if (len(vector) - len(places)) * vector.itemsize <= where.nbytes:
+        return {name: vector}
+    return {name: vector[places], f"{name}.{part}": where}
 
 
 def unpack_vector(name: str, tensors: Mapping[str, np.ndarray], n: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Layouts as plain values and arrays, for model files: what a layout promises, and how it reads what a file says.
 
-Nothing that a file holds reaches a kernel unchecked: a layout takes every value out of a :class:`State`, which names
-the value that does not fit.
+Nothing that a file holds reaches a kernel unchecked: a layout takes every value out of a :class:`StateReader`, which
+names the value that does not fit.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ import numpy as np
 
 from maxmargin.models.labels import Labels
 
-__all__ = ["State", "StorableLayout", "as_labels", "check_finite", "check_log_probabilities", "counted"]
+__all__ = [
+    "StateReader",
+    "StorableLayout",
+    "as_labels",
+    "check_finite",
+    "check_log_probabilities",
+    "counted",
+    "plain_facts",
+]
 
 MOST = 2**31  # weights, features, labels: kernels count them in 32 bits
 
@@ -38,7 +46,7 @@ class StorableLayout(Protocol):
         ...
 
 
-class State:
+class StateReader:
     """Facts and tensors of unknown origin; each is checked as it is taken.
 
     Parameters
@@ -164,8 +172,16 @@ def check_log_probabilities(w: np.ndarray) -> None:
         raise ValueError("some of its weights are no logarithms of probabilities")
 
 
+def plain_facts(layout: object, *names: str) -> dict[str, object]:
+    """Fields of a layout, a dataclass, by name; numbers of numpy as the plain numbers that their fields announce."""
+    kinds: dict[str, type] = {"bool": bool, "int": int, "float": float}
+    announced = layout.__class__.__annotations__
+    values = {name: vars(layout)[name] for name in names}
+    return {name: kinds[announced[name]](v) if announced[name] in kinds else v for name, v in values.items()}
+
+
 def counted(pointers: np.ndarray, columns: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """The counts and labels that :meth:`State.rows` reads, in the smallest types."""
+    """The counts and labels that :meth:`StateReader.rows` reads, in the smallest types."""
     counts = np.diff(pointers)
     return (
         counts.astype(np.min_scalar_type(int(counts.max(initial=0)))),
