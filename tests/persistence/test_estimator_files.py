@@ -194,7 +194,11 @@ class Failing(Nearest):
 CODES = np.repeat([0, 1, 2], 20).tolist()
 
 
-@pytest.mark.parametrize("kind", [Nearest, Counted, Failing])
+class Grid(Nearest):
+    """Of the same name as a model of the library."""
+
+
+@pytest.mark.parametrize("kind", [Nearest, Counted, Failing, Grid])
 def test_own_models(tmp_path, kind):
     svm = mm.StructuredSVM(kind(3), C=0.5).fit(list(POINTS), CODES)
     with warnings.catch_warnings():

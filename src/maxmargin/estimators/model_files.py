@@ -202,10 +202,8 @@ def _rebuilt(
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         writer = header.get("library_version", "unknown")[:40]
         what = f"its {error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else str(error)
-        raise ValueError(
-            f"{path} cannot be loaded: {what[:500]}. It was written by version {writer} of the library; save the "
-            "model again, or load it with that version."
-        ) from error
+        advice = f"It was written by version {writer}; save the model again, or load it with that version."
+        raise ValueError(f"{path} cannot be loaded: {what[:500]}. {'' if 'model=' in what else advice}") from error
 
 
 def _read(header: dict[str, str], tensors: dict[str, np.ndarray]) -> Contents:
@@ -239,9 +237,10 @@ def _restored(cls: type[S], contents: Contents, model: object) -> S:
         layout = kind.from_state(facts, tensors)
     if contents.kind == "StructuredSVM" and "model" not in parameters:
         raise ValueError("the file does not hold its model; give it again: StructuredSVM.load(path, model=...)")
-    part = type(parameters["model"]).__name__ if contents.kind == "StructuredSVM" else contents.kind
-    if part in KINDS and KINDS[part].layout != name:
-        raise ValueError(f"its layout is a {name}, which a {part} cannot have")
+    part = type(parameters["model"]) if contents.kind == "StructuredSVM" else _known(contents.kind, "estimator")
+    known = KINDS.get(part.__name__)
+    if known is not None and known.module == part.__module__ and known.layout != name:
+        raise ValueError(f"its layout is a {name}, which a {part.__name__} cannot have")
     weights = unpack_vector("weights", contents.weights, layout.n_weights)
     layout.check_weights(weights)
     _check_parameters(cls, parameters)
@@ -254,7 +253,7 @@ def _restored(cls: type[S], contents: Contents, model: object) -> S:
         made = extractor.from_state(*state)
         features, parameters["features"] = made, made if contents.features["given"] is True else None
     estimator = cls(**parameters)
-    estimator._take_fitted(Fitted(layout, weights, contents.fitted, features, model=model))
+    estimator._take_fitted(Fitted(layout, weights, contents.fitted, features))
     for attribute, value in _training(contents.training).items():
         setattr(estimator, attribute, value)
     return estimator

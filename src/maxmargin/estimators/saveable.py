@@ -38,8 +38,6 @@ class Fitted:
     stand_ins : mapping of name to function
         Of parameters that a file may not be able to hold: a function that gives a value that it can, or None for one
         that is given again at loading. When saving only.
-    model : object or None
-        The model that was given again to ``load``. When loading only.
     """
 
     layout: StorableLayout
@@ -47,7 +45,6 @@ class Fitted:
     facts: Mapping[str, object] = field(default_factory=dict)
     features: Extractor | None = None
     stand_ins: Mapping[str, Callable[[], object]] = field(default_factory=dict)
-    model: object = None
 
     @property
     def state(self) -> StateReader:
