@@ -115,7 +115,7 @@ def test_generative_models(read):
         ("tagger_text", "chain.sparse", lambda a: a[:-1], "'sparse' has dtype float64 and shape"),
         ("segmenter_arrays", "weights", lambda a: a[:-1], "2 weights where its layout needs 3"),
         ("segmenter_arrays", "weights", lambda a: a - 1, "weights of edges are negative"),
-        ("graph", "weights", lambda a: a * np.inf, "NaN or infinite"),
+        ("graph", "weights", lambda a: a + np.inf, "NaN or infinite"),
         ("hmm", "weights", lambda a: a + 9, "no logarithms"),
         ("hmm", "counts", lambda a: a - 9, "what is no count"),
         ("bayes_net", "reference", lambda a: a[1:], "'reference' has dtype"),
