@@ -35,7 +35,7 @@ _PLACES = {
     "region_graph": "maxmargin.features.regions",
     "region_labels": "maxmargin.features.regions",
     "DictFeatures": "maxmargin.features.dicts",
-    "load": "maxmargin.estimators.saving",
+    "load": "maxmargin.estimators.model_files",
     "Auto": "maxmargin.solvers.presets",
     "SimplicialDecomposition": "maxmargin.solvers.presets",
     "SequentialDual": "maxmargin.solvers.presets",

@@ -21,15 +21,14 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import BCFW, MatrixCost, SequenceTagger
-from maxmargin.estimators.saving import load
+from maxmargin import BCFW, MatrixCost, SequenceTagger, load
 from maxmargin.features.extractor import TextFeatures
 from maxmargin.features.template import Template
 
 MARK = b'{"__metadata__":{"header_sha256":"'
 HOSTILE = [
     None, True, False, -1, 0, 1, 7, 2**31, 2**40, 2**62, 2**63, 2**64, 10**400, 0.5, -0.0, 1e308, "", "a", "F32", "U8",
-    "BOOL", "$tuple", "chain.cost", "\ud800", [], [[]], {}, [0], [0, 0], [2**40, 2**40], {"$array": "chain.cost"},
+    "BOOL", "$tuple", "layout.cost", "\ud800", [], [[]], {}, [0], [0, 0], [2**40, 2**40], {"$array": "layout.cost"},
     [{"$array": "parameters.0"}] * 50, {"$tuple": [[1]]}, {"$mapping": [[1, 2]]}, {"$object": ["Auto", {}]},
     {"$texts": "labels.0"}, {"$float": "nan"}, {"$float": "-inf"}, {"$number": ["float32", 1e300]}, ["a"] * 300,
 ]  # fmt: skip

@@ -315,8 +315,9 @@ def test_arrays_and_components():
         "$odd": {1: mm.BCFW(sampling="gap"), True + 1: mm.Auto()},
     }
     tensors: dict = {}
-    known = {"BCFW": mm.BCFW, "Auto": mm.Auto}
-    back = unpack_value(pack_value(value, tensors, "p", known), tensors, known)
+    known = {kind.__name__: kind.__module__ for kind in (mm.BCFW, mm.Auto)}
+    text = pack_value(value, tensors, "p", known)
+    back = unpack_value(text, tensors, lambda kind, arguments: {"BCFW": mm.BCFW, "Auto": mm.Auto}[kind](**arguments))
     assert all(same(back[name], value[name]) for name in ("numbers", "flags", "texts"))
     assert back["numbers"].flags.writeable and not np.shares_memory(back["numbers"], value["numbers"])
     assert repr(back["$odd"]) == repr(value["$odd"])
@@ -341,7 +342,28 @@ def test_arrays_and_components():
 )  # fmt: skip
 def test_values_that_are_refused(text):
     with pytest.raises(ValueError):
-        unpack_value(text, {"x": np.zeros(3)}, {"Auto": mm.Auto})
+        unpack_value(text, {"x": np.zeros(3)}, lambda kind, arguments: mm.Auto(**arguments))
+
+
+@pytest.mark.parametrize("wrap", [lambda v: [v], lambda v: (v,), lambda v: {1: v}, lambda v: {"a": v}, lambda v: {v}])
+def test_what_is_nested_too_deep_is_not_written(wrap):
+    """A value that is written can be read; one that is too deep for the reader is refused by the writer."""
+    value, written = "x", 0
+    for depth in range(5000):
+        try:
+            text = pack_value(value, {}, "v")
+        except ValueError as error:
+            assert "nested this deep" in str(error)
+            break
+        assert same(unpack_value(text, {}), value)
+        value, written = wrap(frozenset(value) if isinstance(value, set) else value), depth
+    assert 15 <= written < 64
+
+
+def test_text_that_is_nested_too_deep_is_not_read():
+    for text in ('{"a":' * 5000 + "1" + "}" * 5000, "[" * 5000 + "]" * 5000):
+        with pytest.raises(ValueError, match="nested more than 64 levels deep"):
+            unpack_value(text, {})
 
 
 def test_texts():

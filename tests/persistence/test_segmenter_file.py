@@ -9,7 +9,8 @@ import pytest
 
 from maxmargin import ImageSegmenter, load
 from maxmargin.features.images import ImageFeatures
-from persistence.test_fuzz_model_file import sign, split, truncate
+from persistence.forging import forge, forge_tensor, plain
+from persistence.test_fuzz_model_file import truncate
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +38,65 @@ def test_damaged_and_forged(fitted, tmp_path):
         path.write_bytes(truncate(whole, rng))
         with pytest.raises(ValueError, match="/s"):
             load(path)
-    header, data = split(whole)
-    for part, value, words in [
-        ("parameters", {"depth": 3}, "no parameter 'depth'"),
-        ("layout", {"rows": 3}, "s cannot be loaded"),
-        ("training", {}, "'certificate' is missing"),
+    for part, change, words in [
+        ("parameters", lambda f: f.update(depth=3), "no parameter 'depth'"),
+        ("parameters", lambda f: f.update(neighbours=8), "weights are for 4 neighbours"),
+        ("layout", lambda f: f.update(neighbours=5), "its 'neighbours' must be"),
+        ("layout", lambda f: f.update(n_node=2**40), "its 'n_node' must be a whole number"),
+        ("layout", lambda f: f.update(n_edge=99), "does not have one bit for each of"),
+        ("layout", lambda f: f.update(class_cost=[1.0]), "its 'class_cost' is not a pair"),
+        ("layout", lambda f: f.update(class_cost=[1.0, -1.0]), "its 'of foreground' must be a finite number"),
+        ("layout", lambda f: f.update(width=0.0), "its 'width' must be"),
+        ("training", lambda f: f.clear(), "'certificate' is missing"),
+        ("training", lambda f: f["seconds"].update(total="long"), "its seconds are not all numbers"),
+        ("features", lambda f: f.update(kind="TextFeatures"), "TextFeatures is not one for a GridLayout"),
+        ("features", lambda f: f["state"]["$tuple"][1].update(largest_=-1.0), "largest_"),
+        ("features", lambda f: f["state"]["$tuple"][1].update(n_channels_=2), "its limits_ are not numbers of shape"),
     ]:
-        forged = {**header, "__metadata__": {**header["__metadata__"], part: json.dumps(value)}}
-        path.write_bytes(sign(forged, data))
+        path.write_bytes(whole)
         with pytest.raises(ValueError, match=words):
-            load(path)
+            load(forge(path, part, change))
+
+
+SPOILT = {"cut": lambda a: a[:-1], "nan": lambda a: a * np.nan, "sign": lambda a: -a - 2}
+
+
+@pytest.mark.parametrize("name", ["steps_", "mean_", "scale_", "beta_", "place_", "limits_"])
+@pytest.mark.parametrize("case", SPOILT)
+def test_forged_features(fitted, tmp_path, name, case):
+    path = fitted[0].save(tmp_path / "s")
+    learned = json.loads(plain(path)[0]["features"])["state"]["$tuple"][1]
+    forge_tensor(path, learned[name]["$array"], SPOILT[case])
+    if (name, case) in {("mean_", "sign"), ("place_", "cut")}:  # any finite mean, and any map, may have been learned
+        load(path)
+        return
+    with pytest.raises(ValueError, match=r"s cannot be loaded: its "):
+        load(path)
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+@pytest.mark.parametrize("spoil", [lambda a: a[:0], lambda a: a * np.nan], ids=["cut", "nan"])
+def test_forged_mixtures(fitted, tmp_path, part, spoil):
+    path = fitted[0].save(tmp_path / "s")
+    learned = json.loads(plain(path)[0]["features"])["state"]["$tuple"][1]
+    forge_tensor(path, learned["mixtures_"][1][0]["$tuple"][part]["$array"], spoil)
+    with pytest.raises(ValueError, match="s cannot be loaded: a mixture of its mixtures_"):
+        load(path)
+
+
+@pytest.mark.parametrize(("value", "words"), [(np.nan, "NaN or infinite"), (-0.1, "weights of edges are negative")])
+def test_forged_weights(fitted, tmp_path, value, words):
+    segmenter, _ = fitted
+    path = segmenter.save(tmp_path / "s")
+
+    def change(values: np.ndarray) -> np.ndarray:
+        values[-1] = value
+        return values
+
+    segmenter = load(path)
+    assert segmenter.edge_coef_[-1] != 0  # the last number stored is that of an edge
+    with pytest.raises(ValueError, match=words):
+        load(forge_tensor(path, "weights", change))
+    segmenter.weights_[-1] = value
+    with pytest.raises(ValueError, match=words):
+        segmenter.save(tmp_path / "t")

@@ -19,13 +19,15 @@ from safetensors.numpy import load_file
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from maxmargin import BCFW, HammingCost, SequenceTagger, WeightedHammingCost
-from maxmargin.estimators import saving
+from maxmargin import BCFW, HammingCost, SequenceTagger, WeightedHammingCost, load
+from maxmargin.estimators import model_files
 from maxmargin.features.dicts import DictFeatures
 from maxmargin.features.extractor import TextFeatures
 from maxmargin.features.window import Window
-from maxmargin.models.chain_file import pack_chain, unpack_chain
+from maxmargin.models.chain import ChainLayout
 from maxmargin.persistence.model_file import read_model, write_model
+from maxmargin.persistence.vectors import pack_vector, unpack_vector
+from persistence.forging import forge, forge_tensor
 
 DATA = Path(__file__).parent / "data"
 BIO = ["O", "B-x", "I-x", "B-y", "I-y"]
@@ -148,7 +150,7 @@ def test_labels_and_parameters_that_can_not_be_stored(tmp_path):
         pass
 
     X, Y = examples(labels=[Own("a"), Own("b")])
-    with pytest.raises(ValueError, match="labels cannot be stored"):
+    with pytest.raises(ValueError, match="labels, states or symbols cannot be stored"):
         fitted(X, Y).save(tmp_path / "t")
     X, Y = examples()
     tagger = fitted(X, Y, random_state=np.random.default_rng(0), cost=lambda a, b: 2.0 * (a != b))
@@ -176,15 +178,28 @@ def test_the_file_holds_what_it_says(tmp_path, weights):
     X, Y = examples("binary", n=40)
     tagger = fitted(X, Y, weights=weights)
     tensors = load_file(tagger.save(tmp_path / "t"))
-    counts, labels, values = (tensors[f"chain.sparse.{part}"] for part in ("counts", "labels", "values"))
-    matrix, at = np.zeros((40, 3)), 0
-    for feature, count in enumerate(counts):
-        for k in range(at, at + count):
-            matrix[feature, labels[k]] = values[k]
-        at += count
-    assert at == len(values) == np.count_nonzero(matrix) and (counts[30:] == 0).all()
-    assert np.array_equal(matrix, getattr(tagger.coef_, "toarray", lambda: tagger.coef_)())
-    assert np.array_equal(tensors["chain.transition"], tagger.transition_)
+    vector, values = [], iter(tensors["weights"].tolist())
+    if "weights.bits" in tensors:
+        for byte in tensors["weights.bits"].tolist():
+            vector += [next(values) if byte & bit else 0.0 for bit in (128, 64, 32, 16, 8, 4, 2, 1)]
+    elif "weights.gaps" in tensors:
+        for gap in tensors["weights.gaps"].tolist():
+            vector += [0.0] * gap + ([] if gap == 255 else [next(values)])
+    else:
+        vector = list(values)
+    assert next(values, None) is None
+    matrix = np.zeros((40, 3))
+    if weights == "all":
+        matrix[:] = np.reshape(vector[:120], (40, 3))
+    else:
+        at = 0
+        for feature, count in enumerate(tensors["layout.observed.counts"].tolist()):
+            for label in tensors["layout.observed.labels"][at : at + count].tolist():
+                matrix[feature, label] = vector[at]
+                at += 1
+    assert np.array_equal(matrix, getattr(tagger.coef_, "toarray", lambda: tagger.coef_)()) and not matrix[30:].any()
+    begin = 120 if weights == "all" else at
+    assert np.array_equal(np.reshape(vector[begin : begin + 9], (3, 3)), tagger.transition_)
 
 
 def test_file_size_and_float32(tmp_path):
@@ -209,37 +224,32 @@ def test_file_size_and_float32(tmp_path):
     assert np.array_equal(rounded, exact.astype(np.float32))
 
 
-def test_zero_weights_of_observed_pairs_are_dropped():
+def test_zero_weights_of_observed_pairs_are_dropped(tmp_path):
     X, Y = examples("binary")
     tagger = fitted(X, Y, weights="observed")
     tagger.weights_[: tagger.layout_.n_emission : 2] = 0.0
-    layout, weights = unpack_chain(*pack_chain(tagger.layout_, tagger.weights_))
-    assert layout.n_emission == np.count_nonzero(tagger.weights_[: tagger.layout_.n_emission])
-    assert layout.n_sparse == tagger.layout_.n_sparse
-    emission = tagger.layout_.groups(tagger.weights_)["sparse"]
-    assert (layout.groups(weights)["sparse"].toarray() == emission.toarray()).all()
+    loaded = load(tagger.save(tmp_path / "t"))
+    assert loaded.layout_.n_emission == np.count_nonzero(tagger.weights_[: tagger.layout_.n_emission])
+    check_same(tagger, loaded, X)
 
 
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("sparse.counts", lambda a: a[:-1], "rows"),
-        ("sparse.counts", lambda a: a.astype(np.int64), "counts"),
-        ("sparse.counts", lambda a: a + np.uint8(1), "more labels|announced"),
-        ("sparse.counts", lambda a: a[None], "counts"),
-        ("sparse.labels", lambda a: a[::-1].copy(), "twice"),
-        ("sparse.labels", lambda a: a * 0, "twice"),
-        ("sparse.labels", lambda a: a + np.uint8(9), "more labels"),
-        ("sparse.labels", lambda a: a[:-1], "announced"),
-        ("sparse.values", lambda a: a[:-1], "sparse.values"),
-        ("sparse.values", lambda a: a * np.nan, "NaN"),
-        ("sparse.values", lambda a: a.astype(np.int64), "dtype"),
-        ("transition", lambda a: a[:2], "transition"),
-        ("transition", lambda a: a + np.inf, "infinite"),
-        ("transition", lambda a: None, "missing"),
-        ("start", lambda a: None, "missing"),
+        ("observed.counts", lambda a: a[:-1], "rows"),
+        ("observed.counts", lambda a: a.astype(np.int64), "counts"),
+        ("observed.counts", lambda a: a + np.uint8(1), "more labels|announced"),
+        ("observed.counts", lambda a: a[None], "counts"),
+        ("observed.labels", lambda a: a[::-1].copy(), "twice"),
+        ("observed.labels", lambda a: a * 0, "twice"),
+        ("observed.labels", lambda a: a + np.uint8(9), "more labels"),
+        ("observed.labels", lambda a: a[:-1], "announced"),
         ("cost", lambda a: a - 1, "negative"),
+        ("cost", lambda a: a + 1, "costs of the true label"),
+        ("cost", lambda a: a * np.nan, "NaN"),
+        ("cost", lambda a: a.astype(np.int64), "dtype"),
         ("cost", lambda a: a[0], "cost"),
+        ("cost", lambda a: None, "missing"),
         ("allowed.pairs", lambda a: a.astype(np.uint8), "allowed"),
         ("allowed.end", lambda a: a[:1], "allowed"),
         ("labels", lambda a: a[:2], "more labels"),
@@ -251,34 +261,68 @@ def test_zero_weights_of_observed_pairs_are_dropped():
         ("labels", lambda a: "abc", "labels"),
         ("ends", lambda a: 1, "ends"),
         ("observed", lambda a: None, "observed"),
-        ("n_sparse", lambda a: 2**40, "fit"),
-        ("n_edge", lambda a: 1, "fit"),
+        ("n_sparse", lambda a: 2**40, "n_sparse"),
+        ("n_sparse", lambda a: a + 1, "fit"),
+        ("n_edge", lambda a: -1, "n_edge"),
+        ("n_dense", lambda a: True, "n_dense"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(name, change, words):
     X, Y = examples("sparse", n=30)
-    tagger = fitted(X, Y, ends=True, max_passes=3)
-    facts, tensors = pack_chain(tagger.layout_, tagger.weights_)
+    facts, tensors = fitted(X, Y, ends=True, weights="observed", max_passes=3).layout_.to_state()
     parts = facts if name in facts else tensors
     parts[name] = change(parts[name])
     if parts[name] is None and parts is tensors:
         del tensors[name]
     with pytest.raises(ValueError, match=words):
-        unpack_chain(facts, tensors)
+        ChainLayout.from_state(facts, tensors)
 
 
-def test_more_weights_than_can_be_are_refused():
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("weights", lambda a: a[:-1], "weights where its layout needs"),
+        ("weights", lambda a: a * np.nan, "NaN"),
+        ("weights", lambda a: a[None], "shape"),
+        ("weights", lambda a: a.astype(np.int64), "dtype"),
+        ("weights", lambda a: None, "'weights' is missing"),
+        ("weights.bits", lambda a: a[:-1], "one bit for each"),
+        ("weights.bits", lambda a: a * 0, "weights where its layout needs"),
+        ("weights.bits", lambda a: None, "weights where its layout needs"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(tmp_path, name, change, words):
+    X, Y = examples("sparse", n=30)
+    path = fitted(X, Y, ends=True, max_passes=3).save(tmp_path / "t")
+    with pytest.raises(ValueError, match=rf"t cannot be loaded.*{words}"):
+        load(forge_tensor(path, name, change))
+
+
+def test_more_weights_than_can_be_are_refused(tmp_path):
     X, Y = examples("sparse")
-    facts, tensors = pack_chain(*(lambda t: (t.layout_, t.weights_))(fitted(X, Y, max_passes=3)))
-    # 2^20 features of 1 byte and 3000 labels: 3 10^9 weights, from a few megabytes of tensors
-    K, F = 3000, 2**20
-    facts |= {"labels": list(range(K)), "n_sparse": F}
-    tensors |= {"sparse.counts": np.zeros(F, np.uint8), "sparse.labels": np.zeros(0, np.uint16)}
-    tensors |= {"sparse.values": np.zeros(0), "transition": np.zeros((K, K), np.float32), "cost": np.zeros((K, K))}
-    tensors |= {"allowed.start": np.ones(K, bool), "allowed.end": np.ones(K, bool)}
-    tensors["allowed.pairs"] = np.ones((K, K), bool)
+    path = fitted(X, Y, max_passes=3).save(tmp_path / "t")
+    with pytest.raises(ValueError, match="one bit for each"):
+        load(forge(path, "layout", lambda f: f.update(n_sparse=2**30)))
+    n = 2**31  # in a file of eight megabytes
     with pytest.raises(ValueError, match="more than fit"):
-        unpack_chain(facts, tensors)
+        unpack_vector("w", {"w": np.zeros(0), "w.gaps": np.full(n // 255, 255, np.uint8)}, n)
+    with pytest.raises(ValueError, match="does not lead to the last"):
+        unpack_vector("w", {"w": np.zeros(0), "w.gaps": np.full(9, 255, np.uint8)}, n)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.05, 0.5, 1.0])
+@pytest.mark.parametrize("n", [1, 7, 8, 255, 256, 511, 5000])
+def test_vectors_without_their_zeros(n, share):
+    rng = np.random.default_rng(n)
+    vector = np.where(rng.random(n) < share, rng.normal(size=n), 0.0)
+    tensors = pack_vector("v", vector)
+    assert np.array_equal(unpack_vector("v", tensors, n), vector)
+    some = np.count_nonzero(vector)
+    where = min(8 * (n - some), -(-n // 8), some + n // 255)
+    assert sum(part.nbytes for part in tensors.values()) <= 8 * some + where
+    for other in (n + 300, n + 2000):
+        with pytest.raises(ValueError, match="v"):
+            unpack_vector("v", tensors, other)
 
 
 class WordFeatures:
@@ -307,14 +351,15 @@ def test_the_feature_extractor_goes_along(tmp_path, monkeypatch):
     room.WordFeatures = WordFeatures
     monkeypatch.setattr(WordFeatures, "__module__", "word_features")
     monkeypatch.setitem(sys.modules, "word_features", room)
-    monkeypatch.setitem(saving.EXTRACTORS, "WordFeatures", "word_features")
+    kind = model_files.Kind("features", "word_features", "ChainLayout")
+    monkeypatch.setitem(model_files.KINDS, "WordFeatures", kind)
     tagger.save(tmp_path / "t")
     loaded = SequenceTagger.load(tmp_path / "t").features_
     assert loaded.words == tagger.features_.words and loaded.options == {"window": (-1, 1)}
     assert np.array_equal(loaded.counts, np.arange(500)) and loaded.counts.dtype == np.int32
     assert loaded.counts.flags.writeable
-    monkeypatch.delitem(saving.EXTRACTORS, "WordFeatures")
-    with pytest.raises(ValueError, match=r"WordFeatures.*unknown"):
+    monkeypatch.delitem(model_files.KINDS, "WordFeatures")
+    with pytest.raises(ValueError, match="feature extractor of the unknown kind 'WordFeatures'"):
         SequenceTagger.load(tmp_path / "t")
 
 
@@ -356,23 +401,30 @@ def test_other_kinds_and_newer_parameters(tmp_path):
         ({"parameters": '{"solver": {"$object": ["Popen", {}]}}'}, "unknown kind 'Popen'"),
         ({"training": "{}"}, "'certificate' is missing"),
         ({"training": plain["training"].replace("primal", "Primal")}, "'primal' is missing"),
-        ({"labels": '["a", "b"]'}, "t cannot be loaded"),
-        ({"layout": "3"}, "t cannot be loaded"),
+        ({"layout": "3"}, "its layout is not a mapping"),
+        ({"layout": '{"kind": "ChainLayout"}'}, "'facts' is missing"),
+        ({"layout": '{"kind": "ChainLayout", "facts": {}}'}, "'labels' is missing"),
+        ({"layout": '{"kind": "Popen", "facts": {}}'}, "a layout of the unknown kind 'Popen'"),
+        ({"layout": '{"kind": "SequenceTagger", "facts": {}}'}, "a layout of the unknown kind 'SequenceTagger'"),
+        ({"layout": '{"kind": "PythonLayout", "facts": {"n_weights": 3, "fixed": true}}'}, "t cannot be loaded"),
+        ({"contents": "3"}, "contents have version '3'; upgrade"),
+        ({"fitted": "[" * 5000}, "nested more than 64 levels"),
+        ({"parameters": '{"C": [1.0]}'}, "its parameter 'C' must be a number"),
     ]:
         write_model(path, {**plain, **change}, tensors)
         with pytest.raises(ValueError, match=words):
             SequenceTagger.load(path)
-    del plain["labels"]
+    del plain["layout"]
     write_model(path, plain, tensors)
-    with pytest.raises(ValueError, match="'labels' is missing"):
-        saving.load(path)
+    with pytest.raises(ValueError, match="'layout' is missing"):
+        load(path)
 
 
 def test_version_1_is_read():
     """A file written by the first version with model files: every later version must read it alike."""
     path = DATA / "tagger_v1.maxmargin"
     assert path.stat().st_size < 5_000
-    tagger = saving.load(path)
+    tagger = load(path)
     assert tagger.classes_ == [("noun", 1), ("verb", 2), None]
     assert (
         tagger.C == 0.5

@@ -150,7 +150,8 @@ def quiet_convergence() -> Iterator[None]:
 
 def load_text_tagger(path: str) -> SequenceTagger:
     """The tagger of a model file; one that does not take text is an error."""
-    from maxmargin.estimators.saving import load
+    from maxmargin.estimators.model_files import load
+    from maxmargin.estimators.sequence_tagger import SequenceTagger
     from maxmargin.features.extractor import TextFeatures
 
     if path == "-":
@@ -158,7 +159,7 @@ def load_text_tagger(path: str) -> SequenceTagger:
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no model file {path!r}.")
     tagger = load(path)
-    if not isinstance(vars(tagger).get("features_"), TextFeatures):
+    if not isinstance(tagger, SequenceTagger) or not isinstance(tagger.features_, TextFeatures):
         raise ValueError(
             f"{path} holds a tagger that takes features, not columns of text; use it from Python "
             f"(maxmargin.load({path!r}).predict)."

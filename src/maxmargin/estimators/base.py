@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from maxmargin.callbacks.base import Callback
 from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem, Solver
 from maxmargin.estimators.parameters import Training
+from maxmargin.estimators.saveable import Saveable
 from maxmargin.estimators.scikit import BaseEstimator
 from maxmargin.formulations.latent import LatentProblem
 from maxmargin.formulations.problem import Problem as HingeProblem
@@ -48,7 +49,7 @@ class Stopwatch:
         return compile_seconds() - self._compiled
 
 
-class Structured(Training, BaseEstimator, ABC):
+class Structured(Saveable, Training, BaseEstimator, ABC):
     """Base of all estimators. Subclasses bind their data; everything from there to the certificate happens here.
 
     Fitted attributes of every estimator:

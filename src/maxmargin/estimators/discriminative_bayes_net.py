@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
 
+from maxmargin.costs import MatrixCost
 from maxmargin.estimators.base import Stopwatch
 from maxmargin.estimators.bayes_net_parts import (
     aligned_network,
@@ -18,6 +19,7 @@ from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.generative_base import IMPOSSIBLE
 from maxmargin.estimators.network_base import NetworkEstimator
 from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.saveable import Fitted
 from maxmargin.models.base import writable
 from maxmargin.models.bayes_net import BayesNet, BayesNetBound, BayesNetLayout
 from maxmargin.models.bayes_net_scheme import coding_sets
@@ -201,6 +203,31 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
         one = net.code[self.target_[0]] if len(self.target_) == 1 else None
         named = {net.names[v]: net.states[v].classes for v in layout.costs}
         self.classes_ = named if one is None else net.states[one].classes
+
+    def _fitted(self) -> Fitted:
+        layout, net = self.layout_, self.network_
+        stand_ins: dict[str, Callable[[], object]] = {
+            "cost": lambda: {
+                net.names[v]: MatrixCost(table, labels=net.states[v].classes, normalize=layout.normalize)
+                for v, table in layout.costs.items()
+            },
+            "reference": lambda: {name: table.copy() for name, table in net.groups(self.reference_).items()},
+            "structure": lambda: {
+                name: [net.names[u] for u in above] for name, above in zip(net.names, net.parents, strict=True)
+            },
+        }
+        facts = self._learned() | {"target": list(self.target_), "hidden": self.hidden_}
+        return Fitted(layout, self.weights_, facts, stand_ins=stand_ins)
+
+    def _take_fitted(self, fitted: Fitted) -> None:
+        layout = fitted.layout
+        assert isinstance(layout, BayesNetLayout)
+        targets = fitted.state.items("target")
+        if not all(type(name) is str for name in targets):
+            raise ValueError("its 'target' is not a list of names")
+        self._take_network(layout.network, [str(name) for name in targets], fitted.state.fact("hidden"))
+        self._take_layout(layout)
+        self._take_learned(fitted)
 
     def _codes(self, frame: Frame, without: Any = ()) -> np.ndarray:
         """Codes of the columns of the network, -1 for those left out; int32 (n, v)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.generative_base import IMPOSSIBLE, GenerativeEstimator
 from maxmargin.estimators.hmm_exchange import aligned
 from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.metrics import token_accuracy
 from maxmargin.models.base import writable
 from maxmargin.models.hmm import HMM, HMMBound, HMMLayout
@@ -136,6 +137,20 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
     def _take_layout(self, layout: HMMLayout) -> None:
         self.layout_ = layout
         self.classes_, self.symbols_ = layout.states.classes, layout.symbols.classes
+
+    def _fitted(self) -> Fitted:
+        layout = self.layout_
+        stand_ins: dict[str, Callable[[], object]] = {
+            "cost": lambda: matrix_cost(self.cost, self.classes_),
+            "reference": lambda: {name: table.copy() for name, table in layout.groups(self.reference_).items()},
+        }
+        return Fitted(layout, self.weights_, self._learned(), stand_ins=stand_ins)
+
+    def _take_fitted(self, fitted: Fitted) -> None:
+        assert isinstance(fitted.layout, HMMLayout)
+        self.model_ = self._model()
+        self._take_layout(fitted.layout)
+        self._take_learned(fitted)
 
     def _given_reference(self, layout: HMMLayout) -> str | np.ndarray:
         reference = self.reference

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from abc import abstractmethod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.estimators.base import Structured
 from maxmargin.estimators.parameters import parameters
-from maxmargin.estimators.stored import Stored
+from maxmargin.estimators.saveable import Fitted
 from maxmargin.formulations.generative import Generative
 from maxmargin.formulations.ramp import Ramp
 from maxmargin.models.base import BoundModel
@@ -28,7 +26,7 @@ IMPOSSIBLE = -1e6  # stands for ln 0 in decoding: outputs with the fewest imposs
 
 
 @parameters
-class GenerativeEstimator(Stored, Structured):
+class GenerativeEstimator(Structured):
     """Base of estimators whose weights are log-probabilities in tables.
 
     Subclasses bind their data and count it; ``layout_.tables`` says where each conditional distribution lives.
@@ -164,8 +162,18 @@ class GenerativeEstimator(Stored, Structured):
         ]
         return as_frame(rows)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted model to one file; see :func:`~maxmargin.estimators.generative_file.save_generative`."""
-        from maxmargin.estimators.generative_file import save_generative
+    def _learned(self) -> dict[str, object]:
+        """What files hold besides the log-probabilities."""
+        return {"n_seen": int(self.n_seen_), "reference": self.reference_, "counts": self.counts_}
 
-        return save_generative(self, path)
+    def _take_learned(self, fitted: Fitted) -> None:
+        """Set what all generative models have from a file."""
+        state, shape = fitted.state, fitted.weights.shape
+        reference, counts = state.floats("reference", shape), state.floats("counts", shape)
+        if not ((reference > 0) & (reference <= 1 + 1e-6)).all():
+            raise ValueError("its 'reference' has what is no probability")
+        if (counts < 0).any():
+            raise ValueError("its 'counts' have what is no count")
+        self.weights_, self.reference_ = fitted.weights, reference
+        self.counts_: np.ndarray = counts
+        self.n_seen_ = state.whole("n_seen", most=2**62)

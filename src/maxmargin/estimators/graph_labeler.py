@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +11,18 @@ import numpy as np
 from maxmargin.estimators.base import Stopwatch, Structured
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.estimators.signs import positive_mask
-from maxmargin.estimators.stored import Stored
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
 from maxmargin.models.base import BoundModel, writable
 from maxmargin.models.graph import Graph, GraphLayout
+from maxmargin.models.layout_state import StateReader
 
 __all__ = ["GraphLabeler"]
 
 
 @parameters
-class GraphLabeler(WithMarginals, Stored, Structured):
+class GraphLabeler(WithMarginals, Structured):
     """Labels for the nodes of graphs, learned with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the graph model (:mod:`maxmargin.models.graph`).
@@ -140,11 +139,17 @@ class GraphLabeler(WithMarginals, Stored, Structured):
         """Share of nodes with the right label, those to be ignored left out."""
         return self._score_predictions(y, self.predict(X))
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted labeler to a file without pickles; see :meth:`load`."""
-        from maxmargin.estimators.graph_file import save_labeler
+    def _fitted(self) -> Fitted:
+        stand_ins = {"cost": lambda: matrix_cost(self.cost, self.classes_)}
+        return Fitted(self.layout_, self.weights_, {"method": self.method_}, stand_ins=stand_ins)
 
-        return save_labeler(self, path)
+    def _take_fitted(self, fitted: Fitted) -> None:
+        assert isinstance(fitted.layout, GraphLayout)
+        self._set_fitted(fitted.layout, fitted.weights)
+        method = fitted.state.fact("method")
+        if not isinstance(method, dict) or not all(type(name) is str for name in method):
+            raise ValueError("its 'method' is not a mapping of names of methods to numbers of graphs")
+        self.method_ = {name: StateReader(method, {}).whole(name) for name in method}
 
     def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
         self._check_fitted()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from copy import copy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,8 @@ import numpy as np
 from maxmargin.estimators.base import Stopwatch, Structured
 from maxmargin.estimators.interactive_segmentation import InteractiveSegmentation
 from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.saveable import Fitted
 from maxmargin.estimators.signs import positive_mask
-from maxmargin.estimators.stored import Stored
 from maxmargin.features.image_files import read_images, read_masks, read_scribbles
 from maxmargin.features.images import ImageFeatures
 from maxmargin.formulations.problem import check_sample_weight
@@ -26,7 +25,7 @@ __all__ = ["ImageSegmenter"]
 
 
 @parameters
-class ImageSegmenter(Stored, Structured):
+class ImageSegmenter(Structured):
     """A mask for every image, by a minimum cut whose weights are learned with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the grid model (:mod:`maxmargin.models.grid`),
@@ -182,11 +181,19 @@ class ImageSegmenter(Stored, Structured):
         """Mean intersection over union of the foregrounds."""
         return self._score_predictions(y, self.predict(X))
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the fitted segmenter to a file without pickles; see :meth:`load`."""
-        from maxmargin.estimators.segmenter_file import save_segmenter
+    def _fitted(self) -> Fitted:
+        return Fitted(self.layout_, self.weights_, features=self.features_)
 
-        return save_segmenter(self, path)
+    def _take_fitted(self, fitted: Fitted) -> None:
+        assert isinstance(fitted.layout, GridLayout)
+        features = fitted.features
+        assert features is None or isinstance(features, ImageFeatures)
+        self.model_, self.features_ = self._model(), features
+        self._set_fitted(fitted.layout, fitted.weights)
+        if self.layout_.neighbours != self.neighbours:
+            raise ValueError(f"its weights are for {self.layout_.neighbours} neighbours, its parameters say otherwise")
+        if features is not None and not np.array_equal(features.steps_, directions(self.neighbours)):
+            raise ValueError(f"its features are not those of {self.neighbours} neighbours")
 
     def _model(self) -> Grid:
         return Grid(self.neighbours, cost=self.cost, boundary=self.boundary, width=self.width)

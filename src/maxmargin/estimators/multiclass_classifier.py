@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_array, validate_data
 from maxmargin.estimators.base import Stopwatch, Structured, learns_from_streams
 from maxmargin.estimators.confidence import RankedOutputs, marginal_tables
 from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.estimators.scikit import ClassifierMixin
 from maxmargin.formulations.problem import check_sample_weight
-from maxmargin.models.multiclass import Multiclass, MulticlassBound
+from maxmargin.models.multiclass import Multiclass, MulticlassBound, MulticlassLayout
 
 __all__ = ["MulticlassClassifier"]
 
@@ -146,6 +147,29 @@ class MulticlassClassifier(RankedOutputs, ClassifierMixin, Structured):
         groups = self.layout_.groups(self.weights_)
         self.coef_ = np.ascontiguousarray(groups["coef"].T)
         self.intercept_ = np.asarray(groups["intercept"])
+
+    def _fitted(self) -> Fitted:
+        names, classes = vars(self).get("feature_names_in_"), self.classes_
+        facts = {
+            "classes": classes.tolist() if classes.dtype.hasobject else classes,
+            "feature_names_in": None if names is None else names.tolist(),
+        }
+        stand_ins = {"cost": lambda: matrix_cost(self.cost, self.layout_.labels.classes)}
+        return Fitted(self.layout_, self.weights_, facts, stand_ins=stand_ins)
+
+    def _take_fitted(self, fitted: Fitted) -> None:
+        assert isinstance(fitted.layout, MulticlassLayout)
+        self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
+        classes, names = fitted.state.fact("classes"), fitted.state.fact("feature_names_in")
+        self.classes_ = classes if isinstance(classes, np.ndarray) else np.array(classes, dtype=object)
+        if self.classes_.tolist() != self.layout_.labels.classes:
+            raise ValueError("its classes are not the labels of its layout")
+        self.n_features_in_ = self.layout_.n_features
+        if names is not None:
+            if not isinstance(names, list) or len(names) != self.n_features_in_ or {*map(type, names)} != {str}:
+                raise ValueError(f"its names of features are not {self.n_features_in_} texts")
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self._set_coef()
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores (n, n_classes); with two classes the difference (n,), positive for ``classes_[1]``."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from copy import copy
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -14,20 +12,20 @@ from sklearn.utils.metaestimators import available_if
 from maxmargin.estimators.base import Stopwatch, Structured, learns_from_streams
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.estimators.signs import positive_mask
-from maxmargin.estimators.stored import Stored
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
 from maxmargin.metrics import token_accuracy
 from maxmargin.models.base import FEW, writable
-from maxmargin.models.chain import Chain, ChainBound
+from maxmargin.models.chain import Chain, ChainBound, ChainLayout
 from maxmargin.models.chain_few import observed_part
 
 __all__ = ["SequenceTagger"]
 
 
 @parameters
-class SequenceTagger(WithMarginals, Stored, Structured):
+class SequenceTagger(WithMarginals, Structured):
     """A label for every token, learned from examples with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of a first-order chain and stops with a
@@ -210,18 +208,16 @@ class SequenceTagger(WithMarginals, Stored, Structured):
         """Share of tokens labelled correctly."""
         return self._score_predictions(y, self.predict(X))
 
-    def save(self, path: str | os.PathLike[str], precision: str = "float64") -> Path:
-        """Write the fitted tagger to one model file; see :func:`~maxmargin.estimators.saving.save_tagger`.
+    def _fitted(self) -> Fitted:
+        assert isinstance(self.layout_, ChainLayout)
+        layout, weights = self.layout_.without_zeros(self.weights_)
+        stand_ins = {"cost": lambda: matrix_cost(self.cost, self.classes_)}
+        return Fitted(layout, weights, features=self.features_, stand_ins=stand_ins)
 
-        Parameters
-        ----------
-        path : path-like
-        precision : {"float64", "float32"}
-            Of the weights. float64 predicts exactly the same after :meth:`load`; float32 takes about half the space.
-        """
-        from maxmargin.estimators.saving import save_tagger
-
-        return save_tagger(self, path, precision=precision)
+    def _take_fitted(self, fitted: Fitted) -> None:
+        assert isinstance(fitted.layout, ChainLayout)
+        self.layout_, self.weights_, self.features_ = fitted.layout, fitted.weights, fitted.features
+        self.classes_, self.model_ = fitted.layout.labels.classes, self._model()
 
     def coef_table(self, top: int | None = None, label: Any = None) -> list[dict[str, Any]]:
         """Weights by name, strongest first; see :func:`~maxmargin.estimators.explaining.coef_table`."""

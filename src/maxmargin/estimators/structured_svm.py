@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import field
 from typing import Any
 
@@ -11,9 +12,13 @@ from sklearn.utils.metaestimators import available_if
 from maxmargin.estimators.base import Stopwatch, Structured, learns_from_streams
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.estimators.signs import positive_mask
 from maxmargin.models.base import BoundModel
-from maxmargin.models.user import PythonModel
+from maxmargin.models.chain import Chain
+from maxmargin.models.graph import Graph
+from maxmargin.models.multiclass import Multiclass
+from maxmargin.models.user import PythonLayout, PythonModel
 
 __all__ = ["StructuredSVM"]
 
@@ -105,10 +110,28 @@ class StructuredSVM(WithMarginals, Structured):
         return self
 
     def _bind_first(self, X: Any, y: Any) -> BoundModel:
-        self.model_ = self.model if callable(getattr(self.model, "bind", None)) else PythonModel(self.model)
+        self.model_ = self._model()
         bound = self.model_.bind(X, y)
         self.layout_ = bound.layout
         return bound
+
+    def _model(self) -> Any:
+        return self.model if callable(getattr(self.model, "bind", None)) else PythonModel(self.model)
+
+    def _fitted(self) -> Fitted:
+        return Fitted(self.layout_, self.weights_, stand_ins={"model": self._storable_model})
+
+    def _storable_model(self) -> object:
+        """The model with its cost as a table, which files can hold; None for one that has to be given again."""
+        if type(self.model) not in (Chain, Multiclass, Graph):
+            return None
+        return copy(self.model).set_params(cost=matrix_cost(self.model.cost, self.layout_.labels.classes))
+
+    def _take_fitted(self, fitted: Fitted) -> None:
+        self.model_, self.layout_ = self._model(), fitted.layout
+        if isinstance(self.model_, PythonModel) != isinstance(self.layout_, PythonLayout):
+            raise ValueError(f"a {type(self.model).__name__} is not the model that it was trained with; give that one")
+        self.weights_ = self.coef_ = fitted.weights
 
     def predict(self, X: Any) -> list:
         """The best output of each input."""

@@ -118,6 +118,15 @@ class Mixture(NamedTuple):
     means: np.ndarray
     factors: np.ndarray  # upper triangular, P with P P' the inverse covariance
 
+    def check(self, d: int) -> None:
+        """Refuse what is no mixture over ``d`` dimensions."""
+        K = np.size(self.weights)
+        for array, shape in zip(self, ((K,), (K, d), (K, d, d)), strict=True):
+            if not isinstance(array, np.ndarray) or array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"a mixture of its mixtures_ is not {K} finite Gaussians over {d} dimensions")
+        if not K or not (self.weights > 0).all() or not (np.diagonal(self.factors, axis1=1, axis2=2) > 0).all():
+            raise ValueError("a mixture of its mixtures_ has weights or covariances that are not positive")
+
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Logarithm of the density at each row of x (n, d); O(n K d^2)."""
         parts = [
@@ -219,7 +228,40 @@ class ImageFeatures(Parameters):
         learned = {"whole_": 255.0, "largest_": np.inf, **learned}  # older files lack these
         vars(features).update({name: learned[name] for name in _LEARNED})
         features.mixtures_ = [(Mixture(*front), Mixture(*back)) for front, back in learned["mixtures_"]]
+        features._check_learned()
         return features
+
+    def _check_learned(self) -> None:
+        """Refuse what cannot have been learned: files may say anything."""
+        steps, n = np.asarray(self.steps_), self.n_channels_
+        if steps.dtype.kind not in "iu" or steps.ndim != 2 or steps.shape[1] not in (2, 3) or (np.abs(steps) > 1).any():
+            raise ValueError("its steps_ are not those to the neighbours of a pixel")
+        if type(n) is not int or n < 1:
+            raise ValueError(f"its n_channels_ is {str(n)[:40]!r}")
+        ndim, size, own = steps.shape[1], np.size(self.mean_), bool(self.own)
+        place = np.shape(self.place_) if own and np.ndim(self.place_) == ndim else (0,)
+        limits = (2, n) if own else (0,)
+        for name, shape, low, high in (
+            ("mean_", (size,), -np.inf, np.inf),
+            ("scale_", (size,), 1e-300, np.inf),
+            ("beta_", (len(self.contrasts),), 1e-300, np.inf),
+            ("place_", place, 0.0, 1.0),
+            ("limits_", limits, -np.inf, np.inf),
+            ("whole_", (), 0.0, np.inf),
+            ("largest_", (), 0.0, np.inf),
+        ):
+            array = np.asarray(getattr(self, name))
+            if array.dtype.kind != "f" or array.shape != shape or not ((array >= low) & (array <= high)).all():
+                raise ValueError(f"its {name} are not numbers of shape {shape} from {low:g} to {high:g}")
+            if shape != () and not np.isfinite(array).all():
+                raise ValueError(f"its {name} are not all finite")
+        if own and not (self.limits_[0] < self.limits_[1]).all():
+            raise ValueError("its limits_ do not rise")
+        if len(self.mixtures_) not in (0, 2):
+            raise ValueError("its mixtures_ are not those of two views")
+        for pair, d in zip(self.mixtures_, (n, 2 * n + ndim), strict=False):
+            for mixture in pair:
+                mixture.check(d)
 
     def _fit(self, images: Sequence[ArrayLike], masks: Sequence[ArrayLike], steps: np.ndarray) -> tuple[list, list]:
         """Learn everything; returns the pictures and their node features before scaling."""

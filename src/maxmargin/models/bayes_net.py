@@ -23,6 +23,7 @@ from maxmargin.costs import as_cost
 from maxmargin.inference.junction_tree import MAX_CELLS, JunctionTree, TooWide
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.bayes_net_scheme import HIDDEN, KNOWN, MISSING, Scheme, Schemes
+from maxmargin.models.layout_state import StateReader, as_labels, check_log_probabilities
 from maxmargin.models.network import Network
 from maxmargin.models.tables import Tables
 from maxmargin.parameters import Parameters
@@ -70,6 +71,42 @@ class BayesNetLayout:
             (name, tuple(above), tuple(labels.classes))
             for name, above, labels in zip(net.names, net.parents, net.states, strict=True)
         ]
+
+    def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
+        net = self.network
+        facts: dict[str, object] = {
+            "names": list(net.names),
+            "states": [list(labels.classes) for labels in net.states],
+            "parents": [list(above) for above in net.parents],
+            "costs": list(self.costs),
+            "normalize": bool(self.normalize),
+            "margin": float(self.margin),
+        }
+        return facts, {f"cost.{v}": table for v, table in self.costs.items()}
+
+    @classmethod
+    def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> BayesNetLayout:
+        """The layout behind :meth:`to_state`; everything is checked."""
+        state = StateReader(facts, tensors)
+        states = [as_labels(classes, "states") for classes in state.items("states")]
+        parents = []
+        for above in state.items("parents"):
+            if type(above) is not list or not all(type(u) is int for u in above):
+                raise ValueError("its 'parents' are no positions of variables")
+            parents.append(tuple(above))
+        names = state.items("names")
+        if not all(type(name) is str for name in names):
+            raise ValueError("its 'names' of variables are not all text")
+        net = Network(tuple(map(str, names)), tuple(states), tuple(parents))
+        costs = {}
+        for v in state.items("costs"):
+            if type(v) is not int or not 0 <= v < len(net):
+                raise ValueError(f"its 'costs' have the unknown variable {str(v)[:40]!r}")
+            costs[v] = state.cost_table(f"cost.{v}", len(net.states[v]))
+        return cls(net, costs, state.flag("normalize"), state.number("margin"))
+
+    check_weights = staticmethod(check_log_probabilities)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ Taskar, Guestrin, Koller 2003; Tsochantaridis et al. 2005.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -20,6 +20,7 @@ from maxmargin.features.sequences import Sequences
 from maxmargin.inference.constraints import transition_mask
 from maxmargin.models.chain_slack import chain_slack_search
 from maxmargin.models.labels import Labels, padded, plain
+from maxmargin.models.layout_state import StateReader, check_finite, counted, plain_facts
 from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.parameters import Parameters
 
@@ -121,6 +122,55 @@ class ChainLayout:
             begin = 0 if self.pair_rows is None else self.n_emission
             mask[begin:] = np.tile(np.arange(S) < K, (self.n_weights - begin) // S)
         return mask
+
+    def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
+        facts = plain_facts(self, "n_sparse", "n_dense", "n_edge", "ends", "normalize")
+        facts |= {"labels": list(self.labels.classes), "observed": self.pair_rows is not None}
+        masks = {"start": self.start_mask, "end": self.end_mask, "pairs": self.pair_mask}
+        tensors = {"cost": self.cost_table} | {f"allowed.{name}": ~np.isinf(mask) for name, mask in masks.items()}
+        if self.pair_rows is not None and self.pair_labels is not None:
+            rows = counted(self.pair_rows, self.pair_labels, len(self.labels))
+            tensors["observed.counts"], tensors["observed.labels"] = rows
+        return facts, tensors
+
+    @classmethod
+    def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> ChainLayout:
+        """The layout behind :meth:`to_state`; everything is checked."""
+        state = StateReader(facts, tensors)
+        labels, n_sparse = state.labels("labels"), state.whole("n_sparse")
+        K = len(labels)
+        pair_rows, pair_labels = state.rows("observed", K) if state.flag("observed") else (None, None)
+        if pair_rows is not None and len(pair_rows) != n_sparse + 1:
+            raise ValueError(
+                f"its observed pairs have {len(pair_rows) - 1} rows, which does not fit {n_sparse} features"
+            )
+        return cls(
+            labels=labels,
+            stride=padded(K),
+            n_sparse=n_sparse,
+            n_dense=state.whole("n_dense"),
+            n_edge=state.whole("n_edge"),
+            ends=state.flag("ends"),
+            pair_rows=pair_rows,
+            pair_labels=pair_labels,
+            cost_table=state.cost_table("cost", K),
+            normalize=state.flag("normalize"),
+            start_mask=state.mask("allowed.start", (K,)),
+            end_mask=state.mask("allowed.end", (K,)),
+            pair_mask=state.mask("allowed.pairs", (K, K)),
+        )
+
+    check_weights = staticmethod(check_finite)
+
+    def without_zeros(self, w: np.ndarray) -> tuple[ChainLayout, np.ndarray]:
+        """The same scores with only those observed pairs that have a weight other than zero."""
+        if self.pair_rows is None or self.pair_labels is None:
+            return self, w
+        kept = w[: self.n_emission] != 0
+        rows = np.concatenate([[0], np.cumsum(kept)])[self.pair_rows].astype(np.int32)
+        layout = replace(self, pair_rows=rows, pair_labels=self.pair_labels[kept])
+        return layout, np.concatenate([w[: self.n_emission][kept], w[self.n_emission :]])
 
 
 @dataclass(frozen=True, kw_only=True)

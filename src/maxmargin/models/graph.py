@@ -9,7 +9,7 @@ all other cases it comes with an upper bound, which the certificate uses.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from maxmargin.inference.graph import (
 from maxmargin.models.base import BoundModel, CompiledModel
 from maxmargin.models.graph_input import GraphInput, checked_graphs, checked_labels, checked_node_cost
 from maxmargin.models.labels import Labels, plain
+from maxmargin.models.layout_state import StateReader, check_finite, plain_facts
 from maxmargin.parameters import Parameters
 
 __all__ = ["Graph", "GraphBound", "GraphLayout", "PlainGraphBound"]
@@ -124,6 +125,37 @@ class GraphLayout:
 
     def ignored(self, label: Any) -> bool:
         return self.ignore is not None and label == self.ignore
+
+    def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
+        facts = plain_facts(self, "n_node", "n_edge", "pairwise", "normalize", "ignore")
+        facts |= {"labels": list(self.labels.classes), "factors": [list(factor) for factor in self.factors]}
+        return facts, {"cost": self.cost_table}
+
+    @classmethod
+    def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> GraphLayout:
+        """The layout behind :meth:`to_state`; everything is checked."""
+        state = StateReader(facts, tensors)
+        labels, factors = state.labels("labels"), []
+        for factor in state.items("factors"):
+            if not isinstance(factor, (list, tuple)) or len(factor) != 2:
+                raise ValueError("its 'factors' are not pairs of an arity and a number of features")
+            pair = StateReader({"arity of a factor": factor[0], "features of a factor": factor[1]}, {})
+            factors.append((pair.whole("arity of a factor", 3, 32), pair.whole("features of a factor")))
+        if len(dict(factors)) < len(factors):
+            raise ValueError("its 'factors' have an arity twice")
+        return cls(
+            labels=labels,
+            n_node=state.whole("n_node"),
+            n_edge=state.whole("n_edge"),
+            pairwise=str(state.choice("pairwise", PAIRWISE)),
+            factors=tuple(factors),
+            cost_table=state.cost_table("cost", len(labels)),
+            normalize=state.flag("normalize"),
+            ignore=state.fact("ignore"),
+        )
+
+    check_weights = staticmethod(check_finite)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ import numpy as np
 
 from maxmargin.inference.min_cut import NEIGHBOURS, directions, workspace_sizes
 from maxmargin.models.base import CompiledModel
+from maxmargin.models.layout_state import StateReader, check_finite, plain_facts
 from maxmargin.parameters import Parameters
 
 __all__ = ["IGNORE", "Grid", "GridBound", "GridLayout"]
@@ -78,6 +79,38 @@ class GridLayout:
         """Cost of a mask where another is true."""
         y_true = np.asarray(y_true)
         return float(self.pixel_costs(y_true)[y_true != np.reshape(y, y_true.shape)].sum())
+
+    def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
+        facts = plain_facts(self, "neighbours", "n_node", "n_edge", "by_image", "boundary", "width", "normalize")
+        return {**facts, "class_cost": [float(cost) for cost in self.class_cost]}, {}
+
+    @classmethod
+    def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> GridLayout:
+        """The layout behind :meth:`to_state`; everything is checked."""
+        state = StateReader(facts, tensors)
+        neighbours, class_cost = state.fact("neighbours"), state.fact("class_cost")
+        if type(neighbours) is not int or not any(neighbours in kinds for kinds in NEIGHBOURS.values()):
+            raise ValueError(f"its 'neighbours' must be 4, 8, 6, 18 or 26, got {str(neighbours)[:40]!r}")
+        if not isinstance(class_cost, (list, tuple)) or len(class_cost) != 2:
+            raise ValueError("its 'class_cost' is not a pair of numbers")
+        pair = StateReader({"of background": class_cost[0], "of foreground": class_cost[1]}, {})
+        return cls(
+            neighbours=neighbours,
+            n_node=state.whole("n_node"),
+            n_edge=state.whole("n_edge"),
+            class_cost=(pair.number("of background"), pair.number("of foreground")),
+            by_image=state.flag("by_image"),
+            boundary=state.number("boundary"),
+            width=state.number("width", 1e-6),
+            normalize=state.flag("normalize"),
+        )
+
+    def check_weights(self, w: np.ndarray) -> None:
+        """Refuse weights with which a minimum cut does not give the best mask."""
+        check_finite(w)
+        if (self.groups(w)["edge"] < 0).any():
+            raise ValueError("some weights of edges are negative; a minimum cut needs them >= 0")
 
 
 @dataclass(frozen=True, kw_only=True)

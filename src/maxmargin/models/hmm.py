@@ -7,7 +7,7 @@ Rabiner 1989, A tutorial on hidden Markov models and selected applications in sp
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 
 from maxmargin.costs import as_cost
 from maxmargin.models.labels import Labels, plain
+from maxmargin.models.layout_state import StateReader, check_log_probabilities, plain_facts
 from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.models.tables import Tables
 from maxmargin.parameters import Parameters
@@ -84,6 +85,28 @@ class HMMLayout:
         pairs = zip(y_true, y, strict=True)
         total = float(sum(table[code[a], code[b]] if a in code else worst for a, b in pairs))
         return total / max(len(y), 1) if self.normalize else total
+
+    def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
+        facts = plain_facts(self, "normalize", "margin", "unknown")
+        facts |= {"states": list(self.states.classes), "symbols": list(self.symbols.classes)}
+        return facts, {"cost": self.cost_table}
+
+    @classmethod
+    def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> HMMLayout:
+        """The layout behind :meth:`to_state`; everything is checked."""
+        state = StateReader(facts, tensors)
+        states = state.labels("states")
+        return cls(
+            states=states,
+            symbols=state.labels("symbols"),
+            cost_table=state.cost_table("cost", len(states)),
+            normalize=state.flag("normalize"),
+            margin=state.number("margin"),
+            unknown=str(state.choice("unknown", UNKNOWN)),
+        )
+
+    check_weights = staticmethod(check_log_probabilities)
 
 
 @dataclass(frozen=True, kw_only=True)

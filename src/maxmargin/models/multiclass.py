@@ -19,6 +19,7 @@ from maxmargin.contracts import ModelKernel
 from maxmargin.costs import as_cost
 from maxmargin.models.base import CompiledModel
 from maxmargin.models.labels import Labels, padded, plain
+from maxmargin.models.layout_state import StateReader, check_finite, plain_facts
 from maxmargin.parameters import Parameters
 
 __all__ = ["Multiclass", "MulticlassBound", "MulticlassLayout"]
@@ -67,6 +68,28 @@ class MulticlassLayout:
     def real(self) -> np.ndarray:
         """Mask of the weights that are not padding."""
         return np.tile(np.arange(self.stride) < len(self.labels), self.n_features + self.intercept)
+
+    def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
+        facts = plain_facts(self, "n_sparse", "n_dense", "intercept", "intercept_scaling")
+        return {**facts, "labels": list(self.labels.classes)}, {"cost": self.cost_table}
+
+    @classmethod
+    def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> MulticlassLayout:
+        """The layout behind :meth:`to_state`; everything is checked."""
+        state = StateReader(facts, tensors)
+        labels = state.labels("labels")
+        return cls(
+            labels=labels,
+            stride=padded(len(labels)),
+            n_sparse=state.whole("n_sparse"),
+            n_dense=state.whole("n_dense"),
+            intercept=state.flag("intercept"),
+            intercept_scaling=state.number("intercept_scaling", 1e-300),
+            cost_table=state.cost_table("cost", len(labels)),
+        )
+
+    check_weights = staticmethod(check_finite)
 
 
 @dataclass(frozen=True, kw_only=True)

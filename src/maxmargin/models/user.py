@@ -31,6 +31,7 @@ import scipy.sparse as sp
 from maxmargin.contracts import Answer, Answers, refusal
 from maxmargin.features.sequences import Sequences
 from maxmargin.models.base import BoundModel, digest
+from maxmargin.models.layout_state import StateReader, check_finite
 from maxmargin.parameters import Parameters
 
 __all__ = ["PythonBound", "PythonLayout", "PythonModel", "UserModel", "sparse_vector"]
@@ -72,6 +73,33 @@ class PythonLayout:
         found = getattr(self.model, "slack_argmax", None)
         return found if callable(found) else None
 
+    def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+        """The number of weights, whether it depends on examples, and the class of the model, for people to read."""
+        kind, fixed = type(self.model), _weights_without_examples(self.model) == self.n_weights
+        return {"n_weights": self.n_weights, "fixed": fixed, "model": f"{kind.__module__}.{kind.__qualname__}"}, {}
+
+    @classmethod
+    def from_state(
+        cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray], model: UserModel | None = None
+    ) -> PythonLayout:
+        """The layout of a model, which has to be given again: a file does not say what is to be run."""
+        state = StateReader(facts, tensors)
+        count, fixed = state.whole("n_weights", 1), state.flag("fixed")
+        if model is None:
+            raise ValueError(
+                f"it was trained with a model of the user's own, {str(facts.get('model'))[:80]}; give it again: "
+                "StructuredSVM.load(path, model=...)"
+            )
+        check_functions(model)
+        own = _weights_without_examples(model) if fixed else count
+        if own != count:
+            raise ValueError(
+                f"it has {count} weights and the model given has {own}; give the model it was trained with"
+            )
+        return cls(model, count)
+
+    check_weights = staticmethod(check_finite)
+
 
 class PythonModel(Parameters):
     """Lets a user's model take the place of a compiled one.
@@ -96,11 +124,7 @@ class PythonModel(Parameters):
             The layout of the training data, for further data.
         """
         model = self.model if layout is None else layout.model
-        missing = [name for name in FUNCTIONS if not callable(getattr(model, name, None))]
-        if missing or isinstance(model, type):
-            what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
-            need = f"without {', '.join(missing)}" if missing else "instead of an object of it"
-            raise TypeError(f"the model is {what} {need}; a model is an object with {', '.join(FUNCTIONS)}.")
+        check_functions(model)
         inputs = _items(X)
         outputs = None if Y is None else _items(Y)
         if outputs is not None and len(inputs) != len(outputs):
@@ -239,6 +263,23 @@ class PythonBound(BoundModel):
                 "valid outputs only."
             )
         return y
+
+
+def check_functions(model: object) -> None:
+    """Refuse what does not have the four functions."""
+    missing = [name for name in FUNCTIONS if not callable(getattr(model, name, None))]
+    if missing or isinstance(model, type):
+        what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        need = f"without {', '.join(missing)}" if missing else "instead of an object of it"
+        raise TypeError(f"the model is {what} {need}; a model is an object with {', '.join(FUNCTIONS)}.")
+
+
+def _weights_without_examples(model: UserModel) -> int | None:
+    """The number of weights of a model that needs no examples to tell it, else None."""
+    try:
+        return weight_count(model.n_weights([], []))
+    except Exception:  # whatever a user's function makes of no examples
+        return None
 
 
 def weight_count(count: Any) -> int:

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -354,7 +354,7 @@ def _table(reader: _Reader, block: _Block, states: Mapping[str, Sequence[str]]) 
     return table
 
 
-def _failing(mask: Any) -> Iterator[tuple[int, ...]]:
+def _failing(mask: np.ndarray) -> Iterator[tuple[int, ...]]:
     yield from (tuple(map(int, place)) for place in np.argwhere(np.asarray(mask))[:1])
 
 

@@ -8,9 +8,9 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["VERSION", "load_checkpoint", "save_checkpoint"]
 
@@ -18,7 +18,7 @@ VERSION = 1
 _MARK = "maxmargin_checkpoint"
 
 
-def save_checkpoint(path: str | os.PathLike[str], arrays: Mapping[str, Any]) -> Path:
+def save_checkpoint(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> Path:
     """Write arrays, numbers, booleans and strings to one npz file.
 
     The file appears under its name only when it is complete (written beside, flushed to disk, then renamed), so a

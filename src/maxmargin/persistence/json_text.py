@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import numpy as np
 
-__all__ = ["parse_json"]
+__all__ = ["DEPTH_LIMIT", "parse_json"]
 
 STRUCTURE_LIMIT = 4_000_000
 DEPTH_LIMIT = 64
@@ -17,7 +16,7 @@ DEPTH_LIMIT = 64
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str) -> object:
     """The value of a JSON text, or a ValueError; no key twice, no NaN, no deep nesting.
 
     Text costs as much memory as it is long, but three characters of structure (``[],``) make an object of some sixty
@@ -37,7 +36,7 @@ def parse_json(text: str) -> Any:
     return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ValueError("its JSON has a key twice")

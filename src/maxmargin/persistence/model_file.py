@@ -22,7 +22,7 @@ import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,7 +46,7 @@ _DIMENSIONS = 8
 _AGAIN = "Copy the file again from its source, or save the model again"
 
 
-def write_model(path: str | os.PathLike[str], header: Mapping[str, str], tensors: Mapping[str, Any]) -> Path:
+def write_model(path: str | os.PathLike[str], header: Mapping[str, str], tensors: Mapping[str, np.ndarray]) -> Path:
     """Write texts and arrays to one model file.
 
     The file appears under its name only when it is complete (written beside, flushed to disk, then renamed), so a
@@ -70,7 +70,7 @@ def write_model(path: str | os.PathLike[str], header: Mapping[str, str], tensors
         if name in _OWN:
             raise ValueError(f"the header name {name!r} is reserved; rename this entry")
     arrays = _storable(tensors)
-    places: dict[str, Any] = {}
+    places: dict[str, object] = {}
     digest, at = hashlib.sha256(), 0
     for name, array in arrays.items():
         places[name] = {
@@ -154,10 +154,10 @@ def read_model(
                 f"follow. {_AGAIN}."
             )
         raw = file.read(length)
-        header, places = _parse(path, prefix, raw)
+        header, entries = _parse(path, prefix, raw)
         begin = 8 + length
-        _check_places(path, places, begin, size - begin)
-        buffer: Any
+        places = _checked_places(path, entries, begin, size - begin)
+        buffer: bytes | memory_map.mmap
         if mmap:
             buffer = memory_map.mmap(file.fileno(), 0, access=memory_map.ACCESS_READ)
         else:
@@ -171,10 +171,9 @@ def read_model(
         if digest != header["data_sha256"]:
             raise ValueError(f"{path} is damaged: the data does not match its checksum. {_AGAIN}.")
     tensors = {}
-    for name, place in places.items():
-        dtype, shape = np.dtype(_DTYPES[place["dtype"]]), place["shape"]
+    for name, (dtype, shape, start, _) in places.items():
         count = math.prod(shape)
-        array = np.frombuffer(buffer, dtype, count, begin + place["data_offsets"][0]) if count else np.empty(0, dtype)
+        array = np.frombuffer(buffer, dtype, count, begin + start) if count else np.empty(0, dtype)
         if dtype.kind == "b" and count and array.view(np.uint8).max() > 1:
             raise ValueError(f"{path} is damaged: tensor {name!r} has booleans that are neither 0 nor 1. {_AGAIN}.")
         array = array.reshape(shape)
@@ -183,7 +182,7 @@ def read_model(
     return {name: text for name, text in header.items() if name != "header_sha256"}, tensors
 
 
-def _storable(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _storable(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Arrays as they lie in the file: little-endian, contiguous, widest numbers first, so that all are aligned."""
     arrays = {}
     for name, value in tensors.items():
@@ -200,8 +199,8 @@ def _storable(tensors: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))
 
 
-def _bytes(array: np.ndarray) -> Any:
-    return array.reshape(-1).view(np.uint8)
+def _bytes(array: np.ndarray) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _header_digest(length: bytes, text: bytes) -> str:
@@ -211,12 +210,14 @@ def _header_digest(length: bytes, text: bytes) -> str:
     return digest.hexdigest()
 
 
-def _parse(path: Path, prefix: bytes, raw: bytes) -> tuple[dict[str, str], dict[str, Any]]:
+def _parse(path: Path, prefix: bytes, raw: bytes) -> tuple[dict[str, str], dict[str, object]]:
     """Metadata and tensor places of a header that is of this format and version, and undamaged."""
     try:
         if raw[:1] != b"{":
             raise ValueError("it does not begin with '{'")
         places = parse_json(raw.decode("utf-8"))
+        if type(places) is not dict:
+            raise ValueError("it is not a mapping")
     except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} is damaged or no model file: its header is not the JSON it should be ({error}). "
@@ -246,49 +247,58 @@ def _parse(path: Path, prefix: bytes, raw: bytes) -> tuple[dict[str, str], dict[
     return header, places
 
 
-def _check_places(path: Path, places: dict[str, Any], begin: int, size: int) -> None:
+class _Place(NamedTuple):
+    """Where a tensor lies in the data."""
+
+    dtype: np.dtype
+    shape: list[int]
+    start: int
+    end: int
+
+
+def _checked_places(path: Path, entries: dict[str, object], begin: int, size: int) -> dict[str, _Place]:
     """Tensors of known kinds that fill the data exactly: inside the file, no overlap, no gap, aligned."""
-    for name, place in places.items():
-        if (
-            not isinstance(place, dict)
-            or place.keys() != {"dtype", "shape", "data_offsets"}
-            or not _whole_numbers(place["shape"])
-            or not _whole_numbers(place["data_offsets"])
-            or len(place["data_offsets"]) != 2
-        ):
+    places = {}
+    for name, entry in entries.items():
+        if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
             raise ValueError(f"{path} is damaged: the entry of tensor {name[:80]!r} is incomplete. {_AGAIN}.")
-        dtype, shape, offsets = place["dtype"], place["shape"], place["data_offsets"]
-        if not isinstance(dtype, str) or dtype not in _DTYPES:
+        kind, shape, offsets = entry["dtype"], _whole_numbers(entry["shape"]), _whole_numbers(entry["data_offsets"])
+        if shape is None or offsets is None or len(offsets) != 2:
+            raise ValueError(f"{path} is damaged: the entry of tensor {name[:80]!r} is incomplete. {_AGAIN}.")
+        if not isinstance(kind, str) or kind not in _DTYPES:
             raise ValueError(
-                f"{path} is damaged: tensor {name[:80]!r} has the dtype {str(dtype)[:40]!r}; known are "
+                f"{path} is damaged: tensor {name[:80]!r} has the dtype {str(kind)[:40]!r}; known are "
                 f"{', '.join(_DTYPES)}. {_AGAIN}."
             )
-        width = np.dtype(_DTYPES[dtype]).itemsize
+        dtype = np.dtype(_DTYPES[kind])
         extent = math.prod(n for n in shape if n)  # an empty tensor must not carry absurd lengths either
-        if len(shape) > _DIMENSIONS or math.prod(shape) * width != offsets[1] - offsets[0] or extent >= 2**48:
+        if len(shape) > _DIMENSIONS or math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0] or extent >= 2**48:
             raise ValueError(
-                f"{path} is damaged: tensor {name[:80]!r} of shape {str(shape)[:80]} and dtype {dtype} does not take "
+                f"{path} is damaged: tensor {name[:80]!r} of shape {str(shape)[:80]} and dtype {kind} does not take "
                 f"the bytes {str(offsets)[:80]}. {_AGAIN}."
             )
-        if (begin + offsets[0]) % width:
+        if (begin + offsets[0]) % dtype.itemsize:
             raise ValueError(f"{path} is damaged: tensor {name[:80]!r} is not aligned. {_AGAIN}.")
+        places[name] = _Place(dtype, shape, *offsets)
     at = 0
-    for name, place in sorted(places.items(), key=lambda item: item[1]["data_offsets"]):
-        low, high = place["data_offsets"]
-        if high > size:
+    for name, place in sorted(places.items(), key=lambda item: item[1][2:]):
+        if place.end > size:
             raise ValueError(
-                f"{path} is truncated: tensor {name[:80]!r} ends at byte {str(high)[:40]} of the data, which has "
+                f"{path} is truncated: tensor {name[:80]!r} ends at byte {str(place.end)[:40]} of the data, which has "
                 f"{size}. {_AGAIN}."
             )
-        if low != at:
+        if place.start != at:
             raise ValueError(
-                f"{path} is damaged: tensor {name[:80]!r} begins at byte {low} of the data where {at} is expected; "
-                f"tensors must neither overlap nor leave gaps. {_AGAIN}."
+                f"{path} is damaged: tensor {name[:80]!r} begins at byte {place.start} of the data where {at} is "
+                f"expected; tensors must neither overlap nor leave gaps. {_AGAIN}."
             )
-        at = high
+        at = place.end
     if at != size:
         raise ValueError(f"{path} is damaged: {size - at} bytes follow the last tensor. {_AGAIN}.")
+    return places
 
 
-def _whole_numbers(values: Any) -> bool:
-    return isinstance(values, list) and all(type(value) is int and 0 <= value < 2**63 for value in values)
+def _whole_numbers(values: object) -> list[int] | None:
+    """A list of whole numbers that fit in 63 bits, or None."""
+    fine = isinstance(values, list) and all(type(value) is int and 0 <= value < 2**63 for value in values)
+    return values if fine and isinstance(values, list) else None

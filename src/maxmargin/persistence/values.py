@@ -22,23 +22,31 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from maxmargin.persistence.json_text import parse_json
+from maxmargin.persistence.json_text import DEPTH_LIMIT, parse_json
 
 __all__ = ["pack_texts", "pack_value", "unpack_texts", "unpack_value"]
 
 LONG = 64  # from so many texts on a list is stored as a tensor
+Maker = Callable[[str, dict[str, object]], object]
 
-_GROUPS: dict[str, Callable[[list], Any]] = {"$tuple": tuple, "$set": set, "$frozenset": frozenset}
+_GROUPS: dict[str, Callable[[list], object]] = {"$tuple": tuple, "$set": set, "$frozenset": frozenset}
 _FLOATS = ("nan", "inf", "-inf")
 _NUMBERS = ("bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "float32", "float64")
 
 
+@runtime_checkable
+class _Component(Protocol):
+    """An object that knows its constructor arguments."""
+
+    def get_params(self, deep: bool = True) -> dict[str, object]: ...
+
+
 def pack_value(
-    value: Any, tensors: dict[str, np.ndarray], prefix: str, components: Mapping[str, type] | None = None
+    value: object, tensors: dict[str, np.ndarray], prefix: str, components: Mapping[str, str] | None = None
 ) -> str:
     """JSON text of a value; its arrays are added to ``tensors`` under names that begin with ``prefix``.
 
@@ -48,24 +56,28 @@ def pack_value(
     tensors : dict
         Receives the arrays.
     prefix : str
-    components : mapping of name to class, optional
-        Classes whose objects are stored by their constructor arguments (``get_params``).
+    components : mapping of name to module, optional
+        Classes whose objects are stored by their constructor arguments.
 
     Raises
     ------
     ValueError
-        When some part of the value is of another kind; ``tensors`` is then left as it was.
+        When some part of the value is of another kind, or nested deeper than a reader allows; ``tensors`` is then left
+        as it was.
     """
     found: dict[str, np.ndarray] = {}
-    text = json.dumps(_encode(value, found, prefix, dict(components or {})), allow_nan=False)
+    text = json.dumps(_encode(value, found, prefix, components or {}, DEPTH_LIMIT), allow_nan=False)
     tensors.update(found)
     return text
 
 
-def unpack_value(text: str, tensors: Mapping[str, np.ndarray], components: Mapping[str, type] | None = None) -> Any:
-    """The value behind a text of :func:`pack_value`, with arrays of its own; a ValueError when there is none."""
+def unpack_value(text: str, tensors: Mapping[str, np.ndarray], make: Maker | None = None) -> object:
+    """The value behind a text of :func:`pack_value`, with arrays of its own; a ValueError when there is none.
+
+    ``make`` gives the object of a class, by its name, and of constructor arguments; without it there are no objects.
+    """
     try:
-        return _decode(parse_json(text), dict(tensors), dict(components or {}))
+        return _decode(parse_json(text), dict(tensors), make or _unknown)
     except (KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"a stored value cannot be understood ({type(error).__name__}: {error})") from error
 
@@ -88,9 +100,18 @@ def unpack_texts(blob: np.ndarray, offsets: np.ndarray) -> list[str]:
     return [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
 
 
-def _encode(value: Any, tensors: dict[str, np.ndarray], prefix: str, components: dict[str, type]) -> Any:
-    def inner(part: Any) -> Any:
-        return _encode(part, tensors, prefix, components)
+def _unknown(kind: str, arguments: Mapping[str, object]) -> object:
+    raise ValueError(f"it has an object of the unknown kind {kind[:40]!r}; upgrade maxmargin")
+
+
+def _encode(
+    value: object, tensors: dict[str, np.ndarray], prefix: str, components: Mapping[str, str], depth: int
+) -> object:
+    if depth < 3:  # of JSON: a mark and its content take up to three
+        raise ValueError("a value that is nested this deep cannot be stored")
+
+    def inner(part: object, levels: int = 1) -> object:
+        return _encode(part, tensors, prefix, components, depth - levels)
 
     def name() -> str:
         return f"{prefix}.{len(tensors)}"
@@ -119,26 +140,26 @@ def _encode(value: Any, tensors: dict[str, np.ndarray], prefix: str, components:
             tensors[f"{at}.utf8"], tensors[f"{at}.offsets"] = pack_texts(value)
             return {"$texts": at}
         return [inner(part) for part in value]
-    for mark, group in _GROUPS.items():
-        if type(value) is group:
-            # sets have no order of their own: equal sets must give equal files
-            parts = value if mark == "$tuple" else sorted(value, key=lambda part: (type(part).__name__, repr(part)))
-            return {mark: [inner(part) for part in parts]}
+    if type(value) is tuple:
+        return {"$tuple": [inner(part, 2) for part in value]}
+    if isinstance(value, (set, frozenset)) and type(value) in (set, frozenset):
+        # sets have no order of their own: equal sets must give equal files
+        parts = sorted(value, key=lambda part: (type(part).__name__, repr(part)))
+        return {f"${type(value).__name__}": [inner(part, 2) for part in parts]}
     if isinstance(value, Mapping):
         if all(type(key) is str and not key.startswith("$") for key in value):
             return {key: inner(part) for key, part in value.items()}
-        return {"$mapping": [[inner(key), inner(part)] for key, part in value.items()]}
+        return {"$mapping": [[inner(key, 3), inner(part, 3)] for key, part in value.items()]}
     kind = type(value).__name__
-    if components.get(kind) is type(value):
-        component: Any = value
-        return {"$object": [kind, inner(component.get_params(deep=False))]}
+    if isinstance(value, _Component) and components.get(kind) == type(value).__module__:
+        return {"$object": [kind, inner(value.get_params(deep=False), 2)]}
     raise ValueError(f"{value!r} of type {kind} cannot be stored; use text, numbers, booleans, None, or tuples of them")
 
 
-def _decode(value: Any, tensors: dict[str, np.ndarray], components: dict[str, type]) -> Any:
+def _decode(value: object, tensors: dict[str, np.ndarray], make: Maker) -> object:
     # Tensors are taken out as they are used: a text that names one a thousand times would make a thousand copies.
-    def inner(part: Any) -> Any:
-        return _decode(part, tensors, components)
+    def inner(part: object) -> object:
+        return _decode(part, tensors, make)
 
     if isinstance(value, list):
         return [inner(part) for part in value]
@@ -172,20 +193,21 @@ def _decode(value: Any, tensors: dict[str, np.ndarray], components: dict[str, ty
         return unpack_texts(tensors.pop(f"{content}.utf8"), tensors.pop(f"{content}.offsets"))
     if mark == "$text_array":
         texts, shape = _list(content)
-        texts = inner(texts)
+        texts = _list(inner(texts))
         widest = max(map(len, texts), default=0)  # an array of text is as wide as its longest text, everywhere
         if widest * len(texts) > 8 * sum(map(len, texts)) + 1_000_000:
             raise ValueError("a stored array of text has one text far longer than the others")
         return np.array(texts, dtype=np.str_).reshape(shape)
     if mark == "$object":
         kind, arguments = _list(content)
-        if kind not in components:
-            raise ValueError(f"it has an object of the unknown kind {str(kind)[:40]!r}; upgrade maxmargin")
-        return components[kind](**inner(arguments))
+        arguments = inner(arguments)
+        if type(kind) is not str or type(arguments) is not dict:
+            raise ValueError("a stored object is not a name and its arguments")
+        return make(kind, arguments)
     raise ValueError(f"a stored value has the unknown mark {mark[:40]!r}; upgrade maxmargin")
 
 
-def _list(content: Any) -> list:
+def _list(content: object) -> list:
     if not isinstance(content, list):
         raise ValueError("a stored value is not the list it should be")
     return content

@@ -1,0 +1,413 @@
+"""Fitted estimators in model files, and back: one way for all kinds.
+
+===============  ====================================================================================================
+``kind``         class of the estimator
+``contents``     version of what follows; files of version 0.1 of the library have none
+``parameters``   constructor arguments
+``training``     certificate, status, passes, seconds
+``layout``       class and facts of the layout; its arrays are the tensors ``layout.<name>``
+``fitted``       what else the estimator has learned
+``features``     its feature extractor, where it has one
+===============  ====================================================================================================
+
+and the weights as tensors; see :mod:`maxmargin.persistence.vectors`. Not stored: callbacks, a model to start from, the
+history and the state for a warm start. A cost that is a function is stored as its table.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from importlib import import_module
+from numbers import Integral, Real
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from maxmargin.certificate import Certificate
+from maxmargin.costs import HammingCost, MatrixCost, WeightedHammingCost
+from maxmargin.estimators.base import Structured
+from maxmargin.estimators.saveable import Extractor, Fitted, Saveable
+from maxmargin.formulations.ramp import Ramp
+from maxmargin.formulations.rescaled_hinge import MarginRescaling, SlackRescaling
+from maxmargin.models.layout_state import StorableLayout
+from maxmargin.models.user import PythonLayout
+from maxmargin.persistence.model_file import read_model, write_model
+from maxmargin.persistence.values import pack_value, unpack_value
+from maxmargin.persistence.vectors import pack_vector, unpack_vector
+from maxmargin.solvers.presets import SOLVERS
+from maxmargin.solvers.status import Status
+
+__all__ = ["KINDS", "RENAMED", "Contents", "Kind", "as_mapping", "load", "load_as", "save"]
+
+CONTENTS = 2
+S = TypeVar("S", bound=Saveable)
+
+
+class Kind(NamedTuple):
+    """What a name in a file may stand for: its role, the module of its class, and the layout that goes with it."""
+
+    role: str
+    module: str
+    layout: str = ""
+
+
+_PARTS = (HammingCost, MatrixCost, WeightedHammingCost, MarginRescaling, SlackRescaling, Ramp)
+_COMPONENTS: tuple[type, ...] = (*_PARTS, *SOLVERS.values())
+
+# All that a file can name. A file names one of these and can name nothing else; classes are imported when needed.
+KINDS: dict[str, Kind] = {
+    "SequenceTagger": Kind("estimator", "maxmargin.estimators.sequence_tagger", "ChainLayout"),
+    "MulticlassClassifier": Kind("estimator", "maxmargin.estimators.multiclass_classifier", "MulticlassLayout"),
+    "ImageSegmenter": Kind("estimator", "maxmargin.estimators.image_segmenter", "GridLayout"),
+    "GraphLabeler": Kind("estimator", "maxmargin.estimators.graph_labeler", "GraphLayout"),
+    "DiscriminativeHMM": Kind("estimator", "maxmargin.estimators.discriminative_hmm", "HMMLayout"),
+    "DiscriminativeBayesNet": Kind("estimator", "maxmargin.estimators.discriminative_bayes_net", "BayesNetLayout"),
+    "StructuredSVM": Kind("estimator", "maxmargin.estimators.structured_svm"),  # the layout is that of its model
+    "ChainLayout": Kind("layout", "maxmargin.models.chain"),
+    "MulticlassLayout": Kind("layout", "maxmargin.models.multiclass"),
+    "GridLayout": Kind("layout", "maxmargin.models.grid"),
+    "GraphLayout": Kind("layout", "maxmargin.models.graph"),
+    "HMMLayout": Kind("layout", "maxmargin.models.hmm"),
+    "BayesNetLayout": Kind("layout", "maxmargin.models.bayes_net"),
+    "PythonLayout": Kind("layout", "maxmargin.models.user"),
+    "Chain": Kind("component", "maxmargin.models.chain", "ChainLayout"),
+    "Multiclass": Kind("component", "maxmargin.models.multiclass", "MulticlassLayout"),
+    "Grid": Kind("component", "maxmargin.models.grid", "GridLayout"),
+    "Graph": Kind("component", "maxmargin.models.graph", "GraphLayout"),
+    "TextFeatures": Kind("features", "maxmargin.features.extractor", "ChainLayout"),
+    "DictFeatures": Kind("features", "maxmargin.features.dicts", "ChainLayout"),
+    "ImageFeatures": Kind("features", "maxmargin.features.images", "GridLayout"),
+} | {kind.__name__: Kind("component", kind.__module__) for kind in _COMPONENTS}
+
+# Parameters that files have under a former name, by class (estimators, models, costs and solvers): the name of now, or
+# None for one that is gone.
+RENAMED: dict[str, dict[str, str | None]] = {}
+
+
+class _Reader(Protocol):
+    """A class of feature extractors."""
+
+    @classmethod
+    def from_state(cls, *state: object) -> Extractor: ...
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file says, not yet believed."""
+
+    kind: str
+    parameters: Mapping[str, object]
+    training: Mapping[str, object]
+    layout: tuple[str, Mapping[str, object], Mapping[str, np.ndarray]]  # class, facts, tensors
+    weights: Mapping[str, np.ndarray]
+    fitted: Mapping[str, object]
+    features: Mapping[str, object] | None
+
+
+def save(estimator: Saveable, path: str | os.PathLike[str], precision: str = "float64") -> Path:
+    """Write a fitted estimator to one file, which appears only when it is complete. O(n_weights).
+
+    Parameters
+    ----------
+    estimator : one of the estimators of ``KINDS``, or of a subclass
+    path : path-like
+    precision : {"float64", "float32"}
+        Of the weights; with float64 the loaded estimator predicts exactly the same.
+    """
+    assert isinstance(estimator, Structured)
+    estimator._check_fitted()
+    fitted = estimator._fitted()
+    layout, weights = fitted.layout, np.asarray(fitted.weights, np.float64)
+    if weights.shape != (layout.n_weights,):
+        raise ValueError(f"the layout has {layout.n_weights} weights, got an array of shape {weights.shape}.")
+    layout.check_weights(weights)
+    facts, arrays = layout.to_state()
+    tensors = {f"layout.{name}": array for name, array in arrays.items()} | pack_vector("weights", weights, precision)
+    parameters = _storable_parameters(estimator, fitted)
+    try:
+        described = pack_value({"kind": type(layout).__name__, "facts": facts}, tensors, "layout")
+    except ValueError as error:
+        raise ValueError(f"the labels, states or symbols cannot be stored: {error}.") from None
+    header = {
+        "kind": _kind_of(type(estimator)),
+        "contents": str(CONTENTS),
+        "library_version": str(vars(sys.modules[__name__.partition(".")[0]]).get("__version__", "unknown")),
+        "parameters": pack_value(parameters, tensors, "parameters", _modules("component")),
+        "training": pack_value(_training_facts(vars(estimator)), tensors, "training"),
+        "layout": described,
+        "fitted": pack_value(dict(fitted.facts), tensors, "fitted"),
+    }
+    if fitted.features is not None:
+        given = estimator.get_params(deep=False)["features"] is not None
+        header["features"] = _pack_features(fitted.features, given, tensors)
+    return write_model(path, header, tensors)
+
+
+def load(path: str | os.PathLike[str], *, model: object = None, verify: bool = True) -> Structured:
+    """The fitted estimator in a model file, of whichever kind it is.
+
+    Parameters
+    ----------
+    path : path-like
+    model : object, optional
+        For a StructuredSVM that was trained with a model of your own: that model again.
+    verify : bool
+        Check the data against its checksum; False saves reading a huge file twice.
+
+    Raises
+    ------
+    OSError
+        When there is no such file, or it may not be read.
+    ValueError
+        When the file is truncated, damaged, of another kind, or of a newer version.
+    """
+    header, tensors = read_model(path, verify=verify)
+    kind = header.get("kind", "model of no kind")
+    if kind not in _modules("estimator"):
+        raise ValueError(
+            f"{path} holds a {kind[:80]}, this version loads {', '.join(_modules('estimator'))}. Check the path, or "
+            "upgrade maxmargin."
+        )
+    return _rebuilt(path, header, tensors, _known(kind, "estimator"), model)
+
+
+def load_as(cls: type[S], path: str | os.PathLike[str], *, model: object = None, verify: bool = True) -> S:
+    """The fitted estimator in a model file that must hold this class, one of ``KINDS`` or a subclass of one."""
+    kind = _kind_of(cls)
+    header, tensors = read_model(path, verify=verify)
+    if header.get("kind") != kind:
+        raise ValueError(
+            f"{path} holds a {header.get('kind', 'model of no kind')[:80]}, not a {kind}; check the path, or take "
+            "maxmargin.load, which loads every kind."
+        )
+    return _rebuilt(path, header, tensors, cls, model)
+
+
+def _rebuilt(
+    path: str | os.PathLike[str], header: dict[str, str], tensors: dict[str, np.ndarray], cls: type[S], model: object
+) -> S:
+    try:
+        if "contents" not in header:
+            from maxmargin.estimators.model_files_0_1 import read_0_1
+
+            return _restored(cls, read_0_1(header, tensors, _make), model)
+        if header["contents"] != str(CONTENTS):
+            raise ValueError(f"its contents have version {header['contents'][:40]!r}; upgrade maxmargin")
+        return _restored(cls, _read(header, tensors), model)
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        writer = header.get("library_version", "unknown")[:40]
+        what = f"its {error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else str(error)
+        advice = f"It was written by version {writer}; save the model again, or load it with that version."
+        raise ValueError(f"{path} cannot be loaded: {what[:500]}. {'' if 'model=' in what else advice}") from error
+
+
+def _read(header: dict[str, str], tensors: dict[str, np.ndarray]) -> Contents:
+    """The contents of a file of today."""
+    layout = as_mapping(unpack_value(header["layout"], tensors), "layout")
+    own = {name.removeprefix("layout."): array for name, array in tensors.items() if name.startswith("layout.")}
+    features = unpack_value(header["features"], tensors) if "features" in header else None
+    return Contents(
+        kind=header["kind"],
+        parameters=as_mapping(unpack_value(header["parameters"], tensors, _make), "parameters"),
+        training=as_mapping(unpack_value(header["training"], tensors), "training"),
+        layout=(str(layout["kind"]), as_mapping(layout["facts"], "facts of the layout"), own),
+        weights=tensors,
+        fitted=as_mapping(unpack_value(header["fitted"], tensors), "fitted values"),
+        features=None if features is None else as_mapping(features, "feature extractor"),
+    )
+
+
+def _restored(cls: type[S], contents: Contents, model: object) -> S:
+    """The estimator; everything that a file says is checked here, or by what it is given to."""
+    parameters = _renamed(contents.kind, contents.parameters)
+    if model is not None:
+        if contents.kind != "StructuredSVM":
+            raise ValueError(f"a {contents.kind} needs no model; leave model= out")
+        parameters["model"] = model
+    name, facts, tensors = contents.layout
+    kind: type[StorableLayout] = _known(name, "layout")
+    if kind is PythonLayout:
+        layout: StorableLayout = PythonLayout.from_state(facts, tensors, model)  # type: ignore[arg-type]
+    else:
+        layout = kind.from_state(facts, tensors)
+    if contents.kind == "StructuredSVM" and "model" not in parameters:
+        raise ValueError("the file does not hold its model; give it again: StructuredSVM.load(path, model=...)")
+    part = type(parameters["model"]) if contents.kind == "StructuredSVM" else _known(contents.kind, "estimator")
+    known = KINDS.get(part.__name__)
+    if known is not None and known.module == part.__module__ and known.layout != name:
+        raise ValueError(f"its layout is a {name}, which a {part.__name__} cannot have")
+    weights = unpack_vector("weights", contents.weights, layout.n_weights)
+    layout.check_weights(weights)
+    _check_parameters(cls, parameters)
+    features = None
+    if contents.features is not None:
+        extractor: type[_Reader] = _known(contents.features["kind"], "features")
+        state = contents.features["state"]
+        if KINDS[extractor.__name__].layout != name or not isinstance(state, tuple):
+            raise ValueError(f"its feature extractor {extractor.__name__} is not one for a {name}")
+        made = extractor.from_state(*state)
+        features, parameters["features"] = made, made if contents.features["given"] is True else None
+    estimator = cls(**parameters)
+    estimator._take_fitted(Fitted(layout, weights, contents.fitted, features))
+    for attribute, value in _training(contents.training).items():
+        setattr(estimator, attribute, value)
+    return estimator
+
+
+# --- kinds and parameters ---------------------------------------------------------------------------------------------
+
+
+def _modules(role: str) -> dict[str, str]:
+    """Modules of the classes of a role, by name."""
+    return {name: kind.module for name, kind in KINDS.items() if kind.role == role}
+
+
+def _kind_of(cls: type) -> str:
+    return next(base.__name__ for base in cls.__mro__ if base.__name__ in _modules("estimator"))
+
+
+def _known(name: object, role: str) -> type:
+    """The class behind a name in a file."""
+    if type(name) is not str or name not in _modules(role):
+        what = {"features": "a feature extractor", "component": "an object"}.get(role, f"a {role}")
+        raise ValueError(f"it has {what} of the unknown kind {str(name)[:40]!r}; upgrade maxmargin")
+    return vars(import_module(KINDS[name].module))[name]
+
+
+def _make(kind: str, arguments: dict[str, object]) -> object:
+    """A cost, a solver, a formulation or a model."""
+    return _known(kind, "component")(**_renamed(kind, arguments))
+
+
+def _renamed(kind: str, parameters: Mapping[str, object]) -> dict[str, object]:
+    """Parameters under their names of today; see ``RENAMED``."""
+    names = {name: RENAMED.get(kind, {}).get(name, name) for name in parameters}
+    return {new: parameters[name] for name, new in names.items() if new is not None}
+
+
+_PLAIN: dict[str, tuple[type, str]] = {"int": (Integral, "a whole number"), "float": (Real, "a number")}
+
+
+def _check_parameters(cls: type, parameters: Mapping[str, object]) -> None:
+    """Known names, and numbers where numbers belong; the rest is checked where it is used, as always."""
+    types = {field.name: field.type for field in fields(cls)} if is_dataclass(cls) else {}
+    for name, value in parameters.items():
+        if name not in types:
+            raise ValueError(f"{cls.__name__} has no parameter {name[:80]!r}; a newer version may have it")
+        kind, words = _PLAIN.get(str(types[name]), (object, ""))
+        if not isinstance(value, kind) or (kind is not object and isinstance(value, (bool, np.bool_))):
+            raise ValueError(f"its parameter {name!r} must be {words}, got {str(value)[:40]!r}")
+
+
+def _storable_parameters(estimator: Structured, fitted: Fitted) -> dict[str, object]:
+    """Constructor arguments that a file can hold; a warning names those that it cannot."""
+    found: dict[str, object] = {}
+    for name, value in estimator.get_params(deep=False).items():
+        if name == "callbacks" or (name == "features" and fitted.features is not None):
+            continue  # features are stored as they are after fit
+        if name == "start" and isinstance(value, Structured):
+            continue
+        value = list(value) if isinstance(value, range) else value
+        if not _is_storable(value) and name in fitted.stand_ins:
+            value = fitted.stand_ins[name]()
+            if value is None:
+                continue
+        if _is_storable(value):
+            found[name] = value
+        else:
+            warnings.warn(
+                f"the parameter {name}={value!r} cannot be stored in a model file; the loaded "
+                f"{type(estimator).__name__} will have its default.",
+                stacklevel=4,
+            )
+    return found
+
+
+def _is_storable(value: object) -> bool:
+    try:
+        pack_value(value, {}, "value", _modules("component"))
+    except ValueError:
+        return False
+    return True
+
+
+def as_mapping(value: object, name: str) -> dict[str, object]:
+    """A stored value, if it is a mapping with text keys."""
+    if type(value) is not dict or not all(type(key) is str for key in value):
+        raise ValueError(f"its {name} is not a mapping with text keys")
+    return value
+
+
+def _pack_features(features: Extractor, given: bool, tensors: dict[str, np.ndarray]) -> str:
+    kind = type(features).__name__
+    if _modules("features").get(kind) != type(features).__module__:
+        raise ValueError(
+            f"the feature extractor {kind} cannot be stored in a model file, only {', '.join(_modules('features'))} "
+            "can. Take it off (features_ = None), and extract the features before predict."
+        )
+    return pack_value({"kind": kind, "given": given, "state": features.to_state()}, tensors, "features")
+
+
+# --- how training went ------------------------------------------------------------------------------------------------
+
+
+def _training_facts(fitted: Mapping[str, object]) -> dict[str, object]:
+    """What a file holds about the training, from the attributes of an estimator; None for what is not there."""
+    certificate, status, seconds = fitted.get("certificate_"), fitted.get("status_"), fitted.get("seconds_")
+    facts: dict[str, object] = {"certificate": None, "status": None, "seconds": None}
+    if isinstance(certificate, Certificate):
+        facts["certificate"] = {
+            "primal": float(certificate.primal),
+            "dual": float(certificate.dual),
+            "certified": bool(certificate.certified),
+        }
+    if isinstance(status, Status):
+        facts["status"] = {"code": status.code, "sentence": status.sentence}
+    if isinstance(seconds, Mapping):
+        facts["seconds"] = {name: float(value) for name, value in seconds.items()}
+    for name, kind in (("n_iter", float), ("oracle_calls", int), ("temperature", float), ("label_column", int)):
+        value = fitted.get(f"{name}_")
+        facts[name] = kind(value) if isinstance(value, (int, float, np.number)) else None
+    return facts
+
+
+def _training(facts: Mapping[str, object]) -> dict[str, object]:
+    """The attributes behind :func:`_training_facts`, checked; those that were None are left out."""
+    found: dict[str, object] = {}
+    stored = facts["certificate"]
+    if stored is not None:
+        bounds = as_mapping(stored, "certificate")
+        primal, dual = bounds["primal"], bounds["dual"]
+        if not isinstance(primal, float) or not isinstance(dual, float):
+            raise ValueError("the primal and the dual of its certificate are not both numbers")
+        found["certificate_"] = Certificate(primal, dual, bounds["certified"] is True)
+    stored = facts["status"]
+    if stored is not None:
+        ended = as_mapping(stored, "status")
+        code, sentence = ended["code"], ended["sentence"]
+        if not isinstance(code, str) or not isinstance(sentence, str):
+            raise ValueError("the code and the sentence of its status are not both text")
+        found["status_"] = Status(code, sentence)
+    stored = facts["seconds"]
+    if stored is not None:
+        seconds = as_mapping(stored, "seconds")
+        if not all(isinstance(value, float) for value in seconds.values()):
+            raise ValueError("its seconds are not all numbers")
+        found["seconds_"] = seconds
+    for name, kind in (("n_iter", float), ("oracle_calls", int)):
+        value = facts[name]
+        if value is not None and type(value) is not kind:
+            raise ValueError(f"its {name} is a {type(value).__name__}")
+        found[f"{name}_"] = value
+    temperature, column = facts.get("temperature"), facts.get("label_column")  # the first files have neither
+    if temperature is not None and not (isinstance(temperature, float) and 0 < temperature < np.inf):
+        raise ValueError(f"its temperature is {temperature!r}")
+    if column is not None and not (type(column) is int and column >= 0):  # only the command line knows of columns
+        raise ValueError(f"its label column is {column!r}")
+    found |= {"temperature_": temperature, "label_column_": column}
+    return {name: value for name, value in found.items() if value is not None}

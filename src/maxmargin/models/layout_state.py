@@ -1,0 +1,189 @@
+"""Layouts as plain values and arrays, for model files: what a layout promises, and how it reads what a file says.
+
+Nothing that a file holds reaches a kernel unchecked: a layout takes every value out of a :class:`StateReader`, which
+names the value that does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from typing import Protocol, Self
+
+import numpy as np
+
+from maxmargin.models.labels import Labels
+
+__all__ = [
+    "StateReader",
+    "StorableLayout",
+    "as_labels",
+    "check_finite",
+    "check_log_probabilities",
+    "counted",
+    "plain_facts",
+]
+
+MOST = 2**31  # weights, features, labels: kernels count them in 32 bits
+
+
+class StorableLayout(Protocol):
+    """A layout that a model file can hold."""
+
+    @property
+    def n_weights(self) -> int: ...
+
+    def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+        """Facts (plain values) and tensors, by name: all that :meth:`from_state` needs."""
+        ...
+
+    @classmethod
+    def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> Self:
+        """The layout behind :meth:`to_state`, or a ValueError that names what does not fit."""
+        ...
+
+    def check_weights(self, w: np.ndarray) -> None:
+        """A ValueError when these weights (n_weights,) cannot be predicted with."""
+        ...
+
+
+class StateReader:
+    """Facts and tensors of unknown origin; each is checked as it is taken.
+
+    Parameters
+    ----------
+    facts : mapping of name to value
+    tensors : mapping of name to array
+    """
+
+    def __init__(self, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> None:
+        self.facts, self.tensors = facts, tensors
+
+    def fact(self, name: str) -> object:
+        if name not in self.facts:
+            raise ValueError(f"its {name!r} is missing")
+        return self.facts[name]
+
+    def flag(self, name: str) -> bool:
+        value = self.fact(name)
+        if type(value) is not bool:
+            raise ValueError(f"its {name!r} must be true or false, got {str(value)[:40]!r}")
+        return value
+
+    def whole(self, name: str, least: int = 0, most: int = MOST) -> int:
+        value = self.fact(name)
+        if type(value) is not int or not least <= value < most:
+            raise ValueError(f"its {name!r} must be a whole number from {least} to {most - 1}, got {str(value)[:40]!r}")
+        return value
+
+    def number(self, name: str, least: float = 0.0) -> float:
+        value = self.fact(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value < 1e300:
+            raise ValueError(f"its {name!r} must be a finite number >= {least:g}, got {str(value)[:40]!r}")
+        return float(value)
+
+    def choice(self, name: str, options: Collection[object]) -> object:
+        value = self.fact(name)
+        if not isinstance(value, Hashable) or value not in options:
+            raise ValueError(f"its {name!r} must be one of {', '.join(map(str, options))}, got {str(value)[:40]!r}")
+        return value
+
+    def items(self, name: str) -> list[object]:
+        value = self.fact(name)
+        if type(value) is not list:
+            raise ValueError(f"its {name!r} is not a list")
+        return value
+
+    def labels(self, name: str) -> Labels:
+        return as_labels(self.items(name), name)
+
+    def tensor(self, name: str) -> np.ndarray:
+        if name not in self.tensors:
+            raise ValueError(f"its tensor {name!r} is missing")
+        return self.tensors[name]
+
+    def floats(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Finite numbers of a shape, as float64."""
+        array = self.tensor(name)
+        if array.dtype.kind != "f" or array.shape != shape:
+            raise ValueError(f"its tensor {name!r} has dtype {array.dtype} and shape {array.shape}; expected {shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"its tensor {name!r} has numbers that are NaN or infinite")
+        return np.array(array, np.float64, order="C")
+
+    def cost_table(self, name: str, size: int) -> np.ndarray:
+        """Costs (size, size) >= 0, zero where the label is right."""
+        table = self.floats(name, (size, size))
+        if (table < 0).any() or np.diag(table).any():
+            raise ValueError(f"its tensor {name!r}, a table of costs, has negative entries, or costs of the true label")
+        return table
+
+    def mask(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """0 where a boolean tensor is true, minus infinity where it is false."""
+        allowed = self.tensor(name)
+        if allowed.dtype != bool or allowed.shape != shape:
+            raise ValueError(
+                f"its tensor {name!r} has dtype {allowed.dtype} and shape {allowed.shape}; expected booleans {shape}"
+            )
+        return np.where(allowed, 0.0, -np.inf)
+
+    def rows(self, name: str, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Row pointers (rows + 1,) and columns of a sparse matrix, int32.
+
+        Stored are ``name.counts``, the entries of each row, and ``name.labels``, their columns, rising within a row.
+        """
+        counts, columns = self.tensor(f"{name}.counts"), self.tensor(f"{name}.labels")
+        for part in (counts, columns):
+            if part.dtype.kind != "u" or part.ndim != 1:
+                raise ValueError(f"its {name!r} have dtype {part.dtype} and shape {part.shape}; expected counts")
+        if counts.max(initial=0) > width or columns.max(initial=0) >= width:
+            raise ValueError(f"its {name!r} name more labels than the {width} there are")
+        pointers = np.zeros(len(counts) + 1, np.int64)
+        np.cumsum(counts, out=pointers[1:], dtype=np.int64)
+        if pointers[-1] != len(columns) or len(columns) >= MOST:
+            raise ValueError(f"its {name!r} have {len(columns)} labels where {pointers[-1]} are announced")
+        first = np.zeros(len(columns) + 1, bool)  # the labels rise, but for the first of each row
+        first[pointers[:-1]] = True
+        if not (first[1:-1] | (columns[1:] > columns[:-1])).all():
+            raise ValueError(f"its {name!r} have a label twice in a row, or labels out of order")
+        return pointers.astype(np.int32), columns.astype(np.int32)
+
+
+def as_labels(classes: object, name: str) -> Labels:
+    """Labels from a list of unknown origin: at least one, hashable, none twice, no NaN."""
+    if type(classes) is not list or not classes:
+        raise ValueError(f"its {name!r} must be a list with at least one label")
+    if any(isinstance(label, np.ndarray) or not isinstance(label, Hashable) or label != label for label in classes):
+        raise ValueError(f"its {name!r} must be text, numbers, None, or tuples of them")
+    try:
+        return Labels(classes)
+    except (TypeError, ValueError) as error:  # a tuple that holds a list; a label twice
+        raise ValueError(f"its {name!r} cannot be used: {error}") from None
+
+
+def check_finite(w: np.ndarray) -> None:
+    """Refuse weights that are no finite numbers."""
+    if not np.isfinite(w).all():
+        raise ValueError("some weights are NaN or infinite; fit again, with finite features and a smaller C")
+
+
+def check_log_probabilities(w: np.ndarray) -> None:
+    """Refuse weights that are no logarithms of probabilities; minus infinity is a probability of 0."""
+    if not (w <= 1e-6).all():
+        raise ValueError("some of its weights are no logarithms of probabilities")
+
+
+def plain_facts(layout: object, *names: str) -> dict[str, object]:
+    """Fields of a layout, a dataclass, by name; numbers of numpy as the plain numbers that their fields announce."""
+    kinds: dict[str, type] = {"bool": bool, "int": int, "float": float}
+    announced = layout.__class__.__annotations__
+    values = {name: vars(layout)[name] for name in names}
+    return {name: kinds[announced[name]](v) if announced[name] in kinds else v for name, v in values.items()}
+
+
+def counted(pointers: np.ndarray, columns: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """The counts and labels that :meth:`StateReader.rows` reads, in the smallest types."""
+    counts = np.diff(pointers)
+    return (
+        counts.astype(np.min_scalar_type(int(counts.max(initial=0)))),
+        columns.astype(np.min_scalar_type(width - 1)),
+    )
