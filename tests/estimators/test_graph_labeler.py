@@ -80,7 +80,7 @@ def test_answers_come_with_values_and_bounds():
     fitted = GraphLabeler(method="trws").fit(X, Y)
     bound = Graph(method="integer").bind(X, None, layout=fitted.layout_)
     for i, answer in enumerate(fitted.predict_bounds(X)):
-        best = bound.answer(fitted.weights_, i)
+        best = bound.solution(fitted.weights_, i)
         assert answer.value <= best.value + 1e-6 and answer.bound >= best.value - 1e-6
         np.testing.assert_array_equal(answer.labels, fitted.predict([X[i]])[0])
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxmargin.oracles.batch_kernel import decode_batch, planes_batch, sum_batch
+from maxmargin.models.decode_kernel import decode_batch
+from maxmargin.oracles.batch_kernel import Pack, Rows, planes_batch, sum_batch
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,16 @@ class Guarded:
         assert all((margin == -77).all() for margin in self.margins), "a kernel wrote behind the end of an array"
 
 
+MARGIN = 0  # row of the rescaling table
+
+
 def pack(bound):
-    return bound.kernel, bound.meta, bound.ints, bound.floats
+    return bound.plane, bound.meta, bound.ints, bound.floats
+
+
+def functions(bound):
+    kernel = bound.kernel()
+    return kernel.search, kernel.plane
 
 
 def plane(bound, w, i, cost_weight, emit):
@@ -53,7 +62,7 @@ def plane(bound, w, i, cost_weight, emit):
     work = guarded.workspace(bound)
     index, value = guarded.array(bound.room, np.int32), guarded.array(bound.room)
     result = guarded.array(2 + 2 * max(emit, 1))
-    made = bound.kernel(*pack(bound)[1:], w, i, cost_weight, emit, *work, index, value, result)
+    made = bound.plane(*pack(bound)[1:], w, i, cost_weight, emit, *work, index, value, result)
     guarded.check()
     length = bound.output_at[i + 1] - bound.output_at[i]
     return made, work[2][:length].copy(), result
@@ -72,10 +81,9 @@ def planes(bound, w, examples, cost_weight, *, emit=1, lift=None, room=None, spa
         rows, indptr = guarded.array(most + 1, np.int64, -7), guarded.array(most + 1, np.int64, -7)
         index, value = guarded.array(capacity, np.int32, -7), guarded.array(capacity, fill=np.nan)
         b, limit = guarded.array(most, fill=np.nan), guarded.array(most, fill=np.nan)
-        done = planes_batch(
-            *pack(bound), w, examples, cost_weight, emit, lift, iwork, fwork, output, room, begin,
-            rows, indptr, index, value, b, limit,
-        )  # fmt: skip
+        question = Pack(*pack(bound)[1:], iwork, fwork, output, room, MARGIN, float(cost_weight), lift)
+        answers = Rows(rows, indptr, index, value, b, limit)
+        done = planes_batch(*functions(bound), question, w, examples, begin, emit, answers)
         calls += 1
         m = int(np.flatnonzero(rows == -1)[0])
         for p in range(m):
@@ -101,8 +109,8 @@ def decode(bound, w, examples, cost_weight):
     lengths = np.diff(bound.output_at)[examples]
     at = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     outputs = np.full(at[-1], -7, np.int32)
-    cost, limit = np.full(len(examples), np.nan), np.full(len(examples), np.nan)
-    status = decode_batch(*pack(bound), w, examples, cost_weight, iwork, fwork, output, at, outputs, cost, limit)
+    cost, value, limit = np.full((3, len(examples)), np.nan)
+    status = decode_batch(*pack(bound), w, examples, cost_weight, iwork, fwork, output, at, outputs, cost, value, limit)
     return [outputs[at[e] : at[e + 1]] for e in range(len(examples))], cost, limit, status
 
 
@@ -111,5 +119,6 @@ def total(bound, w, examples, cost_weight, scale):
     examples = np.ascontiguousarray(examples, np.int64)
     iwork, fwork, output = bound.workspace()
     a, limit = np.zeros(len(w)), np.full(len(examples), np.nan)
-    b = sum_batch(*pack(bound), w, examples, cost_weight, iwork, fwork, output, bound.room, scale, a, limit)
+    question = Pack(*pack(bound)[1:], iwork, fwork, output, bound.room, MARGIN, float(cost_weight), np.empty(0))
+    b = sum_batch(*functions(bound), question, w, examples, scale, a, limit)
     return a, b, limit

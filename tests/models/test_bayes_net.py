@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.models.batches import Guarded
 
-from maxmargin.estimators.base import decode
 from maxmargin.inference.junction_tree import TooWide
 from maxmargin.models.bayes_net import BayesNet
 from maxmargin.models.bayes_net_scheme import coding_sets
@@ -126,7 +125,7 @@ def test_missing_values_are_maximised_where_they_matter(case):
     network, codes, hidden, w = case
     bound = BayesNet(network).bind(codes, hidden, labels=False)
     needed = below(network, codes, hidden)
-    for i, output in enumerate(decode(bound, w)):
+    for i, output in enumerate(bound.argmax(w).outputs):
         row = np.where(hidden[i], -1, codes[i])
         rest = [v for v in range(len(network)) if row[v] < 0 and needed[i][v]]
         scores = {full: partial_joint(network, w, full, needed[i]) for full in completions(network, row, rest)}

@@ -112,7 +112,7 @@ def test_argmax_plane_and_bound_against_brute_force(seed, K, pairwise, method, l
         assert result[2] == pytest.approx(values[found][1], abs=1e-9)
         assert result[1] >= best - 1e-9
         assert row.b - w @ row.a == pytest.approx(values[found][0], abs=1e-9)
-        answer = bound.answer(w, i, lam)
+        answer = bound.solution(w, i, lam)
         if answer.method not in ("trws", "branch_and_bound"):
             assert result[0] == pytest.approx(best, abs=1e-9) and result[1] == pytest.approx(best, abs=1e-9)
         problem = bound.problem(w, i, lam)
@@ -151,12 +151,12 @@ def test_plain_methods_give_planes_with_bounds(method):
     w[bound.layout.positive()] = np.abs(w[bound.layout.positive()])
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
         values = [v for _, v, _ in answers(x, y, w, "potts", K, 1.0, 1 - np.eye(K))]
-        index, value, cost, gain, limit = bound.plane(w, i, 1.0)
+        index, value, cost, gain, limit = bound.answer(w, i, 1.0)
         assert cost - w[index] @ value == pytest.approx(gain, abs=1e-9)
         assert limit >= max(values) - 1e-6 and gain <= max(values) + 1e-9
         again = model.bind([x], layout=bound.layout)
         best = max(product(range(K), repeat=len(y)), key=lambda f: score(x, f, w, "potts", K, np.ones(len(y), bool)))
-        assert again.decode(w, 0) == list(best)  # two labels that like to agree: all four are exact
+        assert again.solution(w, 0).labels.tolist() == list(best)  # two labels that like to agree: all four are exact
     assert len(bound.fingerprint) == 64
 
 
@@ -183,7 +183,7 @@ def test_two_labels_on_a_grid_are_the_grid_model():
         wide = np.concatenate([np.stack([np.zeros(2), w[:2]], 1).ravel(), w[2:]])
         _, output, result = plane(graph, wide, 0, 1.0, 1)
         _, other, expected = plane(grid, w, 0, 1.0, 1)
-        assert graph.answer(wide, 0, 1.0).method == "cut"
+        assert graph.solution(wide, 0, 1.0).method == "cut"
         np.testing.assert_array_equal(output[:-1], other)
         np.testing.assert_allclose(result[:3], expected[:3], atol=1e-9)
 
@@ -282,7 +282,7 @@ def test_graphs_without_edges_fit_to_any_others():
     alone, pair = {"node": np.eye(2)}, {"node": np.eye(2), "edges": [(0, 1)], "edge": np.ones((1, 3))}
     bound = Graph().bind([alone, pair, alone], [[0, 1]] * 3)
     assert bound.n_weights == 2 * 2 + 3 * 4
-    assert Graph().bind([alone], layout=bound.layout).answer(np.zeros(16), 0).method == "tree"
+    assert Graph().bind([alone], layout=bound.layout).solution(np.zeros(16), 0).method == "tree"
     assert Graph().bind([alone], [[0, 1]]).n_weights == 4
 
 

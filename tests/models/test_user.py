@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def test_same_planes_as_the_compiled_model(data, form, cost_weight):
     rows, _ = planes(compiled, w, range(7), cost_weight)
     for i, row in enumerate(rows):
         longer = np.append(w, [1e9, 1e9])  # what follows is not the model's
-        indices, values, cost, value, limit = bound.plane(longer, i, cost_weight)
+        indices, values, cost, value, limit = bound.answer(longer, i, cost_weight)
         a = np.zeros(F * K)
         a[indices] = values
         np.testing.assert_allclose(a, row.a, atol=1e-12)
@@ -69,7 +70,9 @@ def test_same_planes_as_the_compiled_model(data, form, cost_weight):
         assert cost_weight * cost == row.b
         assert value == pytest.approx(row.bound, abs=1e-12)
         assert limit >= value and limit == pytest.approx(row.bound, abs=1e-12)
-    assert [bound.decode(longer, i) for i in range(7)] == [int(y[0]) for y in decode(compiled, w, range(7), 0.0)[0]]
+    assert list(replace(bound, Y=None).argmax(longer).outputs) == [
+        int(y[0]) for y in decode(compiled, w, range(7), 0.0)[0]
+    ]
 
 
 def test_layout_binds_further_data_without_outputs(data):
@@ -78,14 +81,14 @@ def test_layout_binds_further_data_without_outputs(data):
     later = PythonModel(Classes()).bind(sp.csr_array(X), layout=layout)
     assert (later.n_examples, later.n_weights) == (7, F * K)
     with pytest.raises(ValueError, match="bound without outputs"):
-        later.plane(np.zeros(F * K), 0, 1.0)
+        later.answer(np.zeros(F * K), 0, 1.0)
 
 
 def test_can_be_pickled(data):
     bound = PythonModel(Classes()).bind(*data)
     w = np.linspace(-1, 1, F * K)
-    expected = bound.plane(w, 3, 1.0)
-    found = pickle.loads(pickle.dumps(bound)).plane(w, 3, 1.0)
+    expected = bound.answer(w, 3, 1.0)
+    found = pickle.loads(pickle.dumps(bound)).answer(w, 3, 1.0)
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -96,7 +99,7 @@ def test_an_approximate_argmax_has_no_bound(data):
 
     bound = PythonModel(Rough()).bind(*data)
     assert "exact" not in bound.capabilities
-    assert bound.plane(np.ones(F * K), 0, 1.0)[-1] == np.inf
+    assert bound.answer(np.ones(F * K), 0, 1.0)[-1] == np.inf
     assert "exact" in PythonModel(Classes()).bind(*data).capabilities
 
 
@@ -112,10 +115,10 @@ def test_only_a_rough_prediction_may_end_below_the_truth(data):
     w[:, Y[2]] = 10 * X[2]
     assert Y[2] != 0
     bound = PythonModel(Zero()).bind(X, Y)
-    _, _, _, value, limit = bound.plane(w.ravel(), 2, 0.0)
+    _, _, _, value, limit = bound.answer(w.ravel(), 2, 0.0)
     assert value == pytest.approx(-10 * X[2] @ X[2]) and limit == np.inf
     with pytest.raises(ValueError, match="example 2: argmax returned an output that scores below the true one"):
-        bound.plane(w.ravel(), 2, 1.0)
+        bound.answer(w.ravel(), 2, 1.0)
 
 
 def test_generators_are_kept_as_lists(data):
@@ -161,13 +164,13 @@ def test_slips_are_named_while_running(data, model, message):
     w = np.zeros((F, K))
     w[:, (Y[2] + 1) % K] = -10 * X[2]  # a class far below the truth, for those who minimise
     with pytest.raises(ValueError, match=message):
-        PythonModel(model).bind(X, Y).plane(w.ravel(), 2, 1.0)
+        PythonModel(model).bind(X, Y).answer(w.ravel(), 2, 1.0)
 
 
 def test_illegal_predictions_are_named(data):
     bound = PythonModel(broken(is_valid=lambda self, x, y: False)).bind(*data)
     with pytest.raises(ValueError, match="example 4: argmax returned an illegal output"):
-        bound.decode(np.zeros(F * K), 4)
+        replace(bound, Y=None).argmax(np.zeros(F * K), np.array([4]))
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.5, "12", None, True])

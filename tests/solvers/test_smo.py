@@ -6,8 +6,8 @@ from scipy.optimize import minimize_scalar
 
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.masters.newton import newton_orthant, newton_simplex
-from maxmargin.solvers.masters.smo_kernel import signed_step
-from maxmargin.solvers.visit_kernel import solve_block
+from maxmargin.solvers.masters.smo_kernel import smo
+from maxmargin.solvers.masters.smo_signed_kernel import signed_step, smo_signed
 from maxmargin.solvers.working_set import WorkingSet
 from reference.qp import solve_dual
 
@@ -30,7 +30,8 @@ def solve(ws, positive=None, tau=1e-13, max_steps=200_000):
     signs = np.empty(0, np.int8) if positive is None else positive.astype(np.int8)
     w = u if positive is None else np.where(positive, np.maximum(u, 0), u)
     wk.gradients(ws.store, 0, w, ws.g)
-    gain = solve_block(ws.store, 0, u, w, signs, tau, max_steps, 1 << 30, ws.g, ws.change, ws.dense)
+    visit = wk.Visit(wk.NO_LIMIT, wk.MERGE, 1, tau, max_steps, 1 << 30, ws.bits, ws.table, ws.dense, ws.g, ws.change)
+    gain = (smo if positive is None else smo_signed)(ws.store, 0, wk.Point(u, w, signs), visit)
     return u, w, gain
 
 

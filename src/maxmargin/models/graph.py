@@ -210,11 +210,11 @@ class GraphBound(CompiledModel):
             groups[f"factor{len(scope)}"][(slice(None), *codes[list(scope)])] += x
         return phi
 
-    def solution(self, w: np.ndarray, i: int) -> GraphAnswer:
+    def solution(self, w: np.ndarray, i: int, cost_weight: float = 0.0) -> GraphAnswer:
         """Labels of one graph as codes, their score, the bound, and the method that the kernel used."""
         from maxmargin.models.graph_kernel import METHODS as NAMES
 
-        (codes,), value, bound, _ = self.argmax(w, np.array([i]))
+        (codes,), value, bound, _ = self.argmax(w, np.array([i]), cost_weight)
         truth = 0.0 if self.codes is None else float(self.joint_features(i, self.codes[i]) @ w[: self.n_weights])
         return GraphAnswer(codes[:-1].copy(), float(truth + value[0]), float(truth + bound[0]), NAMES[codes[-1]])
 
@@ -261,9 +261,9 @@ class PlainGraphBound(BoundModel):
         numbers = np.array([(answer.value, answer.bound, np.nan) for answer in found]).reshape(-1, 3)
         return Answers([np.append(answer.labels, -1) for answer in found], *numbers.T)
 
-    def solution(self, w: np.ndarray, i: int) -> GraphAnswer:
+    def solution(self, w: np.ndarray, i: int, cost_weight: float = 0.0) -> GraphAnswer:
         """Labels of one graph as codes, their score, the bound and the method."""
-        return self._solve(w, i, 0.0)
+        return self._solve(w, i, cost_weight)
 
     def _solve(self, w: np.ndarray, i: int, cost_weight: float) -> GraphAnswer:
         problem = self.inner.problem(w, i, cost_weight)
