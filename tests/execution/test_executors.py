@@ -117,7 +117,11 @@ class Counter:
         os._exit(3)
 
 
-@pytest.mark.parametrize("executor", [Serial(), Threads(2), Threads(3), Processes(2)], ids=str)
+@pytest.mark.parametrize(
+    "executor",
+    [Serial(), Threads(2), Threads(3), Processes(2)],
+    ids=["serial", "two threads", "three threads", "processes"],
+)
 def test_residents_keep_their_state_and_answers_come_in_the_order_of_the_calls(executor):
     first, second = executor.start([Counter("a"), Counter("b")])
     calls = [(first, (0.05, 0)), (second, (0.0, 1)), (second, (0.02, 2)), (first, (0.0, 3))]
