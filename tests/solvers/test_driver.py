@@ -21,6 +21,7 @@ from maxmargin.solvers.status import Status
 
 class Problem:
     n_examples = 10
+    traits = frozenset()
 
 
 @dataclass
@@ -36,6 +37,8 @@ class HalvingState:
 
 class Halving:
     """After k steps the certificate is (1 + 2^-k, 1): relative gap 2^-k / (1 + 2^-k). A step is a pass."""
+
+    handles = frozenset()
 
     def __init__(self, every=1, on_step=None, on_certificate=None):
         self.every, self.on_step, self.on_certificate = every, on_step, on_certificate
@@ -64,6 +67,9 @@ class Halving:
 
     def weights(self, state):
         return np.array([float(state.steps)])
+
+    def may_end(self, state):
+        return True
 
     def finished(self, state):
         return None

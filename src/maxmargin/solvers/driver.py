@@ -5,29 +5,35 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 
+from maxmargin.callbacks.base import Callback
 from maxmargin.certificate import Certificate
-from maxmargin.contracts import Solver
+from maxmargin.contracts import Problem, Solver, State
 from maxmargin.solvers.base import check_solver
 from maxmargin.solvers.history import History
 from maxmargin.solvers.status import Status, describe
 
 __all__ = ["Result", "Run", "run"]
 
+P = TypeVar("P", bound=Problem)
+S = TypeVar("S", bound=State)
+Resume = Mapping[str, np.ndarray] | str | os.PathLike[str]
+Evaluate = Callable[[np.ndarray, object, object], float]  # (weights, X, y) -> score
+
 _STALLED_AFTER = 3  # certificates in a row with the same primal and the same dual
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Generic[S]):
     """The end of a run. ``certificate`` belongs to ``weights``; ``seconds`` has total, oracle, solver and compile."""
 
-    state: Any
+    state: S
     weights: np.ndarray
     certificate: Certificate
     history: History
@@ -36,12 +42,12 @@ class Result:
 
 
 @dataclass
-class Run:
+class Run(Generic[P, S]):
     """A run in progress, as callbacks see it."""
 
-    solver: Any
-    problem: Any
-    state: Any
+    solver: Solver[P, S]
+    problem: P
+    state: S
     tol: float
     history: History = field(default_factory=History)
     certificate: Certificate | None = None
@@ -51,7 +57,7 @@ class Run:
     compiled: float = field(default_factory=lambda: _compile_seconds())
     fresh: bool = False  # whether the certificate belongs to the present weights
     steps: int = 0
-    evaluate: Any = None  # (weights, X, y) -> score, when an estimator is being fitted
+    evaluate: Evaluate | None = None  # when an estimator is being fitted
 
     @property
     def passes(self) -> float:
@@ -91,18 +97,18 @@ class Run:
 
 
 def run(
-    solver: Solver,
-    problem: Any,
+    solver: Solver[P, S],
+    problem: P,
     *,
     tol: float = 1e-3,
     max_passes: float | None = None,
     max_oracle_calls: int | None = None,
     max_seconds: float | None = None,
-    callbacks: Iterable[Any] = (),
-    warm: Any = None,
-    resume: Mapping[str, np.ndarray] | str | os.PathLike[str] | None = None,
-    evaluate: Any = None,
-) -> Result:
+    callbacks: Iterable[Callback] = (),
+    warm: State | None = None,
+    resume: Resume | None = None,
+    evaluate: Evaluate | None = None,
+) -> Result[S]:
     """Run a solver until the relative gap is at most tol, a budget is spent, or someone stops it.
 
     Each round: when a certificate is due, compute it, record it, check weak duality, tell the callbacks, and stop if
@@ -140,7 +146,7 @@ def run(
     check_solver(type(solver).__name__, solver.handles, problem, _other_solvers())
     present = _begin(solver, problem, tol, warm, resume)
     present.evaluate = evaluate
-    begun: list[Any] = []  # only these are told anything: the others never saw the run
+    begun: list[Callback] = []  # only these are told anything: the others never saw the run
     try:
         try:
             for callback in callbacks:
@@ -170,7 +176,7 @@ def run(
     )
 
 
-def _loop(present: Run, callbacks: Sequence[Any], limits: Mapping[str, float | None]) -> str:
+def _loop(present: Run, callbacks: Sequence[Callback], limits: Mapping[str, float | None]) -> str:
     """Rounds until something ends the run; returns the status code."""
     solver, state = present.solver, present.state
     if present.fresh and _is_converged(present):
@@ -204,7 +210,7 @@ def _loop(present: Run, callbacks: Sequence[Any], limits: Mapping[str, float | N
         solver.step(state)
 
 
-def _certify(present: Run, callbacks: Sequence[Any]) -> bool:
+def _certify(present: Run, callbacks: Sequence[Callback]) -> bool:
     """Compute, record, check and tell; returns whether a callback wants to stop."""
     certificate = present.solver.certificate(present.state)
     present.certificate, present.fresh = certificate, True
@@ -214,7 +220,7 @@ def _certify(present: Run, callbacks: Sequence[Any]) -> bool:
     return "stop" in answers
 
 
-def _final_certificate(present: Run, callbacks: Sequence[Any], code: str) -> str:
+def _final_certificate(present: Run, callbacks: Sequence[Callback], code: str) -> str:
     """Certify the final weights; a Ctrl-C meanwhile leaves an uncertified certificate."""
     try:
         _certify(present, callbacks)
@@ -242,7 +248,7 @@ def _is_converged(present: Run) -> bool:
     return small and present.solver.may_end(present.state)
 
 
-def _begin(solver: Solver, problem: Any, tol: float, warm: Any, resume: Any) -> Run:
+def _begin(solver: Solver[P, S], problem: P, tol: float, warm: State | None, resume: Resume | None) -> Run[P, S]:
     begin, compiled = time.perf_counter(), _compile_seconds()
     if resume is None:
         return Run(solver, problem, solver.init(problem, warm), tol, begin=begin, compiled=compiled)
@@ -268,13 +274,12 @@ def _begin(solver: Solver, problem: Any, tol: float, warm: Any, resume: Any) -> 
     present.history = History.from_arrays(parts["history"])
     present.earlier = float(parts["run"]["seconds"])
     if len(present.history):
-        last = present.history[-1]
-        present.certificate = Certificate(last["primal"], last["dual"], last["certified"])
-        present.fresh = bool(parts["run"]["fresh"]) and np.isfinite(last["primal"])
+        present.certificate = present.history.last_certificate()
+        present.fresh = bool(parts["run"]["fresh"]) and bool(np.isfinite(present.certificate.primal))
     return present
 
 
-def _validate(tol: float, limits: Mapping[str, float | None], warm: Any, resume: Any) -> None:
+def _validate(tol: float, limits: Mapping[str, float | None], warm: State | None, resume: Resume | None) -> None:
     if not tol >= 0:
         raise ValueError(f"tol must be a relative gap >= 0, got {tol}")
     for name, limit in limits.items():

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from maxmargin.certificate import Certificate
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["History", "as_frame"]
 
 _COUNTS = ("oracle_calls", "argmax_calls")
 _NUMBERS = ("pass", "seconds", "primal", "dual")
 COLUMNS = ("pass", "oracle_calls", "argmax_calls", "seconds", "primal", "dual", "gap", "relative_gap", "certified")
+
+
+Row = dict[str, object]  # numbers, but for the extras
 
 
 class History:
@@ -24,13 +30,13 @@ class History:
     """
 
     def __init__(self) -> None:
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[Row] = []
 
     def record(
         self, certificate: Certificate, *, passes: float, oracle_calls: int, argmax_calls: int, seconds: float
-    ) -> dict[str, Any]:
+    ) -> Row:
         """Add the row of a certificate and return it."""
-        row = {
+        row: Row = {
             "pass": float(passes),
             "oracle_calls": int(oracle_calls),
             "argmax_calls": int(argmax_calls),
@@ -44,7 +50,7 @@ class History:
         self.rows.append(row)
         return row
 
-    def annotate(self, **extras: Any) -> None:
+    def annotate(self, **extras: object) -> None:
         """Add extras (JSON-able numbers, strings, ...) to the newest row."""
         taken = [name for name in extras if name in COLUMNS]
         if taken:
@@ -55,7 +61,7 @@ class History:
         """One column as an array; rows without the entry hold NaN."""
         return np.array([row.get(name, np.nan) for row in self.rows])
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pandas.DataFrame | list[Row]:
         """A pandas frame when pandas is installed, else a list of dicts."""
         extras = dict.fromkeys(name for row in self.rows for name in row if name not in COLUMNS)
         return as_frame(self.rows, [*COLUMNS, *extras])
@@ -86,13 +92,18 @@ class History:
             ).update(extras)
         return history
 
+    def last_certificate(self) -> Certificate:
+        """That of the newest row."""
+        primal, dual, certified = (self.column(name)[-1] for name in ("primal", "dual", "certified"))
+        return Certificate(float(primal), float(dual), bool(certified))
+
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
+    def __getitem__(self, index: int) -> Row:
         return self.rows[index]
 
     def __repr__(self) -> str:
@@ -110,7 +121,7 @@ class History:
         return "\n".join(lines)
 
 
-def as_frame(rows: list[dict[str, Any]], columns: list[str] | None = None) -> Any:
+def as_frame(rows: Sequence[Mapping[str, object]], columns: list[str] | None = None) -> pandas.DataFrame | list[Row]:
     """Rows as a pandas frame when pandas is installed, else as a list of dicts."""
     try:
         import pandas
