@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format types imports compile-times bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
+.PHONY: help setup demo test test-all lint format types imports compile-times bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ bench-audit: setup  ## finding wrong labels in CoNLL-2000, ours and python-crfsu
 
 bench-mincut: setup  ## minimum cuts of grids: ours and PyMaxflow (pip install PyMaxflow)
 	$(RUN) benchmarks/min_cut.py
+
+bench-against: setup  ## this tree against an earlier commit: make bench-against COMMIT=... (needs MAXMARGIN_DATA)
+	$(RUN) benchmarks/against.py $(COMMIT)
 
 experiment-ring: setup  ## tracking on a ring with a discriminatively trained HMM: figure 1 and table 1
 	$(RUN) experiments/generative/ring.py
