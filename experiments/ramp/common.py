@@ -169,7 +169,7 @@ class Watch(Callback):
         self.before, self.points = run.passes, []
 
     def on_certificate(self, run: Any) -> None:
-        rounds = len(getattr(run.state, "rounds", ()))
+        rounds = len(run.state.rounds or ())
         look = 2 if hasattr(run.state, "rounds") else 1  # argmax an example for a certificate
         passes = run.passes - self.before - look * (len(self.points) + 1)
         score = 100 * run.evaluate(run.weights(), self.corpus.X_test, self.corpus.y_test)

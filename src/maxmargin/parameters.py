@@ -19,7 +19,8 @@ class Parameters(ABC):  # noqa: B024 (subclasses declare the abstract methods)
 
     @classmethod
     def _names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+        own = cls.__init__ is not object.__init__  # which takes anything
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"] if own else []
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments by name; with ``deep`` also those of components, as ``component__name``."""

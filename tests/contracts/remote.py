@@ -69,7 +69,7 @@ class RemoteOracle:
         return found.take(np.argsort([place[int(i)] for i in found.example], kind="stable"))
 
     def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> Sum:
-        return reduced(self.planes(w, examples), scale)
+        return reduced(self.planes(w, examples), scale, w)
 
     def asked(self) -> list[int]:
         """How often each shard was asked, by its own account."""

@@ -86,9 +86,9 @@ def test_tolerance_forgives_boundaries_that_are_off():
     [
         ({"tolerance": -1.0}, "tolerance is -1.0"),
         ({"tolerance": 2.0, "refits": 1.5}, "refits must be a whole number"),
-        ({"tolerance": 2.0, "warm_start": True}, "warm_start and resume need the same truth"),
+        ({"tolerance": 2.0, "warm_start": True}, "warm_start needs the same truth"),
         ({"tolerance": 2.0, "start": np.zeros(3)}, "start model has weights of shape"),
-        ({"features": ImageFeatures(contrasts=("wide",))}, "contrasts are among pixels, image, local"),
+        ({"features": ImageFeatures(contrasts=("wide",))}, "contrasts must be among pixels, image, local"),
     ],
     ids=["negative", "refits", "warm", "start", "contrast"],
 )

@@ -62,7 +62,7 @@ def plane(bound, w, example, cost_weight=1.0):
     guarded = Guarded()
     iwork, fwork, output = guarded.workspace(bound)
     index, value, result = np.empty(bound.room, np.int32), np.empty(bound.room), np.zeros(4)
-    made = bound.kernel(
+    made = bound.plane(
         bound.meta, bound.ints, bound.floats, w, example, cost_weight, 1, iwork, fwork, output, index, value, result
     )
     guarded.check()

@@ -165,7 +165,7 @@ def enumerated(loss, C):
     )
     assert (reference.weights[2:] < 1e-6).any(), "no constraint binds: the problem tests too little"
 
-    watched = replace(bound, kernel=watching_kernel(), floats=np.append(bound.floats, np.inf))
+    watched = replace(bound, plane=watching_kernel(), floats=np.append(bound.floats, np.inf))
     return watched, MarginRescaling(loss=loss).problem(watched, C=C, positive=positive), reference
 
 

@@ -221,5 +221,5 @@ def test_unseen_label_width_weights_and_scaling():
         Multiclass().bind(X, Y, class_weight={"b": 1}, layout=layout)
     with pytest.raises(ValueError, match="intercept_scaling is 0"):
         Multiclass(intercept_scaling=0).bind(X, Y)
-    with pytest.raises(ValueError, match="3 rows where there are 2 classes"):
+    with pytest.raises(ValueError, match="the cost matrix has 3 rows for 2 classes"):
         Multiclass(cost=np.zeros((3, 3))).bind(X, Y)

@@ -116,7 +116,7 @@ def test_sum_takes_one_plane_an_example_also_when_there_are_more(kind):
     for lift in (np.empty(0), np.full(7, 0.5)):
         column = np.concatenate([w, np.zeros(len(lift))])
         one = ModelOracle(bound, lift=lift).sum(column, np.arange(7), np.ones(7))
-        more = reduced(ModelOracle(bound, lift=lift).planes(column, np.arange(7), 4), np.ones(7))
+        more = reduced(ModelOracle(bound, lift=lift).planes(column, np.arange(7), 4), np.ones(7), column)
         for x, y in zip(one, more, strict=True):
             np.testing.assert_allclose(x, y, atol=1e-12)
 

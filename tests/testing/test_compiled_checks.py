@@ -55,12 +55,12 @@ class Tampered(Multiclass):
         bound = super().bind(X, Y, **options)
 
         def kernel(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-            made = bound.kernel(
+            made = bound.plane(
                 meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
             )
             return self.spoil(w, output, index, value, result, iwork, made)
 
-        return dataclasses.replace(bound, kernel=kernel, iwork_size=4)
+        return dataclasses.replace(bound, plane=kernel, iwork_size=4)
 
 
 def spoiled(statement):

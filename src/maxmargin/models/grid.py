@@ -383,6 +383,7 @@ def _pack(
         n_examples=len(nodes),
         n_weights=layout.n_weights,
         layout=layout,
+        capabilities=frozenset(),  # exact while no edge weight is negative
         plane=gk.grid_plane,
         meta=meta,
         ints=np.concatenate(ints).astype(np.int32),

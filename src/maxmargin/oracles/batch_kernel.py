@@ -114,10 +114,9 @@ def sum_batch(search, plane, pack, w, examples, scale, a, bound):
             plane, pack.meta, pack.ints, pack.floats, w, examples[e], pack.cost_weight, 1, pack.iwork, pack.fwork,
             pack.output, index, value, result,
         )  # fmt: skip
-        bound[e] = 0.0
-        if made > 0:
+        bound[e] = result[1] if made > 0 else 0.0
+        if made > 0 and result[0] >= 0.0:  # a search among wrong outputs may end below the true one
             own, b = rescaled(pack.rescaling, pack.cost_weight, result[2])
-            bound[e] = result[1]
             total += scale[e] * b
             for p in range(np.int64(result[3])):
                 a[index[p]] += scale[e] * own * value[p]

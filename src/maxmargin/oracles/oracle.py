@@ -127,7 +127,7 @@ class ModelOracle:
             kernel = fused.kernel
             b = sum_batch(kernel.search, kernel.plane, packed(fused, 1), w, examples, scale, a, losses)
             return Sum(a, float(b), losses)
-        return reduced(self.planes(w, examples), scale)
+        return reduced(self.planes(w, examples), scale, w)
 
     def _compiled(self, w: np.ndarray, examples: np.ndarray, most: int) -> Planes:
         from maxmargin.oracles.batch_kernel import planes_batch
@@ -189,11 +189,11 @@ def buffers(planes: int, entries: int):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-def reduced(planes: Planes, scale: np.ndarray) -> Sum:
-    """The first plane of each example, added up with weights ``scale``."""
+def reduced(planes: Planes, scale: np.ndarray, w: np.ndarray) -> Sum:
+    """The first plane of each example, added up with weights ``scale``; where the true output is above it, nothing."""
     first = np.flatnonzero(np.diff(planes.example, prepend=-1))
     weight = np.zeros(len(planes))
-    weight[first] = scale
+    weight[first] = np.where(planes.violations(w)[first] >= 0.0, scale, 0.0)
     a = np.zeros(planes.n_weights)
     np.add.at(a, planes.indices, planes.data * np.repeat(weight, np.diff(planes.indptr)))
     return Sum(a, float(weight @ planes.b), planes.bound[first])
