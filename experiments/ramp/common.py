@@ -170,7 +170,7 @@ class Watch(Callback):
 
     def on_certificate(self, run: Any) -> None:
         rounds = len(run.state.rounds or ())
-        look = 2 if hasattr(run.state, "rounds") else 1  # argmax an example for a certificate
+        look = 2 if run.state.rounds is not None else 1  # argmax an example for a certificate
         passes = run.passes - self.before - look * (len(self.points) + 1)
         score = 100 * run.evaluate(run.weights(), self.corpus.X_test, self.corpus.y_test)
         self.points.append(Point(round(passes), rounds, score))
