@@ -9,29 +9,29 @@ STAMP  := $(VENV)/.stamp
 .PHONY: help setup demo test test-all lint format types imports compile-times bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
 
 help:  ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP)  ## make the virtual environment and install the package with its development tools
+setup: $(STAMP)  ## create the virtual environment; install the package and its development tools
 
 $(STAMP): pyproject.toml
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@
 
-demo: setup  ## learn to read handwritten words of digits
+demo: setup  ## learn to read handwritten words made of digits
 	$(RUN) examples/digit_words.py
 
-test: lint types imports  ## lint, types, import direction and the fast tests
+test: lint types imports  ## check style, types and import direction; run the fast tests
 	$(RUN) -m pytest -q -n 2
 
-test-all: lint types imports  ## the same with the slow tests
+test-all: lint types imports  ## the same, with the slow tests
 	$(RUN) -m pytest -q -n 2 -m ""
 
 lint: setup  ## check style and formatting
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 
-format: setup  ## format the code and mend what can be mended
+format: setup  ## format the code and fix what can be fixed automatically
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
 
@@ -41,64 +41,64 @@ types: setup  ## check the types of the package
 imports: setup  ## check that imports point in one direction
 	$(RUN) tools/check_imports.py
 
-compile-times: setup  ## what a first fit compiles, kernel by kernel, in seconds of processor time
+compile-times: setup  ## processor seconds to compile each kernel of a first fit
 	$(RUN) tools/compile_times.py
 
-bench-chunking: setup  ## CoNLL-2000 chunking, ours and peers (needs MAXMARGIN_DATA)
+bench-chunking: setup  ## CoNLL-2000 chunking compared with other libraries (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/chunking.py
 
-bench-predict: setup  ## prediction, training from files, model files: ours and python-crfsuite (needs MAXMARGIN_DATA)
+bench-predict: setup  ## prediction, training from files, and model files compared with python-crfsuite (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/predict.py
 
-bench-brown: setup  ## Brown parts of speech, 472 labels: ours and python-crfsuite (needs MAXMARGIN_DATA)
+bench-brown: setup  ## Brown parts of speech, 472 labels, compared with python-crfsuite (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/brown.py
 
-bench-ocr: setup  ## handwritten words (needs MAXMARGIN_DATA)
+bench-ocr: setup  ## handwritten words by all solvers (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/ocr.py
 
-bench-threads: setup  ## how training scales with threads
+bench-threads: setup  ## how training scales with threads (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/threads.py
 
 bench-ablation: setup  ## what each acceleration of the default solver is worth (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/ablation.py
 
-bench-audit: setup  ## finding wrong labels in CoNLL-2000, ours and python-crfsuite (needs MAXMARGIN_DATA)
+bench-audit: setup  ## finding wrong labels in CoNLL-2000, compared with python-crfsuite (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/audit.py
 
-bench-mincut: setup  ## minimum cuts of grids: ours and PyMaxflow (pip install PyMaxflow)
+bench-mincut: setup  ## minimum cuts of grids compared with PyMaxflow (pip install PyMaxflow)
 	$(RUN) benchmarks/min_cut.py
 
-bench-against: setup  ## this tree against an earlier commit: make bench-against COMMIT=... (needs MAXMARGIN_DATA)
+bench-against: setup  ## speed compared with an earlier commit: make bench-against COMMIT=... (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/against.py $(COMMIT)
 
-experiment-ring: setup  ## tracking on a ring with a discriminatively trained HMM: figure 1 and table 1
+experiment-ring: setup  ## tracking on a ring with a discriminatively trained HMM (figure 1, table 1)
 	$(RUN) experiments/generative/ring.py
 
-experiment-snakes: setup  ## finding snakes: graphs with unary, directional and conditional edges (needs MAXMARGIN_DATA)
+experiment-snakes: setup  ## snakes: graphs with unary, directional and conditional edges (needs MAXMARGIN_DATA)
 	$(RUN) experiments/segmentation/snakes.py
 
-experiment-horses: setup  ## horses: unary only, one smoothness weight, learned edges (needs MAXMARGIN_DATA)
+experiment-horses: setup  ## horses: pixels alone, one smoothness weight, learned edges (needs MAXMARGIN_DATA)
 	$(RUN) experiments/segmentation/horses.py
 
 experiment-horses-solvers: setup  ## horses: gap against time and cuts, by solver (needs MAXMARGIN_DATA)
 	$(RUN) experiments/segmentation/horses.py --solvers
 
-experiment-grid-scaling: setup  ## what a pass over images costs, by their size
+experiment-grid-scaling: setup  ## cost of a pass over images, by their size
 	$(RUN) experiments/segmentation/scaling.py
 
-experiment-hippocampus: setup  ## the same in three dimensions (needs MAXMARGIN_DATA)
+experiment-hippocampus: setup  ## segmentation in three dimensions (needs MAXMARGIN_DATA)
 	$(RUN) experiments/segmentation/hippocampus.py
 
 experiment-connect4: setup  ## Connect-4 with a discriminatively trained Bayesian network (needs MAXMARGIN_DATA)
 	$(RUN) experiments/generative/connect4.py
 
-experiment-chunking-hmm: setup  ## chunks from parts of speech with few sentences, by hidden Markov models (needs MAXMARGIN_DATA)
+experiment-chunking-hmm: setup  ## chunks from parts of speech with hidden Markov models and few sentences (needs MAXMARGIN_DATA)
 	$(RUN) experiments/generative/chunking_hmm.py
 
 experiment-adaptation: setup  ## adapting an HMM tagger to biomedical abstracts (needs MAXMARGIN_DATA)
 	$(RUN) experiments/generative/adaptation.py
 
-experiment-ramp-table: setup  ## hinge and ramp, six methods, two corpora (needs MAXMARGIN_DATA)
+experiment-ramp-table: setup  ## hinge and ramp: six methods, two corpora (needs MAXMARGIN_DATA)
 	$(RUN) experiments/ramp/table_5_1.py
 
 experiment-ramp-passes: setup  ## hinge and ramp: score against passes (needs MAXMARGIN_DATA)
