@@ -2,10 +2,11 @@
 
     MAXMARGIN_DATA=... make bench-ablation            # CoNLL-2000 and OCR, about fifteen minutes
     python benchmarks/ablation.py --task ocr
-    python benchmarks/ablation.py --against v0.1.0    # beside the default of an earlier commit, from the same history
+    python benchmarks/ablation.py --against v0.1.0    # also the default solver of an earlier commit
 
-Each line switches one thing off (or on) in :class:`maxmargin.Auto`, or names a plainer solver. Passes and processor
-seconds at a gap are interpolated between certificates (logarithm of the gap), the best of a few interleaved repeats.
+Each row of the table switches one thing off (or on) in :class:`maxmargin.Auto`, or names a simpler solver. Passes and
+processor seconds at a gap are interpolated between certificates (in the logarithm of the gap); each is the best of a
+few interleaved repeats.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def measure(X: Any, y: Any, common: dict[str, Any], setting: dict[str, Any]) -> 
 
 
 def at(rows: list[tuple[float, float, float]], level: float) -> list[float]:
-    """(passes, seconds) where the gap crosses a level, interpolated; NaN when it never does."""
+    """(passes, seconds) where the gap crosses a level, interpolated; NaN if it never does."""
     for k, (passes, seconds, gap) in enumerate(rows):
         if gap <= level:
             if k == 0 or gap <= 0:
@@ -126,7 +127,7 @@ def child(name: str, settings: dict[str, dict[str, Any]], repeats: int) -> dict[
 
 
 def earlier(commit: str, folder: Path) -> dict[str, str]:
-    """The environment that imports the library of an earlier commit, unpacked into ``folder``."""
+    """Environment variables with which Python imports the library of an earlier commit, unpacked into ``folder``."""
     packed = subprocess.run(["git", "archive", commit, "src"], check=True, stdout=subprocess.PIPE).stdout
     with tarfile.open(fileobj=BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")
@@ -148,7 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", choices=["chunking", "ocr"], action="append", help="default: both")
     parser.add_argument("--repeats", type=int, default=REPEATS)
-    parser.add_argument("--against", metavar="COMMIT", help="an earlier commit whose default is measured too")
+    parser.add_argument("--against", metavar="COMMIT", help="also measure the default solver of this earlier commit")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -163,7 +164,7 @@ def main() -> None:
         if options.against:
             with tempfile.TemporaryDirectory() as folder:
                 environment = earlier(options.against, Path(folder))
-                for _ in range(options.repeats):  # in turn, each alone in its process: the first fit of one is slower
+                for _ in range(options.repeats):  # in turn, each alone in its process, whose first fit is slower
                     then, now = f"default of {options.against}, alone", "default, alone"
                     merge(results, then, run_child(name, {then: {}}, 1, environment)[then])
                     merge(results, now, run_child(name, {now: {}}, 1)[now])
@@ -180,7 +181,7 @@ def merge(results: dict[str, Any], title: str, found: dict[str, list[float]]) ->
 
 def show(name: str, results: dict[str, Any]) -> None:
     """The table of a task."""
-    print(f"\n{name:38}{'1 %':>20}{'0.1 %':>20}{'seconds, to the default':>28}")
+    print(f"\n{name:38}{'1 %':>20}{'0.1 %':>20}{'seconds / default':>28}")
     reference = results["default"][str(LEVELS[-1])][1]
     for title, found in results.items():
         cells = "".join(f"{found[str(k)][0]:8.1f} {found[str(k)][1]:9.2f} s" for k in LEVELS)

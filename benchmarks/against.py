@@ -1,11 +1,11 @@
-"""This tree against an earlier commit, on the same work: processor seconds of each, and their ratio.
+"""This tree compared with an earlier commit on the same tasks: processor seconds of both, and their ratio.
 
     MAXMARGIN_DATA=... python benchmarks/against.py v0.1.0              # all tasks
     MAXMARGIN_DATA=... python benchmarks/against.py v0.1.0 --task ocr --repeats 5
 
-Each measurement runs in a process of its own, the two trees in turn; kernels are compiled before the clock starts, and
-the best of the repeats counts. ``first fit`` starts with an empty kernel cache instead, everything included. A ratio
-above 1 means that this tree is faster.
+Each measurement runs in its own process, alternating between the two trees. Kernels are compiled before the clock
+starts, and the best of the repeats counts. ``first fit`` starts with an empty kernel cache instead and includes
+compilation. A ratio above 1 means that this tree is faster.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def tagging(name: str) -> Seconds:
 
 
 def cuts() -> Seconds:
-    """Cuts of every energy and grid of the benchmark, from the start and again after scattered changes."""
+    """Cuts of every energy and grid of the benchmark, from scratch and again after scattered changes."""
     import min_cut as bench
 
     found = {}
@@ -58,7 +58,7 @@ def cuts() -> Seconds:
 
 
 def ring() -> Seconds:
-    """The ring of paper 002 at a hard C."""
+    """The ring experiment at a hard C."""
     import ring as experiment
 
     experiment.model(C=0.001, tol=0.1).fit(*experiment.generate(5, np.random.default_rng(0)))
@@ -81,7 +81,7 @@ def connect4() -> Seconds:
 
 
 def first_fit(kind: str) -> Seconds:
-    """A small fit with an empty kernel cache; imports, which both trees share, come before the clock."""
+    """A small fit with an empty kernel cache; imports that both trees share come before the clock starts."""
     import maxmargin as mm
 
     rng = np.random.default_rng(0)
@@ -108,7 +108,7 @@ TASKS: dict[str, Callable[[], Seconds]] = {
 
 
 def measured(name: str, environment: dict[str, str]) -> Seconds:
-    """A task in a process of its own."""
+    """Run a task in its own process."""
     command = [sys.executable, __file__, "-", "--child", name]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environment)
     if done.returncode:
@@ -118,7 +118,7 @@ def measured(name: str, environment: dict[str, str]) -> Seconds:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("commit", help="the earlier commit, from the same history")
+    parser.add_argument("commit", help="the earlier commit, in the history of this repository")
     parser.add_argument("--task", choices=TASKS, action="append", help="default: all")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--child", choices=TASKS, help=argparse.SUPPRESS)

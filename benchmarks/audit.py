@@ -1,19 +1,19 @@
-"""Finding wrong labels in CoNLL-2000: labels are spoilt on purpose, and `audit` has to find the sentences.
+"""Finding wrong labels in CoNLL-2000: some labels are changed on purpose, and `audit` has to find the sentences.
 
     MAXMARGIN_DATA=... make bench-audit               # most of the time is CRFsuite's
-    python benchmarks/audit.py --peer averaged-perceptron-8      # a quick peer in place of lbfgs
+    python benchmarks/audit.py --peer averaged-perceptron-8      # a quick peer instead of lbfgs
     python benchmarks/audit.py --columns              # every column of the table as a ranking, on other seeds
 
-Five per cent of the training sentences are spoilt in one of two ways: every token gets a label drawn uniformly at
+Five per cent of the training sentences are corrupted in one of two ways: every token gets a label drawn uniformly at
 random, or one random token gets another label. Sentences are ranked, and the rankings are judged by their average
-precision and by the precision among the first k, where k is the number of spoilt sentences. Mistakes that the corpus
-had before count against every ranking alike. Intervals are of the difference of average precisions, over 1000
-resamplings of the sentences of one seed; they do not cover other draws of the spoilt labels or of the folds.
+precision and by the precision among the first k, where k is the number of corrupted sentences. Mistakes already in the
+corpus count against every ranking alike. Intervals are for the difference of average precisions, over 1000 resamplings
+of the sentences of one seed; they do not cover other draws of the wrong labels or of the folds.
 
-Both sides see the same features and have five folds. They are not alike in three things: `audit` deals the folds twice
-(``--repeats 1`` for once), its C is that of a cross-validation while CRFsuite keeps its default c2, and its score was
-made for labels that are replaced uniformly at random, which is what happens here. The form of the score and its
-constants were chosen among several dozen variants on seed 101; seed 102 and the reported one were not looked at.
+Both sides see the same features and have five folds. They differ in three respects: `audit` draws the folds twice (once
+with ``--repeats 1``), its C comes from cross-validation while CRFsuite keeps its default c2, and its score was designed
+for labels that are replaced uniformly at random, as they are here. The form of the score and its constants were chosen
+from several dozen variants on seed 101; seed 102 and the reported seed were not used.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from maxmargin.estimators.audit import audit
 from maxmargin.estimators.audit_evidence import judge
 from peers import PEERS
 
-C = 0.1  # what cross-validation chooses for these features (make bench-chunking)
+C = 0.1  # chosen by cross-validation for these features (make bench-chunking)
 SHARE = 0.05
 FOLDS = 5
 RESAMPLINGS = 1000
@@ -46,7 +46,7 @@ REPORTED, HELD_OUT = 0, (101, 102)
 
 
 def spoil(y: list[list[str]], how: str, seed: int, by_frequency: bool = False) -> tuple[list[list[str]], np.ndarray]:
-    """Labels with a share of the sentences spoilt, and which ones are."""
+    """Labels with a share of the sentences corrupted, and a mask of these sentences."""
     rng = np.random.default_rng(seed)
     labels, counts = np.unique([label for sentence in y for label in sentence], return_counts=True)
     labels = labels.tolist()
@@ -83,7 +83,7 @@ def in_sample_hinge(X: mm.Sequences, y: list) -> np.ndarray:
 
 
 def peer_rankings(name: str, attributes: list, y: list) -> dict[str, np.ndarray]:
-    """1 - p(given labels) of CRFsuite out of fold, and one minus its least probability of a single label."""
+    """1 - p(given labels) of CRFsuite out of fold, and 1 - its least probability of a single label."""
     import pycrfsuite
 
     algorithm, params = PEERS[name]
@@ -112,7 +112,7 @@ def peer_rankings(name: str, attributes: list, y: list) -> dict[str, np.ndarray]
 
 
 def resampled(spoilt: np.ndarray, ours: np.ndarray, other: np.ndarray) -> tuple[float, float]:
-    """A 95 % interval of our average precision minus the other, over resampled sentences."""
+    """A 95 % interval of our average precision minus that of another ranking, over resampled sentences."""
     rng = np.random.default_rng(0)
     differences = []
     for _ in range(RESAMPLINGS):
@@ -136,11 +136,11 @@ def row(name: str, spoilt: np.ndarray, ranking: np.ndarray, ours: np.ndarray | N
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", default="lbfgs", choices=[*PEERS, "none"], help="how CRFsuite is trained")
-    parser.add_argument("--seed", type=int, default=REPORTED, help="which sentences and tokens are spoilt")
-    parser.add_argument("--by-frequency", action="store_true", help="draw wrong labels as often as they occur")
-    parser.add_argument("--repeats", type=int, default=2, help="how often audit deals the folds")
+    parser.add_argument("--seed", type=int, default=REPORTED, help="chooses the corrupted sentences and tokens")
+    parser.add_argument("--by-frequency", action="store_true", help="draw wrong labels by their frequency")
+    parser.add_argument("--repeats", type=int, default=2, help="how often audit draws the folds")
     parser.add_argument("--columns", action="store_true", help=f"compare columns of the table on seeds {HELD_OUT}")
-    parser.add_argument("--sentences", type=int, default=None, help="only so many sentences, for a quick look")
+    parser.add_argument("--sentences", type=int, default=None, help="use only this many sentences, for a quick run")
     options = parser.parse_args()
     print(machine_line())
     train = load_conll2000("train")[: options.sentences]
@@ -155,8 +155,8 @@ def main() -> None:
             begin, busy = time.perf_counter(), time.process_time()
             found = records(audit(estimator, X, noisy, cv=FOLDS, repeats=options.repeats))
             seconds, busy = time.perf_counter() - begin, time.process_time() - busy
-            print(f"\n{spoilt.sum()} of {len(y)} sentences spoilt in {how}, seed {seed}; ", end="")
-            print(f"audit took {seconds:.0f} s, {busy:.0f} s of the processor")
+            print(f"\n{spoilt.sum()} of {len(y)} sentences corrupted in {how}, seed {seed}; ", end="")
+            print(f"audit took {seconds:.0f} s, {busy:.0f} s of processor time")
             print(head if options.columns or how == "every token" else f"{head}    ours above it, 95 %")
             row("audit: score", spoilt, found["score"])
             if options.columns:

@@ -1,15 +1,15 @@
-"""Brown parts of speech, up to 472 labels: ours and python-crfsuite's averaged perceptron on the same features.
+"""Brown parts of speech, up to 472 labels: maxmargin and python-crfsuite's averaged perceptron on the same features.
 
     MAXMARGIN_DATA=... make bench-brown               # the whole corpus, more than half an hour, most of it CRFsuite's
-    python benchmarks/brown.py --share 0.1            # every tenth document, for a quick look
-    python benchmarks/brown.py --only lean            # one of them alone: fast, lean, crfsuite
+    python benchmarks/brown.py --share 0.1            # every tenth document, for a quick run
+    python benchmarks/brown.py --only lean            # one side alone: fast, lean or crfsuite
 
-Every tenth of the chosen documents is for testing. Each side runs in a process of its own, so that the peak of its
-memory is its own. Ours is measured twice: the fast setting of the default solver, which keeps planes, and averaged
-Pegasos, which keeps nothing but weights. It reads the corpus and makes the features; CRFsuite is fed from a file of
-ready attributes (the names of our features, token by token), so that neither Python lists nor our arrays count as its
-memory. Seconds are processor seconds of training, one thread, since runs this long meet other work on most machines:
-ours with making features and packing, CRFsuite's without reading and appending.
+Every tenth of the chosen documents is for testing. Each side runs in its own process, so that its peak memory is its
+own. maxmargin is measured twice: with the fast setting of the default solver, which keeps planes, and with averaged
+Pegasos, which keeps only weights. maxmargin reads the corpus and makes the features. CRFsuite reads a file of
+precomputed attributes (the names of our features, token by token), so that neither Python lists nor our arrays count as
+its memory. Seconds are processor seconds of training on one thread, because most machines do other work during runs
+this long. Ours include making features and packing; CRFsuite's exclude reading and appending.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ HELD_OUT = 10  # every tenth document is for testing
 
 
 def documents() -> Iterator[list[Sentence]]:
-    """The documents of the corpus one by one, each a list of sentences of (word, tag)."""
+    """The documents of the corpus one by one; each is a list of sentences, each a list of (word, tag)."""
     path = require(
         "brown/brown.tsv.xz",
         "the corpus 'brown' of nltk_data, as xz text with a line 'word<TAB>tag' for each token, a blank line between "
@@ -68,7 +68,7 @@ def documents() -> Iterator[list[Sentence]]:
 
 @dataclass
 class Half:
-    """Words and tags of sentences; equal strings are one object, or they would be most of the memory."""
+    """Words and tags of sentences; equal strings are one object, or they would take most of the memory."""
 
     words: list[list[str]] = field(default_factory=list)
     tags: list[list[str]] = field(default_factory=list)
@@ -207,13 +207,13 @@ def run_crfsuite(folder: Path, share: float) -> dict[str, Any]:
 
 
 def timed(action: Callable[[], Any]) -> tuple[Any, float]:
-    """What an action gives, and the processor seconds it took."""
+    """The result of an action, and the processor seconds it took."""
     begin = time.process_time()
     return action(), time.process_time() - begin
 
 
 def peak() -> float:
-    """Most memory this process has had, in MB."""
+    """Peak memory of this process, in MB."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
@@ -223,7 +223,7 @@ TITLES = {"fast": "maxmargin fast", "lean": "maxmargin lean", "crfsuite": "crfsu
 
 
 def apart(run: str, folder: Path, share: float) -> dict[str, Any]:
-    """One of :data:`RUNS` in a process of its own."""
+    """Run one of :data:`RUNS` in its own process."""
     command = [sys.executable, __file__, "--run", run, "--folder", str(folder), "--share", str(share)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
@@ -239,7 +239,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not 0.02 <= options.share <= 1:
-        parser.error("--share must be from 0.02, which leaves one document for testing, to 1")
+        parser.error("--share must be between 0.02, which leaves one document for testing, and 1")
     if options.run:
         print(json.dumps(RUNS[options.run](options.folder, options.share)))
         return
@@ -252,7 +252,7 @@ def main() -> None:
             f"tokens, {sizes['labels']} labels, {sizes['features']} features",
             flush=True,
         )
-        print(f"{'':22}{'train':>9}{'passes':>8}{'a pass':>9}{'memory':>10}{'of it before':>14}{'accuracy':>10}")
+        print(f"{'':22}{'train':>9}{'passes':>8}{'per pass':>9}{'memory':>10}{'before it':>14}{'accuracy':>10}")
         results = {}
         for key, title in TITLES.items():
             if options.only and key not in options.only:
@@ -262,7 +262,7 @@ def main() -> None:
                 f"{title:22}{r['seconds']:7.1f} s{r['passes']:8.1f}{r['seconds'] / r['passes']:7.2f} s"
                 f"{r['peak']:7.0f} MB{r['before']:11.0f} MB{100 * r['accuracy']:8.2f} %   "
                 f"(features {r['feature_seconds']:.1f} s, prediction {r['predict_seconds']:.1f} s, "
-                f"{r['weights']} weights other than zero)",
+                f"{r['weights']} non-zero weights)",
                 flush=True,
             )
     theirs = results.get("crfsuite")

@@ -1,12 +1,12 @@
-"""CoNLL-2000 chunking: our presets and python-crfsuite on the same features, in one run.
+"""CoNLL-2000 chunking: the presets of maxmargin and python-crfsuite on the same features, in one run.
 
     MAXMARGIN_DATA=... make bench-chunking            # everything, about ten minutes
     python benchmarks/chunking.py --quick             # without the slow peers
-    python benchmarks/chunking.py --passes            # only what a pass of the primal methods costs
+    python benchmarks/chunking.py --passes            # only the cost of a pass of the primal methods
 
-Seconds are wall seconds of ``fit`` (ours: packing the data included) and of ``train`` (CRFsuite: data appended before),
-one thread, kernels warm; features and compiling are timed apart. An oracle pass is one argmax a training sentence,
-those of certificates included. C is chosen by cross-validation on the training sentences.
+Seconds are wall seconds of ``fit`` (maxmargin: including packing the data) and of ``train`` (CRFsuite: after appending
+the data), on one thread with warm kernels. Features and compilation are timed separately. An oracle pass is one argmax
+per training sentence, including those of certificates. C is chosen by cross-validation on the training sentences.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from maxmargin.metrics import span_f1, token_accuracy
 from peers import train_peer
 
 CS = (0.05, 0.1, 0.2)
-# for a good model soon rather than a tight certificate: no planes of parts, longer sweeps, one certificate at the end
+# for a good model soon, not for a tight certificate: no planes of parts, longer sweeps, one certificate at the end
 FAST = {"parts": 1, "cached_passes": 2, "visits": 0.5, "certificate_every": 100.0}
 FAST_PASSES = 8
 FOLDS = 5
@@ -80,9 +80,9 @@ def row(name: str, seconds: float, passes: float, y_test: list, predictions: lis
 
 
 def passes(X: Any, y: list, X_test: Any, y_test: list, strings: list, strings_test: list, C: float) -> None:
-    """What a pass of each primal method costs, beside CRFsuite's averaged perceptron; processor seconds, one thread.
+    """Cost of a pass of each primal method and of CRFsuite's averaged perceptron; processor seconds, one thread.
 
-    Ours count everything that a fit does, packing the data and the certificate at its end included.
+    Ours count everything that a fit does, including packing the data and the final certificate.
     """
     solvers = {
         "perceptron": mm.Perceptron(),
@@ -90,7 +90,7 @@ def passes(X: Any, y: list, X_test: Any, y_test: list, strings: list, strings_te
         "pegasos": mm.Pegasos(averaging="tail", certificate_every=100.0),
         "sgd": mm.SGD(certificate_every=100.0),
     }
-    print(f"\n{PRIMAL_PASSES} passes, best of {REPEATS}: {'':10} {'s a pass':>12} {'F1':>7} {'of CRFsuite':>12}")
+    print(f"\n{PRIMAL_PASSES} passes, best of {REPEATS}: {'':10} {'s per pass':>12} {'F1':>7} {'of CRFsuite':>12}")
     best: dict[str, float] = {}
     f1: dict[str, float] = {}
     for _ in range(REPEATS):
@@ -117,7 +117,7 @@ def first_pass_below(history: Any, gap: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only the averaged perceptron and the accelerated default")
-    parser.add_argument("--passes", action="store_true", help="only what a pass of the primal methods costs")
+    parser.add_argument("--passes", action="store_true", help="only the cost of a pass of the primal methods")
     options = parser.parse_args()
     print(machine_line())
     train, test = load_conll2000("train"), load_conll2000("test")
@@ -147,7 +147,7 @@ def main() -> None:
     print(f"{'':42} {'train':>10} {'passes':>7} {'F1':>7} {'acc':>7} {'rel. gap':>11}")
     best: dict[str, float] = {}
     fast: Any = None
-    for _ in range(REPEATS):  # interleaved, so that a slow moment of the machine meets both
+    for _ in range(REPEATS):  # interleaved, so that a slow moment of the machine affects both
         result = train_peer("averaged-perceptron-8", strings_train, y_train, strings_test, y_test)
         best["ap8"] = min(best.get("ap8", np.inf), result.seconds)
         fast, seconds = fit(mm.Auto(**FAST), C, X_train, y_train, tol=0.0, max_passes=FAST_PASSES)
@@ -168,7 +168,7 @@ def main() -> None:
     row("maxmargin auto, to 0.1 %", seconds, auto.n_iter_, y_test, auto.predict(X_test), auto.certificate_.relative_gap)
     total = auto.seconds_["total"]
     split = ", ".join(f"{part} {auto.seconds_[part]:.2f} s" for part in ("oracle", "solver", "compile"))
-    print(f"    time split: {split}, of {total:.2f} s; sequential sweeps split by the cost of a certificate's calls")
+    print(f"    time split: {split}, of {total:.2f} s; sequential sweeps are split by the cost of certificates")
 
     lbfgs = np.inf
     if not options.quick:

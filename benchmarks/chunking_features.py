@@ -1,8 +1,8 @@
 """The features of CRFsuite's chunking example, as strings and as integers.
 
 For each token: words at -2..2 and two word pairs, parts of speech at -2..2 with their four pairs and three triples, and
-a mark on the first and the last token. The strings feed python-crfsuite; the integers are the same attributes as CSR
-arrays. Both sides of a comparison therefore see identical data. Run as a program, it prints the sizes.
+a mark on the first and the last token. The strings are for python-crfsuite; the integers are the same attributes as CSR
+arrays. Both sides of a comparison therefore see identical data. When run as a program, this file prints the sizes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MARKS = ("__BOS__", "__EOS__")
 
 
 def string_features(sentences: list[Sentence]) -> list[list[list[str]]]:
-    """Attributes of every token of every sentence; a template that reaches outside the sentence gives none."""
+    """Attributes of every token of every sentence; a template that reaches outside the sentence yields none."""
     result = []
     for sentence in sentences:
         columns = ([token[WORD] for token in sentence], [token[POS] for token in sentence])
@@ -69,7 +69,7 @@ class ChunkingVocabulary:
     """Numbers the attributes of the train sentences, the most frequent first.
 
     Frequent features at the front share cache lines when weights are stored by feature. Ties follow the order of the
-    templates and, within one, of first sight of the values. Cost: one sort of n_tokens integers a template.
+    templates and, within a template, the first occurrence. Cost: one sort of n_tokens integers per template.
     """
 
     def fit_transform(self, sentences: list[Sentence]) -> TokenFeatures:
@@ -96,7 +96,7 @@ class ChunkingVocabulary:
         return self._number(keys, offsets)
 
     def transform(self, sentences: list[Sentence]) -> TokenFeatures:
-        """Number the attributes of other sentences; those never seen in train are dropped."""
+        """Number the attributes of other sentences; those not seen in training are dropped."""
         return self._number(*self._keys(sentences))
 
     def names(self) -> list[str]:
@@ -115,7 +115,7 @@ class ChunkingVocabulary:
         return spelled
 
     def _keys(self, sentences: list[Sentence]) -> tuple[list[np.ndarray], np.ndarray]:
-        """One integer a template and token (-1: no such attribute), and the offsets of the sentences."""
+        """One integer per template and token (-1: no such attribute), and the offsets of the sentences."""
         if not sentences or not all(sentences):
             raise ValueError("need at least one sentence, and at least one token in each")
         lengths = np.array([len(sentence) for sentence in sentences])

@@ -1,6 +1,6 @@
-"""One line about where numbers were measured.
+"""One line that describes the machine on which numbers were measured.
 
-As a program it prints that line::
+When run as a program, this file prints the line::
 
     python benchmarks/machine.py
 """
@@ -17,7 +17,7 @@ PACKAGES = ("maxmargin", "numpy", "scipy", "numba", "scikit-learn")
 
 
 def processor() -> str:
-    """Name of the processor, as far as the system tells it."""
+    """Name of the processor, as far as the system reports it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -37,8 +37,9 @@ def cores() -> int:
 class Others:
     """Cores that other processes keep busy while a block runs: ``with Others() as others: ...; others.cores``.
 
-    A ratio of times means nothing when others take a core in the middle of it. ``cores`` is NaN where the system does
-    not tell (it needs ``/proc/stat``); it is exact to about 0.01 / seconds, so measure over half a second or more.
+    A ratio of times means nothing when other processes take a core during the measurement. ``cores`` is NaN where the
+    system does not report it (it needs ``/proc/stat``). It is exact to about 0.01 / seconds, so measure for at least
+    half a second.
     """
 
     def __enter__(self) -> Others:
@@ -65,7 +66,7 @@ def _busy_seconds() -> float:
 
 
 def machine_line(threads: int | str = 1) -> str:
-    """Processor, cores, system, versions, how many threads a benchmark uses, and how busy the machine is already."""
+    """Processor, cores, system, versions, the number of threads of a benchmark, and the present load of the machine."""
     versions = []
     for name in PACKAGES:
         try:

@@ -1,10 +1,11 @@
-"""Minimum cuts: ours and PyMaxflow (GPL; a peer here, never a dependency), one thread.
+"""Minimum cuts of maxmargin and PyMaxflow (GPL; only a peer, never a dependency), on one thread.
 
-Times are processor seconds of the one thread, which others on the machine disturb least: the best of several runs, ours
-and the peer's in turn. They cover everything from arrays of costs to labels: construction, flow, reading the labels.
-Then cutting again after 5 % of the pixels got new costs, in a square block and scattered, against our own cut from the
-start; how the time of a cut grows with the pixels; and how long ``InteractiveSegmentation.update`` takes from a stroke
-to the mask, against ``predict`` with all strokes so far::
+Times are processor seconds of one thread, which other work on the machine disturbs least. Each is the best of several
+runs that alternate between the two sides, and covers everything from arrays of costs to labels: construction, flow,
+reading the labels. Further tables show the time to cut again after 5 % of the pixels get new costs, in a square block
+or scattered, compared with our own cut from the start; how the time of a cut grows with the number of pixels; and the
+time of ``InteractiveSegmentation.update`` from a stroke to the mask, compared with ``predict`` with all strokes so
+far::
 
     python benchmarks/min_cut.py             # pip install PyMaxflow for the comparison
     python benchmarks/min_cut.py --strokes   # only the strokes
@@ -31,7 +32,7 @@ Energy = tuple[np.ndarray, np.ndarray]
 
 
 def random_energy(shape: tuple[int, ...], seed: int = 0) -> Energy:
-    """Costs from U(0, 1), capacities from U(0, 1/2): no structure, every label hangs on its neighbourhood."""
+    """Costs from U(0, 1), capacities from U(0, 1/2): no structure, every label depends on its neighbourhood."""
     rng = np.random.default_rng(seed)
     return rng.random((*shape, 2)), 0.5 * rng.random((len(shape), *shape))
 
@@ -62,7 +63,7 @@ ENERGIES: dict[str, Callable[[tuple[int, ...]], Energy]] = {
 
 
 def pymaxflow_cut(unary: np.ndarray, capacities: np.ndarray) -> tuple[np.ndarray, float]:
-    """The same cut by PyMaxflow: sizes announced, one call for each direction, one for the terminals."""
+    """The same cut by PyMaxflow: sizes given in advance, one call per direction, one for the terminals."""
     import maxflow
 
     shape = unary.shape[:-1]
@@ -85,7 +86,7 @@ def seconds(function: Callable[[], object]) -> float:
 
 
 def changed_costs(unary: np.ndarray, scattered: bool, seed: int) -> np.ndarray:
-    """The costs of 5 % of the pixels in another order among themselves."""
+    """The costs, with those of 5 % of the pixels permuted among themselves."""
     rng = np.random.default_rng(seed)
     shape = unary.shape[:-1]
     where = np.zeros(shape, bool)
@@ -101,7 +102,7 @@ def changed_costs(unary: np.ndarray, scattered: bool, seed: int) -> np.ndarray:
 
 
 def again_seconds(energy: Energy, scattered: bool, repeats: int) -> float:
-    """Best seconds of cutting again; each time the change is another one, and the cut is checked."""
+    """Best seconds to cut again; the change differs each time, and the cut is checked."""
     unary, capacities = energy
     best = np.inf
     for seed in range(repeats):
@@ -111,7 +112,7 @@ def again_seconds(energy: Energy, scattered: bool, repeats: int) -> float:
         best = min(best, seconds(lambda cut=cut, other=other: cut.solve(other)))
         if seed == 0:
             value, fresh = cut.solve(other)[1], grid_cut(other, capacities)[1]
-            assert abs(value - fresh) <= 1e-9 * abs(fresh), "cutting again is not cutting afresh"
+            assert abs(value - fresh) <= 1e-9 * abs(fresh), "cutting again and cutting from the start differ"
     return float(best)
 
 
@@ -150,11 +151,11 @@ def growth(repeats: int) -> None:
             times.append(min(seconds(lambda energy=energy: grid_cut(*energy)) for _ in range(repeats)))
         slope = np.polyfit(2.0 * np.log(SIDES), np.log(times), 1)[0]
         nanoseconds = [f"{1e9 * t / side**2:.0f}" for t, side in zip(times, SIDES, strict=True)]
-        print(f"{name:24s} exponent {slope:4.2f}; ns a pixel: {', '.join(nanoseconds)}", flush=True)
+        print(f"{name:24s} exponent {slope:4.2f}; ns per pixel: {', '.join(nanoseconds)}", flush=True)
 
 
 def strokes() -> None:
-    """Median seconds of a stroke at a random place, with the true label there; every mask is checked."""
+    """Median seconds of a stroke of true labels at a random place; every mask is checked."""
     print(f"{'grid':12s} {'predict':>11s} {'cut from the start':>20s} {'update':>11s}   update is faster by")
     for shape, (count, *sides) in STROKED.items():
         rng = np.random.default_rng(1)
@@ -189,7 +190,7 @@ def strokes() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Minimum cuts of grids, ours and PyMaxflow's.")
+    parser = argparse.ArgumentParser(description="Minimum cuts of grids by maxmargin and PyMaxflow.")
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--strokes", action="store_true", help="only the strokes of an interactive user")
     options = parser.parse_args(arguments)
@@ -205,10 +206,10 @@ def main(arguments: list[str] | None = None) -> None:
         peer = False
         print("note: PyMaxflow is missing (pip install PyMaxflow), so there is no comparison")
     grid_cut(*random_energy((8, 8)))
-    print(f"kernels {compile_seconds():.1f} s to compile or load, apart; best of {options.repeats} runs\n")
+    print(f"kernels {compile_seconds():.1f} s to compile or load, not counted; best of {options.repeats} runs\n")
     with Others() as others:
         compare(options.repeats, peer)
-        print(f"\ngrowth with the pixels, squares of side {SIDES[0]} to {SIDES[-1]}")
+        print(f"\ngrowth with the number of pixels, squares of side {SIDES[0]} to {SIDES[-1]}")
         growth(options.repeats)
         print("\na stroke of an interactive user")
         strokes()

@@ -1,8 +1,8 @@
-"""Handwritten words (OCR letters): all presets on both usual splits, one thread.
+"""Handwritten words (OCR letters): all presets on both usual splits, on one thread.
 
 Large split: train on folds 1-9 (6,251 words), test on fold 0 (626). Small split: the reverse. Features are the 128
 pixels and a constant; the chain has weights for the first and the last letter of a word. C is chosen on held-out words
-of the train part. Kernels are warmed first, and the test words are read after the solver has ended::
+of the training part. Kernels are compiled first, and the test words are predicted after the solver has ended::
 
     python benchmarks/ocr.py              # needs MAXMARGIN_DATA; about 7 minutes; writes outputs/ocr_convergence.png
     python benchmarks/ocr.py --split small
@@ -52,7 +52,7 @@ PUBLISHED = "about 12 %"
 
 @dataclass(frozen=True)
 class Split:
-    """Words to learn from and words to read, and the seconds each preset may take."""
+    """Training words, test words, and the seconds that each preset may take."""
 
     name: str
     X: Any
@@ -83,7 +83,7 @@ def error(fitted: SequenceTagger, X: Any, y: list[np.ndarray]) -> float:
 
 
 def choose_C(split: Split) -> float:
-    """The C with the fewest wrong letters on every fifth word of the train part."""
+    """The C with the fewest wrong letters on every fifth word of the training part."""
     held = np.arange(len(split.y)) % 5 == 0
     rest, places = np.flatnonzero(~held), np.flatnonzero(held)
     errors = {}
@@ -110,7 +110,7 @@ def measure(split: Split) -> dict[str, Any]:
     tokens = sum(map(len, split.y))
     print(f"\n{split.name} split: train {len(split.y)} words, {tokens} letters; test {len(split.y_test)} words")
     C = choose_C(split)
-    print(f"tol {TOL:g}, at most {split.seconds:g} s each; others: cores that other processes kept busy meanwhile")
+    print(f"tol {TOL:g}, at most {split.seconds:g} s each; others: cores kept busy by other processes meanwhile")
     columns = f"{'passes':>8} {'oracle calls':>13} {'seconds':>9} {'rel. gap':>10} {'test error':>11} {'others':>7}"
     head = f"{'preset':34} {columns}"
     print(head + "\n" + "-" * len(head), flush=True)

@@ -1,7 +1,7 @@
-"""Train python-crfsuite on given string features and measure it like our own methods.
+"""Train python-crfsuite on given string features and measure it as we measure our own methods.
 
-Wall seconds cover ``train`` alone: the data is appended before, and that time is reported apart. Predictions are scored
-with the library's own metrics. As a program::
+Wall seconds cover only ``train``: the data is appended first, and that time is reported separately. Predictions are
+scored with the metrics of maxmargin. As a program::
 
     python benchmarks/peers.py averaged-perceptron-10 lbfgs      # CoNLL-2000 chunking
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 from maxmargin.metrics import span_f1, token_accuracy
 
-# name -> (algorithm of CRFsuite, its options; the rest stays at CRFsuite's defaults)
+# name -> (algorithm of CRFsuite, its options; all others keep CRFsuite's defaults)
 PEERS: dict[str, tuple[str, dict[str, Any]]] = {
     "averaged-perceptron-8": ("averaged-perceptron", {"max_iterations": 8}),
     "averaged-perceptron-10": ("averaged-perceptron", {"max_iterations": 10}),
@@ -30,7 +30,7 @@ PEERS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class PeerResult:
-    """What one training run of a peer cost and gave; ``f1`` and ``accuracy`` are on the test set, in 0..1."""
+    """Cost and result of one training run of a peer; ``f1`` and ``accuracy`` are on the test set, from 0 to 1."""
 
     name: str
     seconds: float

@@ -1,13 +1,13 @@
-"""CoNLL-2000 from text to labels and from text to a model file: ours and python-crfsuite, same features, one run.
+"""CoNLL-2000 from text to labels and from text to a model file: maxmargin and python-crfsuite, same features, one run.
 
     MAXMARGIN_DATA=... make bench-predict             # about two minutes
 
-(a) prediction from columns of text, (b) prediction from features at hand, (c) one sentence per call, (d) training
-from the raw files to a model file, (e) the model files. One thread, processor seconds (a busy machine stretches wall
-seconds), best of several runs that take turns. Features of CRFsuite are made by
-:func:`chunking_features.string_features`, which goes column by column and is faster than the usual function of one
-token. Ready features are our ``Sequences`` and its ``ItemSequence``, whose strings it looks up in its model. Kernels
-are loaded before the clocks start; how long that takes is printed.
+(a) Prediction from columns of text, (b) prediction from precomputed features, (c) one sentence per call, (d) training
+from the raw files to a model file, (e) the model files. Times are processor seconds of one thread (a busy machine
+stretches wall seconds), the best of several runs that take turns. :func:`chunking_features.string_features` makes the
+features of CRFsuite column by column, which is faster than the usual function for one token. Precomputed features are
+``Sequences`` for maxmargin and ``ItemSequence`` for CRFsuite, which looks up its strings in its model. Kernels are
+loaded before the clocks start; the time that this takes is printed.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ FAST = {"parts": 1, "cached_passes": 2, "visits": 0.5, "certificate_every": 100.
 FAST_PASSES = 7
 PERCEPTRON_PASSES = 10
 PREDICT_REPEATS, TRAIN_REPEATS = 7, 2
-SINGLE = (22, 26)  # tokens of the sentences that are labelled one per call
+SINGLE = (22, 26)  # length in tokens of the sentences that are labelled one per call
 
 
 def chunking_windows() -> list:
-    """The templates of chunking_features; beyond the ends of a sentence there is no feature."""
+    """The templates of chunking_features; there are no features beyond the ends of a sentence."""
     return [
         Window(0, bigrams=(-1, 0), name="w", outside="drop"),
         Window(1, bigrams=(-2, -1, 0, 1), trigrams=(-2, -1, 0), name="pos", outside="drop"),
@@ -57,7 +57,7 @@ def read(split: str) -> list[Sentence]:
 
 
 def columns(sentences: list[Sentence]) -> list[list[tuple[str, str]]]:
-    """What a tagger is given: words and parts of speech, no labels."""
+    """The input of a tagger: words and parts of speech, no labels."""
     return [[token[:2] for token in sentence] for sentence in sentences]
 
 
@@ -80,7 +80,7 @@ def train_ours(path: Path, weights: str, features: Any = None) -> mm.SequenceTag
 
 
 def train_crfsuite(path: Path) -> None:
-    """Read, make features, train; CRFsuite saves as it ends."""
+    """Read, make features, train; CRFsuite saves its model at the end."""
     sentences = read("train")
     options = {"max_iterations": PERCEPTRON_PASSES}
     trainer = pycrfsuite.Trainer(algorithm="averaged-perceptron", params=options, verbose=False)
@@ -96,7 +96,7 @@ def crfsuite_tagger(path: Path) -> Any:
 
 
 def check_same_features(tagger: mm.SequenceTagger, sentences: list[Sentence]) -> None:
-    """Both sides see the same attributes, token for token, those unknown to the training data apart."""
+    """Check that both sides see the same attributes of each token, except those not in the training data."""
     names = tagger.features_.names()
     known = set(names)
     rows = tagger.features_.transform(columns(sentences)).sparse
@@ -107,7 +107,7 @@ def check_same_features(tagger: mm.SequenceTagger, sentences: list[Sentence]) ->
 
 
 def take_turns(actions: dict[str, Callable[[], Any]], repeats: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """Best seconds and last answer of each; in turns, so that a slow moment of the machine meets all."""
+    """Best seconds and last answer of each action; they take turns, so a slow moment of the machine affects all."""
     best, answers = dict.fromkeys(actions, np.inf), {}
     for _ in range(repeats):
         for name, action in actions.items():
@@ -118,7 +118,7 @@ def take_turns(actions: dict[str, Callable[[], Any]], repeats: int) -> tuple[dic
 
 
 def latency(tagger: Any, ours: dict[str, mm.SequenceTagger], sentences: list[Sentence]) -> None:
-    """Milliseconds of a call with one sentence, from text and from features that are ready."""
+    """Milliseconds of a call with one sentence, from text and from precomputed features."""
     plain = columns(sentences)
     strings = [string_features([sentence])[0] for sentence in sentences]
     items = [pycrfsuite.ItemSequence(attributes) for attributes in strings]
@@ -135,20 +135,20 @@ def latency(tagger: Any, ours: dict[str, mm.SequenceTagger], sentences: list[Sen
     tokens = sum(map(len, sentences)) / len(sentences)
     print(f"\n(c) one sentence per call, {len(sentences)} sentences of {tokens:.1f} tokens on average")
     for name, seconds in best.items():
-        print(f"  {name:48} {1e3 * seconds / len(sentences):8.3f} ms a sentence", flush=True)
+        print(f"  {name:48} {1e3 * seconds / len(sentences):8.3f} ms per sentence", flush=True)
 
 
 def report(title: str, best: dict[str, float], tokens: int) -> None:
     print(f"\n{title}")
     for name, seconds in best.items():
-        print(f"  {name:38} {seconds:8.3f} s {tokens / seconds / 1e3:10.0f} thousand tokens a second", flush=True)
+        print(f"  {name:38} {seconds:8.3f} s {tokens / seconds / 1e3:10.0f} thousand tokens per second", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.parse_args()
     print(machine_line())
-    load_conll2000("test")  # a message about missing data, if so
+    load_conll2000("test")  # fails with a message if the data is missing
     test = read("test")
     plain, y_test = columns(test), chunk_labels(test)
     tokens = sum(map(len, test))
@@ -199,7 +199,7 @@ def main() -> None:
             "observed": 'maxmargin weights="observed"',
         }
         report("(a) columns of text to labels", {names[k]: s for k, s in text.items()}, tokens)
-        report("(b) ready features to labels", {names[k]: s for k, s in ready.items()}, tokens)
+        report("(b) precomputed features to labels", {names[k]: s for k, s in ready.items()}, tokens)
         by_words = train_ours(folder / "words.mm", "all", default_words())
         latency(
             theirs,
@@ -232,7 +232,7 @@ def main() -> None:
     for key in ("all", "observed"):
         small, load_seconds = sizes[f"{key} float32"], max(seconds[f"{key} {p}"] for p in ("float32", "float64"))
         print(
-            f"  {key:9} text {text['crfsuite'] / text[key]:.2f} times as fast (goal 3), ready features "
+            f"  {key:9} text {text['crfsuite'] / text[key]:.2f} times as fast (goal 3), precomputed features "
             f"{ready['crfsuite'] / ready[key]:.2f} (goal 1), training {training['crfsuite'] / training[key]:.2f}; "
             f"file {small / sizes['crfsuite']:.2f} of CRFsuite's (goal 1), loads in {load_seconds:.3f} s (goal 0.2)"
         )

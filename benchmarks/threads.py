@@ -1,9 +1,9 @@
 """How training scales with threads, on CoNLL-2000 chunking.
 
-First one full oracle pass (the planes of all train sentences, spread over the workers) at trained weights: the best of
-several repeats, one and two threads in turn. When other processes keep a core busy meanwhile, the ratio says nothing
-about threads; that is measured too, and the verdict is then withheld. Then a short fit with each number of threads,
-whose weights must be identical to the last bit::
+The first measurement is one full oracle pass (the planes of all training sentences, spread over the workers) at trained
+weights: the best of several repeats that alternate between one and two threads. If other processes keep a core busy
+meanwhile, the ratio says nothing about threads; this is measured as well, and the verdict is then withheld. The second
+measurement is a short fit with each number of threads, whose weights must be identical to the last bit::
 
     python benchmarks/threads.py          # needs MAXMARGIN_DATA
 """
@@ -29,12 +29,12 @@ from maxmargin.kernel import compile_seconds
 
 C = 0.1
 GOAL = 1.3
-QUIET = 0.2  # cores that others may keep busy in a valid measurement
+QUIET = 0.2  # cores that other processes may keep busy in a valid measurement
 THREADS = (1, 2)
 
 
 def load(n_sentences: int | None = None) -> tuple[Sequences, list[list[str]]]:
-    """Binary features of the train sentences and their chunk labels."""
+    """Binary features of the training sentences and their chunk labels."""
     sentences = load_conll2000("train")[:n_sentences]
     features = ChunkingVocabulary().fit_transform(sentences)
     shape = (len(features.indptr) - 1, features.n_features)
@@ -47,7 +47,7 @@ def fit(X: Sequences, y: list[list[str]], n_jobs: int, passes: float) -> Sequenc
 
 
 def pass_seconds(X: Sequences, y: list[list[str]], weights: np.ndarray, repeats: int) -> tuple[dict[int, float], float]:
-    """Best seconds of one full oracle pass, by number of threads; and the cores that other processes used meanwhile."""
+    """Best seconds of one full oracle pass by number of threads, and the cores that other processes used meanwhile."""
     oracle = MarginRescaling().problem(Chain().bind(X, y), C=C).oracle
     everyone = np.arange(oracle.n_examples)
     executors: dict[int, Any] = {n: Serial() if n == 1 else Threads(n) for n in THREADS}
@@ -70,7 +70,7 @@ def pass_seconds(X: Sequences, y: list[list[str]], weights: np.ndarray, repeats:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="How training scales with threads.")
-    parser.add_argument("--sentences", type=int, default=None, help="only the first ones (default: all 8,936)")
+    parser.add_argument("--sentences", type=int, default=None, help="use only this many sentences (default: all 8,936)")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--passes", type=float, default=8.0, help="length of the fits")
     options = parser.parse_args(arguments)
@@ -78,11 +78,13 @@ def main(arguments: list[str] | None = None) -> None:
     print(machine_line(threads=" and ".join(map(str, THREADS))))
     if cores() < max(THREADS):
         print(f"note: only {cores()} core here, so threads cannot help")
-    with threadpool_limits(1):  # threads of BLAS are not what is measured
+    with threadpool_limits(1):  # the threads of BLAS are not measured
         X, y = load(options.sentences)
         few = np.arange(50)
         fit(X[few], y[:50], 2, 4.0)
-        print(f"{len(X)} sentences, {X.n_tokens} tokens; kernels {compile_seconds():.1f} s to compile or load, apart")
+        print(
+            f"{len(X)} sentences, {X.n_tokens} tokens; kernels {compile_seconds():.1f} s to compile or load, not counted"
+        )
 
         fitted, seconds = {}, {}
         for n in THREADS:
@@ -96,7 +98,7 @@ def main(arguments: list[str] | None = None) -> None:
     ratio = best[1] / best[2]
     verdict = "met" if ratio >= GOAL else "missed"
     if disturbance > QUIET:
-        verdict = "not decided, the machine was busy; run again when it is quiet"
+        verdict = "undecided, the machine was busy; run again when it is idle"
     print(f"other processes kept {disturbance:.2f} cores busy meanwhile")
     print(f"oracle pass: {ratio:.2f} times as fast with 2 threads (goal {GOAL}: {verdict})")
     for n in THREADS:

@@ -1,8 +1,8 @@
-"""Learn to read handwritten words of digits: letters alone, and whole words at once.
+"""Learn to read handwritten words made of digits: letter by letter, and as whole words.
 
-The words follow a grammar that nobody tells the readers: each digit may be followed by three others only. The images
-are blurred and noisy, so single letters are often ambiguous. A multiclass classifier reads every letter on its own; a
-sequence tagger learns the same pixels *and* which digit follows which, and reads the word as a whole.
+The words follow a grammar that the readers are not told: only three digits may follow each digit. The images are
+blurred and noisy, so single letters are often ambiguous. A multiclass classifier reads every letter on its own. A
+sequence tagger learns from the same pixels *and* from which digit follows which, and reads the word as a whole.
 
     python examples/digit_words.py            # no data files needed; writes outputs/digit_words.png
 """
@@ -31,11 +31,11 @@ Read = Callable[[Any, Words], Words]
 
 GRID = (0.03, 0.1, 0.3, 1.0)
 QUICK_GRID = (0.1, 1.0)
-SHOWN, SHOWN_LENGTH = 6, 7  # words in the picture, and how long they are at least
+SHOWN, SHOWN_LENGTH = 6, 7  # words in the picture, and their least length
 
 
 def fit_alone(X: Words, y: Words, **options: Any) -> MulticlassClassifier:
-    """Every image is an example of its own."""
+    """Every image is one example."""
     return MulticlassClassifier(**options).fit(np.vstack(X), np.concatenate(y))
 
 
@@ -45,7 +45,7 @@ def read_alone(classifier: MulticlassClassifier, X: Words) -> Words:
 
 
 def fit_words(X: Words, y: Words, **options: Any) -> SequenceTagger:
-    """Every word is an example."""
+    """Every word is one example."""
     return SequenceTagger(**options).fit(X, y)
 
 
@@ -54,7 +54,7 @@ def read_words(tagger: SequenceTagger, X: Words) -> Words:
 
 
 def choose_C(fit: Fit, read: Read, X: Words, y: Words, grid: tuple[float, ...]) -> float:
-    """The C of the grid that reads most letters of the last quarter right after learning from the rest."""
+    """The C of the grid that, trained on the first three quarters, reads most letters of the last quarter right."""
     cut = len(X) - len(X) // 4
     right = {C: token_accuracy(y[cut:], read(fit(X[:cut], y[:cut], C=C), X[cut:])) for C in grid}
     return max(right, key=right.__getitem__)
@@ -107,7 +107,7 @@ def draw(data: DigitWords, histories: dict[str, Any], readings: dict[str, Words]
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Learn to read handwritten words of digits.")
+    parser = argparse.ArgumentParser(description="Learn to read handwritten words made of digits.")
     parser.add_argument("--quick", action="store_true", help="few words and a coarse tolerance")
     parser.add_argument("--output", type=Path, default=Path("outputs/digit_words.png"), help="where the picture goes")
     options = parser.parse_args(arguments)
@@ -116,7 +116,7 @@ def main(arguments: list[str] | None = None) -> None:
     data = make_digit_words(60 if options.quick else 400, random_state=0)
     X, y = data.X_train, data.y_train
     letters = sum(map(len, y))
-    print(f"{len(X)} words of {letters} letters to learn from, {len(data.X_test)} other words to read.")
+    print(f"{len(X)} training words with {letters} letters, {len(data.X_test)} test words.")
     print("The first run compiles the kernels (under a minute); later runs load them from disk.", flush=True)
 
     readers: dict[str, tuple[Fit, Read]] = {
@@ -141,7 +141,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     histories = {name: estimator.history_ for name, estimator in fitted.items()}
     draw(data, histories, readings, tol, options.output)
-    print(f"\nWhole demo {time.perf_counter() - begin:.1f} s, of which kernels {compile_seconds():.1f} s.")
+    print(f"\nWhole demo {time.perf_counter() - begin:.1f} s, including {compile_seconds():.1f} s for kernels.")
     print(f"Picture: {options.output.resolve()}")
 
 

@@ -1,8 +1,8 @@
-"""Find labelled spans in text, as for named entities: BIO labels, constraints, span F1, confidence.
+"""Find labelled spans in text, such as named entities: BIO labels, constraints, span F1, confidence.
 
-There is no corpus of named entities among the datasets, so this finds the phrases (noun, verb, ...) of CoNLL-2000
-instead. The task has the same form, labels ``B-NP``, ``I-NP``, ``O``; for entities only the file changes: one token a
-line, its columns side by side, the label last, a blank line between sentences.
+The datasets include no corpus of named entities, so this example finds the phrases (noun, verb, ...) of CoNLL-2000. The
+task has the same form, with labels ``B-NP``, ``I-NP``, ``O``. For entities, only the file changes: one token per line,
+its columns side by side, the label last, and a blank line between sentences.
 
     MAXMARGIN_DATA=... python examples/named_entities.py                    # under a minute
     python examples/named_entities.py --train my.train --test my.test       # files of your own, word first, label last
@@ -32,15 +32,15 @@ WHERE = "the CoNLL-2000 shared task, as gzip text with a line 'word POS chunk' f
 
 
 def load(path: Path) -> tuple[Rows, Labels]:
-    """All columns but the last, and the last."""
+    """All columns except the last, and the last column."""
     sentences = read_columns(path)
     if not sentences or len(sentences[0][0]) < 2:
-        raise ValueError(f"{path} needs two columns or more in each line: the word first, the label last.")
+        raise ValueError(f"{path} needs at least two columns in each line: the word first, the label last.")
     return [[row[:-1] for row in s] for s in sentences], [[row[-1] for row in s] for s in sentences]
 
 
 def features(columns: int) -> TextFeatures:
-    """Words, their affixes and shapes; of every further column (parts of speech, ...) a window with its pairs."""
+    """Words, their affixes and shapes; for every further column (parts of speech, ...), a window with its pairs."""
     windows = [Window(0, bigrams=(-1, 0)), Window(0, (0,), of=Lower()), Window(0, (-1, 0, 1), of=Shape())]
     windows += [Window(0, (0,), of=Prefix(n)) for n in (2, 3)]
     windows += [Window(0, (0,), of=Suffix(n)) for n in (2, 3)]
@@ -60,26 +60,26 @@ def bracketed(sentence: list[tuple[str, ...]], labels: list[str]) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Find labelled spans in text.")
-    parser.add_argument("--train", type=Path, help="column file to learn from; CoNLL-2000 when missing")
-    parser.add_argument("--test", type=Path, help="column file to find spans in")
-    parser.add_argument("--sentences", type=int, help="train on the first so many only")
+    parser.add_argument("--train", type=Path, help="column file for training; default: CoNLL-2000")
+    parser.add_argument("--test", type=Path, help="column file in which to find spans")
+    parser.add_argument("--sentences", type=int, help="train only on this many sentences")
     options = parser.parse_args(arguments)
     if (options.train is None) != (options.test is None):
-        parser.error("--train and --test go together")
+        parser.error("give --train and --test together, or neither")
     try:
         if options.train is None:
-            print("No named entities here: the spans are the phrases of CoNLL-2000 (noun, verb, prepositional, ...).")
+            print("No file given: the spans are the phrases of CoNLL-2000 (noun, verb, prepositional, ...).")
         X_train, y_train = load(options.train or require("conll2000/train.txt.gz", WHERE))
         X_test, y_test = load(options.test or require("conll2000/test.txt.gz", WHERE))
     except (FileNotFoundError, ValueError) as error:
         sys.exit(str(error))
     X_train, y_train = X_train[: options.sentences], y_train[: options.sentences]
-    print(f"{len(X_train)} sentences of {sum(map(len, X_train))} tokens to learn from, {len(X_test)} others to read.")
+    print(f"{len(X_train)} training sentences with {sum(map(len, X_train))} tokens, {len(X_test)} test sentences.")
 
     tagger = SequenceTagger(
         features=features(len(X_train[0][0])),
         C=0.1,
-        constraints="bio",  # no span goes on that was not begun: I-NP only after B-NP or I-NP
+        constraints="bio",  # a span continues only after it has begun: I-NP only after B-NP or I-NP
         solver=Auto(visits=0.5, parts=1, cached_passes=2, certificate_every=100.0),
         tol=0.0,
         max_passes=7,
@@ -93,14 +93,14 @@ def main(arguments: list[str] | None = None) -> None:
     found = tagger.predict(X_test)
     print(span_report(y_test, found))
 
-    # the margin of the best labelling over the runner-up tells where to look for mistakes
+    # the margin of the best labelling over the runner-up shows where to look for mistakes
     some = list(range(min(300, len(X_test))))
     margins = tagger.predict_margin([X_test[i] for i in some])
     right = np.array([found[i] == y_test[i] for i in some])
     sure = margins >= np.median(margins)
     print(
-        f"\nWhole sentences right, of the first {len(some)}: {100 * right[sure].mean():.0f} % of the surer half, "
-        f"{100 * right[~sure].mean():.0f} % of the other."
+        f"\nOf the first {len(some)} sentences, {100 * right[sure].mean():.0f} % of the surer half are all right, "
+        f"and {100 * right[~sure].mean():.0f} % of the other half."
     )
     print(bracketed(X_test[0], found[0]))
 

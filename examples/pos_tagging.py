@@ -1,7 +1,7 @@
-"""Tag words with their parts of speech: text in, tags out, and what gets confused.
+"""Tag words with their parts of speech, and show which tags get confused.
 
-The features are those a tagger makes of plain words by itself: the words round a token, their pairs, affixes and
-shapes. The corpus is UD English EWT (17 tags); ``--corpus genia`` takes GENIA (42 tags of biomedical text).
+The features are those that a tagger makes from plain words by default: the words around a token, their pairs, affixes
+and shapes. The corpus is UD English EWT (17 tags); ``--corpus genia`` uses GENIA (biomedical text, 42 tags).
 
     MAXMARGIN_DATA=... python examples/pos_tagging.py        # under a minute
 """
@@ -39,14 +39,14 @@ SHOWN = 8  # confusions
 
 
 def load(corpus: str, half: str) -> tuple[Words, Words]:
-    """Words and tags of the sentences of one half."""
+    """Words and tags of the sentences of one half of a corpus."""
     folder, where = CORPORA[corpus]
     sentences = read_columns(require(f"{folder}/{half}.tsv.xz", where), separator="\t", comments="#doc ")
     return [[token[0] for token in s] for s in sentences], [[token[1] for token in s] for s in sentences]
 
 
 def confusions(y_true: Words, y_found: Words) -> list[tuple[tuple[str, str], int]]:
-    """Pairs (true tag, tag found instead), the most frequent first."""
+    """Pairs (true tag, predicted tag), the most frequent first."""
     pairs = (pair for true, found in zip(y_true, y_found, strict=True) for pair in zip(true, found, strict=True))
     return Counter(pair for pair in pairs if pair[0] != pair[1]).most_common()
 
@@ -54,16 +54,16 @@ def confusions(y_true: Words, y_found: Words) -> list[tuple[tuple[str, str], int
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Tag words with their parts of speech.")
     parser.add_argument("--corpus", choices=CORPORA, default="ewt")
-    parser.add_argument("--sentences", type=int, help="train on the first so many only")
+    parser.add_argument("--sentences", type=int, help="train only on this many sentences")
     options = parser.parse_args(arguments)
     try:
         (X_train, y_train), (X_test, y_test) = load(options.corpus, "train"), load(options.corpus, "test")
     except FileNotFoundError as error:
         sys.exit(str(error))
     X_train, y_train = X_train[: options.sentences], y_train[: options.sentences]
-    print(f"{len(X_train)} sentences of {sum(map(len, X_train))} words to learn from, {len(X_test)} others to tag.")
+    print(f"{len(X_train)} training sentences with {sum(map(len, X_train))} words, {len(X_test)} test sentences.")
 
-    # a good model soon rather than a tight certificate: longer sweeps, the argmax alone, a certificate at the end
+    # settings for a good model soon, not for a tight certificate: longer sweeps, one plane per argmax, one certificate
     solver = Auto(visits=0.5, parts=1, cached_passes=2, certificate_every=100.0)
     tagger = SequenceTagger(C=0.1, weights="observed", solver=solver, tol=0.0, max_passes=7)
     begin = time.perf_counter()
@@ -88,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
     if new:
         print(f"new words right  {100 * sum(a == b for a, b in new) / len(new):6.2f} %  ({len(new)} words)")
     print(f"sentences right  {100 * sequence_accuracy(y_test, found):6.2f} %\n")
-    print("most confused: true tag, tag found, how often")
+    print("most confused: true tag, predicted tag, count")
     for (true, tag), count in confusions(y_test, found)[:SHOWN]:
         print(f"  {true:8} {tag:8} {count:5d}")
 

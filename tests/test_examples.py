@@ -51,7 +51,7 @@ def test_digit_words(tmp_path):
     )
     assert 0 < dual <= primal <= dual * 1.02
     assert re.search(r"Time of that fit: [\d.]+ s: oracle .* solver .* compile ", printed)
-    assert re.search(r"Whole demo [\d.]+ s, of which kernels [\d.]+ s", printed)
+    assert re.search(r"Whole demo [\d.]+ s, including [\d.]+ s for kernels", printed)
 
 
 def test_ramp_loss(tmp_path):
@@ -70,7 +70,7 @@ def test_ramp_loss(tmp_path):
         hinge, ramp = rows(f"hinge, C = {C}")[0], rows(f"ramp, cost diminished, C = {C}")[0]
         assert len(hinge) == len(ramp) == 5
         assert all(25 < share <= 100 for share in hinge + ramp)  # better than guessing one of four labels
-    assert len(rows("ramp less hinge")) == len(rows("standard error")) == 2
+    assert len(rows("ramp minus hinge")) == len(rows("standard error")) == 2
 
 
 def test_curves_of_the_ramp_picture():

@@ -1,10 +1,10 @@
 """Check that the imports of the package point in one direction.
 
-Reads the syntax tree of every module, so that imports inside functions count like those at the top. Usage::
+Reads the syntax tree of every module, so imports inside functions count like those at the top. Usage::
 
     python tools/check_imports.py [package folder]
 
-Prints one line for each offending import and exits with 1, or exits with 0.
+Prints one line per offending import and exits with 1; exits with 0 if there is none.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SIDE: dict[str, set[str]] = {
 }
 SIDE_SEEN_FROM = "execution"
 
-# The checks offered to authors of models: may import anything but the command line, and only that may import them.
+# The checks offered to authors of models may import anything but the command line; only that may import them.
 FREE = "testing"
 
 
@@ -106,7 +106,7 @@ def offences(root: Path) -> list[str]:
             if other in allowed[room] or (number, other) in seen or (other not in allowed and room == FREE):
                 continue
             seen.add((number, other))
-            what = f"'{other}'" if other in allowed else "what is no known room (the public face of the package?)"
+            what = f"'{other}'" if other in allowed else "an unknown room (the top level of the package?)"
             found.append(f"{path}:{number}: room '{room}' may not import {what}: {lines[number - 1].strip()}")
     return found
 

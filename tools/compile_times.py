@@ -1,6 +1,6 @@
-"""Where the seconds of a first fit go: a table of kernels by the processor time of their compilation.
+"""Where the time of a first fit goes: a table of kernels with the processor seconds of their compilation.
 
-Each estimator is fitted to a few random examples in a process of its own, with an empty cache of kernels.
+Each estimator is fitted to a few random examples in its own process, with an empty kernel cache.
 
     python tools/compile_times.py [MulticlassClassifier] [SequenceTagger] [--least 0.05]
 """
@@ -21,7 +21,7 @@ ESTIMATORS = ("MulticlassClassifier", "SequenceTagger")
 
 
 def examples(estimator: str) -> tuple[object, object]:
-    """A small problem of the kind that an estimator takes."""
+    """A small problem for an estimator."""
     rng = np.random.default_rng(0)
     if estimator == "MulticlassClassifier":
         return rng.normal(size=(30, 2)), rng.integers(0, 3, 30)
@@ -30,7 +30,7 @@ def examples(estimator: str) -> tuple[object, object]:
 
 
 def fit_and_report(estimator: str, least: float) -> None:
-    """Fit once in this process and print what was compiled for it."""
+    """Fit once in this process and print which kernels were compiled."""
     import numba.core.event as events
 
     own: dict[str, float] = defaultdict(float)
@@ -59,7 +59,7 @@ def fit_and_report(estimator: str, least: float) -> None:
         getattr(maxmargin, estimator)().fit(X, Y)
     total = time.process_time() - start
     print(
-        f"{estimator}: first fit {total:.1f} s of processor time, {sum(own.values()):.1f} s of it in {len(own)} kernels"
+        f"{estimator}: first fit {total:.1f} s of processor time, with {sum(own.values()):.1f} s for {len(own)} kernels"
     )
     for name, seconds in sorted(own.items(), key=lambda item: -item[1]):
         if seconds >= least:
@@ -70,7 +70,7 @@ def fit_and_report(estimator: str, least: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("estimators", nargs="*", default=ESTIMATORS, help="classes of maxmargin")
-    parser.add_argument("--least", type=float, default=0.05, help="seconds below which a kernel gets no line")
+    parser.add_argument("--least", type=float, default=0.05, help="do not list kernels below this many seconds")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     for estimator in options.estimators:

@@ -1,18 +1,18 @@
 """Adaptation of a tagger to another domain: parts of speech of newspaper text to biomedical abstracts.
 
-A hidden Markov model of words and parts of speech is counted on Wall Street Journal text (CoNLL-2000) and shall tag
-abstracts of GENIA, from which 20 or 100 sentences are labelled. Words that occur 50 times or more in the newspaper are
-symbols of their own, all others are classes by their ending and spelling. Four models:
+A hidden Markov model of words and parts of speech, estimated by counting on Wall Street Journal text (CoNLL-2000), has
+to tag abstracts of GENIA, with 20 or 100 labelled sentences. Words that occur at least 50 times in the newspaper are
+symbols; all others are grouped into classes by ending and spelling. There are four models:
 
     source     counts of the newspaper
     target     counts of the labelled abstracts alone
     pooled     counts of the newspaper plus a multiple of those of the abstracts, chosen from 1, 10, ..., 10,000
     margin     DiscriminativeHMM on the labelled abstracts with the pooled model as its reference, C chosen from a grid
-               that holds 0
+               that includes 0
 
 Constants are chosen by cross-validation within the labelled abstracts. Scores are accuracies on the 1,360 sentences of
 GENIA's test half. Intervals (95 %, Student) are over seeds, that is, over draws of labelled sentences; differences are
-paired. Taggers with features of the neighbouring words do far better on both domains; what is compared here is what a
+paired. Taggers with features of the neighbouring words do far better on both domains. The question here is what a
 margin adds to the same tables of probabilities.
 
     python experiments/generative/adaptation.py            # 5 seeds; needs MAXMARGIN_DATA
@@ -88,7 +88,7 @@ def read_genia(split: str) -> list[list[tuple[str, str]]]:
 
 
 def symbol(word: str, known: set[str]) -> str:
-    """A frequent word itself, else its class."""
+    """The word itself if it is frequent, otherwise its class."""
     if word in known:
         return word
     if re.fullmatch(r"[\d.,%/-]+", word):
@@ -111,7 +111,7 @@ def hmm(task: Task, **words: Any) -> DiscriminativeHMM:
 
 
 class Pooled:
-    """Counts of the source plus a multiple of those of the target, and a margin on the target where C > 0."""
+    """Counts of the source plus a multiple of those of the target, and a margin on the target if C > 0."""
 
     def __init__(self, task: Task, source: DiscriminativeHMM, multiple: float, C: float = 0.0) -> None:
         self.task, self.source, self.multiple, self.C = task, source, multiple, C
@@ -125,7 +125,7 @@ class Pooled:
 
 
 def run(task: Task, source: DiscriminativeHMM, n: int, seed: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Test accuracy of each model in percent, and what was chosen."""
+    """Test accuracy of each model in per cent, and the chosen constants."""
     data = task.target.draw(n, seed)
     multiple = cross_validated(lambda m: Pooled(task, source, m), MULTIPLES, data, seed, FOLDS)
     total = cross_validated(lambda c: Pooled(task, source, multiple, c / n), TOTALS, data, seed, FOLDS)

@@ -1,16 +1,17 @@
 """Chunking from parts of speech with few sentences: hidden Markov models by counting and by margin.
 
-Symbols are the parts of speech of CoNLL-2000, states its chunk labels. From 50, 200 and 1,000 training sentences, drawn
-anew for each seed, four models are trained:
+Symbols are the parts of speech of CoNLL-2000, states are its chunk labels. Four models are trained on 50, 200 and 1,000
+training sentences, drawn anew for each seed:
 
-    ML             counts, with the floor of 1e-6 for what does not occur
+    ML             counts, with a floor of 1e-6 for what does not occur
     smoothed ML    counts plus a constant, chosen from 0.01, 0.1 and 1
-    margin         DiscriminativeHMM with the smoothed ML model as its reference, C chosen from a grid that holds 0
-    chain          SequenceTagger on the same parts of speech: no probabilities, nothing to stay near to; C chosen
+    margin         DiscriminativeHMM with the smoothed ML model as its reference, C chosen from a grid that includes 0
+    chain          SequenceTagger on the same parts of speech: no probabilities, no reference; C chosen from a grid
 
-Constants are chosen by cross-validation within the training sentences, so that no model sees others. Scores are those
-of the 2,012 test sentences. Intervals (95 %, Student) are over seeds, that is, over draws of training sentences;
-differences are paired. Then the price: how far the model moves from its reference and what its likelihood loses.
+Constants are chosen by cross-validation within the training sentences, so no model sees other sentences. Scores are on
+the 2,012 test sentences. Intervals (95 %, Student) are over seeds, that is, over draws of training sentences;
+differences are paired. The last table shows the price: how far the model moves from its reference, and how much
+likelihood it loses.
 
     python experiments/generative/chunking_hmm.py            # 10 seeds (5 with 1,000 sentences); needs MAXMARGIN_DATA
     python experiments/generative/chunking_hmm.py --quick    # 50 sentences, 3 seeds
@@ -38,13 +39,13 @@ SIZES = {50: 10, 200: 10, 1000: 5}  # training sentences: seeds
 SMOOTHING = (0.01, 0.1, 1.0)
 TOTALS = (0.0, 0.3, 1.0, 3.0)  # C times the number of sentences
 CHAIN_C = (0.1, 0.3, 1.0, 3.0, 10.0)
-FOLDS, FOLDS_OF_MANY, MANY = 4, 2, 1000  # of cross-validation; from MANY sentences on fewer are enough
-TOL, ROUGH = 2e-3, 5e-3  # of final fits, and of those that choose
+FOLDS, FOLDS_OF_MANY, MANY = 4, 2, 1000  # of cross-validation; from MANY sentences on, fewer folds are enough
+TOL, ROUGH = 2e-3, 5e-3  # of final fits, and of fits that choose constants
 MODELS = ("ML", "smoothed ML", "margin", "chain")
 
 
 class Task(NamedTuple):
-    """Sentences, and the tag sets, which are known before any sentence is seen."""
+    """Sentences, and the tag sets, which are known in advance."""
 
     train: Data
     test: Data
@@ -69,7 +70,7 @@ def hmm(task: Task, **words: Any) -> DiscriminativeHMM:
 
 
 class ChainTagger:
-    """The conditional model with the same information: one feature a position, its part of speech."""
+    """The conditional model with the same information: one feature per position, its part of speech."""
 
     def __init__(self, task: Task, C: float) -> None:
         self.tagger = SequenceTagger(C=C, tol=1e-2, classes=task.states, ends=True)
@@ -87,7 +88,7 @@ def _features(X: list[list[str]]) -> list[list[dict[str, str]]]:
 
 
 def run(task: Task, n: int, seed: int) -> tuple[dict[str, tuple[float, float]], dict[str, float]]:
-    """Accuracy and F1 of each model on the test set in percent, and what was chosen."""
+    """Accuracy and F1 of each model on the test set in per cent, and the chosen constants."""
     data = task.train.draw(n, seed)
     folds = FOLDS if n < MANY else FOLDS_OF_MANY
     smoothing = cross_validated(lambda s: _smoothed(task, s), SMOOTHING, data, seed, folds)
@@ -146,14 +147,14 @@ def print_size(n: int, scores: dict[str, np.ndarray], facts: list[dict[str, floa
 
 
 def print_faithfulness(task: Task, n: int, test: Data, path: Path) -> None:
-    """The price in likelihood, as a table and a picture."""
+    """Print and draw the price in likelihood."""
     import matplotlib
 
     matplotlib.use("Agg")
     data = task.train.draw(n, 0)
     grid = [c / n for c in (0.0, 0.1, 0.3, 1.0, 3.0, 10.0)]
     results = {}
-    print(f"\nFaithfulness: seed 0 with {n} sentences; ln P(x, y) is that of a test sentence, renormalised")
+    print(f"\nFaithfulness: seed 0 with {n} sentences; ln P(x, y) is per test sentence, renormalised")
     heads = ("C n", "ln P(x, y)", "accuracy", "divergence", "lost mass", "gap")
     print(f"  {'reference':18} " + " ".join(f"{head:>10}" for head in heads))
     for smoothing in (0.01, 1.0):
@@ -163,7 +164,7 @@ def print_faithfulness(task: Task, n: int, test: Data, path: Path) -> None:
             numbers = (row["C"] * n, row["log_likelihood"], 100 * row["accuracy"], row["divergence"], row["lost_mass"])
             print(f"  {name:18} " + " ".join(f"{x:10.3f}" for x in numbers) + f" {row['relative_gap']:10.1e}")
     model = _smoothed(task, 0.01, 1.0 / n).fit(*data)
-    print("  tables that have moved most, smoothed by 0.01, C n = 1")
+    print("  tables that moved most, smoothed by 0.01, C n = 1")
     for row in _rows(moved_tables(model, top=6)):
         print(
             f"    {row['table']:26} divergence {row['divergence']:.3f}, lost mass {row['lost_mass']:.3f}; most in "
@@ -181,7 +182,7 @@ def _rows(table: Any) -> list[dict[str, Any]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="50 sentences and 3 seeds only, 300 test sentences")
+    parser.add_argument("--quick", action="store_true", help="only 50 sentences, 3 seeds and 300 test sentences")
     parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES), help="numbers of training sentences")
     parser.add_argument("--seeds", type=int, help="the same number for every size")
     parser.add_argument("--output", type=Path, default=Path("outputs"))

@@ -1,16 +1,17 @@
 """Connect-4 with a Bayesian network: section 4 of the paper, the second half of table 1.
 
-67,557 positions of the game after eight moves, 42 squares (blank, x, o) and the outcome for the first player (win,
-loss, draw), which is to be predicted. 30,000 positions are for training, the rest for testing. The paper learned a
-network with software it does not name and took the subgraph around the class: 13 nodes, 172 distributions, 513 entries.
-It does not print the graph, nor its eta (here C). Here there are two graphs: that of a hill climber with a penalty that
-brings the subgraph close to the size of the paper's, and the tree-augmented naive Bayes over all squares, whose
-mistakes by maximum likelihood are close to those of the paper. Graphs, like the ML estimate that the paper compares
-with, come from all positions. References are uniform, as in the paper, and C is chosen within the training set.
+The data has 67,557 positions of the game after eight moves: 42 squares (blank, x, o), and the outcome for the first
+player (win, loss, draw), which is to be predicted. 30,000 positions are for training, the rest for testing. The paper
+learned a network with software it does not name and took the subgraph around the class: 13 nodes, 172 distributions,
+513 entries. It gives neither the graph nor its eta (here C). We use two graphs: one by hill climbing, with a penalty
+that brings the subgraph close to the size of the paper's, and the tree-augmented naive Bayes over all squares, which
+makes about as many mistakes with maximum likelihood as the paper reports. Graphs are learned from all positions, like
+the ML estimate that the paper compares with. References are uniform, as in the paper, and C is chosen within the
+training set.
 
-Training goes the paper's way (60 subsets, three iterations for each, six rounds; the subsets one at a time, or six at a
-time) and over the whole set to a certified gap of 1 %. How subsets are best visited was tried on the first split, and
-on one that is not reported.
+Training follows the paper (60 subsets, three iterations for each, six rounds; the subsets one at a time, or six at a
+time), and also runs over the whole set to a certified gap of 1 %. Ways to visit the subsets were tried on the first
+split and on one that is not reported.
 
     python experiments/generative/connect4.py           # 5 splits; about 9 minutes; writes outputs/connect4_scaling.png
     python experiments/generative/connect4.py --quick   # 1 split, one graph; about a minute
@@ -49,7 +50,7 @@ SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 60_000)
 
 
 class Data(NamedTuple):
-    """Codes (n, 43) and the states behind them."""
+    """Codes (n, 43) and the states that they stand for."""
 
     codes: np.ndarray
     states: list[Labels]
@@ -67,7 +68,7 @@ def load() -> Data:
 
 
 def graphs(data: Data, quick: bool) -> dict[str, Network]:
-    """The two graphs, each over the class and what matters to it."""
+    """The two graphs, each over the class and the variables that matter to it."""
     sizes = [len(labels) for labels in data.states]
     found = {"subgraph of a hill climber": hill_climb(data.codes, sizes, MAX_PARENTS, PENALTY)}
     if not quick:
@@ -112,7 +113,7 @@ def fit(network: Network, part: Part, **words: Any) -> tuple[float, Discriminati
 
 
 def rounds(network: Network, part: Part, C: float, together: int) -> tuple[float, DiscriminativeBayesNet]:
-    """The paper's rounds in random order, so many subsets at a time; all examples are looked at ten times a round."""
+    """The paper's rounds in random order, some subsets at a time; all examples are evaluated ten times per round."""
     solver = ProximalPoint(
         blocks=SUBSETS, visits=together, repeats=ITERATIONS, selection="permutation", certificate_every=0.1
     )
@@ -120,7 +121,7 @@ def rounds(network: Network, part: Part, C: float, together: int) -> tuple[float
 
 
 def choose(data: Data, network: Network, rows: np.ndarray) -> float:
-    """C of fewest mistakes on a third of the training set, from the other two thirds."""
+    """The C with the fewest mistakes on a third of the training set, trained on the other two thirds."""
     cut = 2 * len(rows) // 3
     train, held_out = Part(data, network, rows[:cut]), Part(data, network, rows[cut:])
     values = [held_out.mistakes(fit(network, train, C=C * len(rows) / cut)[1]) for C in GRID]
@@ -168,7 +169,7 @@ def compare(data: Data, network: Network, seeds: int) -> None:
         state, total = last[name].state_, last[name].seconds_["total"]
         share = {part: f"{100 * state.seconds[part] / total:.0f} %" for part in ("master", "oracle", "bound")}
         print(
-            f"  {name}: {state.looks} looks at all, {state.centres} centre changes; master {share['master']}, "
+            f"  {name}: {state.looks} full evaluations, {state.centres} centre changes; master {share['master']}, "
             f"direction finding {share['oracle']}, bounds {share['bound']}, the rest is reading the frame"
         )
 
@@ -179,12 +180,12 @@ def shown(values: np.ndarray) -> str:
 
 
 def scaling(data: Data, network: Network, path: Path, iterations: int, repeats: int) -> None:
-    """Time of an iteration over the whole set against the number of examples, and a straight line through it."""
+    """Time of an iteration over the whole set against the number of examples, and a fitted line."""
     order, means = np.random.default_rng(0).permutation(len(data.codes)), []
     for n in SIZES:
         part, seconds = Part(data, network, order[:n]), []
         for _ in range(repeats):
-            # the difference of two runs is free of reading the frame; C n is kept, so that the problems are alike
+            # the difference of two runs excludes reading the frame; C n stays the same, so the problems are alike
             runs = [fit(network, part, C=0.01 * TRAIN / n, tol=0.0, max_passes=k) for k in (5, 5 + iterations)]
             (short, few), (long, many) = [(time_, model.state_.looks) for time_, model in runs]
             seconds.append((long - short) / (many - few))
@@ -193,7 +194,7 @@ def scaling(data: Data, network: Network, path: Path, iterations: int, repeats: 
     worst = float(np.max(np.abs(fixed + slope * np.array(SIZES) - means) / means))
     print(f"\nProcessor time of an iteration, {iterations} iterations over n positions, median of {repeats} runs")
     print("  n " + " ".join(f"{n:>9,}" for n in SIZES) + "\n  ms" + " ".join(f"{1e3 * t:9.2f}" for t in means))
-    print(f"  {1e3 * fixed:.2f} ms + {1e6 * slope:.3f} us for each position; off by at most {worst:.0%}")
+    print(f"  {1e3 * fixed:.2f} ms + {1e6 * slope:.3f} us per position; off by at most {worst:.0%}")
     import matplotlib
 
     matplotlib.use("Agg")
@@ -204,7 +205,7 @@ def scaling(data: Data, network: Network, path: Path, iterations: int, repeats: 
     axes.plot(SIZES, 1e3 * np.array(means), "o", color="#0072B2", label="measured")
     label = f"{1e3 * fixed:.2f} ms + {1e6 * slope:.3f} us n"
     axes.plot(line, 1e3 * (fixed + slope * line), color="#D55E00", lw=1, label=label)
-    axes.set(xlabel="positions", ylabel="milliseconds an iteration", xlim=(0, None), ylim=(0, None))
+    axes.set(xlabel="positions", ylabel="milliseconds per iteration", xlim=(0, None), ylim=(0, None))
     axes.legend(frameon=False)
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What experiments with few labelled sequences share: draws, cross-validation, intervals."""
+"""Shared by the experiments with few labelled sequences: draws, cross-validation, intervals."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Data(NamedTuple):
         return Data([self.X[i] for i in rows], [self.y[i] for i in rows])
 
     def draw(self, n: int, seed: int) -> Data:
-        """n sequences at random, none twice."""
+        """n sequences drawn at random without replacement."""
         return self.take(np.random.default_rng([seed, n]).permutation(len(self.X))[:n])
 
 
 def cross_validated(
     make: Callable[[float], Any], values: tuple[float, ...], data: Data, seed: int, folds: int
 ) -> float:
-    """The value whose model is right at most positions of the folds left out; the first of equals."""
+    """The value whose models label most positions of the held-out folds right; the first one in case of a tie."""
     fold = np.random.default_rng([seed, 7]).permutation(len(data.X)) % folds
     right = np.zeros(len(values))
     for held in range(folds):
@@ -38,7 +38,7 @@ def cross_validated(
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:
-    """Mean and half the width of its 95 % interval by Student's distribution."""
+    """Mean, and half the width of its 95 % interval by Student's t distribution."""
     n = len(values)
     half = student.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n) if n > 1 else float("nan")
     return float(values.mean()), float(half)

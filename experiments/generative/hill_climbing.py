@@ -1,4 +1,4 @@
-"""Structure of a Bayesian network by hill climbing: add, take away or turn the edge that helps the score most.
+"""Structure of a Bayesian network by hill climbing: add, remove or reverse the edge that raises the score most.
 
     score(v, parents) = sum n(x_v, x_parents) ln n(x_v, x_parents) / n(x_parents) - ln(n) / 2 * free parameters
 
@@ -62,7 +62,7 @@ def hill_climb(codes: np.ndarray, sizes: list[int], max_parents: int, penalty: f
 
 
 def around(parents: list[tuple[int, ...]], target: int) -> list[tuple[int, int]]:
-    """Edges (parent, child) of the families that hold the target: all that matters to it when the rest is known."""
+    """Edges (parent, child) of the families with the target: all that matters to it when the rest is known."""
     return [(u, v) for v, above in enumerate(parents) if target in (v, *above) for u in above]
 
 

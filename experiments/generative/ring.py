@@ -1,13 +1,13 @@
 """Tracking on a ring with a hidden Markov model: section 4 of the paper, figure 1 and table 1.
 
-Ten positions on a ring; a step goes to the next one, or with some probability to a random one. Positions 1 to 7 show
-symbols 1 to 7, or with some probability a random one; positions 8 to 10 show random symbols. 100 training and 1,000
-test sequences of length 50. The paper prints a step noise of about 0.3, but not how often a position shows a random
-symbol, nor its eta (here C), nor whether costs are scaled. So there are three settings: both noises 0.3; step noise
-0.3 with the symbol noise that brings maximum likelihood to the paper's mean; and the noises that bring both its mean
-and its standard deviation close to the paper's. How the uniform reference of the paper compares with maximum
-likelihood depends on the setting, so all three are printed. C and the margin for a unit of cost are chosen once for
-each setting, reference and cost, on sequences that no seed uses.
+There are ten positions on a ring. A step goes to the next one, or with some probability to a random one. Positions 1 to
+7 show symbols 1 to 7, or with some probability a random symbol; positions 8 to 10 show random symbols. There are 100
+training and 1,000 test sequences of length 50. The paper gives a step noise of about 0.3, but does not say how often a
+position shows a random symbol, nor its eta (here C), nor whether costs are scaled. We therefore use three settings:
+both noises 0.3; step noise 0.3 with the symbol noise that brings maximum likelihood to the paper's mean; and the noises
+that bring both its mean and its standard deviation close to the paper's. How the uniform reference of the paper
+compares with maximum likelihood depends on the setting, so all three are printed. C and the margin per unit of cost are
+chosen once for each setting, reference and cost, on sequences that no seed uses.
 
     python experiments/generative/ring.py              # 10 seeds; about 8 minutes; writes outputs/ring_bounds.png
     python experiments/generative/ring.py --seeds 2 --quick
@@ -28,7 +28,7 @@ from maxmargin.solvers.proximal_point import ProximalPoint
 
 K, V, LENGTH, TRAIN, TEST = 10, 7, 50, 100, 1000
 LOW, PRINTED, MATCHED = (0.3, 0.3), (0.3, 0.7), (0.5, 0.64)  # step noise, symbol noise
-FIRST_SEED = 100  # the ranges of the grid were set with a look at seeds below it
+FIRST_SEED = 100  # the ranges of the grid were chosen on seeds below it
 AROUND = np.abs(np.arange(K)[:, None] - np.arange(K))
 RING = np.minimum(AROUND, K - AROUND).astype(float)
 HAMMING = 1.0 - np.eye(K)
@@ -66,7 +66,7 @@ def distances(fitted: DiscriminativeHMM, data: Data) -> dict[str, np.ndarray]:
 
 
 def choose(noise: tuple[float, float], reference: str, cost: str) -> tuple[float, float]:
-    """C and margin of least cost on sequences that are used for nothing else."""
+    """C and margin with the least cost on sequences that are used for nothing else."""
     rng = np.random.default_rng(10_000)
     train, held_out = generate(TRAIN, rng, noise), generate(500, rng, noise)
     values = []
@@ -107,7 +107,7 @@ def timed(repeats: int, **words: Any) -> tuple[float, DiscriminativeHMM]:
 
 def print_comparison(results: dict[str, dict[str, np.ndarray]]) -> None:
     seeds = len(next(iter(results.values()))["ring"])
-    print(f"  test distance a sequence, mean over {seeds} seeds ± standard error (standard deviation over sequences)")
+    print(f"  test distance by sequence, mean over {seeds} seeds ± standard error (standard deviation over sequences)")
     print(f"  {'':40} {'ring':>22} {'Hamming':>22}   ML minus this, ring")
     for name, by in results.items():
         cells = []

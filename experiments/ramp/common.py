@@ -1,11 +1,12 @@
-"""What the experiments on the ramp loss share: corpora, methods, fits, scores, outliers.
+"""Shared by the experiments on the ramp loss: corpora, methods, fits, scores, outliers.
 
-The methods are those of Mancev 2015: the sequential dual method (SDM), and stochastic Pegasos with the projection step
-and without it (-WP), each with the hinge and with the ramp loss. His C_d is our C, his lambda is ``1 / (C n)``. His
-algorithm runs "# epoch" rounds of T passes over the data; the passes of hinge fits are those of table 5.1. Passes are
-counted as his epochs: those of certificates and of the concave part do not count.
+The methods are those of Mancev 2015: the sequential dual method (SDM), and stochastic Pegasos with and without (-WP)
+the projection step, each with the hinge and with the ramp loss. His C_d is our C, and his lambda is ``1 / (C n)``. His
+algorithm runs "# epoch" rounds of T passes over the data; the passes of hinge fits are from table 5.1. Passes are
+counted like his epochs: those of certificates and of the concave part do not count.
 
-Features are not published; those here are the usual ones. Nor is the split of Brown: every tenth document is for tests.
+The paper does not give the features; those here are the usual ones. Nor does it give the split of Brown; here, every
+tenth document is for testing.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from maxmargin.callbacks.base import Callback
 from maxmargin.metrics import span_f1, token_accuracy
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-AVERAGING = "tail"  # the paper averages all iterates; leaving out the first ones also suits rounds that begin elsewhere
-MANY = 100  # labels from which weights are kept for observed pairs only
-SLOW_ROUNDS = 3  # a round goes on while the objective is above that of the round before; so many times as long at most
+AVERAGING = "tail"  # the paper averages all iterates; leaving out the first ones also suits later rounds
+MANY = 100  # from this many labels on, only observed pairs have weights
+SLOW_ROUNDS = 3  # a round continues while its objective is above that of the last one, up to this many times as long
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Features and labels of a training and a test half; ``spans`` tells whether labels spell chunks."""
+    """Features and labels of a training and a test half; ``spans`` says whether the labels encode chunks."""
 
     name: str
     X: mm.Sequences
@@ -93,7 +94,7 @@ def tagging(share: float, sentences: int | None = None) -> Corpus:
 
 @dataclass(frozen=True)
 class Published:
-    """A row of table 5.1: the strength (C of SDM, lambda of Pegasos), T or the passes, rounds, and the score."""
+    """A row of table 5.1: strength (C of SDM, lambda of Pegasos), T or the number of passes, rounds, and score."""
 
     strength: float
     passes: int
@@ -128,15 +129,15 @@ class Setting:
     Attributes
     ----------
     method : "SDM", "Pegasos", "Pegasos-WP" or "auto"
-        "auto" is the accelerated solver of the problem that SDM solves.
+        "auto" is the accelerated solver for the problem that SDM solves.
     loss : "hinge" or "ramp"
     strength : float
         C, or lambda for Pegasos.
     passes, rounds : int
-        Of the fit (hinge), or of a round and how many of them (ramp).
+        Passes of the fit (hinge), or passes of a round and the number of rounds (ramp).
     early : bool
-        Linearise the ramp first at the average of one pass of SDM, when no wrong label is learned by heart yet; else
-        at zero, so that the first round is the hinge.
+        Linearise the ramp first at the average of one pass of SDM, before wrong labels are memorised; otherwise at
+        zero, so that the first round is the hinge.
     """
 
     method: str
@@ -152,7 +153,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Point:
-    """A score on the way: after so many passes and finished rounds."""
+    """A score during training, after some passes and finished rounds."""
 
     passes: int
     rounds: int
@@ -170,7 +171,7 @@ class Watch(Callback):
 
     def on_certificate(self, run: Any) -> None:
         rounds = len(run.state.rounds or ())
-        look = 2 if run.state.rounds is not None else 1  # argmax an example for a certificate
+        look = 2 if run.state.rounds is not None else 1  # argmaxes per example for a certificate
         passes = run.passes - self.before - look * (len(self.points) + 1)
         score = 100 * run.evaluate(run.weights(), self.corpus.X_test, self.corpus.y_test)
         self.points.append(Point(round(passes), rounds, score))
@@ -184,7 +185,7 @@ class Fit:
 
 
 def fit(setting: Setting, corpus: Corpus, *, seed: int = 0, every: int | None = None, watch: bool = False) -> Fit:
-    """Fit on the training half; with ``watch`` the scores of the test half every so many passes come along."""
+    """Fit on the training half; with ``watch``, also score the test half after every ``every`` passes."""
     from sklearn.exceptions import ConvergenceWarning
 
     every = setting.passes if every is None else min(every, setting.passes)
@@ -221,7 +222,7 @@ def _tagger(setting: Setting, corpus: Corpus, seed: int, every: int) -> mm.Seque
 
 
 def scores(tagger: mm.SequenceTagger, corpus: Corpus) -> tuple[float, float]:
-    """Token accuracy and span F1 of the test half, in per cent; the latter is NaN where labels are no chunks."""
+    """Token accuracy and span F1 of the test half, in per cent; F1 is NaN where labels do not encode chunks."""
     found = tagger.predict(corpus.X_test)
     f1 = span_f1(corpus.y_test, found) if corpus.spans else np.nan
     return 100 * token_accuracy(corpus.y_test, found), 100 * f1
@@ -249,8 +250,8 @@ def interval(differences: np.ndarray) -> tuple[float, float]:
 def parser(description: str | None) -> argparse.ArgumentParser:
     """The options that all experiments have."""
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--quick", action="store_true", help="a small share of the data, in about a minute")
-    made.add_argument("--sentences", type=int, help="only so many sentences for training, and for testing")
+    made.add_argument("--quick", action="store_true", help="use a small share of the data; about a minute")
+    made.add_argument("--sentences", type=int, help="use only this many sentences for training, and for testing")
     made.add_argument("--outputs", type=Path, default=Path("outputs"), help="where the pictures go")
     return made
 

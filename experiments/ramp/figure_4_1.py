@@ -3,8 +3,8 @@
     MAXMARGIN_DATA=... make experiment-ramp-passes         # ten minutes of processor time
     python experiments/ramp/figure_4_1.py --quick          # a minute
 
-Passes of a ramp fit are those of all its rounds. C of SDM and lambda of Pegasos are the published ones, so on a share
-of Brown (``--share``) Pegasos has a larger C than on all of it. Writes ``ramp_passes.png``.
+Passes of a ramp fit are counted over all its rounds. C of SDM and lambda of Pegasos are the published ones, so Pegasos
+has a larger C on a share of Brown (``--share``) than on all of it. Writes ``ramp_passes.png``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SHOWN = (5, 10, 20, 30, 40, 60, 80, 100, 150, 200)  # passes in the printed tabl
 
 
 def curves(corpus: Corpus, passes: int, every: int) -> dict[tuple[str, str], list[Point]]:
-    """Test scores on the way, for every method and loss; printed as they come in."""
+    """Test scores during training, for every method and loss; printed as they arrive."""
     shown = [p for p in SHOWN if p <= passes]
     print(f"\n{corpus.name}: {len(corpus)} + {len(corpus.y_test)} sentences, {len(corpus.labels)} labels")
     print(f"{'test accuracy at pass':20}" + "".join(f"{p:8}" for p in shown) + f"{'paper':>9}{'seconds':>9}")
@@ -34,7 +34,7 @@ def curves(corpus: Corpus, passes: int, every: int) -> dict[tuple[str, str], lis
 
 
 def _at(points: list[Point], passes: int) -> str:
-    """The score at the last look up to so many passes."""
+    """The last score measured after at most this many passes."""
     before = [point.score for point in points if point.passes <= passes]
     return f"{before[-1]:8.3f}" if before else f"{'-':>8}"
 
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--share", type=float, default=0.05, help="share of the documents of Brown")
     options.add_argument("--passes", type=int, help="default: 60")
-    options.add_argument("--every", type=int, default=5, help="passes between two looks")
+    options.add_argument("--every", type=int, default=5, help="passes between two scores")
     options.add_argument("--corpora", nargs="+", choices=TABLE_5_1, default=list(TABLE_5_1))
     chosen = options.parse_args(arguments)
     sentences = 500 if chosen.quick and chosen.sentences is None else chosen.sentences

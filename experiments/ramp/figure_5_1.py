@@ -1,19 +1,20 @@
-"""Figure 5.1 of Mancev 2015: hinge against ramp on CoNLL-2000 with outliers among the training sentences.
+"""Figure 5.1 of Mancev 2015: hinge and ramp on CoNLL-2000 with outliers among the training sentences.
 
     MAXMARGIN_DATA=... make experiment-ramp-outliers       # about two hours of processor time
     python experiments/ramp/figure_5_1.py --quick          # a minute
 
-An outlier is a sentence with every token relabelled uniformly at random; 0, 5, 10, 15 and 20 % of the sentences are.
-All methods of a seed see the same labels, so differences are paired over seeds; intervals are Student's, at 95 %.
+An outlier is a sentence with every token relabelled uniformly at random; 0, 5, 10, 15 and 20 % of the sentences are
+outliers. For each seed, all methods see the same labels, so differences are paired over seeds; intervals are Student's,
+at 95 %.
 
-* ``hinge``: 30 passes (auto: 20, certificates counted).
-* ``ramp``: from zero weights, so that its first round is the hinge: 4 rounds of 10 passes, as published for SDM.
-* ``early``: linearised first at the average of one pass, before wrong labels are learned by heart: 4 rounds of 5 passes
+* ``hinge``: 30 passes (auto: 20, including certificates).
+* ``ramp``: begins at zero weights, so its first round is the hinge: 4 rounds of 10 passes, as published for SDM.
+* ``early``: first linearised at the average of one pass, before wrong labels are memorised: 4 rounds of 5 passes
   (Pegasos: 10).
 
 "tuned" chooses the strength (half, once or twice the published one) by token accuracy on a fifth of the training
-sentences whose labels are as noisy as the others. Hinge and early are tuned each for itself; ramp takes the strength of
-hinge, and auto those of SDM, whose problem it solves. Writes ``ramp_outliers.png``.
+sentences, whose labels are as noisy as the others. Hinge and early are tuned separately; ramp uses the strength of
+hinge, and auto uses those of SDM, whose problem it solves. Writes ``ramp_outliers.png``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SHARES = (0.0, 0.05, 0.1, 0.15, 0.2)
 VARIANTS = ("hinge", "ramp", "early")
 FACTORS = (0.5, 1.0, 2.0)
 TUNING_SEED = 1000
-CLOSE = 0.1  # points that ramp may differ by where there are no outliers
+CLOSE = 0.1  # points by which the ramp may differ from the hinge without outliers
 
 
 def published(method: str, variant: str) -> Setting:
@@ -44,7 +45,7 @@ def published(method: str, variant: str) -> Setting:
 
 @dataclass
 class Experiment:
-    """Fits on corrupted labels, each made once.
+    """Fits on corrupted labels, each run once.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class Experiment:
     seconds: float = 0.0
 
     def measure(self, setting: Setting, share: float) -> np.ndarray:
-        """Scores on the test half after fits on labels with outliers, one row a seed."""
+        """Scores on the test half after fits on labels with outliers, one row per seed."""
         if (setting, share) not in self.made:
             rows = []
             for seed in range(self.seeds):
@@ -73,7 +74,7 @@ class Experiment:
         return self.made[setting, share]
 
     def tune(self, method: str, variant: str, share: float) -> Setting:
-        """The setting with the strength of best token accuracy on held-out sentences, which have outliers too."""
+        """The setting with the best strength by token accuracy on held-out sentences, which also have outliers."""
         setting = published("SDM" if method == "auto" else method, "hinge" if variant == "ramp" else variant)
         noisy = with_outliers(self.corpus.y, share, TUNING_SEED)
         fold = self.corpus.with_labels(noisy).fold(0, 5)
@@ -89,14 +90,14 @@ class Experiment:
 
 def table(experiment: Experiment, methods: list[str], shares: list[float], tuned: bool) -> dict[Any, np.ndarray]:
     """Print a row for each method and share; returns the scores by (method, variant, share)."""
-    print(f"\n{'tuned' if tuned else 'published'} strength: token accuracy (span F1), difference to hinge in accuracy")
+    print(f"\n{'tuned' if tuned else 'published'} strength: token accuracy (span F1), gain in accuracy over the hinge")
     found: dict[Any, np.ndarray] = {}
     for method in methods:
         for share in shares:
             before, text = experiment.seconds, ""
             for variant in VARIANTS:
                 if method == "auto" and variant == "ramp":
-                    continue  # its first round alone is a hinge fit to the end
+                    continue  # its first round alone is a complete hinge fit
                 setting = experiment.tune(method, variant, share) if tuned else published(method, variant)
                 found[method, variant, share] = rows = experiment.measure(setting, share)
                 accuracy, f1 = rows.mean(axis=0)
@@ -158,9 +159,9 @@ def draw(results: dict[str, dict[Any, np.ndarray]], methods: list[str], shares: 
 def main(arguments: list[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--seeds", type=int, help="default: 5")
-    options.add_argument("--shares", type=float, nargs="+", help="of outliers; default: 0 0.05 0.1 0.15 0.2")
+    options.add_argument("--shares", type=float, nargs="+", help="shares of outliers; default: 0 0.05 0.1 0.15 0.2")
     options.add_argument("--methods", nargs="+", choices=("SDM", "Pegasos", "Pegasos-WP", "auto"))
-    options.add_argument("--tune", action=argparse.BooleanOptionalAction, help="the tuned strengths too; default: yes")
+    options.add_argument("--tune", action=argparse.BooleanOptionalAction, help="also use tuned strengths; default: yes")
     chosen = options.parse_args(arguments)
     quick = chosen.quick
     sentences = 500 if quick and chosen.sentences is None else chosen.sentences

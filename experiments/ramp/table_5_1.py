@@ -1,14 +1,15 @@
-"""Table 5.1 of Mancev 2015: hinge against ramp, three methods, two corpora, parameters by cross-validation.
+"""Table 5.1 of Mancev 2015: hinge and ramp, three methods, two corpora, parameters by cross-validation.
 
     MAXMARGIN_DATA=... make experiment-ramp-table          # half an hour of processor time
     python experiments/ramp/table_5_1.py --quick           # a minute
     python experiments/ramp/table_5_1.py --full            # the published grid, five folds, all of Brown: days
 
-The published "F-measure" of chunking near 96.08 is what token accuracy comes to, not the F1 of spans: both are shown.
-The smaller grid: three strengths round the published ones, hinge {10, 20, 30} passes, ramp T in {5, 10} with all
-rounds up to 30 passes, three of five folds, a twentieth of the documents of Brown. The published one: hinge {10, 20,
-30, 50, 100} passes (200 for tagging), T in {5, 10, 15, 20} with all rounds up to 100 passes (200); its strengths are
-not told, so that 1, 2 and 5 times the powers of ten are tried. One run gives the scores of all its passes and rounds.
+The published "F-measure" of chunking, near 96.08, agrees with token accuracy, not with the F1 of spans; both are shown.
+The smaller grid has three strengths around the published ones, hinge {10, 20, 30} passes, ramp T in {5, 10} with all
+rounds up to 30 passes, three of five folds, and a twentieth of the documents of Brown. The published grid has hinge
+{10, 20, 30, 50, 100} passes (200 for tagging) and T in {5, 10, 15, 20} with all rounds up to 100 passes (200). The
+paper does not give its strengths, so we try 1, 2 and 5 times the powers of ten. One run yields the scores of all its
+passes and rounds.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class Grid:
-    """What cross-validation tries, and on how many of the five folds."""
+    """What cross-validation tries, and on how many of the five folds it does so."""
 
     C: Sequence[float]
     lam: Sequence[float]
@@ -82,7 +83,7 @@ def _path(points: list, loss: str) -> dict[int, float]:
 
 
 def table(corpus: Corpus, options: argparse.Namespace) -> None:
-    """Print the table of one corpus as its rows come in."""
+    """Print the table of one corpus as its rows arrive."""
     tried = grid(corpus, options)
     print(
         f"\n{corpus.name}: {len(corpus)} + {len(corpus.y_test)} sentences, {len(corpus.labels)} labels; rounds x passes"

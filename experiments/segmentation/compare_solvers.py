@@ -1,7 +1,7 @@
 """Solvers on one segmentation problem: relative gap against time and against the number of cuts.
 
-Called by ``horses.py --solvers``. All solve the same convex problem with sign-constrained edge weights; a certificate
-costs a cut for every image, which counts.
+Called by ``horses.py --solvers``. All solve the same convex problem with sign-constrained edge weights. A certificate
+costs one cut per image, and these cuts count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEVELS = (0.1, 0.03, 0.01, 0.003)
 
 
 class Processor(Callback):
-    """Writes the processor seconds since the start beside each certificate: others on the machine do not count."""
+    """Records processor seconds since the start at each certificate; other work on the machine does not count."""
 
     def on_begin(self, run: Any) -> None:
         self.begin = time.process_time()
@@ -40,7 +40,7 @@ class Processor(Callback):
 
 
 def compare(X: list[dict], y: list, args: argparse.Namespace, path: Path, cuts_an_image: int = 100) -> None:
-    """Table of processor seconds and cuts to each gap, and the picture."""
+    """Print a table of processor seconds and cuts to each gap, and draw the picture."""
     head = "".join(f" {f'{level:g}':>15s}" for level in LEVELS)
     print(
         f"{len(y)} images; processor seconds and cuts until the relative gap is at most\n{'solver':24s}{head}",
@@ -66,7 +66,7 @@ def compare(X: list[dict], y: list, args: argparse.Namespace, path: Path, cuts_a
 
 
 def rows(history: object) -> list[dict]:
-    """A history as a list of dicts, whether or not pandas is there."""
+    """A history as a list of dicts, whether or not pandas is installed."""
     return history.to_dict("records") if hasattr(history, "to_dict") else list(history)
 
 

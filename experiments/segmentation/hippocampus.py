@@ -1,9 +1,9 @@
 """Hippocampus in 3-D magnetic resonance volumes: the comparison of horses.py with voxels.
 
-36 volumes of about 36 x 50 x 35 voxels (Medical Segmentation Decathlon, task 4), both parts of the hippocampus as
-foreground; random splits into 18 for training and 18 for testing. True boundaries may be off by one voxel. Both
-labels cost the same: with the balanced cost of horses.py a foreground this small is overestimated by all methods, as a
-look at the quick split (seed 1) has shown; the others begin at seed 2.
+There are 36 volumes of about 36 x 50 x 35 voxels (Medical Segmentation Decathlon, task 4), with both parts of the
+hippocampus as foreground; random splits have 18 for training and 18 for testing. True boundaries may be off by one
+voxel. Both labels cost the same: with the balanced cost of horses.py, all methods overestimate a foreground this small,
+as the quick split (seed 1) showed; the other splits begin at seed 2.
 
     python experiments/segmentation/hippocampus.py           # 5 splits
     python experiments/segmentation/hippocampus.py --quick   # 1 split of 6 + 6 volumes

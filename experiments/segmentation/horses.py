@@ -1,22 +1,23 @@
-"""Weizmann horses: a learned segmenter against its unaries alone, and against one smoothness weight by grid search.
+"""Weizmann horses: a learned segmenter compared with its unaries alone and with one smoothness weight by grid search.
 
-328 images, longest side at most 176 pixels; random splits into 160 for training and 168 for testing. All methods share
-the features (colour, place, texture, log ratios of mixtures over all images and of histograms of each by itself; edges
-by contrast), the cost (balanced between the labels) and C:
+There are 328 images, whose longest side has at most 176 pixels; random splits have 160 for training and 168 for
+testing. All methods share the features (colour, place, texture, log ratios of mixtures over all images and of
+histograms of each image; edges by contrast), the cost (balanced between the labels) and C:
 
-    unary       no edges: every pixel by itself
-    smoothness  the unary model and one weight for equal neighbours, by grid search for the best intersection over union
-                on the training images: over the weight, and over which of the edge features it is for
+    unary       no edges: every pixel alone
+    smoothness  the unary model with one weight for equal neighbours; a grid search over the weight and the edge feature
+                it applies to maximises intersection over union on the training images
     structured  node and edge weights learned together, each argmax one minimum cut; true boundaries may be off by
-                some pixels (``tolerance``), and the masks of the smoothness model that agree with the rest come first
+                some pixels (``tolerance``), and training begins with the masks of the smoothness model that agree with
+                the rest
 
-The grid search looks at the measure of the test itself, where the learned models see wrong pixels. The tolerance, the
-one setting that only the structured model has, is chosen in each split on a quarter of its training images. What all
-methods share was chosen with a look at the test images of seeds 0 and 100, so splits begin at seed 1. Training goes to
-a gap of 0.1 %: within 1 % (``--tol 1e-2``) weights still differ enough between solvers to move a split by 0.005.
+The grid search uses the test metric itself, while the learned models see wrong pixels. The tolerance, the only setting
+that just the structured model has, is chosen in each split on a quarter of its training images. The shared settings
+were chosen while looking at the test images of seeds 0 and 100, so splits begin at seed 1. Training goes to a gap of
+0.1 %: at 1 % (``--tol 1e-2``), weights still differ enough between solvers to move a split by 0.005.
 
-Printed: mean intersection over union on the test images, paired differences by split with bootstrap intervals over the
-images, the t interval over splits (whose test sets overlap, so it is a little too narrow), and training times.
+The output has the mean intersection over union on the test images, paired differences by split with bootstrap intervals
+over the images, the t interval over splits (a little too narrow, because their test sets overlap), and training times.
 
     python experiments/segmentation/horses.py            # 5 splits; writes outputs/horses.png
     python experiments/segmentation/horses.py --quick    # 1 split of 40 + 40 images
@@ -50,7 +51,7 @@ from maxmargin.models.grid import Grid
 FIRST_SEED = 1  # seeds 0 and 100 were looked at while the settings were chosen
 SHARPNESS = (1.0, 4.0, 16.0)
 KINDS = ("constant", *(f"{contrast} {sharpness:g}" for contrast in CONTRASTS for sharpness in SHARPNESS))
-LAMBDAS = (0.1, 0.3, 1.0, 3.0, 10.0)  # of edge features that are ten times as strong as those of the literature
+LAMBDAS = (0.1, 0.3, 1.0, 3.0, 10.0)  # for edge features that are ten times as strong as in the literature
 FINE = (0.5, 0.7, 1.4, 2.0)
 TOLERANCES = (0.0, 2.0, 5.0, 8.0)
 
@@ -85,9 +86,9 @@ def masks_at(bound: object, weights: np.ndarray) -> list[np.ndarray]:
 
 
 def smoothness(unary: ImageSegmenter, X: list[dict], masks: list, neighbours: int) -> tuple[np.ndarray, str]:
-    """Weights of the unary model with the smoothness that is best on the training images, and what that is.
+    """Weights of the unary model with the smoothness that is best on the training images, and a description of it.
 
-    All kinds and weights on a third of the images, then finer ones of the best two kinds on all.
+    All kinds and weights are tried on a third of the images, then finer weights of the best two kinds on all images.
     """
     model = Grid(neighbours)
     layout = model.bind(X[:1], masks[:1]).layout
@@ -109,13 +110,13 @@ def smoothness(unary: ImageSegmenter, X: list[dict], masks: list, neighbours: in
 
 
 def structured(smooth: np.ndarray, tolerance: float, options: dict) -> ImageSegmenter:
-    """The structured model before it is fitted; it begins at the masks of the smoothness model."""
+    """The structured model before fitting; it begins at the masks of the smoothness model."""
     latent = {"tolerance": tolerance, "refits": 1, "start": smooth} if tolerance > 0 else {}
     return ImageSegmenter(**latent, **options)
 
 
 def choose_tolerance(images: list, masks: list, train: np.ndarray, args: argparse.Namespace, options: dict) -> float:
-    """The tolerance of largest intersection over union on a quarter of the training images, with fits to the rest."""
+    """The tolerance with the best intersection over union on a quarter of the training images, fitted to the rest."""
     parts = np.split(train, [3 * len(train) // 4])
     y, truth = ([masks[i] for i in part] for part in parts)
     features = ImageFeatures(contrast=SHARPNESS, contrasts=CONTRASTS)
@@ -167,7 +168,7 @@ def one_split(images: list, masks: list, train: np.ndarray, test: np.ndarray, ar
 
 
 def report(splits: list[dict], metric: Callable = mean_iou, name_of_metric: str = "IoU") -> None:
-    """A row for each method, and how far the structured one is above the others by one metric."""
+    """Print a row for each method, and how far the structured one is above the others by one metric."""
     print(f"\n{'method':12s} {'IoU':>7s} {'Dice':>7s} {'pixels':>7s} {'boundary F':>11s} {'processor seconds':>18s}")
     methods = list(splits[0]["predicted"])
     for name in methods:
@@ -196,7 +197,7 @@ def report(splits: list[dict], metric: Callable = mean_iou, name_of_metric: str 
 
 
 def draw(images: list, split: dict, path: Path) -> None:
-    """A page of pictures: image, truth and all methods; spread from the worst to the best image."""
+    """A page of pictures, from the worst to the best image: image, truth and all methods."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -224,7 +225,7 @@ def draw(images: list, split: dict, path: Path) -> None:
 def parsed(description: str, neighbours: tuple[int, ...]) -> argparse.ArgumentParser:
     """The options that images and volumes share."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="one split of few images")
+    parser.add_argument("--quick", action="store_true", help="one split with few images")
     parser.add_argument("--strict", action="store_true", help="also a structured model without tolerance")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--neighbours", type=int, default=neighbours[0], choices=neighbours)

