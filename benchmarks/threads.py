@@ -82,9 +82,8 @@ def main(arguments: list[str] | None = None) -> None:
         X, y = load(options.sentences)
         few = np.arange(50)
         fit(X[few], y[:50], 2, 4.0)
-        print(
-            f"{len(X)} sentences, {X.n_tokens} tokens; kernels {compile_seconds():.1f} s to compile or load, not counted"
-        )
+        print(f"{len(X)} sentences, {X.n_tokens} tokens")
+        print(f"kernels: {compile_seconds():.1f} s to compile or load, not counted below")
 
         fitted, seconds = {}, {}
         for n in THREADS:
