@@ -60,7 +60,7 @@ def relabelled(y: list[np.ndarray], share: float, n_labels: int, rng: np.random.
 
 
 def survival(n: int, seeds: range, C: float) -> dict[str, np.ndarray]:
-    """Share of right test labels, (seeds, shares) for each loss; both learn from the same labels."""
+    """Share of test labels read right, (seeds, shares) for each loss; both learn from the same labels."""
     losses: dict[str, dict[str, Any]] = {"hinge": {}, SHOWN["cost_diminished"]: {"loss": "ramp", "start": "hinge"}}
     right: dict[str, list[list[float]]] = {name: [] for name in losses}
     for seed in seeds:
