@@ -43,9 +43,11 @@ class Rows(NamedTuple):
 
 PACK = types.NamedTuple((_i8s, _i4s, _f8s, _i4s, _f8s, _i4s, _i8, _i8, _f8, _f8s), Pack)
 ROWS = types.NamedTuple((_i8s, _i8s, _i4s, _f8s, _f8s, _f8s), Rows)
+BATCH_SIGNATURE = _i8(SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _f8s, _i8s, _i8, _i8, ROWS)
+BATCH_FUNCTION = types.FunctionType(BATCH_SIGNATURE)
 
 
-@kernel(_i8(SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _f8s, _i8s, _i8, _i8, ROWS))
+@kernel(BATCH_SIGNATURE)
 def planes_batch(search, plane, pack, w, examples, begin, emit, rows):
     """Planes of ``examples[begin:]`` into ``rows``; stops before an example that may need more room than is left.
 

@@ -1,7 +1,8 @@
 """Compiled visits of blocks: solve with the planes at hand, or with new planes from the oracle.
 
 How a block is solved is a function of ``BLOCK_SIGNATURE`` that each visit is given
-(:mod:`~maxmargin.solvers.masters.smo_kernel`).
+(:mod:`~maxmargin.solvers.masters.smo_kernel`), and how a full block makes room one of ``ROOM_SIGNATURE``: what a run does
+not need is not compiled for it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from maxmargin.solvers.working_set_kernel import (
     POINT,
     POOL_END,
     POOL_LIVE,
+    ROOM_FUNCTION,
     RULE,
     STORE,
     TOTAL,
@@ -31,7 +33,6 @@ from maxmargin.solvers.working_set_kernel import (
     forget,
     gradients,
     insert,
-    make_room,
 )  # fmt: skip
 
 _i8s, _f8s = types.int64[::1], types.float64[::1]
@@ -60,11 +61,12 @@ def cached_pass(solve, store, blocks, point, visit):
     return total
 
 
-ABSORB_SIGNATURE = _i8(BLOCK_FUNCTION, STORE, _i8s, _i8, ROWS, _f8s, _f8s, POINT, VISIT, _f8s)
+ABSORB_SIGNATURE = _i8(ROOM_FUNCTION, BLOCK_FUNCTION, STORE, _i8s, _i8, ROWS, _f8s, _f8s, POINT, VISIT, _f8s)
+ABSORB_FUNCTION = types.FunctionType(ABSORB_SIGNATURE)
 
 
 @kernel(ABSORB_SIGNATURE)
-def absorb(solve, store, blocks, row, rows, weight, lift, point, visit, gain):
+def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visit, gain):
     """Bring new planes into their blocks and solve each block, in turn, from row ``row`` on.
 
     ``blocks`` (m,) names the block of each plane; consecutive planes of one block come in together, the plane of the
@@ -115,9 +117,8 @@ def absorb(solve, store, blocks, row, rows, weight, lift, point, visit, gain):
         if violation > best + 1e-12 * scale or best == -np.inf:
             moved = False
             for new in range(row, end):
-                held = store.held[block]
-                make_room(store, block, limit, visit.rule, visit.keep_origin, visit.change, visit.dense)
-                moved = moved or store.held[block] != held or limit <= held
+                if make_room(store, block, limit, visit.rule, visit.keep_origin, visit.change, visit.dense):
+                    moved = True
                 first, last = indptr[new], indptr[new + 1]
                 at = insert(
                     store, block, index[first:last], value[first:last], b[new], visit.table, visit.bits, visit.dense

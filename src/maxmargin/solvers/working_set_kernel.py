@@ -90,6 +90,8 @@ POINT = types.NamedTuple((_f8s, _f8s, _i1s), Point)
 VISIT = types.NamedTuple((_i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s), Visit)
 BLOCK_SIGNATURE = _f8(STORE, _i8, POINT, VISIT)  # solves a block from the gradients in visit.g; returns the gain
 BLOCK_FUNCTION = types.FunctionType(BLOCK_SIGNATURE)
+ROOM_SIGNATURE = _i8(STORE, _i8, _i8, _i8, _i8, _f8s, _f8s)  # restricts a block; returns whether its planes changed
+ROOM_FUNCTION = types.FunctionType(ROOM_SIGNATURE)
 
 
 @kernel(types.void(STORE, _i8, _i8))
@@ -112,27 +114,30 @@ def remove(store, block, position):
 
 @kernel(types.void(STORE))
 def compact(store):
-    """Close the holes that removed planes left in the pool."""
-    m = 0
-    for block in range(len(store.held)):
-        m += store.held[block]
-    planes = np.empty(m, np.int32)
-    starts = np.empty(m, np.int64)
-    m = 0
+    """Close the holes that removed planes left in the pool, in one walk from its beginning to its end.
+
+    To find planes in the order of the pool without sorting, the first column of each is exchanged for the plane's own
+    number, below zero, and waits in ``start`` until the walk comes by (Jonkers 1979).
+    """
     for block in range(len(store.held)):
         for p in range(store.held[block]):
-            planes[m] = store.slots[block, p]
-            starts[m] = store.start[planes[m]]
-            m += 1
-    end = 0
-    for o in np.argsort(starts):
-        plane = planes[o]
-        begin, length = store.start[plane], store.length[plane]
-        for p in range(length):
-            store.columns[end + p] = store.columns[begin + p]
-            store.entries[end + p] = store.entries[begin + p]
-        store.start[plane] = end
-        end += length
+            plane = store.slots[block, p]
+            if store.length[plane] > 0:
+                begin = store.start[plane]
+                store.start[plane] = store.columns[begin]
+                store.columns[begin] = -1 - plane
+    at, end = 0, 0
+    while at < store.size[POOL_END]:
+        plane = -1 - store.columns[at]
+        if plane < 0:
+            at += 1
+            continue
+        store.columns[at], store.start[plane] = store.start[plane], end
+        for _ in range(store.length[plane]):
+            store.columns[end] = store.columns[at]
+            store.entries[end] = store.entries[at]
+            at += 1
+            end += 1
     store.size[POOL_END] = end
     store.size[POOL_LIVE] = end
 
@@ -257,14 +262,14 @@ def combine(store, block, share, dense):
     return place(store, block, nnz, b, 1, plane)
 
 
-@kernel(types.void(STORE, _i8, _i8, _i8, _i8, _f8s, _f8s))
+@kernel(ROOM_SIGNATURE)
 def make_room(store, block, limit, rule, keep_origin, share, dense):
     """Restrict a block to ``limit`` extreme points before another one comes in; the current point stays representable.
 
     ITERATE (Yu & Rousu 2007, after Hearn, Lawphongpanich, Ventura 1985): drop the extreme point of smallest weight and
     make the current point the one stored iterate, S^x = {sum_p alpha_p plane_p / total}, with all the weight.
     MERGE: join the extreme point of smallest weight with the stored iterate (or with the next smallest), weights
-    summed; the other multipliers stay as they are.
+    summed; the other multipliers stay as they are. Returns whether anything changed.
     """
     m = store.held[block]
     extreme, lo, second, old = 0, -1, -1, -1
@@ -281,14 +286,14 @@ def make_room(store, block, limit, rule, keep_origin, share, dense):
             elif second < 0 or store.alpha[plane] < store.alpha[store.slots[block, second]]:
                 second = p
     if extreme < limit:
-        return
+        return 0
     if rule == MERGE:
         smallest = store.alpha[store.slots[block, lo]]
         partner = old if old >= 0 else second
         if smallest == 0.0 or partner < 0:
             if smallest == 0.0:
                 remove(store, block, lo)
-                return
+                return 1
             partner = -1
         joined = smallest + (store.alpha[store.slots[block, partner]] if partner >= 0 else 0.0)
         share[:m] = 0.0
@@ -300,10 +305,10 @@ def make_room(store, block, limit, rule, keep_origin, share, dense):
         remove(store, block, max(lo, partner))
         if partner >= 0:
             remove(store, block, min(lo, partner))
-        return
+        return 1
     if weight == 0.0:  # the current point is the origin, which is there anyway
         remove(store, block, lo)
-        return
+        return 1
     bounded = store.total[block] < np.inf
     whole = weight + store.origin[block] if bounded else 1.0
     for p in range(m):
@@ -319,6 +324,13 @@ def make_room(store, block, limit, rule, keep_origin, share, dense):
     remove(store, block, max(lo, old))
     if old >= 0:
         remove(store, block, min(lo, old))
+    return 1
+
+
+@kernel(ROOM_SIGNATURE)
+def keep_all(store, block, limit, rule, keep_origin, share, dense):
+    """What stands in for :func:`make_room` where a block may keep all its planes."""
+    return 0
 
 
 @kernel(types.void(STORE, _i8, _f8s, _f8s))
