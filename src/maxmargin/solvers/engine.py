@@ -364,10 +364,10 @@ class DualEngine:
         return Point(state.u, state.w, np.empty(0, np.int8) if mask is None else mask.astype(np.int8))
 
     def _block_solver(self, state: DualState) -> Callable[..., float]:
-        """The compiled function that solves a block."""
+        """The compiled function that visits blocks in turn with the planes they have."""
         from maxmargin.solvers.masters import smo_kernel, smo_signed_kernel
 
-        return smo_kernel.smo if state.problem.positive is None else smo_signed_kernel.smo_signed
+        return smo_kernel.smo_pass if state.problem.positive is None else smo_signed_kernel.smo_signed_pass
 
     def _room_maker(self, state: DualState) -> Callable[..., int]:
         """The compiled function that restricts a block before another plane comes in."""
@@ -496,8 +496,6 @@ class DualEngine:
 
     def _inner(self, state: DualState, visited: np.ndarray, gain: float) -> None:
         """Use the planes at hand: passes over blocks, or one joint master problem."""
-        from maxmargin.solvers.visit_kernel import cached_pass
-
         settings, ws = self.settings, state.working_set
         blocks = np.unique(visited) if settings.cached_blocks == "visited" else np.arange(ws.n_blocks)
         if state.joint:
@@ -510,7 +508,7 @@ class DualEngine:
             # planes stay as long as a jump looks back
             share, visit = LONGER * share, visit._replace(patience=max(visit.patience, POINTS))
         for _ in range(settings.cached_passes):
-            more = cached_pass(solve, ws.store, state.rng.permutation(blocks), point, visit)
+            more = solve(ws.store, state.rng.permutation(blocks), point, visit, 0)
             gain += more
             if more <= max(share * gain, 0.0):
                 break

@@ -8,14 +8,14 @@ from maxmargin.kernel import kernel
 from maxmargin.models.signature import PLANE_FUNCTION, SEARCH_FUNCTION
 from maxmargin.oracles.batch_kernel import BATCH_FUNCTION, PACK, ROWS
 from maxmargin.solvers.visit_kernel import ABSORB_FUNCTION
-from maxmargin.solvers.working_set_kernel import BLOCK_FUNCTION, POINT, ROOM_FUNCTION, STORE, VISIT
+from maxmargin.solvers.working_set_kernel import PASS_FUNCTION, POINT, ROOM_FUNCTION, STORE, VISIT
 
 _i8s, _f8s, _i8 = types.int64[::1], types.float64[::1], types.int64
 
 
 @kernel(
     _i8(
-        BATCH_FUNCTION, SEARCH_FUNCTION, PLANE_FUNCTION, PACK, ABSORB_FUNCTION, ROOM_FUNCTION, BLOCK_FUNCTION, STORE,
+        BATCH_FUNCTION, SEARCH_FUNCTION, PLANE_FUNCTION, PACK, ABSORB_FUNCTION, ROOM_FUNCTION, PASS_FUNCTION, STORE,
         POINT, VISIT, _i8s, _i8, _i8, _i8, ROWS, _f8s, _f8s,
     )
 )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from maxmargin.kernel import kernel
+from maxmargin.kernel import kernel, record
 from maxmargin.planes_kernel import sparse_add, sparse_dot
 
 
@@ -79,17 +79,17 @@ HASHED = 1 << 15  # planes longer than this are compared through a dense vector 
 
 _i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
-STORE = types.NamedTuple(
-    (
-        types.int32[:, ::1], _i4s, _f8s, _f8s, _i1s, _f8s, _i8s, _i4s, _f8s, _f8s, _i4s, _i1s,
-        types.float64[:, ::1], _i4s, _f8s, _i4s, _i8s, _f8s, _f8s, _f8s,
-    ),
-    Store,
+STORE = record(
+    Store, types.int32[:, ::1], _i4s, _f8s, _f8s, _i1s, _f8s, _i8s, _i4s, _f8s, _f8s, _i4s, _i1s,
+    types.float64[:, ::1], _i4s, _f8s, _i4s, _i8s, _f8s, _f8s, _f8s,
 )  # fmt: skip
-POINT = types.NamedTuple((_f8s, _f8s, _i1s), Point)
-VISIT = types.NamedTuple((_i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s), Visit)
+POINT = record(Point, _f8s, _f8s, _i1s)
+VISIT = record(Visit, _i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s)
 BLOCK_SIGNATURE = _f8(STORE, _i8, POINT, VISIT)  # solves a block from the gradients in visit.g; returns the gain
-BLOCK_FUNCTION = types.FunctionType(BLOCK_SIGNATURE)
+PASS_SIGNATURE = _f8(
+    STORE, _i8s, POINT, VISIT, _i8
+)  # visits blocks in turn with the planes they have; returns the gain
+PASS_FUNCTION = types.FunctionType(PASS_SIGNATURE)
 ROOM_SIGNATURE = _i8(STORE, _i8, _i8, _i8, _i8, _f8s, _f8s)  # restricts a block; returns whether its planes changed
 ROOM_FUNCTION = types.FunctionType(ROOM_SIGNATURE)
 
@@ -353,6 +353,15 @@ def forget(store, block, patience):
             store.idle[plane] += 1
             if store.idle[plane] > patience:
                 remove(store, block, p)
+
+
+@kernel(types.void(STORE, _i8, _i8))
+def end_visit(store, block, patience):
+    """Let the present point into the average, and idle planes go."""
+    if store.moment[RULE] != NO_MEAN:
+        store.moment[VISITS] += 1.0
+        store.moment[TOTAL] += 1.0 if store.moment[RULE] == UNIFORM else store.moment[VISITS]
+    forget(store, block, patience)
 
 
 @kernel(types.void(STORE, _f8s))

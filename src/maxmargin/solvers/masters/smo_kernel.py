@@ -7,7 +7,18 @@ from numba import types
 
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
-from maxmargin.solvers.working_set_kernel import BLOCK_SIGNATURE, LINEAR, NO_MEAN, RULE, STEPS, STORE, TOTAL
+from maxmargin.solvers.working_set_kernel import (
+    BLOCK_SIGNATURE,
+    LINEAR,
+    NO_MEAN,
+    PASS_SIGNATURE,
+    RULE,
+    STEPS,
+    STORE,
+    TOTAL,
+    end_visit,
+    gradients,
+)
 
 _f8s, _i8, _f8 = types.float64[::1], types.int64, types.float64
 TINY = 1e-300
@@ -115,3 +126,18 @@ def smo(store, block, point, visit):
                 late = -store.moment[TOTAL] * change[p]
                 sparse_add(store.mean, store.columns[begin:end], store.entries[begin:end], late)
     return gain
+
+
+@kernel(PASS_SIGNATURE)
+def smo_pass(store, blocks, point, visit, known):
+    """Visit blocks in turn with the planes they have; ``known``: ``visit.g`` holds the gradients of the only one. Returns the gain."""
+    total = 0.0
+    for k in range(len(blocks)):
+        block = blocks[k]
+        if not known:
+            if store.held[block] == 0:
+                continue
+            gradients(store, block, point.w, visit.g)
+        total += smo(store, block, point, visit)
+        end_visit(store, block, visit.patience)
+    return total
