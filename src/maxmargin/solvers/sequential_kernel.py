@@ -17,7 +17,8 @@ _i8s, _f8s, _i8 = types.int64[::1], types.float64[::1], types.int64
     _i8(
         BATCH_FUNCTION, SEARCH_FUNCTION, PLANE_FUNCTION, PACK, ABSORB_FUNCTION, ROOM_FUNCTION, PASS_FUNCTION, STORE,
         POINT, VISIT, _i8s, _i8, _i8, _i8, ROWS, _f8s, _f8s,
-    )
+    ),
+    borrows=True,
 )  # fmt: skip
 def sequential_pass(
     planes_batch, search, plane, pack, absorb, make_room, solve, store, point, visit, examples, begin, batch, emit,

@@ -1,8 +1,8 @@
 """Compiled visits of blocks with new planes from the oracle.
 
 How blocks are solved is a function of ``PASS_SIGNATURE`` that each visit is given
-(:mod:`~maxmargin.solvers.masters.smo_kernel`), and how a full block makes room one of ``ROOM_SIGNATURE``: what a run does
-not need is not compiled for it.
+(:mod:`~maxmargin.solvers.masters.smo_kernel`), and how a full block makes room one of ``ROOM_SIGNATURE``: what a run
+does not need is not compiled for it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ABSORB_SIGNATURE = _i8(ROOM_FUNCTION, PASS_FUNCTION, STORE, _i8s, _i8, ROWS, _f8
 ABSORB_FUNCTION = types.FunctionType(ABSORB_SIGNATURE)
 
 
-@kernel(ABSORB_SIGNATURE)
+@kernel(ABSORB_SIGNATURE, borrows=True)
 def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visit, gain):
     """Bring new planes into their blocks and solve each block, in turn, from row ``row`` on.
 

@@ -94,7 +94,7 @@ ROOM_SIGNATURE = _i8(STORE, _i8, _i8, _i8, _i8, _f8s, _f8s)  # restricts a block
 ROOM_FUNCTION = types.FunctionType(ROOM_SIGNATURE)
 
 
-@kernel(types.void(STORE, _i8, _i8))
+@kernel(types.void(STORE, _i8, _i8), borrows=True)
 def remove(store, block, position):
     """Take a plane out of its block: the last plane moves into its place, in the slots and in the Gram rows."""
     last = store.held[block] - 1
@@ -112,7 +112,7 @@ def remove(store, block, position):
     store.size[FREE] += 1
 
 
-@kernel(types.void(STORE))
+@kernel(types.void(STORE), borrows=True)
 def compact(store):
     """Close the holes that removed planes left in the pool, in one walk from its beginning to its end.
 
@@ -142,7 +142,7 @@ def compact(store):
     store.size[POOL_LIVE] = end
 
 
-@kernel(_i8(STORE, _i8, _i8, _f8, _i8, _i8))
+@kernel(_i8(STORE, _i8, _i8, _f8, _i8, _i8), borrows=True)
 def place(store, block, length, b, iterate, plane):
     """Make ``plane`` (Gram row filled up to position held, entries at the end of the pool) the last of its block."""
     m = store.held[block]
@@ -158,7 +158,7 @@ def place(store, block, length, b, iterate, plane):
     return m
 
 
-@kernel(_i8(STORE, _i8, _i4s, _f8s, _f8, _i4s, _i8, _f8s))
+@kernel(_i8(STORE, _i8, _i4s, _f8s, _f8, _i4s, _i8, _f8s), borrows=True)
 def insert(store, block, index, value, b, table, bits, dense):
     """Add an extreme point to a block, with its Gram row. The caller has made room.
 
@@ -227,7 +227,7 @@ def insert(store, block, index, value, b, table, bits, dense):
     return place(store, block, nnz, b, 0, plane)
 
 
-@kernel(_i8(STORE, _i8, _f8s, _f8s))
+@kernel(_i8(STORE, _i8, _f8s, _f8s), borrows=True)
 def combine(store, block, share, dense):
     """Add the plane ``sum_p share[p] * plane_p`` to its block as a stored iterate; needs no dot products."""
     m = store.held[block]
@@ -262,7 +262,7 @@ def combine(store, block, share, dense):
     return place(store, block, nnz, b, 1, plane)
 
 
-@kernel(ROOM_SIGNATURE)
+@kernel(ROOM_SIGNATURE, borrows=True)
 def make_room(store, block, limit, rule, keep_origin, share, dense):
     """Restrict a block to ``limit`` extreme points before another one comes in; the current point stays representable.
 
@@ -327,13 +327,13 @@ def make_room(store, block, limit, rule, keep_origin, share, dense):
     return 1
 
 
-@kernel(ROOM_SIGNATURE)
+@kernel(ROOM_SIGNATURE, borrows=True)
 def keep_all(store, block, limit, rule, keep_origin, share, dense):
     """What stands in for :func:`make_room` where a block may keep all its planes."""
     return 0
 
 
-@kernel(types.void(STORE, _i8, _f8s, _f8s))
+@kernel(types.void(STORE, _i8, _f8s, _f8s), borrows=True)
 def gradients(store, block, w, g):
     """``g[p] = b_p - w . a_p`` for the planes of a block."""
     for p in range(store.held[block]):
@@ -342,7 +342,7 @@ def gradients(store, block, w, g):
         g[p] = store.b[plane] - sparse_dot(w, store.columns[begin:end], store.entries[begin:end])
 
 
-@kernel(types.void(STORE, _i8, _i8))
+@kernel(types.void(STORE, _i8, _i8), borrows=True)
 def forget(store, block, patience):
     """Count idle visits and remove planes that have had no weight for more than ``patience`` of them."""
     for p in range(store.held[block] - 1, -1, -1):
@@ -355,7 +355,7 @@ def forget(store, block, patience):
                 remove(store, block, p)
 
 
-@kernel(types.void(STORE, _i8, _i8))
+@kernel(types.void(STORE, _i8, _i8), borrows=True)
 def end_visit(store, block, patience):
     """Let the present point into the average, and idle planes go."""
     if store.moment[RULE] != NO_MEAN:
@@ -364,7 +364,7 @@ def end_visit(store, block, patience):
     forget(store, block, patience)
 
 
-@kernel(types.void(STORE, _f8s))
+@kernel(types.void(STORE, _f8s), borrows=True)
 def rebuild(store, u):
     """``u = sum_p alpha_p a_p`` from scratch, to shed rounding errors."""
     u[:] = 0.0

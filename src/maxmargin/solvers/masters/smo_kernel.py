@@ -24,7 +24,7 @@ _f8s, _i8, _f8 = types.float64[::1], types.int64, types.float64
 TINY = 1e-300
 
 
-@kernel(_f8(STORE, _i8, _f8s, _f8))
+@kernel(_f8(STORE, _i8, _f8s, _f8), borrows=True)
 def tolerance(store, block, g, tau):
     """``tau`` times the largest cost of a block, or times the largest gradient when no plane asks for a margin."""
     scale = 0.0
@@ -36,7 +36,7 @@ def tolerance(store, block, g, tau):
     return tau * scale
 
 
-@kernel(BLOCK_SIGNATURE)
+@kernel(BLOCK_SIGNATURE, borrows=True)
 def smo(store, block, point, visit):
     """Solve a block in the space of its Gram matrix K, and write the change to the weights.
 
@@ -128,9 +128,12 @@ def smo(store, block, point, visit):
     return gain
 
 
-@kernel(PASS_SIGNATURE)
+@kernel(PASS_SIGNATURE, borrows=True)
 def smo_pass(store, blocks, point, visit, known):
-    """Visit blocks in turn with the planes they have; ``known``: ``visit.g`` holds the gradients of the only one. Returns the gain."""
+    """Visit blocks in turn with the planes they have; returns the gain of the dual.
+
+    ``known`` means that there is one block, and that ``visit.g`` holds its gradients already.
+    """
     total = 0.0
     for k in range(len(blocks)):
         block = blocks[k]

@@ -154,7 +154,7 @@ def smo_signed(store, block, point, visit):
 
 @kernel(PASS_SIGNATURE)
 def smo_signed_pass(store, blocks, point, visit, known):
-    """Visit blocks in turn with the planes they have, as :func:`~maxmargin.solvers.masters.smo_kernel.smo_pass` does. Returns the gain."""
+    """As :func:`~maxmargin.solvers.masters.smo_kernel.smo_pass`, with sign constraints."""
     total = 0.0
     for k in range(len(blocks)):
         block = blocks[k]
