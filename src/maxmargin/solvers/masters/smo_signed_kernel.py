@@ -152,7 +152,7 @@ def smo_signed(store, block, point, visit):
     return gain
 
 
-@kernel(PASS_SIGNATURE)
+@kernel(PASS_SIGNATURE, borrows=True)
 def smo_signed_pass(store, blocks, point, visit, known):
     """As :func:`~maxmargin.solvers.masters.smo_kernel.smo_pass`, with sign constraints."""
     total = 0.0
