@@ -11,12 +11,14 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numba import types
 
 from maxmargin import kernel_cache
-from maxmargin.kernel import compile_seconds, kernel
+from maxmargin.kernel import compile_seconds, kernel, record
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -305,6 +307,29 @@ def test_other_types_are_refused_instead_of_compiled_again(double):
         with pytest.raises(TypeError, match="No matching definition"):
             double(wrong)
     assert len(double.signatures) == 1
+
+
+class Pair(NamedTuple):
+    left: np.ndarray
+    right: np.ndarray
+
+
+def test_borrowed_arrays_in_a_named_tuple_are_used_in_place_and_let_go():
+    vector = types.float64[::1]
+    form = record(Pair, vector, vector)
+
+    @kernel(types.void(form, types.int64), borrows=True)
+    def add_from(pair, begin):
+        left, right = pair.left[begin:], pair.right[begin:]
+        for p in range(len(left)):
+            left[p] += right[p]
+
+    pair = Pair(np.zeros(3), np.arange(3.0))
+    held = [sys.getrefcount(array) for array in pair]
+    for _ in range(5):
+        add_from(pair, 1)
+    np.testing.assert_array_equal(pair.left, [0.0, 5.0, 10.0])
+    assert held == [sys.getrefcount(array) for array in pair]
 
 
 def test_compiling_is_timed():

@@ -8,7 +8,7 @@ from numba.extending import register_jitable
 from maxmargin.kernel import kernel
 
 
-@kernel("int64(int32[::1], int64, int32[::1], float64[::1], int64, int64, float64)")
+@kernel("int64(int32[::1], int64, int32[::1], float64[::1], int64, int64, float64)", borrows=True)
 def accumulate(slots, bits, index, value, nnz, key, x):
     """Add ``x`` to entry ``key`` of the sparse vector (index, value) of length ``nnz``; return the new length.
 
@@ -29,7 +29,7 @@ def accumulate(slots, bits, index, value, nnz, key, x):
         slot = (slot + 1) & mask
 
 
-@kernel("int64(int32[::1], int64, int32[::1], float64[::1], int64)")
+@kernel("int64(int32[::1], int64, int32[::1], float64[::1], int64)", borrows=True)
 def finish(slots, bits, index, value, nnz):
     """Free the table, drop entries that cancelled, return the number left."""
     mask = (1 << bits) - 1
@@ -48,7 +48,7 @@ def finish(slots, bits, index, value, nnz):
     return kept
 
 
-@kernel("float64(float64[::1], int32[::1], float64[::1])")
+@kernel("float64(float64[::1], int32[::1], float64[::1])", borrows=True)
 def sparse_dot(w, index, value):
     """w . a for a sparse a."""
     total = 0.0
@@ -57,7 +57,7 @@ def sparse_dot(w, index, value):
     return total
 
 
-@kernel("void(float64[::1], int32[::1], float64[::1], float64)")
+@kernel("void(float64[::1], int32[::1], float64[::1], float64)", borrows=True)
 def sparse_add(w, index, value, scale):
     """w += scale * a for a sparse a."""
     for p in range(len(index)):

@@ -29,7 +29,7 @@ PRUNE_FROM = 32  # labels
 META_SIZE = 33
 
 
-@kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64, float64[::1])")
+@kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64, float64[::1])", borrows=True)
 def score_table(meta, ints, floats, w, example, cost_weight, table):
     """Fill ``table`` (T x S, flat) with emission + start + end scores + cost_weight * cost; -inf where forbidden."""
     K, S = meta[N_LABELS], meta[STRIDE]
@@ -102,7 +102,7 @@ def score_table(meta, ints, floats, w, example, cost_weight, table):
                 table[(last - first - 1) * S + k] += floats[meta[AT_END_MASK] + k]
 
 
-@kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64[::1])")
+@kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64[::1])", borrows=True)
 def pair_table(meta, ints, floats, w, t, pair):
     """Fill ``pair`` (K x S, flat) with the transition scores into token ``t``; -inf where forbidden."""
     K, S = meta[N_LABELS], meta[STRIDE]
@@ -122,7 +122,7 @@ def pair_table(meta, ints, floats, w, t, pair):
                 pair[j * S + k] += floats[meta[AT_MASK] + j * K + k]
 
 
-@kernel("void(float64[::1], int64, int64, float64[::1])")
+@kernel("void(float64[::1], int64, int64, float64[::1])", borrows=True)
 def row_maxima(pair, K, S, reach):
     """The best arc out of each label."""
     for j in range(K):
@@ -159,7 +159,7 @@ def pruned_step(before, now, pair, reach, best):
         now[k] += best[k]
 
 
-@kernel("float64(int64[::1], int32[::1], float64[::1], int64, int32[::1])")
+@kernel("float64(int64[::1], int32[::1], float64[::1], int64, int32[::1])", borrows=True)
 def chain_cost(meta, ints, floats, example, output):
     """Cost of an output: sum over tokens of weight * table[true, found]."""
     K = meta[N_LABELS]
@@ -171,9 +171,11 @@ def chain_cost(meta, ints, floats, example, output):
     return cost
 
 
-@kernel("int64(int64[::1], int32[::1], float64[::1], int64, int32[::1], int32[::1], int32[::1], float64[::1])")
+@kernel(
+    "int64(int64[::1], int32[::1], float64[::1], int64, int32[::1], int32[::1], int32[::1], float64[::1])", borrows=True
+)
 def chain_psi(meta, ints, floats, example, output, iwork, index, value):
-    """phi(x, y_i) - phi(x, output) into (index, value); returns the number of non-zeros. O(wrong tokens x features)."""
+    """phi(x, y_i) - phi(x, output) into (index, value); returns their number. O(wrong tokens x features)."""
     K, S = meta[N_LABELS], meta[STRIDE]
     first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
     T, labels, has_edges = last - first, meta[AT_LABELS] + first, meta[N_EDGE] > 0
@@ -234,7 +236,7 @@ def chain_planes(meta, ints, floats, example, emit, output, iwork, index, value,
     )  # fmt: skip
 
 
-@kernel(PLANE_SIGNATURE)
+@kernel(PLANE_SIGNATURE, borrows=True)
 def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """Viterbi on the cost-augmented score table, then the plane of the winner.
 

@@ -20,7 +20,7 @@ W_DENSE, W_INTERCEPT = range(12, 14)
 META_SIZE = 14
 
 
-@kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64[::1])")
+@kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64[::1])", borrows=True)
 def multiclass_scores(meta, ints, floats, w, example, score):
     """Fill ``score`` (S,) with the scores of all labels. O(nnz S)."""
     K, S, D = meta[N_LABELS], meta[STRIDE], meta[N_DENSE]
@@ -46,7 +46,7 @@ def multiclass_scores(meta, ints, floats, w, example, score):
             score[k] += scaling * w[meta[W_INTERCEPT] + k]
 
 
-@kernel("int64(int64[::1], int32[::1], float64[::1], int64, int64, int32[::1], float64[::1])")
+@kernel("int64(int64[::1], int32[::1], float64[::1], int64, int64, int32[::1], float64[::1])", borrows=True)
 def multiclass_psi(meta, ints, floats, example, found, index, value):
     """phi(x, y_i) - phi(x, found) into (index, value); returns the number of non-zeros. O(nnz)."""
     S, D = meta[STRIDE], meta[N_DENSE]
@@ -76,7 +76,7 @@ def multiclass_psi(meta, ints, floats, example, found, index, value):
     return nnz
 
 
-@kernel(PLANE_SIGNATURE)
+@kernel(PLANE_SIGNATURE, borrows=True)
 def multiclass_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """The label of largest ``w . phi(x, y) + cost_weight * cost(y)``, smallest code among equals, and its plane.
 
@@ -104,7 +104,7 @@ def multiclass_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, f
     return 1
 
 
-@kernel(SEARCH_SIGNATURE)
+@kernel(SEARCH_SIGNATURE, borrows=True)
 def multiclass_search(
     plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
 ):  # fmt: skip

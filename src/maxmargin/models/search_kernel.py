@@ -11,13 +11,13 @@ MOST_QUERIES = 20  # of the best wrong output; three are usual
 EQUAL = 1e-12
 
 
-@kernel(SEARCH_SIGNATURE)
+@kernel(SEARCH_SIGNATURE, borrows=True)
 def argmax(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """The output of largest ``w . phi + cost_weight cost``: one question."""
     return plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result)
 
 
-@kernel(SEARCH_SIGNATURE)
+@kernel(SEARCH_SIGNATURE, borrows=True)
 def best_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """The output of positive cost with the largest ``lam - w . psi``, lam = cost_weight, and a proven bound.
 

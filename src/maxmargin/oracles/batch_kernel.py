@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from maxmargin.kernel import kernel
+from maxmargin.kernel import kernel, record
 from maxmargin.models.signature import PLANE_FUNCTION, SEARCH_FUNCTION
 from maxmargin.oracles.rescaling_kernel import rescaled
 
@@ -41,11 +41,13 @@ class Rows(NamedTuple):
     bound: np.ndarray
 
 
-PACK = types.NamedTuple((_i8s, _i4s, _f8s, _i4s, _f8s, _i4s, _i8, _i8, _f8, _f8s), Pack)
-ROWS = types.NamedTuple((_i8s, _i8s, _i4s, _f8s, _f8s, _f8s), Rows)
+PACK = record(Pack, _i8s, _i4s, _f8s, _i4s, _f8s, _i4s, _i8, _i8, _f8, _f8s)
+ROWS = record(Rows, _i8s, _i8s, _i4s, _f8s, _f8s, _f8s)
+BATCH_SIGNATURE = _i8(SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _f8s, _i8s, _i8, _i8, ROWS)
+BATCH_FUNCTION = types.FunctionType(BATCH_SIGNATURE)
 
 
-@kernel(_i8(SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _f8s, _i8s, _i8, _i8, ROWS))
+@kernel(BATCH_SIGNATURE)
 def planes_batch(search, plane, pack, w, examples, begin, emit, rows):
     """Planes of ``examples[begin:]`` into ``rows``; stops before an example that may need more room than is left.
 

@@ -9,7 +9,7 @@ from maxmargin.kernel import kernel
 MARGIN, SLACK, SQRT_SLACK, UNIT, NONE = range(5)
 
 
-@kernel("UniTuple(float64, 2)(int64, float64, float64)")
+@kernel("UniTuple(float64, 2)(int64, float64, float64)", borrows=True)
 def rescaled(rescaling, cost_weight, cost):
     """(scale, b) of the plane ``(scale psi, b)`` of an output."""
     if rescaling == MARGIN:

@@ -364,10 +364,16 @@ class DualEngine:
         return Point(state.u, state.w, np.empty(0, np.int8) if mask is None else mask.astype(np.int8))
 
     def _block_solver(self, state: DualState) -> Callable[..., float]:
-        """The compiled function that solves a block."""
+        """The compiled function that visits blocks in turn with the planes they have."""
         from maxmargin.solvers.masters import smo_kernel, smo_signed_kernel
 
-        return smo_kernel.smo if state.problem.positive is None else smo_signed_kernel.smo_signed
+        return smo_kernel.smo_pass if state.problem.positive is None else smo_signed_kernel.smo_signed_pass
+
+    def _room_maker(self, state: DualState) -> Callable[..., int]:
+        """The compiled function that restricts a block before another plane comes in."""
+        from maxmargin.solvers.working_set_kernel import keep_all, make_room
+
+        return keep_all if state.working_set.limit is None else make_room
 
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
@@ -395,7 +401,8 @@ class DualEngine:
         weight, lift = self._weight(state), self._lift(state)
         while row < len(planes):
             visit = self._visit_rules(state)
-            row = absorb(solve, ws.store, blocks, row, rows, weight, lift, point, visit, gain)
+            room = self._room_maker(state)
+            row = absorb(room, solve, ws.store, blocks, row, rows, weight, lift, point, visit, gain)
             if row < len(planes):
                 self._grow(state, planes, row)
         return float(gain[0])
@@ -431,7 +438,9 @@ class DualEngine:
         return gain
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
+        from maxmargin.oracles.batch_kernel import planes_batch
         from maxmargin.solvers.sequential_kernel import sequential_pass
+        from maxmargin.solvers.visit_kernel import absorb
 
         kernel, ws = fused.kernel, state.working_set
         # early planes are many and soon forgotten
@@ -444,8 +453,8 @@ class DualEngine:
         while done < len(visited):
             visit = self._visit_rules(state)
             done = sequential_pass(
-                kernel.search, kernel.plane, pack, solve, ws.store, point, visit, visited, done, batch, parts, rows,
-                weight, gain,
+                planes_batch, kernel.search, kernel.plane, pack, absorb, self._room_maker(state), solve, ws.store,
+                point, visit, visited, done, batch, parts, rows, weight, gain,
             )  # fmt: skip
             if done < len(visited):
                 block = int(visited[done : done + batch][np.argmax(ws.store.held[visited[done : done + batch]])])
@@ -487,8 +496,6 @@ class DualEngine:
 
     def _inner(self, state: DualState, visited: np.ndarray, gain: float) -> None:
         """Use the planes at hand: passes over blocks, or one joint master problem."""
-        from maxmargin.solvers.visit_kernel import cached_pass
-
         settings, ws = self.settings, state.working_set
         blocks = np.unique(visited) if settings.cached_blocks == "visited" else np.arange(ws.n_blocks)
         if state.joint:
@@ -501,7 +508,7 @@ class DualEngine:
             # planes stay as long as a jump looks back
             share, visit = LONGER * share, visit._replace(patience=max(visit.patience, POINTS))
         for _ in range(settings.cached_passes):
-            more = cached_pass(solve, ws.store, state.rng.permutation(blocks), point, visit)
+            more = solve(ws.store, state.rng.permutation(blocks), point, visit, 0)
             gain += more
             if more <= max(share * gain, 0.0):
                 break

@@ -6,20 +6,24 @@ from numba import types
 
 from maxmargin.kernel import kernel
 from maxmargin.models.signature import PLANE_FUNCTION, SEARCH_FUNCTION
-from maxmargin.oracles.batch_kernel import PACK, ROWS, planes_batch
-from maxmargin.solvers.visit_kernel import absorb
-from maxmargin.solvers.working_set_kernel import BLOCK_FUNCTION, POINT, STORE, VISIT
+from maxmargin.oracles.batch_kernel import BATCH_FUNCTION, PACK, ROWS
+from maxmargin.solvers.visit_kernel import ABSORB_FUNCTION
+from maxmargin.solvers.working_set_kernel import PASS_FUNCTION, POINT, ROOM_FUNCTION, STORE, VISIT
 
 _i8s, _f8s, _i8 = types.int64[::1], types.float64[::1], types.int64
 
 
 @kernel(
     _i8(
-        SEARCH_FUNCTION, PLANE_FUNCTION, PACK, BLOCK_FUNCTION, STORE, POINT, VISIT, _i8s, _i8, _i8, _i8, ROWS, _f8s,
-        _f8s,
-    )
+        BATCH_FUNCTION, SEARCH_FUNCTION, PLANE_FUNCTION, PACK, ABSORB_FUNCTION, ROOM_FUNCTION, PASS_FUNCTION, STORE,
+        POINT, VISIT, _i8s, _i8, _i8, _i8, ROWS, _f8s, _f8s,
+    ),
+    borrows=True,
 )  # fmt: skip
-def sequential_pass(search, plane, pack, solve, store, point, visit, examples, begin, batch, emit, rows, weight, gain):
+def sequential_pass(
+    planes_batch, search, plane, pack, absorb, make_room, solve, store, point, visit, examples, begin, batch, emit,
+    rows, weight, gain,
+):  # fmt: skip
     """Visit ``examples[begin:]``, ``batch`` at a time: their argmax at the same weights, then exact block solves.
 
     Every example is a block of its own. Returns the number of examples done; less than all means that the store has
@@ -33,7 +37,7 @@ def sequential_pass(search, plane, pack, solve, store, point, visit, examples, b
         while rows.example[m] >= 0:
             rows.example[m] = part[rows.example[m]]
             m += 1
-        done = absorb(solve, store, rows.example[:m], 0, rows, weight, pack.lift, point, visit, gain)
+        done = absorb(make_room, solve, store, rows.example[:m], 0, rows, weight, pack.lift, point, visit, gain)
         if done < m:
             return begin
         begin += len(part)

@@ -1,7 +1,8 @@
-"""Compiled visits of blocks: solve with the planes at hand, or with new planes from the oracle.
+"""Compiled visits of blocks with new planes from the oracle.
 
-How a block is solved is a function of ``BLOCK_SIGNATURE`` that each visit is given
-(:mod:`~maxmargin.solvers.masters.smo_kernel`).
+How blocks are solved is a function of ``PASS_SIGNATURE`` that each visit is given
+(:mod:`~maxmargin.solvers.masters.smo_kernel`), and how a full block makes room one of ``ROOM_SIGNATURE``: what a run
+does not need is not compiled for it.
 """
 
 from __future__ import annotations
@@ -13,58 +14,31 @@ from maxmargin.kernel import kernel
 from maxmargin.oracles.batch_kernel import ROWS
 from maxmargin.planes_kernel import sparse_dot
 from maxmargin.solvers.working_set_kernel import (
-    BLOCK_FUNCTION,
     FREE,
     NO_LIMIT,
-    NO_MEAN,
+    PASS_FUNCTION,
     POINT,
     POOL_END,
     POOL_LIVE,
-    RULE,
+    ROOM_FUNCTION,
     STORE,
-    TOTAL,
-    UNIFORM,
     VISIT,
-    VISITS,
     WORSE,
     compact,
-    forget,
     gradients,
     insert,
-    make_room,
 )  # fmt: skip
 
 _i8s, _f8s = types.int64[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
 
 
-@kernel(types.void(STORE))
-def count_visit(store):
-    """Let the present point into the average."""
-    if store.moment[RULE] != NO_MEAN:
-        store.moment[VISITS] += 1.0
-        store.moment[TOTAL] += 1.0 if store.moment[RULE] == UNIFORM else store.moment[VISITS]
+ABSORB_SIGNATURE = _i8(ROOM_FUNCTION, PASS_FUNCTION, STORE, _i8s, _i8, ROWS, _f8s, _f8s, POINT, VISIT, _f8s)
+ABSORB_FUNCTION = types.FunctionType(ABSORB_SIGNATURE)
 
 
-@kernel(_f8(BLOCK_FUNCTION, STORE, _i8s, POINT, VISIT))
-def cached_pass(solve, store, blocks, point, visit):
-    """Visit blocks in turn with the planes they have; returns the gain of the dual."""
-    total = 0.0
-    for k in range(len(blocks)):
-        block = blocks[k]
-        if store.held[block] > 0:
-            gradients(store, block, point.w, visit.g)
-            total += solve(store, block, point, visit)
-            count_visit(store)
-            forget(store, block, visit.patience)
-    return total
-
-
-ABSORB_SIGNATURE = _i8(BLOCK_FUNCTION, STORE, _i8s, _i8, ROWS, _f8s, _f8s, POINT, VISIT, _f8s)
-
-
-@kernel(ABSORB_SIGNATURE)
-def absorb(solve, store, blocks, row, rows, weight, lift, point, visit, gain):
+@kernel(ABSORB_SIGNATURE, borrows=True)
+def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visit, gain):
     """Bring new planes into their blocks and solve each block, in turn, from row ``row`` on.
 
     ``blocks`` (m,) names the block of each plane; consecutive planes of one block come in together, the plane of the
@@ -113,11 +87,10 @@ def absorb(solve, store, blocks, row, rows, weight, lift, point, visit, gain):
         for p in range(store.held[block]):
             scale = max(scale, abs(store.b[store.slots[block, p]]))
         if violation > best + 1e-12 * scale or best == -np.inf:
-            moved = False
+            moved = 0
             for new in range(row, end):
-                held = store.held[block]
-                make_room(store, block, limit, visit.rule, visit.keep_origin, visit.change, visit.dense)
-                moved = moved or store.held[block] != held or limit <= held
+                if limit < NO_LIMIT:
+                    moved |= make_room(store, block, limit, visit.rule, visit.keep_origin, visit.change, visit.dense)
                 first, last = indptr[new], indptr[new + 1]
                 at = insert(
                     store, block, index[first:last], value[first:last], b[new], visit.table, visit.bits, visit.dense
@@ -128,9 +101,6 @@ def absorb(solve, store, blocks, row, rows, weight, lift, point, visit, gain):
                 gradients(store, block, w, g)
         elif violation < best - 1e-9 * scale:
             store.size[WORSE] += 1
-        if store.held[block] > 0:
-            gain[0] += solve(store, block, point, visit)
-        count_visit(store)
-        forget(store, block, visit.patience)
+        gain[0] += solve(store, blocks[row : row + 1], point, visit, 1)
         row = end
     return row

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from maxmargin.kernel import kernel
+from maxmargin.kernel import kernel, record
 from maxmargin.planes_kernel import sparse_add, sparse_dot
 
 
@@ -79,20 +79,22 @@ HASHED = 1 << 15  # planes longer than this are compared through a dense vector 
 
 _i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
-STORE = types.NamedTuple(
-    (
-        types.int32[:, ::1], _i4s, _f8s, _f8s, _i1s, _f8s, _i8s, _i4s, _f8s, _f8s, _i4s, _i1s,
-        types.float64[:, ::1], _i4s, _f8s, _i4s, _i8s, _f8s, _f8s, _f8s,
-    ),
-    Store,
+STORE = record(
+    Store, types.int32[:, ::1], _i4s, _f8s, _f8s, _i1s, _f8s, _i8s, _i4s, _f8s, _f8s, _i4s, _i1s,
+    types.float64[:, ::1], _i4s, _f8s, _i4s, _i8s, _f8s, _f8s, _f8s,
 )  # fmt: skip
-POINT = types.NamedTuple((_f8s, _f8s, _i1s), Point)
-VISIT = types.NamedTuple((_i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s), Visit)
+POINT = record(Point, _f8s, _f8s, _i1s)
+VISIT = record(Visit, _i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s)
 BLOCK_SIGNATURE = _f8(STORE, _i8, POINT, VISIT)  # solves a block from the gradients in visit.g; returns the gain
-BLOCK_FUNCTION = types.FunctionType(BLOCK_SIGNATURE)
+PASS_SIGNATURE = _f8(
+    STORE, _i8s, POINT, VISIT, _i8
+)  # visits blocks in turn with the planes they have; returns the gain
+PASS_FUNCTION = types.FunctionType(PASS_SIGNATURE)
+ROOM_SIGNATURE = _i8(STORE, _i8, _i8, _i8, _i8, _f8s, _f8s)  # restricts a block; returns whether its planes changed
+ROOM_FUNCTION = types.FunctionType(ROOM_SIGNATURE)
 
 
-@kernel(types.void(STORE, _i8, _i8))
+@kernel(types.void(STORE, _i8, _i8), borrows=True)
 def remove(store, block, position):
     """Take a plane out of its block: the last plane moves into its place, in the slots and in the Gram rows."""
     last = store.held[block] - 1
@@ -110,34 +112,37 @@ def remove(store, block, position):
     store.size[FREE] += 1
 
 
-@kernel(types.void(STORE))
+@kernel(types.void(STORE), borrows=True)
 def compact(store):
-    """Close the holes that removed planes left in the pool."""
-    m = 0
-    for block in range(len(store.held)):
-        m += store.held[block]
-    planes = np.empty(m, np.int32)
-    starts = np.empty(m, np.int64)
-    m = 0
+    """Close the holes that removed planes left in the pool, in one walk from its beginning to its end.
+
+    To find planes in the order of the pool without sorting, the first column of each is exchanged for the plane's own
+    number, below zero, and waits in ``start`` until the walk comes by (Jonkers 1979).
+    """
     for block in range(len(store.held)):
         for p in range(store.held[block]):
-            planes[m] = store.slots[block, p]
-            starts[m] = store.start[planes[m]]
-            m += 1
-    end = 0
-    for o in np.argsort(starts):
-        plane = planes[o]
-        begin, length = store.start[plane], store.length[plane]
-        for p in range(length):
-            store.columns[end + p] = store.columns[begin + p]
-            store.entries[end + p] = store.entries[begin + p]
-        store.start[plane] = end
-        end += length
+            plane = store.slots[block, p]
+            if store.length[plane] > 0:
+                begin = store.start[plane]
+                store.start[plane] = store.columns[begin]
+                store.columns[begin] = -1 - plane
+    at, end = 0, 0
+    while at < store.size[POOL_END]:
+        plane = -1 - store.columns[at]
+        if plane < 0:
+            at += 1
+            continue
+        store.columns[at], store.start[plane] = store.start[plane], end
+        for _ in range(store.length[plane]):
+            store.columns[end] = store.columns[at]
+            store.entries[end] = store.entries[at]
+            at += 1
+            end += 1
     store.size[POOL_END] = end
     store.size[POOL_LIVE] = end
 
 
-@kernel(_i8(STORE, _i8, _i8, _f8, _i8, _i8))
+@kernel(_i8(STORE, _i8, _i8, _f8, _i8, _i8), borrows=True)
 def place(store, block, length, b, iterate, plane):
     """Make ``plane`` (Gram row filled up to position held, entries at the end of the pool) the last of its block."""
     m = store.held[block]
@@ -153,7 +158,7 @@ def place(store, block, length, b, iterate, plane):
     return m
 
 
-@kernel(_i8(STORE, _i8, _i4s, _f8s, _f8, _i4s, _i8, _f8s))
+@kernel(_i8(STORE, _i8, _i4s, _f8s, _f8, _i4s, _i8, _f8s), borrows=True)
 def insert(store, block, index, value, b, table, bits, dense):
     """Add an extreme point to a block, with its Gram row. The caller has made room.
 
@@ -222,7 +227,7 @@ def insert(store, block, index, value, b, table, bits, dense):
     return place(store, block, nnz, b, 0, plane)
 
 
-@kernel(_i8(STORE, _i8, _f8s, _f8s))
+@kernel(_i8(STORE, _i8, _f8s, _f8s), borrows=True)
 def combine(store, block, share, dense):
     """Add the plane ``sum_p share[p] * plane_p`` to its block as a stored iterate; needs no dot products."""
     m = store.held[block]
@@ -257,14 +262,14 @@ def combine(store, block, share, dense):
     return place(store, block, nnz, b, 1, plane)
 
 
-@kernel(types.void(STORE, _i8, _i8, _i8, _i8, _f8s, _f8s))
+@kernel(ROOM_SIGNATURE, borrows=True)
 def make_room(store, block, limit, rule, keep_origin, share, dense):
     """Restrict a block to ``limit`` extreme points before another one comes in; the current point stays representable.
 
     ITERATE (Yu & Rousu 2007, after Hearn, Lawphongpanich, Ventura 1985): drop the extreme point of smallest weight and
     make the current point the one stored iterate, S^x = {sum_p alpha_p plane_p / total}, with all the weight.
     MERGE: join the extreme point of smallest weight with the stored iterate (or with the next smallest), weights
-    summed; the other multipliers stay as they are.
+    summed; the other multipliers stay as they are. Returns whether anything changed.
     """
     m = store.held[block]
     extreme, lo, second, old = 0, -1, -1, -1
@@ -281,14 +286,14 @@ def make_room(store, block, limit, rule, keep_origin, share, dense):
             elif second < 0 or store.alpha[plane] < store.alpha[store.slots[block, second]]:
                 second = p
     if extreme < limit:
-        return
+        return 0
     if rule == MERGE:
         smallest = store.alpha[store.slots[block, lo]]
         partner = old if old >= 0 else second
         if smallest == 0.0 or partner < 0:
             if smallest == 0.0:
                 remove(store, block, lo)
-                return
+                return 1
             partner = -1
         joined = smallest + (store.alpha[store.slots[block, partner]] if partner >= 0 else 0.0)
         share[:m] = 0.0
@@ -300,10 +305,10 @@ def make_room(store, block, limit, rule, keep_origin, share, dense):
         remove(store, block, max(lo, partner))
         if partner >= 0:
             remove(store, block, min(lo, partner))
-        return
+        return 1
     if weight == 0.0:  # the current point is the origin, which is there anyway
         remove(store, block, lo)
-        return
+        return 1
     bounded = store.total[block] < np.inf
     whole = weight + store.origin[block] if bounded else 1.0
     for p in range(m):
@@ -319,9 +324,16 @@ def make_room(store, block, limit, rule, keep_origin, share, dense):
     remove(store, block, max(lo, old))
     if old >= 0:
         remove(store, block, min(lo, old))
+    return 1
 
 
-@kernel(types.void(STORE, _i8, _f8s, _f8s))
+@kernel(ROOM_SIGNATURE, borrows=True)
+def keep_all(store, block, limit, rule, keep_origin, share, dense):
+    """What stands in for :func:`make_room` where a block may keep all its planes."""
+    return 0
+
+
+@kernel(types.void(STORE, _i8, _f8s, _f8s), borrows=True)
 def gradients(store, block, w, g):
     """``g[p] = b_p - w . a_p`` for the planes of a block."""
     for p in range(store.held[block]):
@@ -330,7 +342,7 @@ def gradients(store, block, w, g):
         g[p] = store.b[plane] - sparse_dot(w, store.columns[begin:end], store.entries[begin:end])
 
 
-@kernel(types.void(STORE, _i8, _i8))
+@kernel(types.void(STORE, _i8, _i8), borrows=True)
 def forget(store, block, patience):
     """Count idle visits and remove planes that have had no weight for more than ``patience`` of them."""
     for p in range(store.held[block] - 1, -1, -1):
@@ -343,7 +355,16 @@ def forget(store, block, patience):
                 remove(store, block, p)
 
 
-@kernel(types.void(STORE, _f8s))
+@kernel(types.void(STORE, _i8, _i8), borrows=True)
+def end_visit(store, block, patience):
+    """Let the present point into the average, and idle planes go."""
+    if store.moment[RULE] != NO_MEAN:
+        store.moment[VISITS] += 1.0
+        store.moment[TOTAL] += 1.0 if store.moment[RULE] == UNIFORM else store.moment[VISITS]
+    forget(store, block, patience)
+
+
+@kernel(types.void(STORE, _f8s), borrows=True)
 def rebuild(store, u):
     """``u = sum_p alpha_p a_p`` from scratch, to shed rounding errors."""
     u[:] = 0.0

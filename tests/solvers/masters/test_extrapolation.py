@@ -6,9 +6,8 @@ import pytest
 from maxmargin.formulations.regularisers import Quadratic, SignedQuadratic
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.masters.extrapolation import POINTS, Extrapolation, pays
-from maxmargin.solvers.masters.smo_kernel import smo
-from maxmargin.solvers.masters.smo_signed_kernel import smo_signed
-from maxmargin.solvers.visit_kernel import cached_pass
+from maxmargin.solvers.masters.smo_kernel import smo_pass
+from maxmargin.solvers.masters.smo_signed_kernel import smo_signed_pass
 from maxmargin.solvers.working_set import WorkingSet
 from solvers.test_working_set import add, random_set
 
@@ -31,8 +30,8 @@ def one_pass(ws, u, w, positive=None, tau=1e-13):
     signs = np.empty(0, np.int8) if positive is None else positive.astype(np.int8)
     blocks = np.arange(ws.n_blocks)
     rules = (wk.NO_LIMIT, wk.MERGE, 1, tau, 1000, FOREVER, ws.bits, ws.table, ws.dense, ws.g, ws.change)
-    solve = smo_signed if len(signs) else smo
-    cached_pass(solve, ws.store, blocks, wk.Point(u, w, signs), wk.Visit(*rules))
+    solve = smo_signed_pass if len(signs) else smo_pass
+    solve(ws.store, blocks, wk.Point(u, w, signs), wk.Visit(*rules), 0)
 
 
 @pytest.mark.parametrize("total", [np.inf, 100.0])

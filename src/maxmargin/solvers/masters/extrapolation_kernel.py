@@ -13,7 +13,7 @@ _f8, _f8s = types.float64, types.float64[::1]
 ROUNDING = 1e-12
 
 
-@kernel(_f8(STORE, _f8s, _f8s))
+@kernel(_f8(STORE, _f8s, _f8s), borrows=True)
 def aim(store, target, change):
     """Pull ``target`` (planes,) into the simplexes and add ``sum (target - alpha) a`` to ``change``.
 
@@ -42,7 +42,7 @@ def aim(store, target, change):
     return linear
 
 
-@kernel(types.void(STORE, _f8s, _f8))
+@kernel(types.void(STORE, _f8s, _f8), borrows=True)
 def advance(store, target, share):
     """Go ``share`` of the way from the multipliers to ``target``; the origins take or give what it needs."""
     for block in range(len(store.held)):

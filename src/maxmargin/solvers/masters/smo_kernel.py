@@ -7,13 +7,24 @@ from numba import types
 
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
-from maxmargin.solvers.working_set_kernel import BLOCK_SIGNATURE, LINEAR, NO_MEAN, RULE, STEPS, STORE, TOTAL
+from maxmargin.solvers.working_set_kernel import (
+    BLOCK_SIGNATURE,
+    LINEAR,
+    NO_MEAN,
+    PASS_SIGNATURE,
+    RULE,
+    STEPS,
+    STORE,
+    TOTAL,
+    end_visit,
+    gradients,
+)
 
 _f8s, _i8, _f8 = types.float64[::1], types.int64, types.float64
 TINY = 1e-300
 
 
-@kernel(_f8(STORE, _i8, _f8s, _f8))
+@kernel(_f8(STORE, _i8, _f8s, _f8), borrows=True)
 def tolerance(store, block, g, tau):
     """``tau`` times the largest cost of a block, or times the largest gradient when no plane asks for a margin."""
     scale = 0.0
@@ -25,7 +36,7 @@ def tolerance(store, block, g, tau):
     return tau * scale
 
 
-@kernel(BLOCK_SIGNATURE)
+@kernel(BLOCK_SIGNATURE, borrows=True)
 def smo(store, block, point, visit):
     """Solve a block in the space of its Gram matrix K, and write the change to the weights.
 
@@ -115,3 +126,21 @@ def smo(store, block, point, visit):
                 late = -store.moment[TOTAL] * change[p]
                 sparse_add(store.mean, store.columns[begin:end], store.entries[begin:end], late)
     return gain
+
+
+@kernel(PASS_SIGNATURE, borrows=True)
+def smo_pass(store, blocks, point, visit, known):
+    """Visit blocks in turn with the planes they have; returns the gain of the dual.
+
+    ``known`` means that there is one block, and that ``visit.g`` holds its gradients already.
+    """
+    total = 0.0
+    for k in range(len(blocks)):
+        block = blocks[k]
+        if not known:
+            if store.held[block] == 0:
+                continue
+            gradients(store, block, point.w, visit.g)
+        total += smo(store, block, point, visit)
+        end_visit(store, block, visit.patience)
+    return total

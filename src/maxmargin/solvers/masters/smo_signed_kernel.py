@@ -8,7 +8,17 @@ from numba import types
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
 from maxmargin.solvers.masters.smo_kernel import tolerance
-from maxmargin.solvers.working_set_kernel import BLOCK_SIGNATURE, LINEAR, NO_MEAN, RULE, STEPS, TOTAL, gradients
+from maxmargin.solvers.working_set_kernel import (
+    BLOCK_SIGNATURE,
+    LINEAR,
+    NO_MEAN,
+    PASS_SIGNATURE,
+    RULE,
+    STEPS,
+    TOTAL,
+    end_visit,
+    gradients,
+)
 
 _i1s, _i4s, _f8s = types.int8[::1], types.int32[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
@@ -140,3 +150,18 @@ def smo_signed(store, block, point, visit):
         gradients(store, block, w, g)
         store.size[STEPS] += 1
     return gain
+
+
+@kernel(PASS_SIGNATURE, borrows=True)
+def smo_signed_pass(store, blocks, point, visit, known):
+    """As :func:`~maxmargin.solvers.masters.smo_kernel.smo_pass`, with sign constraints."""
+    total = 0.0
+    for k in range(len(blocks)):
+        block = blocks[k]
+        if not known:
+            if store.held[block] == 0:
+                continue
+            gradients(store, block, point.w, visit.g)
+        total += smo_signed(store, block, point, visit)
+        end_visit(store, block, visit.patience)
+    return total
