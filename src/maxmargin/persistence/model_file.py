@@ -18,7 +18,6 @@ import json
 import math
 import mmap as memory_map
 import os
-import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.persistence.json_text import parse_json
+from maxmargin.persistence.whole_file import whole_file
 
 __all__ = ["FORMAT", "HEADER_LIMIT", "VERSION", "read_model", "write_model"]
 
@@ -47,10 +47,7 @@ _AGAIN = "Copy the file again from its source, or save the model again"
 
 
 def write_model(path: str | os.PathLike[str], header: Mapping[str, str], tensors: Mapping[str, np.ndarray]) -> Path:
-    """Write texts and arrays to one model file.
-
-    The file appears under its name only when it is complete (written beside, flushed to disk, then renamed), so a
-    crash or a full disk leaves the previous file untouched.
+    """Write texts and arrays to one model file, which appears only when it is complete.
 
     Parameters
     ----------
@@ -73,20 +70,12 @@ def write_model(path: str | os.PathLike[str], header: Mapping[str, str], tensors
     places: dict[str, object] = {}
     digest, at = hashlib.sha256(), 0
     for name, array in arrays.items():
-        places[name] = {
-            "dtype": _NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [at, at + array.nbytes],
-        }
+        offsets = [at, at + array.nbytes]
+        places[name] = {"dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": offsets}
         digest.update(_bytes(array))
         at += array.nbytes
-    metadata = {
-        "header_sha256": _NO_DIGEST,
-        "format": FORMAT,
-        "format_version": str(VERSION),
-        **header,
-        "data_sha256": digest.hexdigest(),
-    }
+    metadata = {"header_sha256": _NO_DIGEST, "format": FORMAT, "format_version": str(VERSION), **header}
+    metadata["data_sha256"] = digest.hexdigest()
     text = json.dumps({"__metadata__": metadata, **places}, separators=(",", ":")).encode("ascii")
     text += b" " * (-len(text) % 8)  # the data begins aligned
     if len(text) > HEADER_LIMIT:
@@ -95,19 +84,9 @@ def write_model(path: str | os.PathLike[str], header: Mapping[str, str], tensors
     begin = len(_BEFORE_DIGEST)
     text = text[:begin] + _header_digest(length, text).encode("ascii") + text[begin + len(_NO_DIGEST) :]
 
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}.part")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(length)
-            file.write(text)
-            for array in arrays.values():
-                file.write(_bytes(array))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        for part in (length, text, *map(_bytes, arrays.values())):
+            file.write(part)
     return path
 
 
