@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.features.blocks import refuse_not_finite
+
 __all__ = ["region_graph", "region_labels", "region_sizes", "superpixels"]
 
 
@@ -132,9 +134,7 @@ def _colours(image: ArrayLike, ndim: int) -> np.ndarray:
             "axis of channels."
         )
     colours = array.astype(np.float64).reshape(*array.shape[:ndim], -1)
-    if not np.isfinite(colours).all():
-        where = tuple(map(int, np.argwhere(~np.isfinite(colours))[0][:ndim]))
-        raise ValueError(f"the image has NaN or infinite pixels, first at {where}; replace them first.")
+    refuse_not_finite(colours, "the image has NaN or infinite pixels")
     return colours / 255.0 if array.dtype.kind in "iu" else colours
 
 

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from maxmargin.contracts import Answer, Answers, Layout, ModelKernel, refusal
 
-__all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "writable"]
+__all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "laid_out", "offsets_of", "writable"]
 
 SEARCHES = ("argmax", "best_wrong")  # functions of models/search_kernel.py
 FEW = 8  # examples that are decoded from Python: handing a kernel to a compiled loop takes longer than a sentence
@@ -159,7 +160,7 @@ class CompiledModel(BoundModel):
         examples = np.arange(self.n_examples) if examples is None else np.asarray(examples, np.int64)
         w = writable(w)
         lengths = (self.output_at[1:] - self.output_at[:-1])[examples]
-        at = np.concatenate([[0], np.cumsum(lengths)])
+        at = offsets_of(lengths)
         outputs = np.empty(at[-1], np.int32)
         cost, value, bound = np.empty(len(examples)), np.empty(len(examples)), np.empty(len(examples))
         stuck = self._decode(w, examples, cost_weight, at, outputs, cost, value, bound)
@@ -193,6 +194,18 @@ class CompiledModel(BoundModel):
             value[e], bound[e], cost[e] = result[:3]
             outputs[at[e] : at[e + 1]] = output[: at[e + 1] - at[e]]
         return -1
+
+
+def laid_out(parts: Mapping[int, np.ndarray], meta: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+    """One flat array of all parts in turn; ``meta`` receives under each part's key where it begins."""
+    meta[list(parts)] = offsets_of([part.size for part in parts.values()])[:-1]
+    flat = [np.empty(0, dtype), *(part.ravel() for part in parts.values())]
+    return np.concatenate(flat, dtype=dtype, casting="same_kind")
+
+
+def offsets_of(lengths: ArrayLike) -> np.ndarray:
+    """Where parts of these lengths begin, one behind the other, and where the last ends, int64 (n + 1,)."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def writable(weights: np.ndarray) -> np.ndarray:

@@ -227,7 +227,8 @@ class _Block:
 
 
 def _variable(reader: _Reader) -> tuple[str, list[str]]:
-    name, states = reader.name("the name of a variable"), []
+    name = reader.name("the name of a variable")
+    states: list[str] = []
     reader.expect("{")
     while not reader.skip("}"):
         at = reader.at

@@ -85,8 +85,9 @@ def write_model(path: str | os.PathLike[str], header: Mapping[str, str], tensors
     text = text[:begin] + _header_digest(length, text).encode("ascii") + text[begin + len(_NO_DIGEST) :]
 
     with whole_file(path) as file:
-        for part in (length, text, *map(_bytes, arrays.values())):
-            file.write(part)
+        file.write(length + text)
+        for array in arrays.values():
+            file.write(_bytes(array))
     return path
 
 

@@ -123,7 +123,7 @@ class _Visitor:
 
     def visit(self, i: int, w: np.ndarray) -> None:
         """All questions about one example at one weight vector."""
-        y_true, report = self.bound.Y[i], self.report
+        y_true, report = self.bound.truth(i), self.report
         if i not in self.seen:
             self._first_visit(i)
         before = self._features(i, y_true)
@@ -152,7 +152,7 @@ class _Visitor:
             )
 
     def _first_visit(self, i: int) -> None:
-        x, y_true = self.bound.X[i], self.bound.Y[i]
+        x, y_true = self.bound.X[i], self.bound.truth(i)
         self.seen[i], self.questions[i] = [], []
         self._valid(i, y_true, "the given output")
         self.truths[i] = truth = self._note(i, y_true, "the true output")
@@ -263,7 +263,7 @@ class _Visitor:
 
     def _record(self, i: int, y: object, what: str) -> Seen | None:
         features = self._features(i, y)
-        cost = self._cost(i, self.bound.Y[i], y, f"{what} {short(y)}")
+        cost = self._cost(i, self.bound.truth(i), y, f"{what} {short(y)}")
         # a deep copy: the model may overwrite the output later
         return None if features is None or cost is None else Seen(copy.deepcopy(y), *features, cost)
 
@@ -292,7 +292,7 @@ class _Visitor:
         return answer
 
     def _truth_ignored(self, i: int, w: np.ndarray, told: Seen | None, predicted: Seen | None) -> None:
-        others = [known for known in self.seen[i] if not same_output(known.y, self.bound.Y[i])]
+        others = [known for known in self.seen[i] if not same_output(known.y, self.bound.truth(i))]
         misled = self._question(i, w, others[-1].y, 0.0) if others else None
         scores = [answer.objective(w, 0.0) for answer in (told, misled, predicted) if answer is not None]
         if scores and max(scores) - min(scores) > _slack(*scores):
@@ -306,9 +306,12 @@ class _Visitor:
         """An array reused with new numbers must give the same answer as a fresh one."""
         other = self.rng.normal(size=len(w))
         used = w.copy()
-        self._argmax(i, used, self.bound.Y[i], 1.0)
+        self._argmax(i, used, self.bound.truth(i), 1.0)
         used[:] = other
-        reused, fresh = self._argmax(i, used, self.bound.Y[i], 1.0), self._question(i, other, self.bound.Y[i], 1.0)
+        reused, fresh = (
+            self._argmax(i, used, self.bound.truth(i), 1.0),
+            self._question(i, other, self.bound.truth(i), 1.0),
+        )
         if reused is FAILED or fresh is None:
             return
         answer = self._note(i, reused, "an output of argmax")
@@ -327,7 +330,7 @@ class _Visitor:
         if not self.negative:
             return
         try:
-            y = self.model.argmax(self.bound.X[i], w.copy(), y_true=self.bound.Y[i], cost_weight=-1.0)
+            y = self.model.argmax(self.bound.X[i], w.copy(), y_true=self.bound.truth(i), cost_weight=-1.0)
         except Exception:
             y = None
         answer = None if y is None else self._note(i, y, "an output of argmax")
@@ -340,7 +343,7 @@ class _Visitor:
 
     def _slack_question(self, i: int, w: np.ndarray) -> None:
         """An optional capability, which slack rescaling needs."""
-        y = self._call("slack_argmax", i, self.bound.X[i], w.copy(), self.bound.Y[i])
+        y = self._call("slack_argmax", i, self.bound.X[i], w.copy(), self.bound.truth(i))
         if y is None:
             self.report.problem("slack None", f"example {i}: slack_argmax returned None; it must return an output.")
         elif y is not FAILED:
