@@ -34,7 +34,4 @@ class FunctionCost(Cost):
         try:
             return float(value)
         except (TypeError, ValueError):
-            raise ValueError(
-                f"the cost function returned {value!r} for label {label!r} where {true!r} is true; "
-                "it must return a number"
-            ) from None
+            raise ValueError(f"cost function: {value!r} for {label!r} where {true!r} is true is no number") from None

@@ -68,9 +68,7 @@ class DictFeatures(Parameters):
         counts = np.bincount(reader.ids, minlength=len(seen))
         kept = np.argsort(-counts, kind="stable")[: int((counts >= self.min_count).sum())]
         if len(kept) == 0:
-            raise ValueError(
-                f"no feature occurs min_count ({self.min_count}) times in these sentences; lower it or add features."
-            )
+            raise ValueError(f"no feature occurs min_count ({self.min_count}) times; lower it or add features.")
         rank = np.full(len(seen), -1, np.int32)
         rank[kept] = np.arange(len(kept), dtype=np.int32)
         self._adopt([seen[k] for k in kept.tolist()])
@@ -235,9 +233,7 @@ class _Reader:
                     raise TypeError(f"feature {key!r} has {part!r} in its list; lists and sets may hold only strings.")
                 self._pair(key, part)
         elif value is not None:
-            raise TypeError(
-                f"feature {key!r} is a {type(value).__name__}; use text, a number, a dict, or a list of texts."
-            )
+            raise TypeError(f"feature {key!r} is a {type(value).__name__}; use text, a number, a dict, or texts.")
 
     def _token(self, token: object) -> None:
         """A token that is not a plain dict: another mapping, or names of features."""

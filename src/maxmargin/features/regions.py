@@ -82,9 +82,7 @@ def region_graph(segments: ArrayLike, image: ArrayLike, *, contrast: float = 4.0
     regions = _checked_segments(segments)
     colours = _colours(image, regions.ndim)
     if colours.shape[:-1] != regions.shape:
-        raise ValueError(
-            f"the image has shape {colours.shape[:-1]} and the label image {regions.shape}; they must agree."
-        )
+        raise ValueError(f"the image has shape {colours.shape[:-1]}, the label image {regions.shape}; they must agree.")
     flat, sizes = regions.ravel(), region_sizes(regions)
 
     def mean(values: np.ndarray) -> np.ndarray:

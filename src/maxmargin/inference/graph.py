@@ -122,9 +122,7 @@ class GraphProblem:
         m = len(structure.edges)
         tables = np.asarray(pairwise, np.float64)
         if tables.shape not in ((K, K), (m, K, K)):
-            raise ValueError(
-                f"pairwise has shape {tables.shape}; give one table {(K, K)} for all edges, or {(m, K, K)}."
-            )
+            raise ValueError(f"pairwise has shape {tables.shape}; give one table {(K, K)} or one per edge, {(m, K, K)}")
         if weights is not None:
             scale = np.asarray(weights, np.float64)
             if scale.shape != (m,):

@@ -169,10 +169,7 @@ class GridCut:
         try:
             return np.require(np.broadcast_to(given, full), requirements=["C", "W"])
         except ValueError:
-            raise ValueError(
-                f"capacities have shape {given.shape}; give one array for each of the {full[0]} directions, "
-                f"{full}, or what broadcasts to that"
-            ) from None
+            raise ValueError(f"capacities have shape {given.shape}; give {full}, or what broadcasts to that") from None
 
 
 def graph_cut(
@@ -331,13 +328,9 @@ def _edge_capacities(name: str, capacities: ArrayLike, n_edges: int) -> np.ndarr
 def _checked_shape(shape: tuple[int, ...], neighbours: int) -> tuple[int, ...]:
     sides = np.asarray(shape)
     if sides.ndim != 1 or len(sides) not in NEIGHBOURS or sides.dtype.kind not in "iu" or sides.min() < 1:
-        raise ValueError(
-            f"the grid has shape {shape!r}; give (height, width) or (depth, height, width), whole numbers >= 1"
-        )
+        raise ValueError(f"the grid has shape {shape!r}; give (height, width) or (depth, height, width), each >= 1")
     if neighbours not in NEIGHBOURS[len(sides)]:
-        raise ValueError(
-            f"neighbours is {neighbours!r} for a grid of shape {shape!r}; give one of {NEIGHBOURS[len(sides)]}"
-        )
+        raise ValueError(f"neighbours is {neighbours!r}; a grid of shape {shape!r} has {NEIGHBOURS[len(sides)]}")
     return tuple(map(int, sides))
 
 
@@ -373,7 +366,4 @@ def checked_edges(n_nodes: int, edges: ArrayLike) -> np.ndarray:
 
 def _refuse_capacity(name: str, where: tuple[np.intp, ...] | tuple[int, ...], values: np.ndarray) -> NoReturn:
     where = tuple(map(int, where))
-    raise ValueError(
-        f"{name}{list(where)} is {values[where]}; capacities must be finite and not negative, or the cut is not the "
-        f"labeling of least energy"
-    )
+    raise ValueError(f"{name}{list(where)} is {values[where]}; capacities must be finite and not negative")

@@ -49,16 +49,12 @@ def cost_table(cost: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Costs as contiguous int64; refuses negative and fractional costs."""
     given = np.asarray(cost)
     if given.shape != shape:
-        raise ValueError(
-            f"cost has shape {given.shape} where the scores have shape {shape}; give one cost for each score"
-        )
+        raise ValueError(f"cost has shape {given.shape}, the scores have {shape}; give one cost for each score")
     whole = np.issubdtype(given.dtype, np.integer) or np.issubdtype(given.dtype, np.bool_)
     bad = ~np.isfinite(given) | (given < 0) | (given > 2**31) | (False if whole else given != np.rint(given))
     if bad.any():
         where = tuple(map(int, np.argwhere(bad)[0]))
-        raise ValueError(
-            f"cost{list(where)} is {given[where]}; costs must be whole numbers from 0 to 2**31: scale and round them"
-        )
+        raise ValueError(f"cost{list(where)} is {given[where]}; costs must be whole numbers from 0 to 2**31")
     return np.require(given, np.int64, ["C", "W"])
 
 

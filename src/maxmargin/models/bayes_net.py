@@ -260,9 +260,7 @@ class BayesNet(Parameters):
         high = np.argwhere(codes >= net.cardinalities)
         if len(high):
             i, v = high[0]
-            raise ValueError(
-                f"example {i} has the code {codes[i, v]} for {net.names[v]!r}, which has {net.cardinalities[v]} states."
-            )
+            raise ValueError(f"example {i} has the code {codes[i, v]} for {net.names[v]!r}, beyond its states.")
         kinds = np.where(codes < 0, MISSING, KNOWN).astype(np.int8)
         if isinstance(hidden, np.ndarray) and hidden.dtype == bool:
             if hidden.shape != codes.shape:
@@ -277,10 +275,7 @@ class BayesNet(Parameters):
             lacking = np.argwhere((kinds == HIDDEN) & (codes < 0))
             if len(lacking):
                 i, v = lacking[0]
-                raise ValueError(
-                    f"example {i} has no value for the hidden variable {net.names[v]!r}; give the true one, or leave "
-                    "the variable out of its hidden set."
-                )
+                raise ValueError(f"example {i} has no value for the hidden variable {net.names[v]!r}; give it one.")
         return kinds
 
     def _complete(self, codes: np.ndarray, layout: BayesNetLayout, start: np.ndarray | None) -> np.ndarray:

@@ -132,9 +132,7 @@ class ChainLayout:
         K, n_sparse = len(state.labels("labels")), state.whole("n_sparse")
         pair_rows, pair_labels = state.rows("observed", K) if state.flag("observed") else (None, None)
         if pair_rows is not None and len(pair_rows) != n_sparse + 1:
-            raise ValueError(
-                f"its observed pairs have {len(pair_rows) - 1} rows, which does not fit {n_sparse} features"
-            )
+            raise ValueError(f"its observed pairs have {len(pair_rows) - 1} rows; {n_sparse} features need as many")
         masks = {f"{name}_mask": state.mask(f"allowed.{name}", (K,)) for name in ("start", "end")}
         masks["pair_mask"] = state.mask("allowed.pairs", (K, K))
         table = state.cost_table("cost", K)
@@ -171,6 +169,11 @@ class ChainBound(SequenceBound):
             ck.pair_table(self.meta, self.ints, self.floats, w, t, pair.reshape(-1))
             pairs[p] = pair[:, :K]
         return np.ascontiguousarray(unary[:, :K]), pairs
+
+    def truth(self, example: int) -> np.ndarray:
+        from maxmargin.models.chain_kernel import AT_LABELS
+
+        return self.ints[self.meta[AT_LABELS] :][self.output_at[example] : self.output_at[example + 1]]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

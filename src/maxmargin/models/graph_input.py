@@ -79,9 +79,7 @@ def _checked_factor(pair: tuple[Sequence[int], ArrayLike], i: int, f: int, n: in
     except (TypeError, ValueError, IndexError):
         raise ValueError(f"factor {f} of graph {i} must be a pair (scope, features).") from None
     if len(scope) < 3 or len(set(scope)) != len(scope) or not all(0 <= p < n for p in scope):
-        raise ValueError(
-            f"factor {f} of graph {i} has the scope {scope}; give three or more different nodes between 0 and {n - 1}."
-        )
+        raise ValueError(f"factor {f} of graph {i} has the scope {scope}; give three or more nodes from 0 to {n - 1}.")
     if x.ndim != 1 or not np.isfinite(x).all():
         raise ValueError(f"factor {f} of graph {i} has features {x!r}; give a vector of finite numbers.")
     return scope, x

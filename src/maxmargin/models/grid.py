@@ -276,10 +276,7 @@ def _checked_features(X: Iterable[object], neighbours: int) -> tuple[list[np.nda
         shape = node.shape[:-1]
         edge = np.zeros((J, *shape, 0)) if x.get("edge") is None else np.asarray(x["edge"])
         if edge.shape[:-1] != (J, *shape):
-            raise ValueError(
-                f"the edge features of image {i} have shape {edge.shape}; give one array of shape {(*shape, 'G')} for "
-                f"each of the {J} directions."
-            )
+            raise ValueError(f"the edge features of image {i} have shape {edge.shape}; give {(J, *shape, 'G')}.")
         for name, array in (("node", node), ("edge", edge)):
             refuse_not_finite(array, f"image {i} has NaN or infinite {name} features")
         if edge.size and edge.min() < 0:

@@ -111,6 +111,11 @@ class HMMBound(SequenceBound):
         hmm_table(self.meta, self.ints, self.floats, w, example, cost_weight, unary.reshape(-1))
         return unary, self.layout.groups(w)["transition"][None]
 
+    def truth(self, example: int) -> np.ndarray:
+        from maxmargin.models.hmm_kernel import AT_LABELS
+
+        return self.ints[self.meta[AT_LABELS] :][self.output_at[example] : self.output_at[example + 1]]
+
     def symbols(self, i: int) -> np.ndarray:
         """Codes of the observations of sequence i, -1 where missing."""
         from maxmargin.models import hmm_kernel as hk
@@ -260,9 +265,7 @@ def _symbols(layout: HMMLayout, X: Lists) -> list[np.ndarray]:
             try:
                 codes[t] = code.get(symbol, -1)
             except TypeError:
-                raise TypeError(
-                    f"example {i}, position {t}: {symbol!r} cannot be a symbol; give text, numbers or tuples."
-                ) from None
+                raise TypeError(f"example {i}, position {t}: {symbol!r} cannot be a symbol: not hashable.") from None
             if codes[t] < 0 and not _missing(symbol) and layout.unknown == "error":
                 hint = " Continuous values must be binned first." if isinstance(symbol, float) else ""
                 raise ValueError(

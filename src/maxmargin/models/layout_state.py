@@ -119,9 +119,7 @@ class StateReader:
         """0 where a boolean tensor is true, minus infinity where it is false."""
         allowed = self.tensor(name)
         if allowed.dtype != bool or allowed.shape != shape:
-            raise ValueError(
-                f"its tensor {name!r} has dtype {allowed.dtype} and shape {allowed.shape}; expected booleans {shape}"
-            )
+            raise ValueError(f"its tensor {name!r} is {allowed.dtype} {allowed.shape}; expected booleans {shape}")
         return np.where(allowed, 0.0, -np.inf)
 
     def rows(self, name: str, width: int) -> tuple[np.ndarray, np.ndarray]:

@@ -110,6 +110,18 @@ class MulticlassBound(CompiledModel):
             out += sp.csr_array((*entries, starts), shape=(n, F - D))[rows] @ weights["coef"][: F - D]
         return out
 
+    def truth(self, example: int) -> np.ndarray:
+        """Code (1,) of the true label."""
+        from maxmargin.models.multiclass_kernel import AT_LABELS
+
+        return self.ints[self.meta[AT_LABELS] + example :][:1]
+
+    def tables(self, w: np.ndarray, example: int, cost_weight: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Scores (1, K) of the labels of one example, and (0, K, K) of pairs."""
+        scores, K = self.scores(w, np.array([example])), len(self.layout.labels)
+        cost = self.layout.cost_table[self.truth(example)] if cost_weight else 0.0
+        return scores + cost_weight * cost, np.zeros((0, K, K))
+
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Codes (m, 1) and scores (m,) of the k classes of largest score, best first."""
         scores = self.scores(w, np.array([example]))[0]

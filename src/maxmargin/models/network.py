@@ -244,10 +244,7 @@ class Network:
             table = np.asarray(groups[name], np.float64)
             if table.shape != self.shape(v):
                 axes = ", ".join(self.names[u] for u in self.family(v))
-                raise ValueError(
-                    f"the table of {name!r} has shape {table.shape}; its axes are ({axes}), so it must have "
-                    f"{self.shape(v)}."
-                )
+                raise ValueError(f"the table of {name!r} has shape {table.shape}; ({axes}) need {self.shape(v)}.")
             w[self.starts[v] : self.starts[v + 1]] = table.ravel()
         return w
 

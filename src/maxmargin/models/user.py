@@ -91,9 +91,7 @@ class PythonLayout:
         check_functions(model)
         own = _weights_without_examples(model) if fixed else count
         if own != count:
-            raise ValueError(
-                f"it has {count} weights and the model given has {own}; give the model it was trained with"
-            )
+            raise ValueError(f"it has {count} weights, the model given has {own}; give the model it was trained with")
         return cls(model, count)
 
     check_weights = staticmethod(check_finite)
@@ -174,9 +172,7 @@ class PythonBound(BoundModel):
             model, x, y_true = self.layout.model, self.X[i], self.truth(i)
             self_cost = number(model.cost(y_true, y_true), "cost", i)
             if self_cost != 0.0:
-                raise ValueError(
-                    f"example {i}: cost(y_true, y_true) is {self_cost}; the true output must cost 0: correct cost."
-                )
+                raise ValueError(f"example {i}: cost(y_true, y_true) is {self_cost}; the true output must cost 0.")
             found = self.true_features[i] = sparse_vector(model.joint_features(x, y_true), self.n_weights, i)
         return found
 
@@ -260,10 +256,7 @@ class PythonBound(BoundModel):
         if y is None:
             raise ValueError(f"example {i}: {name} returned None; it must return an output (is a return missing?).")
         if is_valid is not None and not is_valid(self.X[i], y):
-            raise ValueError(
-                f"example {i}: {name} returned an illegal output, {short(y)} (is_valid says False); search among "
-                "valid outputs only."
-            )
+            raise ValueError(f"example {i}: {name} returned an illegal output, {short(y)} (is_valid says False).")
         return y
 
 
@@ -335,10 +328,7 @@ def sparse_vector(phi: object, n_weights: int, i: int) -> tuple[np.ndarray, np.n
             )
         length, indices, values = len(dense), np.arange(len(dense)), dense
     if length != n_weights:
-        raise ValueError(
-            f"example {i}: joint features have length {length} and n_weights is {n_weights}; they must agree for every "
-            "output of every example."
-        )
+        raise ValueError(f"example {i}: joint features have length {length} and n_weights is {n_weights}; correct one.")
     if len(indices) != len(values):
         raise ValueError(f"example {i}: joint features have {len(indices)} indices and {len(values)} values.")
     if len(indices) == 0:

@@ -124,10 +124,7 @@ def read_model(
         if len(prefix) < 8 or length < 2:
             raise ValueError(f"{path} is no model file: it is empty or does not begin with a header. Check the path.")
         if length > HEADER_LIMIT:
-            raise ValueError(
-                f"{path} is no model file: its header would take {length} bytes, more than {HEADER_LIMIT}. "
-                "Check the path."
-            )
+            raise ValueError(f"{path} is no model file: its header would take {length} bytes. Check the path.")
         if length > size - 8:
             raise ValueError(
                 f"{path} is truncated or no model file: its header should take {length} bytes and only {size - 8} "
@@ -205,10 +202,7 @@ def _parse(path: Path, prefix: bytes, raw: bytes) -> tuple[dict[str, str], dict[
         ) from None
     header = places.pop("__metadata__", None)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(
-            f"{path} is a safetensors file but not a model of this library (its format is not {FORMAT!r}). "
-            "Check the path."
-        )
+        raise ValueError(f"{path} is a safetensors file, but its format is not {FORMAT!r}. Check the path.")
     version = header.get("format_version")
     if not isinstance(version, str) or not version.isdecimal() or not version.isascii() or len(version) > 9:
         raise ValueError(f"{path} is damaged: its format version is {str(version)[:40]!r}. {_AGAIN}.")
@@ -246,10 +240,7 @@ def _checked_places(path: Path, entries: dict[str, object], begin: int, size: in
         if shape is None or offsets is None or len(offsets) != 2:
             raise ValueError(f"{path} is damaged: the entry of tensor {name[:80]!r} is incomplete. {_AGAIN}.")
         if not isinstance(kind, str) or kind not in _DTYPES:
-            raise ValueError(
-                f"{path} is damaged: tensor {name[:80]!r} has the dtype {str(kind)[:40]!r}; known are "
-                f"{', '.join(_DTYPES)}. {_AGAIN}."
-            )
+            raise ValueError(f"{path} is damaged: tensor {name[:80]!r} has the dtype {str(kind)[:40]!r}. {_AGAIN}.")
         dtype = np.dtype(_DTYPES[kind])
         extent = math.prod(n for n in shape if n)  # an empty tensor must not carry absurd lengths either
         if len(shape) > _DIMENSIONS or math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0] or extent >= 2**48:
@@ -263,10 +254,7 @@ def _checked_places(path: Path, entries: dict[str, object], begin: int, size: in
     at = 0
     for name, place in sorted(places.items(), key=lambda item: item[1][2:]):
         if place.end > size:
-            raise ValueError(
-                f"{path} is truncated: tensor {name[:80]!r} ends at byte {str(place.end)[:40]} of the data, which has "
-                f"{size}. {_AGAIN}."
-            )
+            raise ValueError(f"{path} is truncated: tensor {name[:80]!r} does not end in its {size} bytes. {_AGAIN}.")
         if place.start != at:
             raise ValueError(
                 f"{path} is damaged: tensor {name[:80]!r} begins at byte {place.start} of the data where {at} is "
