@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from maxmargin.costs.base import Cost
 
@@ -23,7 +22,7 @@ class FunctionCost(Cost):
         Divide by the number of positions.
     """
 
-    function: Callable[[Any, Any], float]
+    function: Callable[..., float]
     normalize: bool = False
 
     def _fill(self, classes: list) -> list[list[float]]:

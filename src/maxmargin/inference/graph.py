@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.features.blocks import first_place
 from maxmargin.inference.junction_tree import MAX_CELLS as JUNCTION_TREE_CELLS
 from maxmargin.inference.junction_tree import JunctionTree, TooWide
 
@@ -131,7 +132,7 @@ class GraphProblem:
         tables = np.require(np.broadcast_to(tables, (m, K, K)), requirements=["C", "W"])
         for name, array in (("unary", scores), ("pairwise", tables)):
             if not np.isfinite(array).all():
-                where = tuple(map(int, np.argwhere(~np.isfinite(array))[0]))
+                where = first_place(~np.isfinite(array))
                 raise ValueError(
                     f"{name}{list(where)} is {array[where]}; scores must be finite, a large negative number forbids."
                 )

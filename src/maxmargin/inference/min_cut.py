@@ -14,14 +14,9 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = [
-    "GridCut",
-    "directions",
-    "graph_cut",
-    "grid_cut",
-    "submodular_terms",
-    "workspace_sizes",
-]
+from maxmargin.features.blocks import first_place
+
+__all__ = ["GridCut", "directions", "graph_cut", "grid_cut", "submodular_terms", "workspace_sizes"]
 
 NEIGHBOURS = {2: (4, 8), 3: (6, 18, 26)}
 _MOST_ARCS = 2**31 - 1
@@ -298,12 +293,11 @@ def _without_huge(unary: np.ndarray, decisive: float) -> tuple[np.ndarray, float
     """
     bad = np.isnan(unary) | (unary == -np.inf)
     if bad.any():
-        where = tuple(map(int, np.argwhere(bad)[0]))
+        where = first_place(bad)
         raise ValueError(f"unary{list(where)} is {unary[where]}; costs must be numbers, or inf to forbid a label")
     both = np.isinf(unary).all(axis=-1)
     if both.any():
-        where = tuple(map(int, np.argwhere(both)[0]))
-        raise ValueError(f"unary{list(where)} forbids both labels; leave at least one of them finite")
+        raise ValueError(f"unary{list(first_place(both))} forbids both labels; leave at least one of them finite")
     zero, one = unary.reshape(-1, 2).T
     costs = np.zeros((len(zero), 2))
     with np.errstate(over="ignore"):  # found below

@@ -82,16 +82,16 @@ def k_best(unary: ArrayLike, transition: ArrayLike, k: int) -> tuple[np.ndarray,
 
     O(T K (K + k log K)) time, O(T K k) memory.
     """
-    from maxmargin.inference.recursion_chain_kernel import k_best_labels
+    from maxmargin.inference.recursion_kernel import k_best_paths
 
     unary, transition = score_tables(unary, transition)
     length, n_labels = unary.shape
     k = _checked_k(k)
     k = min(k, n_labels ** min(length, k.bit_length()))  # never more rows than labelings; the cut keeps the power small
     _refuse_many(length * n_labels, n_labels, k, f"{length} positions and {n_labels} labels")
-    labels, scores = np.empty((k, length), np.int64), np.empty(k)
-    found = k_best_labels(unary, transition, labels, scores)
-    return labels[:found], scores[:found]
+    nodes, arcs, scores = np.empty((k, length), np.int32), np.empty((k, 0), np.int32), np.empty(k)
+    found = k_best_paths(*_as_graph(unary, transition), nodes, arcs, scores)
+    return nodes[:found] - n_labels * np.arange(length), scores[:found]
 
 
 def by_cost(
@@ -149,7 +149,7 @@ def marginals(
     unary_marginals : float64 (T, K)
     pairwise_marginals : float64 (T - 1, K, K) or None
     """
-    from maxmargin.inference.recursion_chain_kernel import label_marginals
+    from maxmargin.inference.recursion_kernel import path_marginals
 
     unary, transition = score_tables(unary, transition)
     length, n_labels = unary.shape
@@ -158,8 +158,15 @@ def marginals(
         8 * steps * n_labels**2, f"marginals of {length} positions and {n_labels} labels", "set pairwise=False"
     )
     single, pairs = np.empty_like(unary), np.empty((steps, n_labels, n_labels))
-    log_partition = label_marginals(unary, transition, single, pairs)
+    log_partition = path_marginals(*_as_graph(unary, transition), single.reshape(-1), pairs.reshape(-1))
     return log_partition, single, pairs.transpose(0, 2, 1) if pairwise else None
+
+
+def _as_graph(unary: np.ndarray, transition: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
+    """A chain as the kernels of graphs read it: no lists of arcs, and scores of pairs by right and left label."""
+    none = np.empty(0, np.int32)
+    by_head = np.ascontiguousarray(transition.transpose(0, 2, 1)).reshape(-1)
+    return unary.reshape(-1), none, none, by_head, unary.shape[1]
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------

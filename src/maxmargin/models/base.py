@@ -38,7 +38,7 @@ class BoundModel(ABC):
 
     Attributes
     ----------
-    n_examples, n_weights : int
+    n_examples : int
     layout : Layout
         What was learned from the training data (labels, widths); binds further data to the same weights.
     capabilities : frozenset of str
@@ -46,9 +46,12 @@ class BoundModel(ABC):
     """
 
     n_examples: int
-    n_weights: int
     layout: Layout
     capabilities: frozenset[str] = frozenset({"exact"})
+
+    @property
+    def n_weights(self) -> int:
+        return self.layout.n_weights
 
     @property
     @abstractmethod
@@ -85,13 +88,8 @@ class CompiledModel(BoundModel):
 
     Attributes
     ----------
-    plane : numba function of ``PLANE_SIGNATURE``
-    meta, ints, floats : arrays
-        The packed data.
-    room : int
-        The most non-zeros that the planes of one example together can have.
-    iwork_size, fwork_size : int
-        Scratch the kernel needs.
+    plane, meta, ints, floats, room, iwork_size, fwork_size
+        As in :class:`~maxmargin.contracts.ModelKernel`.
     output_at : int64 array (n_examples + 1,)
         Where the decoded output of each example begins in one flat array.
     searches : mapping of str to (bound model) -> ModelKernel

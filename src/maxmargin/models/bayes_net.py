@@ -334,7 +334,6 @@ class BayesNet(Parameters):
         lengths = np.array([len(scheme.unknown) for scheme in found], np.int64)[pattern]
         return BayesNetBound(
             n_examples=n,
-            n_weights=layout.n_weights,
             layout=layout,
             capabilities=frozenset({"exact"} if exact else ()),
             plane=bk.net_plane,

@@ -407,9 +407,7 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, f
     meta[ck.TABLE_BITS], meta[ck.CONSTRAINED] = bits, constrained
     return ChainBound(
         n_examples=n,
-        n_weights=layout.n_weights,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "marginals"}),
         plane=ck.chain_plane,
         meta=meta,
         ints=laid_out(ints, meta, np.int32),

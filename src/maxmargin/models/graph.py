@@ -261,21 +261,14 @@ class Graph(Parameters):
     cost : str, mapping, array, callable or Cost
         Cost of a label where another is true; see :func:`maxmargin.costs.as_cost`.
     method : str
-        "auto" is exact on forests, by a cut for two labels where edges favour equal ones, and by a junction tree where
-        that is small enough; otherwise labels and a bound by tree-reweighted messages, and a branch and bound that
-        brings them together as far as it can. Or one of "tree", "cut", "junction_tree", "trws", "branch_and_bound",
-        and, in plain Python, "roof_duality", "expansion", "relaxation", "integer"; see
-        :func:`maxmargin.inference.graph.graph_argmax`.
+        As in :func:`maxmargin.inference.graph.graph_argmax`; all but "roof_duality", "expansion", "relaxation" and
+        "integer" are compiled as a whole.
     classes : sequence of hashable, optional
         All labels that may occur; learned from the training data when missing.
     ignore : hashable, optional
         The label of nodes to be left out: they, their edges and factors count for nothing in training.
-    max_cells : int
-        The most cells of the tables of a junction tree.
-    passes : int
-        The most passes of tree-reweighted messages.
-    branches : int
-        The most parts of the labelings that a branch and bound looks at for one argmax.
+    max_cells, passes, branches : int
+        Limits of the methods, as there.
     """
 
     pairwise: str = "full"
@@ -345,7 +338,6 @@ class Graph(Parameters):
             return bound
         return PlainGraphBound(
             n_examples=bound.n_examples,
-            n_weights=bound.n_weights,
             layout=layout,
             capabilities=frozenset({"exact"} if self.method == "integer" else ()),
             inner=bound,

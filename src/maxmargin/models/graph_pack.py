@@ -93,7 +93,6 @@ def pack(
     exact = all(row[gk.KIND] in (gk.TREE, gk.JUNCTION) for row in rows)
     return GraphBound(
         n_examples=len(graphs),
-        n_weights=layout.n_weights,
         layout=layout,
         capabilities=frozenset({"exact", "k_best", "marginals"} if exact else ()),
         plane=gk.graph_plane,

@@ -357,7 +357,6 @@ def _pack(
     scratch = np.array([workspace_sizes(shape, layout.neighbours) for shape in set(shapes)]).max(axis=0)
     return GridBound(
         n_examples=len(nodes),
-        n_weights=layout.n_weights,
         layout=layout,
         capabilities=frozenset(),  # exact while no edge weight is negative
         plane=gk.grid_plane,

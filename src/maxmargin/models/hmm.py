@@ -290,9 +290,7 @@ def _pack(layout: HMMLayout, lengths: list[int], symbols: list[np.ndarray], stat
     meta[[hk.N_STATES, hk.N_SYMBOLS, hk.HAS_LABELS, hk.TABLE_BITS]] = K, V, states is not None, bits
     return HMMBound(
         n_examples=n,
-        n_weights=layout.n_weights,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "marginals"}),
         plane=hk.hmm_plane,
         meta=meta,
         ints=laid_out(ints, meta, np.int32),

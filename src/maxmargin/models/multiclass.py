@@ -42,16 +42,17 @@ class MulticlassLayout:
     cost_table: np.ndarray
 
     @property
-    def stride(self) -> int:
-        return padded(len(self.labels))
-
-    @property
     def n_features(self) -> int:
         return self.n_sparse + self.n_dense
 
     @property
     def n_weights(self) -> int:
         return (self.n_features + self.intercept) * self.stride
+
+    @property
+    def stride(self) -> int:
+        """The number of labels, padded so that rows stay aligned."""
+        return padded(len(self.labels))
 
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``coef`` (F, K), sparse features first, and ``intercept`` (K,): the scores are ``X @ coef + intercept``."""
@@ -293,7 +294,6 @@ def _pack(layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, codes:
     most = int(np.diff(rows).max(initial=0)) + D + layout.intercept
     return MulticlassBound(
         n_examples=n,
-        n_weights=layout.n_weights,
         layout=layout,
         capabilities=frozenset({"exact", "k_best", "marginals"}),
         plane=mk.multiclass_plane,

@@ -26,6 +26,8 @@ class Tabulated(Protocol):
 class SequenceBound(CompiledModel):
     """A model bound to n sequences of T positions and K labels each; see :mod:`maxmargin.inference.recursion`."""
 
+    capabilities: frozenset[str] = frozenset({"exact", "k_best", "marginals"})
+
     @abstractmethod
     def tables(self, w: np.ndarray, example: int, cost_weight: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """Scores of labels (T, K) and of pairs (1 or T - 1, K, K) of one sequence; -inf where forbidden."""

@@ -134,7 +134,6 @@ class PythonModel(Parameters):
         exact = bool(getattr(model, "exact", True))
         return PythonBound(
             n_examples=len(inputs),
-            n_weights=layout.n_weights,
             layout=layout,
             capabilities=frozenset({"exact"} if exact else ()),
             X=inputs,

@@ -109,10 +109,8 @@ def read_model(
 
     Raises
     ------
-    OSError
-        When there is no such file, or it may not be read.
-    ValueError
-        When the file is truncated, damaged, of another kind, or of a newer version.
+    OSError, ValueError
+        The file is missing or may not be read; it is truncated, damaged, of another kind, or of a newer version.
     """
     path = Path(path)
     if not stat.S_ISREG(os.stat(path).st_mode):
