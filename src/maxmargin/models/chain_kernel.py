@@ -195,9 +195,8 @@ def chain_psi(meta, ints, floats, example, output, iwork, index, value):
             for j in range(D):
                 x = floats[meta[AT_DENSE] + token * D + j]
                 if x != 0.0:
-                    nnz = exchange(
-                        iwork, bits, index, value, nnz, meta[W_DENSE] + j * S + true, meta[W_DENSE] + j * S + found, x
-                    )
+                    at = meta[W_DENSE] + j * S
+                    nnz = exchange(iwork, bits, index, value, nnz, at + true, at + found, x)
             if meta[HAS_ENDS] and t == 0:
                 nnz = exchange(iwork, bits, index, value, nnz, meta[W_START] + true, meta[W_START] + found, 1.0)
             if meta[HAS_ENDS] and t == T - 1:
