@@ -56,12 +56,18 @@ FINE = (0.5, 0.7, 1.4, 2.0)
 TOLERANCES = (0.0, 2.0, 5.0, 8.0)
 
 
+def data_file(name: str, what: str) -> Path:
+    """A file of the data folder; a message says what it should hold when it is missing."""
+    path = Path(os.environ.get("MAXMARGIN_DATA", Path.home() / ".cache/maxmargin/data")) / name
+    if not path.is_file():
+        raise SystemExit(f"{path} is missing: {what}.")
+    return path
+
+
 def load() -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Images (height, width, 3) and masks of 0 and 1."""
-    folder = Path(os.environ.get("MAXMARGIN_DATA", Path.home() / ".cache/maxmargin/data"))
-    path = folder / "weizmann_horses" / "horses.zip"
-    if not path.is_file():
-        raise SystemExit(f"{path} is missing: a zip of rgb/NAME.jpg and mask/NAME.png (Borenstein & Ullman's horses).")
+    what = "a zip of rgb/NAME.jpg and mask/NAME.png (Borenstein & Ullman's horses)"
+    path = data_file("weizmann_horses/horses.zip", what)
     with zipfile.ZipFile(path) as archive:
 
         def read(name: str, mode: str) -> np.ndarray:

@@ -30,14 +30,8 @@ class Halving:
         steps = int(arrays["steps"])
         return State(steps=steps, w=np.array(arrays["w"]), oracle_calls=4 * steps, argmax_calls=4 * steps, seconds={})
 
-    def certificate_due(self, state):
-        return True
-
     def certificate(self, state):
         return Certificate(1 + 2.0**-state.steps, 1.0)
-
-    def step_calls(self, state):
-        return 4
 
     def step(self, state):
         state.steps += 1
@@ -47,6 +41,12 @@ class Halving:
 
     def weights(self, state):
         return state.w
+
+    def certificate_due(self, state):
+        return True
+
+    def step_calls(self, state):
+        return 4
 
     def may_end(self, state):
         return True

@@ -98,13 +98,13 @@ class CompiledModel(BoundModel):
         The least positive cost of each example's outputs (0: none costs anything), for the best wrong output.
     """
 
+    room: int
+    iwork_size: int
+    fwork_size: int
     plane: Callable[..., int]
     meta: np.ndarray
     ints: np.ndarray
     floats: np.ndarray
-    room: int
-    iwork_size: int
-    fwork_size: int
     output_at: np.ndarray
     searches: Mapping[str, Callable[[CompiledModel], ModelKernel]] = field(default_factory=dict, repr=False)
     least_cost: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)

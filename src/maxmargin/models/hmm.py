@@ -291,6 +291,7 @@ def _pack(layout: HMMLayout, lengths: list[int], symbols: list[np.ndarray], stat
     return HMMBound(
         n_examples=n,
         layout=layout,
+        output_at=offsets,
         plane=hk.hmm_plane,
         meta=meta,
         ints=laid_out(ints, meta, np.int32),
@@ -298,5 +299,4 @@ def _pack(layout: HMMLayout, lengths: list[int], symbols: list[np.ndarray], stat
         room=one + 4 * longest + 2 + longest,
         iwork_size=(1 << bits) + longest,
         fwork_size=longest * K + K,
-        output_at=offsets,
     )
