@@ -87,11 +87,7 @@ class JunctionTree:
 
     @staticmethod
     def build(
-        cardinalities: ArrayLike,
-        scopes: Sequence[Sequence[int]],
-        max_cells: int = MAX_CELLS,
-        *,
-        bounded: bool = False,
+        cardinalities: ArrayLike, scopes: Sequence[Sequence[int]], max_cells: int = MAX_CELLS, *, bounded: bool = False
     ) -> JunctionTree:
         """Plan the elimination.
 

@@ -41,6 +41,8 @@ def check_compiled(model: Model, X: object, Y: object, n_trials: int, rng: np.ra
     seen: dict[int, list[Plane]] = {i: [] for i in examples}
     for trial in range(n_trials):
         w = rng.normal(size=bound.n_weights) * (0.0, 1.0, 0.1, 10.0)[trial % 4]
+        if bound.needs_positive is not None:
+            w[bound.needs_positive] = np.abs(w[bound.needs_positive])
         for cost_weight in COST_WEIGHTS:
             for i in examples:
                 _visit(report, bound, w, i, cost_weight, seen[i])
@@ -65,14 +67,7 @@ def _ask(
     return made, output[: bound.output_at[i + 1] - bound.output_at[i]].copy(), result, planes, iwork
 
 
-def _visit(
-    report: Report,
-    bound: CompiledModel,
-    w: np.ndarray,
-    i: int,
-    cost_weight: float,
-    seen: list[Plane],
-) -> None:
+def _visit(report: Report, bound: CompiledModel, w: np.ndarray, i: int, cost_weight: float, seen: list[Plane]) -> None:
     where = f"example {i}, cost_weight {cost_weight:g}"
     before = w.copy()
     made, output, result, planes, iwork = _ask(bound, w, i, cost_weight, EMIT)
