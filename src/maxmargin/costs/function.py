@@ -33,4 +33,5 @@ class FunctionCost(Cost):
         try:
             return float(value)
         except (TypeError, ValueError):
-            raise ValueError(f"cost function: {value!r} for {label!r} where {true!r} is true is no number") from None
+            what = f"the cost function returned {value!r} for label {label!r} where {true!r} is true"
+            raise ValueError(f"{what}; it must return a number") from None

@@ -13,7 +13,7 @@ def dense_block(x: object, name: str) -> np.ndarray:
     try:
         array = np.asarray(sp.csr_array(x).toarray() if sp.issparse(x) else x)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} has rows of different lengths; give a matrix (rows, features) of numbers.") from None
+        raise ValueError(f"{name}: features have rows of different lengths; give rows of equal length.") from None
     _check(array, name)
     return np.ascontiguousarray(array, np.float64)
 
@@ -27,8 +27,9 @@ def sparse_block(x: object, name: str) -> sp.csr_array:
 
 def _check(matrix: np.ndarray | sp.csr_array, name: str) -> None:
     if matrix.ndim != 2:
-        hint = f" For a single row pass {name}[None]." if matrix.ndim == 1 and name == "X" else ""
-        raise ValueError(f"{name} has shape {matrix.shape}; give one row of features each, (rows, features).{hint}")
+        hint = " For a single row pass X[None]." if matrix.ndim == 1 and name == "X" else ""
+        wanted = f"a (length, n_features) matrix, not of shape {matrix.shape}; give one row of features each"
+        raise ValueError(f"{name}: features must be {wanted}.{hint}")
     if matrix.dtype.kind not in "fiub":
         raise ValueError(f"{name}: features must be numbers, got dtype {matrix.dtype}; encode them first.")
 

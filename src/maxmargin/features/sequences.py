@@ -108,7 +108,7 @@ class Sequences:
                 f"got {type(X).__name__}."
             )
         if isinstance(X, np.ndarray) and X.dtype != object and X.ndim == 2:
-            raise ValueError(f"X is one array of shape {X.shape}, not a list of sequences. For a single one pass [X].")
+            raise ValueError(f"X has shape {X.shape}; a list of sequences is needed. For a single sequence pass [X].")
         parts: dict[str, list] = {kind: [] for kind in _KINDS}
         lengths: list[int] = []
         for i, x in enumerate(X):

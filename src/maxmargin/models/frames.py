@@ -135,9 +135,7 @@ def encode_column(values: Sequence[Hashable], labels: Labels, name: str, unknown
         codes = np.fromiter((get(value, -1) for value in values), np.int32, len(values))
     except TypeError:
         i = next(i for i, value in enumerate(values) if not isinstance(value, Hashable))
-        raise TypeError(
-            f"example {i}, column {name!r}: {values[i]!r} cannot be a value; give text, numbers or tuples."
-        ) from None
+        raise TypeError(f"example {i}, column {name!r}: {values[i]!r} cannot be a value: not hashable.") from None
     if unknown == "error":
         strange = next((i for i in np.flatnonzero(codes < 0).tolist() if not missing(values[i])), None)
         if strange is not None:

@@ -91,10 +91,7 @@ def _numbers(array: ArrayLike, i: int, name: str) -> np.ndarray:
     except ValueError:
         found = np.empty(0)
     if found.ndim != 2 or found.dtype.kind not in "fiub":
-        raise ValueError(
-            f"the {name} features of graph {i} are {found.dtype} of shape {found.shape}; give a row of numbers for "
-            f"each {name}."
-        )
+        raise ValueError(f"the {name} features of graph {i} are {found.dtype} {found.shape}; give rows of numbers.")
     refuse_not_finite(found, f"graph {i} has NaN or infinite {name} features")
     return np.ascontiguousarray(found, np.float64)
 

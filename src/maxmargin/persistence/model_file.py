@@ -205,10 +205,7 @@ def _parse(path: Path, prefix: bytes, raw: bytes) -> tuple[dict[str, str], dict[
     if not isinstance(version, str) or not version.isdecimal() or not version.isascii() or len(version) > 9:
         raise ValueError(f"{path} is damaged: its format version is {str(version)[:40]!r}. {_AGAIN}.")
     if int(version) > VERSION:
-        raise ValueError(
-            f"{path} has format version {int(version)}, this library reads up to {VERSION}. Upgrade maxmargin to "
-            "load it."
-        )
+        raise ValueError(f"{path} has format version {int(version)}, above {VERSION}. Upgrade maxmargin to load it.")
     begin = len(_BEFORE_DIGEST)
     claimed = raw[begin : begin + len(_NO_DIGEST)]
     intact = raw.startswith(_BEFORE_DIGEST) and _header_digest(prefix, raw).encode("ascii") == claimed

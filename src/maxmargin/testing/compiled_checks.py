@@ -102,9 +102,7 @@ def _visit(report: Report, bound: CompiledModel, w: np.ndarray, i: int, cost_wei
     del seen[:-60]
     best = max(cost_weight * b - w[index] @ values for index, values, b in seen)
     if best > limit + slack:
-        report.problem(
-            "not the maximum", f"{where}: a plane seen before is worth {best:.6g}, above the bound {limit:.6g}."
-        )
+        report.problem("not the maximum", f"{where}: a plane before was worth {best:.6g}, the bound is {limit:.6g}.")
     if limit < -slack:
         report.problem("below truth", f"{where}: the bound {limit:.6g} is negative; the true output alone gives 0.")
     _enumerate(report, bound, w, i, cost_weight, output, float(result[2]), value, where)

@@ -188,9 +188,7 @@ class _Visitor:
                 self.report.problem(f"features {kind}", str(error))
                 return None
         if not same(found[0], found[1]):
-            self.report.problem(
-                "features random", f"example {i}: joint_features gave two different vectors for an output."
-            )
+            self.report.problem("features random", f"example {i}: joint_features gave two different vectors.")
         return found[0]
 
     def _cost(self, i: int, a: object, b: object, what: str) -> float | None:
