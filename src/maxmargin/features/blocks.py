@@ -27,7 +27,7 @@ def sparse_block(x: object, name: str) -> sp.csr_array:
 
 def _check(matrix: np.ndarray | sp.csr_array, name: str) -> None:
     if matrix.ndim != 2:
-        hint = " For a single row pass X[None]." if matrix.ndim == 1 and name == "X" else ""
+        hint = " For a single example pass X[None]." if matrix.ndim == 1 and name == "X" else ""
         wanted = f"a (length, n_features) matrix, not of shape {matrix.shape}; give one row of features each"
         raise ValueError(f"{name}: features must be {wanted}.{hint}")
     if matrix.dtype.kind not in "fiub":

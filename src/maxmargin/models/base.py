@@ -163,7 +163,8 @@ class CompiledModel(BoundModel):
         cost, value, bound = np.empty(len(examples)), np.empty(len(examples)), np.empty(len(examples))
         stuck = self._decode(w, examples, cost_weight, at, outputs, cost, value, bound)
         if stuck >= 0:
-            raise ValueError(f"example {examples[stuck]}: the constraints and fixed labels together allow no output.")
+            i = examples[stuck]
+            raise ValueError(f"example {i}: the constraints and fixed labels together allow no output; loosen some.")
         return Answers([outputs[at[e] : at[e + 1]] for e in range(len(examples))], value, bound, cost)
 
     def _decode(

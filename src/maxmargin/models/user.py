@@ -255,7 +255,8 @@ class PythonBound(BoundModel):
         if y is None:
             raise ValueError(f"example {i}: {name} returned None; it must return an output (is a return missing?).")
         if is_valid is not None and not is_valid(self.X[i], y):
-            raise ValueError(f"example {i}: {name} returned an illegal output, {short(y)} (is_valid says False).")
+            what = f"{name} returned an illegal output, {short(y)} (is_valid says False)"
+            raise ValueError(f"example {i}: {what}; search among valid outputs only.")
         return y
 
 
@@ -327,7 +328,8 @@ def sparse_vector(phi: object, n_weights: int, i: int) -> tuple[np.ndarray, np.n
             )
         length, indices, values = len(dense), np.arange(len(dense)), dense
     if length != n_weights:
-        raise ValueError(f"example {i}: joint features have length {length} and n_weights is {n_weights}; correct one.")
+        what = f"joint features have length {length} and n_weights is {n_weights}"
+        raise ValueError(f"example {i}: {what}; they must agree for every output of every example.")
     if len(indices) != len(values):
         raise ValueError(f"example {i}: joint features have {len(indices)} indices and {len(values)} values.")
     if len(indices) == 0:
