@@ -22,3 +22,12 @@ def experiment():
     for name, module in list(sys.modules.items()):
         if (getattr(module, "__file__", None) or "").startswith(str(EXPERIMENTS)):
             del sys.modules[name]
+
+
+def script(folder, name):
+    """The fixture of one script."""
+    return pytest.fixture(scope="module")(lambda experiment: experiment(folder, name))
+
+
+adaptation, chunking = script("generative", "adaptation"), script("generative", "chunking_hmm")
+ring, snakes = script("generative", "ring"), script("segmentation", "snakes")

@@ -7,12 +7,6 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def adaptation(experiment):
-    """The script."""
-    return experiment("generative", "adaptation")
-
-
-@pytest.fixture(scope="module")
 def task(adaptation):
     """The same two states in both domains, but one word belongs to the other state in the target."""
     rng = np.random.default_rng(0)

@@ -5,11 +5,6 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def chunking(experiment):
-    return experiment("generative", "chunking_hmm")
-
-
-@pytest.fixture(scope="module")
 def task(chunking):
     """States that stay or go on by one, and symbols that tell them apart only together with the one before."""
     rng = np.random.default_rng(0)

@@ -4,11 +4,6 @@ import numpy as np
 import pytest
 
 
-@pytest.fixture(scope="module")
-def ring(experiment):
-    return experiment("generative", "ring")
-
-
 def test_data_have_the_stated_frequencies(ring):
     data = ring.generate(2000, np.random.default_rng(0), (0.3, 0.4))
     y, x = np.array(data.y), np.array(data.X)

@@ -8,11 +8,6 @@ import pytest
 STEPS = {1: (-1, 0), 2: (1, 0), 3: (0, -1), 6: (0, 1)}  # what the four colours of a snake stand for here
 
 
-@pytest.fixture(scope="module")
-def snakes(experiment):
-    return experiment("segmentation", "snakes")
-
-
 def wander(rng, shape=(5, 6), length=5):
     """An image and its labels: every cell of the snake shows where the next one is, the last one repeats its colour."""
     while True:

@@ -348,7 +348,7 @@ def test_all_problems_are_listed_at_once(data):
     with pytest.raises(ModelError) as raised:
         check_model(Three(), *data)
     text = str(raised.value)
-    for words in ("costs may not be negative", "scores below the true one", "changed its argument w"):
+    for words in ("costs must be finite and not negative", "scores below the true one", "changed its argument w"):
         assert words in text
     assert "times)" in text  # said once, counted
 

@@ -322,9 +322,9 @@ def _edge_capacities(name: str, capacities: ArrayLike, n_edges: int) -> np.ndarr
 def _checked_shape(shape: tuple[int, ...], neighbours: int) -> tuple[int, ...]:
     sides = np.asarray(shape)
     if sides.ndim != 1 or len(sides) not in NEIGHBOURS or sides.dtype.kind not in "iu" or sides.min() < 1:
-        raise ValueError(f"the grid has shape {shape!r}; give (height, width) or (depth, height, width), each >= 1")
+        raise ValueError(f"the grid has shape {shape!r}; give ([depth,] height, width), whole numbers >= 1")
     if neighbours not in NEIGHBOURS[len(sides)]:
-        raise ValueError(f"neighbours is {neighbours!r}; a grid of shape {shape!r} has {NEIGHBOURS[len(sides)]}")
+        raise ValueError(f"neighbours is {neighbours!r} with {len(sides)} axes; give one of {NEIGHBOURS[len(sides)]}")
     return tuple(map(int, sides))
 
 

@@ -330,7 +330,7 @@ class BayesNet(Parameters):
             width = len(scheme.unknown) + len(scheme.factors)
             examples[rows, 1] = own_at + width * np.arange(len(rows))
             own_at += width * len(rows)
-        check_count(own_at, f"the count of numbers that {n} rows need is", "bind fewer at a time")
+        check_count(own_at, "numbers", f"{n} rows need", "bind fewer at a time")
         lengths = np.array([len(scheme.unknown) for scheme in found], np.int64)[pattern]
         return BayesNetBound(
             n_examples=n,

@@ -278,8 +278,8 @@ class Chain(Parameters):
             end_mask=np.where(mask.end, 0.0, -np.inf),
             pair_mask=np.where(mask.pairs, 0.0, -np.inf),
         )
-        what = f"{layout.n_sparse + layout.n_dense} features and {len(labels)} labels make a number of weights of"
-        check_count(layout.n_weights, what, 'use fewer features, or sparse features with weights="observed"')
+        what = f"{layout.n_sparse + layout.n_dense} features and {len(labels)} labels make"
+        check_count(layout.n_weights, "weights", what, 'use fewer features, or sparse features with weights="observed"')
         return layout
 
 
@@ -380,7 +380,7 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, f
     ints = {ck.AT_TOKENS: sequences.offsets, ck.AT_ROWS: np.zeros(N + 1, np.int32) if sparse is None else sparse.indptr}
     floats: dict[int, np.ndarray] = {}
     if sparse is not None:
-        check_count(sparse.nnz, "the number of sparse entries is", "bind the data in parts")
+        check_count(sparse.nnz, "sparse entries", "there are", "bind the data in parts")
         ints[ck.AT_COLUMNS] = sparse.indices
         if not binary:
             floats[ck.AT_VALUES] = sparse.data

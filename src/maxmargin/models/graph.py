@@ -256,8 +256,8 @@ class Graph(Parameters):
     Parameters
     ----------
     pairwise : {"full", "symmetric", "potts"}
-        Weights of an edge feature: for each ordered pair of labels, for each pair whatever its order, or one that
-        counts against different labels.
+        One weight of an edge feature for each ordered pair of labels, one for each pair whatever its order, or a single
+        one that counts against different labels.
     cost : str, mapping, array, callable or Cost
         Cost of a label where another is true; see :func:`maxmargin.costs.as_cost`.
     method : str
@@ -273,13 +273,13 @@ class Graph(Parameters):
 
     pairwise: str = "full"
     _: KW_ONLY
+    max_cells: int = MAX_CELLS
+    passes: int = PASSES
+    branches: int = BRANCHES
     cost: object = "hamming"
     method: str = "auto"
     classes: Sequence[Hashable] | None = None
     ignore: Hashable = None
-    max_cells: int = MAX_CELLS
-    passes: int = PASSES
-    branches: int = BRANCHES
 
     def bind(
         self,
@@ -373,7 +373,7 @@ class Graph(Parameters):
             normalize=bool(cost.normalize),
             ignore=self.ignore,
         )
-        check_count(layout.n_weights, "the graphs make a number of weights of", "give other features", least=1)
+        check_count(layout.n_weights, "weights", "the graphs make", "give other features", least=1)
         return layout
 
 

@@ -335,7 +335,7 @@ def _pack(
     sizes = np.array([int(np.prod(shape)) for shape in shapes])
     starts = offsets_of(sizes)
     F, G, J, total = layout.n_node, layout.n_edge, layout.neighbours // 2, int(starts[-1])
-    check_count(total, "the number of pixels is", "bind the images in parts")
+    check_count(total, "pixels", "there are", "bind the images in parts")
     labels = masks if masks is not None else known
     floats = np.empty(total * (F + J * G) + (0 if costs is None else total))
     for i, (node, edge) in enumerate(zip(nodes, edges, strict=True)):

@@ -221,8 +221,8 @@ class HMM(Parameters):
         cost = as_cost(self.cost)
         table = np.ascontiguousarray(cost.table(states.classes), np.float64)
         layout = HMMLayout(states, symbols, table, cost.normalize, float(self.margin), self.unknown)
-        what = f"{len(states)} states and {len(symbols)} symbols make a number of weights of"
-        check_count(layout.n_weights, what, "map rare symbols to one")
+        what = f"{len(states)} states and {len(symbols)} symbols make"
+        check_count(layout.n_weights, "weights", what, "map rare symbols to one")
         return layout
 
 

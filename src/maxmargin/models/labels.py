@@ -97,7 +97,7 @@ def weighted(table: np.ndarray, labels: Labels, class_weight: Mapping[Hashable, 
     return np.ascontiguousarray(table * weights[:, None], np.float64)
 
 
-def check_count(count: int, what: str, advice: str, least: int = 0) -> None:
-    """Refuse more numbers than kernels can count; ``what`` says where they come from, as "3 labels make"."""
+def check_count(count: int, things: str, what: str, advice: str, least: int = 0) -> None:
+    """Refuse more things than kernels can count; ``what`` says where they come from, as "3 labels make"."""
     if not least <= count < MOST:
-        raise ValueError(f"{what} {count}, which is not from {least} to 2^31 - 1; {advice}.")
+        raise ValueError(f"{what} {count} {things}, where {least} to 2^31 - 1 can be counted; {advice}.")

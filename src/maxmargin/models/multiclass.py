@@ -208,8 +208,8 @@ class Multiclass(Parameters):
         )
         if layout.n_weights == 0:
             raise ValueError("X has no features; give at least one, or set intercept=True.")
-        what = f"{layout.n_features} features times {len(labels)} classes make a number of weights of"
-        check_count(layout.n_weights, what, "hash or select the features")
+        what = f"{layout.n_features} features times {len(labels)} classes make"
+        check_count(layout.n_weights, "weights", what, "hash or select the features")
         return layout
 
 
@@ -280,7 +280,7 @@ def _pack(layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, codes:
 
     if sparse is None:
         sparse = sp.csr_array((n, 0))
-    check_count(sparse.nnz, "the number of sparse entries is", "bind the data in parts")
+    check_count(sparse.nnz, "sparse entries", "there are", "bind the data in parts")
     dense = np.empty((n, 0)) if dense is None else dense
     rows, D = sparse.indptr, dense.shape[1]
     labels = np.empty(0, np.int32) if codes is None else codes

@@ -31,12 +31,16 @@ MAX_WEIGHTS = 2**31
 
 
 @runtime_checkable
-class Digraph(Protocol):
-    """What is asked of a networkx graph."""
+class NetworkxGraph(Protocol):
+    """What is asked of a graph of networkx."""
 
     @property
     def nodes(self) -> Iterable[str]: ...
     def is_directed(self) -> bool: ...
+
+
+@runtime_checkable
+class Digraph(NetworkxGraph, Protocol):
     def predecessors(self, n: str) -> Iterable[str]: ...
 
 
@@ -244,7 +248,8 @@ class Network:
             table = np.asarray(groups[name], np.float64)
             if table.shape != self.shape(v):
                 axes = ", ".join(self.names[u] for u in self.family(v))
-                raise ValueError(f"the table of {name!r} has shape {table.shape}; ({axes}) need {self.shape(v)}.")
+                what = f"the table of {name!r} has shape {table.shape}; its axes are ({axes})"
+                raise ValueError(f"{what}, so it must have {self.shape(v)}.")
             w[self.starts[v] : self.starts[v + 1]] = table.ravel()
         return w
 
@@ -282,8 +287,8 @@ class _TableNames(Sequence[str]):
 
 def _edges(structure: Structure, at: Mapping[str, int]) -> Iterable[tuple[str, str]]:
     """Pairs (parent, child), each once."""
-    if isinstance(structure, Digraph):
-        if not structure.is_directed():
+    if isinstance(structure, NetworkxGraph):
+        if not isinstance(structure, Digraph):
             raise ValueError("the graph is undirected; give a networkx.DiGraph, or a list of pairs (parent, child).")
         alone = [name for name in structure.nodes if name not in at]
         if alone:
