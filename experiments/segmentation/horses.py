@@ -41,7 +41,6 @@ import numpy as np
 from PIL import Image
 from scipy import stats
 
-from maxmargin.estimators.base import decode
 from maxmargin.estimators.image_segmenter import ImageSegmenter
 from maxmargin.features.images import CONTRASTS, ImageFeatures
 from maxmargin.inference.min_cut import directions
@@ -88,7 +87,7 @@ def each(metric: Callable, masks: list[np.ndarray], predicted: list[np.ndarray])
 
 
 def masks_at(bound: object, weights: np.ndarray) -> list[np.ndarray]:
-    return [code.reshape(shape) for code, shape in zip(decode(bound, weights), bound.shapes, strict=True)]
+    return [code.reshape(shape) for code, shape in zip(bound.argmax(weights).outputs, bound.shapes, strict=True)]
 
 
 def smoothness(unary: ImageSegmenter, X: list[dict], masks: list, neighbours: int) -> tuple[np.ndarray, str]:

@@ -301,11 +301,11 @@ FORGED_NETS = {
 }
 
 
-CASES = {name: (fitted, case) for name, case in FORGED.items()}
-CASES |= {f"net, {name}": (trained_net, case) for name, case in FORGED_NETS.items()}
+FORGERIES = {name: (fitted, case) for name, case in FORGED.items()}
+FORGERIES |= {f"net, {name}": (trained_net, case) for name, case in FORGED_NETS.items()}
 
 
-@pytest.mark.parametrize(("make", "case"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("make", "case"), FORGERIES.values(), ids=FORGERIES)
 def test_forged_contents_are_refused(tmp_path, make, case):
     part, change, words = case
     path = forge(make().save(tmp_path / "m"), part, change)

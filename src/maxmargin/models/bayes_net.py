@@ -13,7 +13,7 @@ probabilities on graphical structures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
@@ -64,6 +64,11 @@ class BayesNetLayout:
     def output(self, code: np.ndarray) -> np.ndarray:
         """Codes of the hidden variables; :meth:`BayesNetBound.filled` puts them into their rows."""
         return code
+
+    def values(self, table: int) -> list[Hashable]:
+        """States of the variable that one of the tables belongs to."""
+        net = self.network
+        return net.states[int(np.searchsorted(net.starts, self.tables.starts[table], side="right")) - 1].classes
 
     def names(self) -> list[tuple]:
         """Each variable with its parents and its states, in the order of their weights."""

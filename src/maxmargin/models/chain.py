@@ -132,7 +132,7 @@ class ChainLayout:
         K, n_sparse = len(state.labels("labels")), state.whole("n_sparse")
         pair_rows, pair_labels = state.rows("observed", K) if state.flag("observed") else (None, None)
         if pair_rows is not None and len(pair_rows) != n_sparse + 1:
-            raise ValueError(f"its observed pairs have {len(pair_rows) - 1} rows; {n_sparse} features need as many")
+            raise ValueError(f"its {len(pair_rows) - 1} rows of observed pairs do not fit {n_sparse} features")
         masks = {f"{name}_mask": state.mask(f"allowed.{name}", (K,)) for name in ("start", "end")}
         masks["pair_mask"] = state.mask("allowed.pairs", (K, K))
         table = state.cost_table("cost", K)

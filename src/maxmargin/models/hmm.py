@@ -71,6 +71,10 @@ class HMMLayout:
             parts.append(table.ravel())
         return np.concatenate(parts)
 
+    def values(self, table: int) -> list[Hashable]:
+        """What the entries of one of the tables belong to: states, or symbols for emissions."""
+        return self.states.classes if table <= len(self.states) else self.symbols.classes
+
     def names(self) -> list[Hashable]:
         """The symbols, in the order of their weights."""
         return list(self.symbols.classes)

@@ -91,7 +91,7 @@ class PythonLayout:
         check_functions(model)
         own = _weights_without_examples(model) if fixed else count
         if own != count:
-            raise ValueError(f"it has {count} weights, the model given has {own}; give the model it was trained with")
+            raise ValueError(f"it has {count} weights and the model given has {own}; give the one it was trained with")
         return cls(model, count)
 
     check_weights = staticmethod(check_finite)

@@ -122,7 +122,7 @@ def read_model(
         if len(prefix) < 8 or length < 2:
             raise ValueError(f"{path} is no model file: it is empty or does not begin with a header. Check the path.")
         if length > HEADER_LIMIT:
-            raise ValueError(f"{path} is no model file: its header would take {length} bytes. Check the path.")
+            raise ValueError(f"{path} is no model file: its header has {length} bytes, more than {HEADER_LIMIT}.")
         if length > size - 8:
             raise ValueError(
                 f"{path} is truncated or no model file: its header should take {length} bytes and only {size - 8} "
