@@ -199,7 +199,7 @@ class _Visitor:
             return number(cost, "cost", i)
         except ValueError as error:
             self.report.problem("cost", f"{error} It was asked for {what}.")
-            return None
+            return float(cost) if isinstance(cost, (int, float)) and np.isfinite(cost) else None  # go on if it is one
 
     def _argmax(self, i: int, w: np.ndarray, y_true: object, cost_weight: float) -> object:
         if y_true is None:
