@@ -122,8 +122,8 @@ def draw(right: dict[float, dict[str, np.ndarray]], path: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Wrong labels under the hinge and the ramp loss.")
-    parser.add_argument("--quick", action="store_true", help="few sequences, two draws")
     parser.add_argument("--output", type=Path, default=Path("outputs/ramp_loss.png"), help="where the picture goes")
+    parser.add_argument("--quick", action="store_true", help="few sequences, two draws")
     options = parser.parse_args(arguments)
     begin = time.perf_counter()
     n, seeds = (40, range(10, 12)) if options.quick else (150, range(10, 15))

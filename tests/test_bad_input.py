@@ -326,7 +326,7 @@ MISTAKES = {
     "short": r"example \d: joint features have length 1 and n_weights is 2; they must agree",
     "nan": r"example \d: joint features have NaN or infinite values; they must be finite",
     "negative": r"example \d: cost returned -1.0; costs must be finite and not negative",
-    "self": r"example \d: cost\(y_true, y_true\) is 1.0; the true output must cost 0: correct cost",
+    "self": r"example \d: cost\(y_true, y_true\) is 1.0; the true output must cost 0",
     "nan cost": r"example \d: cost returned nan; costs must be finite and not negative",
     "illegal": r"example \d: argmax returned an illegal output, 7 \(is_valid says False\); search among valid",
     "none": r"example \d: argmax returned None; it must return an output",

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from reference.process import run_python
+
 REPOSITORY = Path(__file__).parents[1]
 
 
-def run_example(name: str, *arguments: str, folder: Path) -> str:
-    paths = [str(REPOSITORY / "src"), os.environ.get("PYTHONPATH", "")]
-    done = subprocess.run(
-        [sys.executable, str(REPOSITORY / "examples" / name), *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_digit_words(tmp_path):
+def run_example(name: str, folder: Path) -> str:
+    """What a quick run of an example prints; the picture that it names is there."""
     pytest.importorskip("matplotlib")
-    printed = run_example("digit_words.py", "--quick", folder=tmp_path)
-
-    picture = tmp_path / "outputs" / "digit_words.png"
+    printed = run_python(str(REPOSITORY / "examples" / f"{name}.py"), "--quick", folder=folder).stdout
+    picture = folder / "outputs" / f"{name}.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 20_000
     assert f"Picture: {picture.resolve()}" in printed
+    return printed
+
+
+def test_digit_words(tmp_path):
+    printed = run_example("digit_words", tmp_path)
 
     right = {
         name: [float(share) for share in re.search(rf"^{name} +([\d.]+) % +([\d.]+) %$", printed, re.M).groups()]
@@ -55,13 +45,7 @@ def test_digit_words(tmp_path):
 
 
 def test_ramp_loss(tmp_path):
-    pytest.importorskip("matplotlib")
-    printed = run_example("ramp_loss.py", "--quick", folder=tmp_path)
-
-    picture = tmp_path / "outputs" / "ramp_loss.png"
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert picture.stat().st_size > 20_000
-    assert f"Picture: {picture.resolve()}" in printed
+    printed = run_example("ramp_loss", tmp_path)
 
     def rows(name):
         return [list(map(float, row.split())) for row in re.findall(rf"^{name} +([-+\d. ]+)$", printed, re.M)]

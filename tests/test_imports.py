@@ -61,13 +61,8 @@ def test_bad_imports_are_named(tmp_path, source, line):
 
 
 def test_side_rooms_keep_to_themselves(tmp_path):
-    folder = tree(
-        tmp_path,
-        callbacks__progress="from maxmargin.solvers.driver import run\n",
-        testing__checks="from maxmargin.cli import app\n",
-        datasets__folder="from maxmargin.metrics import span_f1\n",
-    )
-    run = check(folder)
+    wrong = {"callbacks__progress": "solvers.driver", "testing__checks": "cli", "datasets__folder": "metrics"}
+    run = check(tree(tmp_path, **{name: f"from maxmargin.{room} import it\n" for name, room in wrong.items()}))
     assert run.returncode == 1
     assert len(run.stdout.splitlines()) == 3
 

@@ -19,6 +19,7 @@ from numba import types
 
 from maxmargin import kernel_cache
 from maxmargin.kernel import compile_seconds, kernel, record
+from reference.two_kernels import two_kernels
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -233,15 +234,7 @@ def test_a_full_disk_costs_one_warning(monkeypatch, tmp_path):
 
     monkeypatch.setattr(Path, "write_bytes", full)
     with pytest.warns(RuntimeWarning, match="No space left") as caught:
-
-        @kernel("int64(int64)")
-        def one_more(x):
-            return x + 1
-
-        @kernel("int64(int64)")
-        def one_less(x):
-            return x - 1
-
+        one_more, one_less = two_kernels()
         assert (one_more(1), one_less(1)) == (2, 0)
     assert len(caught) == 1
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -167,8 +167,8 @@ def plot(fitted: DiscriminativeHMM, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--quick", action="store_true", help="uniform reference and ring cost only, fewer repeats")
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--output", type=Path, default=Path("outputs"))
     options = parser.parse_args()
     warnings.simplefilter("ignore")

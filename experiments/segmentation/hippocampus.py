@@ -11,22 +11,17 @@ as the quick split (seed 1) showed; the other splits begin at seed 2.
 
 from __future__ import annotations
 
-import os
 import warnings
-from pathlib import Path
 
 import numpy as np
-from horses import FIRST_SEED, one_split, parsed, report
+from horses import FIRST_SEED, data_file, one_split, parsed, report
 
 from maxmargin.metrics.segmentation import mean_dice
 
 
 def load() -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Volumes (depth, height, width) of bytes and masks of 0 and 1."""
-    folder = Path(os.environ.get("MAXMARGIN_DATA", Path.home() / ".cache/maxmargin/data"))
-    path = folder / "hippocampus3d" / "hippocampus36.npz"
-    if not path.is_file():
-        raise SystemExit(f"{path} is missing: arrays volumes_flat, labels_flat and shapes.")
+    path = data_file("hippocampus3d/hippocampus36.npz", "arrays volumes_flat, labels_flat and shapes")
     with np.load(path) as stored:
         shapes = stored["shapes"]
         ends = np.cumsum(shapes.prod(axis=1))[:-1]

@@ -41,7 +41,6 @@ import numpy as np
 from PIL import Image
 from scipy import stats
 
-from maxmargin.estimators.base import decode
 from maxmargin.estimators.image_segmenter import ImageSegmenter
 from maxmargin.features.images import CONTRASTS, ImageFeatures
 from maxmargin.inference.min_cut import directions
@@ -56,12 +55,18 @@ FINE = (0.5, 0.7, 1.4, 2.0)
 TOLERANCES = (0.0, 2.0, 5.0, 8.0)
 
 
+def data_file(name: str, what: str) -> Path:
+    """A file of the data folder; a message says what it should hold when it is missing."""
+    path = Path(os.environ.get("MAXMARGIN_DATA", Path.home() / ".cache/maxmargin/data")) / name
+    if not path.is_file():
+        raise SystemExit(f"{path} is missing: {what}.")
+    return path
+
+
 def load() -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Images (height, width, 3) and masks of 0 and 1."""
-    folder = Path(os.environ.get("MAXMARGIN_DATA", Path.home() / ".cache/maxmargin/data"))
-    path = folder / "weizmann_horses" / "horses.zip"
-    if not path.is_file():
-        raise SystemExit(f"{path} is missing: a zip of rgb/NAME.jpg and mask/NAME.png (Borenstein & Ullman's horses).")
+    what = "a zip of rgb/NAME.jpg and mask/NAME.png (Borenstein & Ullman's horses)"
+    path = data_file("weizmann_horses/horses.zip", what)
     with zipfile.ZipFile(path) as archive:
 
         def read(name: str, mode: str) -> np.ndarray:
@@ -82,7 +87,7 @@ def each(metric: Callable, masks: list[np.ndarray], predicted: list[np.ndarray])
 
 
 def masks_at(bound: object, weights: np.ndarray) -> list[np.ndarray]:
-    return [code.reshape(shape) for code, shape in zip(decode(bound, weights), bound.shapes, strict=True)]
+    return [code.reshape(shape) for code, shape in zip(bound.argmax(weights).outputs, bound.shapes, strict=True)]
 
 
 def smoothness(unary: ImageSegmenter, X: list[dict], masks: list, neighbours: int) -> tuple[np.ndarray, str]:

@@ -29,6 +29,12 @@ def accumulate(slots, bits, index, value, nnz, key, x):
         slot = (slot + 1) & mask
 
 
+@register_jitable
+def exchange(iwork, bits, index, value, nnz, gains, loses, x):
+    """Add x at one index and take it from another; returns the number of entries."""
+    return accumulate(iwork, bits, index, value, accumulate(iwork, bits, index, value, nnz, gains, x), loses, -x)
+
+
 @kernel("int64(int32[::1], int64, int32[::1], float64[::1], int64)", borrows=True)
 def finish(slots, bits, index, value, nnz):
     """Free the table, drop entries that cancelled, return the number left."""

@@ -6,6 +6,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maxmargin.callbacks import Callback
+
+
+class SaveSecond(Callback):
+    """Writes the second certificate of a run to a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def on_certificate(self, run):
+        if len(run.history) == 2:
+            run.save(self.path)
+
 
 class Saved(NamedTuple):
     """planes[i] = (A, b) of block i with its multipliers; u as the solver maintained it; the last row of history."""

@@ -21,7 +21,7 @@ from agreement.ramped import (
     next_minimum,
     solve_ramp,
 )  # fmt: skip
-from agreement.tiny import Tiny, best
+from agreement.tiny import Tiny, best, random_tiny
 from reference.ramp import global_minimum
 from trajectories.sdm import ramp_rounds
 
@@ -70,18 +70,7 @@ def test_the_primal_family_lowers_the_objective(case, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10, 40))
 def test_stationary_points_of_many_problems(seed):
-    rng = np.random.default_rng(seed)
-    tiny = Tiny(
-        kind=str(rng.choice(["chain", "multiclass"])),
-        signed=bool(rng.integers(2)),
-        cost=str(rng.choice(["hamming", "matrix"])),
-        weighted=bool(rng.integers(2)),
-        C=float(10 ** rng.uniform(-1, 1)),
-        seed=seed,
-        n=int(rng.integers(2, 7)),
-        K=int(rng.integers(2, 5)),
-        F=int(rng.integers(1, 5)),
-    )
+    tiny = random_tiny(np.random.default_rng(seed), seed)
     for (name, preset), ramp in product(EXACT.items(), ("cost_diminished", "best_output")):
         result = solve_ramp(tiny, preset, ramp, tol=1e-8)
         following = next_minimum(tiny, result.weights, ramp)

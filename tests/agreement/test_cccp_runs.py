@@ -18,9 +18,9 @@ from agreement.ramped import (
     ramp_problem,
     solve_ramp,
 )  # fmt: skip
+from agreement.saved import SaveSecond
 from agreement.tiny import Tiny, best
 from estimators.plain_chain import PlainChain
-from maxmargin.callbacks import Callback
 from maxmargin.solvers.driver import run
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -134,24 +134,13 @@ def test_resumed_runs_are_unbroken_ones(case, name, which):
         assert [row[column] for row in whole.history] == [row[column] for row in resumed.history]
 
 
-class SaveFile(Callback):
-    """Writes the second certificate to a file."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def on_certificate(self, run):
-        if len(run.history) == 2:
-            run.save(self.path)
-
-
 @pytest.mark.parametrize("start", ["zero", "hinge"])
 @pytest.mark.parametrize("solver", ["auto", "sequential_dual", "pegasos"])
 def test_an_estimator_resumes_from_a_file_whatever_its_start(solver, start, tmp_path):
     path = tmp_path / "run"
     X, Y = many(16)
     options = TAGGER | {"solver": solver, "start": start, "max_passes": 40, "tol": 1e-12}
-    whole = mm.SequenceTagger(**options, callbacks=[SaveFile(path)]).fit(X, Y)
+    whole = mm.SequenceTagger(**options, callbacks=[SaveSecond(path)]).fit(X, Y)
     resumed = mm.SequenceTagger(**options).fit(X, Y, resume=path)
     assert np.array_equal(resumed.weights_, whole.weights_)
     assert np.array_equal(resumed.rounds_, whole.rounds_)

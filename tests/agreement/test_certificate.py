@@ -7,17 +7,13 @@ import pytest
 
 import maxmargin as mm
 from agreement.saved import read
+from agreement.tiny import PRESETS as tiny_presets
 from agreement.tiny import Tiny, best, engine_of, solve
 from maxmargin import SimplicialDecomposition as Simplicial
 from reference.certificate import recompute
 
 PRESETS = {
-    "auto": mm.Auto(),
-    "sequential": mm.SequentialDual(),
-    "bcfw": mm.BCFW(certificate_every=2.0),
-    "frank-wolfe": mm.FrankWolfe(),
-    "cutting plane, one": mm.CuttingPlane("one"),
-    "cutting plane, n": mm.CuttingPlane("n"),
+    **tiny_presets,
     "one": Simplicial("one"),
     "one, limit 2": Simplicial("one", limit=2),
     "one, working set": Simplicial("one", working_set=2, limit=3),

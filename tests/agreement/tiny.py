@@ -7,11 +7,21 @@ from functools import cache
 
 import numpy as np
 
+import maxmargin as mm
 from maxmargin import Chain, MarginRescaling, Multiclass, SlackRescaling
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.engine import DualEngine
 from reference.problems import chain_planes, multiclass_planes, random_chains, random_cost_matrix, random_multiclass
 from reference.qp import Solution, solve_dual, solve_primal
+
+PRESETS = {
+    "auto": mm.Auto(),
+    "sequential": mm.SequentialDual(),
+    "bcfw": mm.BCFW(certificate_every=2.0),
+    "frank-wolfe": mm.FrankWolfe(),
+    "cutting plane, one": mm.CuttingPlane("one"),
+    "cutting plane, n": mm.CuttingPlane("n"),
+}  # one of each kind
 
 
 @dataclass(frozen=True)
@@ -119,3 +129,39 @@ def solve(tiny: Tiny, preset, *, tol=1e-8, max_passes=20_000, seed=0, **options)
     """A full run of a preset on a tiny problem."""
     problem = tiny.problem()
     return run(engine_of(preset, problem, seed), problem, tol=tol, max_passes=max_passes, **options)
+
+
+def walk(preset, tiny: Tiny, count: int, seed=0):
+    """(engine, problem, state) after each of ``count`` steps, with the certificates that come before them."""
+    problem = tiny.problem()
+    engine = engine_of(preset, problem, seed)
+    state = engine.init(problem)
+    for _ in range(count):
+        if engine.certificate_due(state):
+            engine.certificate(state)
+        engine.step(state)
+        yield engine, problem, state
+
+
+def random_tiny(rng: np.random.Generator, seed: int, loss="hinge", exponents=(-1, 1)) -> Tiny:
+    """A problem of any kind and size; C is a power of ten between the exponents."""
+    return Tiny(
+        kind=str(rng.choice(["chain", "multiclass"])),
+        loss=loss,
+        signed=bool(rng.integers(2)),
+        cost=str(rng.choice(["hamming", "matrix"])),
+        weighted=bool(rng.integers(2)),
+        C=float(10 ** rng.uniform(*exponents)),
+        seed=seed,
+        n=int(rng.integers(2, 7)),
+        K=int(rng.integers(2, 5)),
+        F=int(rng.integers(1, 5)),
+    )
+
+
+def check_minimum(result, tiny: Tiny) -> None:
+    """The solver says that it has converged, and its objective and its weights are those of the QP solver."""
+    reference = best(tiny)
+    assert result.status.code == "converged", str(result.status)
+    assert abs(result.certificate.primal - reference.objective) <= 1e-6 * abs(reference.objective)
+    assert np.abs(result.weights - reference.weights).max() <= 1e-4

@@ -26,18 +26,18 @@ class Halving:
     def init(self, problem, warm=None):
         return State(steps=0, w=np.zeros(2), oracle_calls=0, argmax_calls=0, seconds={})
 
+    def certificate_due(self, state):
+        return True
+
+    def step_calls(self, state):
+        return 4
+
     def from_arrays(self, problem, arrays):
         steps = int(arrays["steps"])
         return State(steps=steps, w=np.array(arrays["w"]), oracle_calls=4 * steps, argmax_calls=4 * steps, seconds={})
 
-    def certificate_due(self, state):
-        return True
-
     def certificate(self, state):
         return Certificate(1 + 2.0**-state.steps, 1.0)
-
-    def step_calls(self, state):
-        return 4
 
     def step(self, state):
         state.steps += 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from maxmargin.cli import compile as command
-from maxmargin.kernel import kernel
+from reference.two_kernels import two_kernels
 
 PACKAGE = Path(command.__file__).parents[1]
 
@@ -19,14 +19,7 @@ def two(monkeypatch, tmp_path):
     monkeypatch.setenv("MAXMARGIN_KERNEL_CACHE", str(tmp_path))
 
     def fresh():
-        @kernel("int64(int64)")
-        def one_more(x):
-            return x + 1
-
-        @kernel("int64(int64)")
-        def one_less(x):
-            return x - 1
-
+        one_more, one_less = two_kernels()
         monkeypatch.setattr(command, "all_kernels", lambda: {"one_more": one_more, "one_less": one_less})
 
     fresh()

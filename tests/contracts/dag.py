@@ -44,7 +44,7 @@ class DagModel(Parameters):
         for i, graph in enumerate(X):
             if graph.features.shape[1] != layout.n_weights:
                 raise ValueError(f"example {i} has {graph.features.shape[1]} features; the others {layout.n_weights}.")
-        return DagBound(len(X), layout.n_weights, layout, frozenset({"exact", "k_best"}), X, Y)
+        return DagBound(len(X), layout, frozenset({"exact", "k_best"}), X, Y)
 
 
 @dataclass(frozen=True)

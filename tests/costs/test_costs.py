@@ -65,7 +65,7 @@ def test_matrix_is_reordered_by_its_labels():
         (MatrixCost(MATRIX[:2]), r"shape \(2, 3\)"),
         (MatrixCost(MATRIX[:2, :2]), "2 rows for 3 classes"),
         (MatrixCost(MATRIX, labels=["a", "b"]), "3 rows and 2 labels"),
-        (MatrixCost(MATRIX, labels=["a", "b", "b"]), "2 distinct"),
+        (MatrixCost(MATRIX, labels=["a", "b", "b"]), "3 rows and 2 labels"),
         (MatrixCost(MATRIX, labels=["a", "b", "d"]), "class 'c' is not among"),
         (MatrixCost(np.ones((3, 3))), "1.0 on label 'a' where 'a' is true; .*must be 0"),
         (MatrixCost(MATRIX - 1.5 * (np.arange(9) == 5).reshape(3, 3)), "-0.5 on label 'c' where 'b' is true"),

@@ -166,6 +166,7 @@ def test_factors_over_three_nodes():
 
 def test_regions_of_pictures():
     """Noisy discs on a ground: regions, their graph, their labels, and back to pixels."""
+    pytest.importorskip("skimage")
     rng = np.random.default_rng(0)
     y, x = np.indices((40, 50))
     images, masks = [], []

@@ -1,23 +1,9 @@
 """The adaptation experiment on made-up sentences: pooled counts by hand, word classes, and what is printed."""
 
-import importlib
 import lzma
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-FOLDER = Path(__file__).parents[2] / "experiments" / "generative"
-
-
-@pytest.fixture(scope="module")
-def adaptation():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(FOLDER)
-        yield importlib.import_module("adaptation")
-        for name in ("adaptation", "few_labels"):
-            sys.modules.pop(name)
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,7 @@
 """The chunking experiment on made-up sentences: what is chosen and printed is what was measured."""
 
-import importlib
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-FOLDER = Path(__file__).parents[2] / "experiments" / "generative"
-
-
-@pytest.fixture(scope="module")
-def chunking():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(FOLDER)
-        yield importlib.import_module("chunking_hmm")
-        for name in ("chunking_hmm", "few_labels"):
-            sys.modules.pop(name)
 
 
 @pytest.fixture(scope="module")

@@ -1,20 +1,7 @@
 """The ring-tracking experiment: its data have the stated frequencies, training at the paper's sizes is certified."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-PATH = Path(__file__).parents[2] / "experiments" / "generative" / "ring.py"
-
-
-@pytest.fixture(scope="module")
-def ring():
-    spec = importlib.util.spec_from_file_location("ring_experiment", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_data_have_the_stated_frequencies(ring):

@@ -1,22 +1,11 @@
 """The snakes experiment: its features cell by cell, and a tiny run on snakes made here."""
 
 import argparse
-import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-PATH = Path(__file__).parents[2] / "experiments" / "segmentation" / "snakes.py"
 STEPS = {1: (-1, 0), 2: (1, 0), 3: (0, -1), 6: (0, 1)}  # what the four colours of a snake stand for here
-
-
-@pytest.fixture(scope="module")
-def snakes():
-    spec = importlib.util.spec_from_file_location("snakes_experiment", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def wander(rng, shape=(5, 6), length=5):

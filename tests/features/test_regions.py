@@ -63,6 +63,7 @@ def test_majority_labels():
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from([(20, 30), (7, 40), (13, 1)]))
 def test_superpixels_are_connected_and_numbered(seed, n, shape):
+    pytest.importorskip("skimage")
     rng = np.random.default_rng(seed)
     image = ndimage.gaussian_filter(rng.random((*shape, 3)), (2, 2, 0))
     segments = superpixels(image, min(n, shape[0] * shape[1]))
@@ -72,6 +73,7 @@ def test_superpixels_are_connected_and_numbered(seed, n, shape):
 
 
 def test_superpixels_follow_edges():
+    pytest.importorskip("skimage")
     image = np.zeros((40, 60, 3), np.uint8)
     image[8:30, 13:44] = (200, 30, 90)
     segments = superpixels(image, 60)

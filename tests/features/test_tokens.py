@@ -55,7 +55,7 @@ def test_plain_strings_make_one_column():
         ([["a"], 3], "sentence 1 is a int"),
         ([["a"], ["b", 3]], "sentence 1, token 1, column 0 is 3"),
         ([["a"], ["b", ["c"]]], "sentence 1, token 1, column 0 is"),
-        ([[("a", "b")], [("a", "b"), ("c",)]], "sentence 1, token 1 has 1 columns, sentence 0, token 0 has 2"),
+        ([[("a", "b")], [("a", "b"), ("c",)]], "sentence 1, token 1 has 1 columns; sentence 0, token 0 has 2"),
         ([[("a", "b")], ["ab"]], "sentence 1, token 0 is 'ab'"),
         ([[("a", None)]], "sentence 0, token 0, column 1 is None"),
         ([[()]], r"sentence 0, token 0 is \(\)"),

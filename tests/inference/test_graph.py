@@ -61,9 +61,8 @@ def check(answer, scores, *, exact, slack=1e-9):
 @settings(max_examples=60, deadline=None)
 @given(SEEDS, st.integers(1, 5), st.integers(1, 3), st.booleans())
 def test_every_answer_is_between_the_optimum_and_its_bound(seed, n, K, whole):
-    rng = np.random.default_rng(seed)
-    unary, edges, pairwise = random_graph(rng, n, K, whole=whole)
-    scores = all_scores(unary, edges, pairwise)
+    unary, edges, pairwise = graph = random_graph(np.random.default_rng(seed), n, K, whole=whole)
+    scores = all_scores(*graph)
     for method in ("trws", "relaxation", "branch_and_bound", "auto"):
         check(graph_argmax(unary, edges, pairwise, method=method, max_cells=4), scores, exact=False)
     check(graph_argmax(unary, edges, pairwise, method="integer"), scores, exact=True, slack=1e-5)
@@ -74,9 +73,8 @@ def test_every_answer_is_between_the_optimum_and_its_bound(seed, n, K, whole):
 @settings(max_examples=100, deadline=None)
 @given(SEEDS, st.integers(1, 7), st.integers(1, 3), st.booleans())
 def test_forests_are_exact(seed, n, K, whole):
-    rng = np.random.default_rng(seed)
-    unary, edges, pairwise = random_forest(rng, n, K, whole=whole)
-    scores = all_scores(unary, edges, pairwise)
+    unary, edges, pairwise = graph = random_forest(np.random.default_rng(seed), n, K, whole=whole)
+    scores = all_scores(*graph)
     answer = graph_argmax(unary, edges, pairwise)
     check(answer, scores, exact=True)
     assert answer.method == "tree"

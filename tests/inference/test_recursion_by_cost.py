@@ -6,19 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin.inference.recursion import by_cost
-from maxmargin.inference.recursion_chain_kernel import by_cost_labels, by_cost_table
+from maxmargin.inference.recursion_kernel import fill_by_cost, path_of_cost
 from reference.enumeration import chain_argmax, chain_by_cost, labeling_score
 
-from .chain_tables import chains
+from .chain_tables import assert_same, chains
 
 
 @settings(max_examples=300, deadline=None)
 @given(chains(costs=True), st.none() | st.integers(0, 12))
 def test_every_cost_value_with_ties(chain, max_cost):
-    scores, labels = by_cost(*chain, max_cost)
-    expected_scores, expected_labels = chain_by_cost(*chain, max_cost)
-    np.testing.assert_array_equal(scores, expected_scores)
-    np.testing.assert_array_equal(labels, expected_labels)
+    assert_same(by_cost(*chain, max_cost), chain_by_cost(*chain, max_cost))
 
 
 @settings(max_examples=100, deadline=None)
@@ -65,12 +62,13 @@ def test_long_chain_and_many_labels():
 
 
 def test_kernel_answers_for_costs_outside_the_table():
-    table, scores = np.empty((1, 2, 2)), np.empty(2)
-    transition, cost, labels = np.zeros((1, 2, 2)), np.array([[0, 1]]), np.zeros(1, np.int64)
-    by_cost_table(np.zeros((1, 2)), transition, cost, table, scores)
+    none, free, cost = np.empty(0, np.int32), np.empty(0, np.int64), np.array([0, 1])
+    chain = np.zeros(2), none, none, np.zeros(4), 2, cost, free, np.empty((2, 2))
+    fill_by_cost(*chain, np.empty(2))
     for c in (-1, 2):
-        assert by_cost_labels(transition, cost, table, c, labels) == -np.inf
-        assert labels[0] == -1
+        nodes = np.zeros(1, np.int32)
+        assert path_of_cost(*chain, c, nodes, none) == -np.inf
+        assert nodes[0] == -1
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from safetensors.numpy import load_file, save_file
 
 import maxmargin as mm
 from maxmargin.persistence import model_file
+from maxmargin.persistence.checkpoint import load_checkpoint
 from maxmargin.persistence.json_text import parse_json
 from maxmargin.persistence.model_file import read_model, write_model
 from maxmargin.persistence.values import pack_texts, pack_value, unpack_texts, unpack_value
@@ -136,17 +137,18 @@ def test_the_data_checksum_can_be_skipped_the_header_checksum_not(tmp_path):
         read_model(path, verify=False)
 
 
+@pytest.mark.parametrize("read", [read_model, load_checkpoint])
 @pytest.mark.parametrize("content", [b"", b"hello", b"\x93NUMPY" + b"\0" * 200, b"PK\x03\x04" + b"\0" * 90, b"\0" * 99])
-def test_foreign_files(tmp_path, content):
+def test_foreign_files(tmp_path, content, read):
     path = tmp_path / "foreign"
     path.write_bytes(content)
     with pytest.raises(ValueError, match="foreign"):
-        read_model(path)
+        read(path)
 
 
 def test_other_safetensors_files_folders_pipes_and_versions(tmp_path, monkeypatch):
     save_file({"x": np.zeros(3)}, tmp_path / "other", metadata={"format": "pt"})
-    with pytest.raises(ValueError, match="not a model of this library"):
+    with pytest.raises(ValueError, match="its format is not"):
         read_model(tmp_path / "other")
     with pytest.raises(ValueError, match="not a file"):
         read_model(tmp_path)

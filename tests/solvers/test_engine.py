@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
+from agreement.tiny import PRESETS as tiny_presets
 from agreement.tiny import Tiny, best, engine_of, solve
 from maxmargin import SimplicialDecomposition as Simplicial
 from maxmargin.execution.executors import make_executor
@@ -15,12 +16,7 @@ from maxmargin.solvers.engine import DualEngine
 from maxmargin.solvers.settings import Settings
 
 PRESETS = {
-    "auto": mm.Auto(),
-    "sequential": mm.SequentialDual(),
-    "bcfw": mm.BCFW(certificate_every=2.0),
-    "frank-wolfe": mm.FrankWolfe(),
-    "cutting plane, one": mm.CuttingPlane("one"),
-    "cutting plane, n": mm.CuttingPlane("n"),
+    **tiny_presets,
     "one, working set": Simplicial("one", working_set=2),
     "product, working set": Simplicial("product", working_set=2, selection="gap"),
 }

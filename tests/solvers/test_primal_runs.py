@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
+from agreement.saved import SaveSecond
 from agreement.tiny import Tiny, best
 from estimators.plain_chain import PlainChain
-from maxmargin.callbacks import Callback
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.presets import solver_for
 from reference.problems import random_chains
@@ -62,17 +62,6 @@ def test_states_of_other_problems_are_refused():
             engine.from_arrays(other.problem(), arrays)
         with pytest.raises(ValueError, match="warm start needs the same examples"):
             engine.init(other.problem(), warm=state)
-
-
-class SaveSecond(Callback):
-    """Saves the second certificate only."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def on_certificate(self, run):
-        if len(run.history) == 2:
-            run.save(self.path)
 
 
 @pytest.mark.parametrize("name", [name for name in SAVED if name not in ("perceptron", "mira")])

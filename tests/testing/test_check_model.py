@@ -290,10 +290,10 @@ FLAWS = [
     (Infinite, "joint features have NaN or infinite values"),
     (RandomFeatures, "joint_features gave two different vectors"),
     (FeaturesOfWeights, r"phi\(x, y\) may not depend on w"),
-    (SelfCost, "cost of the true output is 1; it must be 0"),
-    (SelfCostElsewhere, "with itself is 0.5; it must be 0"),
-    (NegativeCost, "costs may not be negative"),
-    (NanCost, "cost is nan .* must be finite"),
+    (SelfCost, "cost of the true output is 1, not 0"),
+    (SelfCostElsewhere, "with itself is 0.5"),
+    (NegativeCost, "cost returned -.*must be finite and not negative"),
+    (NanCost, "cost returned nan; costs must be finite"),
     (TextCost, "cost returned 'one'; it must return a number"),
     (RandomCost, "cost gave .* for the same outputs"),
     (Minimises, "scores below the true one"),
@@ -311,7 +311,7 @@ FLAWS = [
     (Raises, "argmax raised KeyError: 'lost'"),
     (Fraction, "n_weights returned 2.5"),
     (Grows, "n_weights gives different answers"),
-    (Unlisted, "which is not among outputs"),
+    (Unlisted, "not among outputs"),
 ]
 
 
@@ -348,7 +348,7 @@ def test_all_problems_are_listed_at_once(data):
     with pytest.raises(ModelError) as raised:
         check_model(Three(), *data)
     text = str(raised.value)
-    for words in ("costs may not be negative", "scores below the true one", "changed its argument w"):
+    for words in ("costs must be finite and not negative", "scores below the true one", "changed its argument w"):
         assert words in text
     assert "times)" in text  # said once, counted
 

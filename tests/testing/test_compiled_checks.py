@@ -79,7 +79,7 @@ def spoiled(statement):
     [
         ("result[2] += 1", "the kernel says"),
         ("result[2] = -1", "negative cost"),
-        ("value[0] *= -1", "the plane of the output is worth"),
+        ("value[0] *= -1", "the plane is worth"),
         ("result[0] -= 1; result[1] -= 1", "enumeration finds"),
         ("result[1] -= 1", "the bound .* is below the value"),
         ("result[1] += 1", "but the model is exact"),

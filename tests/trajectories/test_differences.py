@@ -5,6 +5,7 @@ import pytest
 
 import maxmargin as mm
 from agreement.tiny import Tiny, engine_of
+from agreement.tiny import walk as tiny_walk
 from maxmargin import SimplicialDecomposition as Simplicial
 
 PROBLEMS = [Tiny("chain", cost="matrix", C=1.0, seed=seed, n=5) for seed in range(8)]
@@ -12,13 +13,7 @@ PROBLEMS = [Tiny("chain", cost="matrix", C=1.0, seed=seed, n=5) for seed in rang
 
 def walk(preset, tiny, count, seed=0):
     """(dual, state) after each step."""
-    problem = tiny.problem()
-    engine = engine_of(preset, problem, seed)
-    state = engine.init(problem)
-    for _ in range(count):
-        if engine.certificate_due(state):
-            engine.certificate(state)
-        engine.step(state)
+    for _, problem, state in tiny_walk(preset, tiny, count, seed):
         yield problem.dual(state.working_set.linear, state.u), state
 
 

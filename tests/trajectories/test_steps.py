@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from agreement.tiny import Tiny, engine_of
+from agreement.tiny import Tiny, walk
 from maxmargin import SimplicialDecomposition as Simplicial
 from trajectories.plain import block_frank_wolfe, cone_frank_wolfe, frank_wolfe, sequential_dual
 
@@ -26,13 +26,7 @@ PLAIN = [tiny for tiny in PROBLEMS if not tiny.signed]
 
 def steps(preset, tiny, count, seed=0):
     """Weights after each of ``count`` steps; whole-set presets look at all examples before each of them."""
-    problem = tiny.problem()
-    engine = engine_of(preset, problem, seed)
-    state = engine.init(problem)
-    for _ in range(count):
-        if engine.certificate_due(state):
-            engine.certificate(state)
-        engine.step(state)
+    for engine, _, state in walk(preset, tiny, count, seed):
         yield engine.weights(state).copy()
 
 

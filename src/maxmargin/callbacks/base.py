@@ -43,16 +43,15 @@ class Run(Protocol):
     it ends with an error.
     """
 
+    tol: float
+    certificate: Certificate | None
+
     @property
     def solver(self) -> object: ...
     @property
     def problem(self) -> Problem: ...
     @property
-    def tol(self) -> float: ...
-    @property
     def history(self) -> History: ...
-    @property
-    def certificate(self) -> Certificate | None: ...
     @property
     def status(self) -> Status | None: ...
     @property

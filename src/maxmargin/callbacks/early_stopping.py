@@ -84,9 +84,7 @@ class EarlyStopping(Callback):
         elif run.evaluate is not None:
             score = float(run.evaluate(weights, *self.score))
         else:
-            raise ValueError(
-                "only the fit of an estimator can score held-out examples; give a function of the weights instead."
-            )
+            raise ValueError("only the fit of an estimator scores held-out examples; give a function of the weights.")
         self.scores_.append(score)
         run.history.annotate(score=score)
         better = score > self.best_score_ + self.min_delta or (self.best_weights_ is None and not np.isnan(score))

@@ -3,8 +3,7 @@
 from maxmargin.costs.base import Cost, is_integral
 from maxmargin.costs.convert import as_cost
 from maxmargin.costs.function import FunctionCost
-from maxmargin.costs.hamming import HammingCost
+from maxmargin.costs.hamming import HammingCost, WeightedHammingCost
 from maxmargin.costs.matrix import MatrixCost
-from maxmargin.costs.weighted_hamming import WeightedHammingCost
 
 __all__ = ["Cost", "FunctionCost", "HammingCost", "MatrixCost", "WeightedHammingCost", "as_cost", "is_integral"]

@@ -8,9 +8,8 @@ import numpy as np
 
 from maxmargin.costs.base import Cost
 from maxmargin.costs.function import FunctionCost
-from maxmargin.costs.hamming import HammingCost
+from maxmargin.costs.hamming import HammingCost, WeightedHammingCost
 from maxmargin.costs.matrix import MatrixCost
-from maxmargin.costs.weighted_hamming import WeightedHammingCost
 
 __all__ = ["as_cost"]
 

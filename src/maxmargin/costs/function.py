@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from maxmargin.costs.base import Cost
 
@@ -23,7 +22,7 @@ class FunctionCost(Cost):
         Divide by the number of positions.
     """
 
-    function: Callable[[Any, Any], float]
+    function: Callable[..., float]
     normalize: bool = False
 
     def _fill(self, classes: list) -> list[list[float]]:
@@ -34,7 +33,5 @@ class FunctionCost(Cost):
         try:
             return float(value)
         except (TypeError, ValueError):
-            raise ValueError(
-                f"the cost function returned {value!r} for label {label!r} where {true!r} is true; "
-                "it must return a number"
-            ) from None
+            what = f"the cost function returned {value!r} for label {label!r} where {true!r} is true"
+            raise ValueError(f"{what}; it must return a number") from None

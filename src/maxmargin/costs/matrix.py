@@ -45,10 +45,7 @@ class MatrixCost(Cost):
             return matrix
         place = {label: i for i, label in enumerate(self.labels)}
         if len(place) != len(matrix) or len(self.labels) != len(matrix):
-            raise ValueError(
-                f"the cost matrix has {len(matrix)} rows and {len(self.labels)} labels ({len(place)} distinct); "
-                "name every row once"
-            )
+            raise ValueError(f"the cost matrix has {len(matrix)} rows and {len(place)} labels; name every row once")
         missing = [label for label in classes if label not in place]
         if missing:
             raise ValueError(f"class {missing[0]!r} is not among the labels of the cost matrix; add its row and column")

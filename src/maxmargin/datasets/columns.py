@@ -114,9 +114,7 @@ def iter_conllu(
     try:
         import conllu
     except ImportError:
-        raise ImportError(
-            "reading CoNLL-U needs the package conllu; install it with: pip install 'maxmargin[text]'"
-        ) from None
+        raise ImportError("CoNLL-U needs the package conllu; install it with: pip install 'maxmargin[text]'") from None
     known = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
     for name in fields:
         if name not in known:
@@ -126,9 +124,7 @@ def iter_conllu(
             try:
                 parsed = conllu.parse("".join(block) + "\n")
             except Exception as error:
-                raise ValueError(
-                    f"{name}, line {number} (sentence {done}): not CoNLL-U ({error}). Correct that sentence."
-                ) from None
+                raise ValueError(f"{name}, line {number} (sentence {done}): not CoNLL-U ({error}).") from None
             for sentence in parsed:
                 yield [
                     tuple(_conllu_text(word.get(field)) for field in fields)

@@ -32,8 +32,7 @@ class Source:
     Attributes
     ----------
     column : int
-    transform : Transform or None
-        None reads the text itself.
+    transform : Transform, or None for the text itself
     outside : {"mark", "apply", "drop"}
         Beyond the ends of a sentence: the marks ``_B-1``, ``_B+1``, ...; the transform of these marks; or no feature.
     """

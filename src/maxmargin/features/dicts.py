@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin.features.interning import pack_strings, unpack_strings
 from maxmargin.features.sequences import Sequences
 from maxmargin.parameters import Parameters
 
@@ -18,6 +20,7 @@ __all__ = ["DictFeatures"]
 Sentences = Iterable[Iterable[Mapping[str, object] | Iterable[str]]]
 
 
+@dataclass(repr=False, eq=False)
 class DictFeatures(Parameters):
     """Number the features of tokens that are given as dicts or lists of strings.
 
@@ -51,8 +54,7 @@ class DictFeatures(Parameters):
     [[1.0, 0.0, 0.0], [0.0, 1.0, 3.0], [1.0, 0.0, 0.0]]
     """
 
-    def __init__(self, min_count: int = 1) -> None:
-        self.min_count = min_count
+    min_count: int = 1
 
     def fit(self, X: Sentences, y: object = None) -> Self:
         """Learn the features of training sentences."""
@@ -68,9 +70,7 @@ class DictFeatures(Parameters):
         counts = np.bincount(reader.ids, minlength=len(seen))
         kept = np.argsort(-counts, kind="stable")[: int((counts >= self.min_count).sum())]
         if len(kept) == 0:
-            raise ValueError(
-                f"no feature occurs min_count ({self.min_count}) times in these sentences; lower it or add features."
-            )
+            raise ValueError(f"no feature occurs min_count ({self.min_count}) times; lower it or add features.")
         rank = np.full(len(seen), -1, np.int32)
         rank[kept] = np.arange(len(kept), dtype=np.int32)
         self._adopt([seen[k] for k in kept.tolist()])
@@ -96,12 +96,7 @@ class DictFeatures(Parameters):
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, object]]:
         """Arrays and JSON-able facts for :meth:`from_state`."""
         self._check_fitted()
-        parts = [name.encode("utf-8", "surrogatepass") for name in self._names_]
-        arrays: dict[str, np.ndarray] = {
-            "text": np.frombuffer(b"".join(parts), np.uint8),
-            "text_ends": np.cumsum(np.array([len(part) for part in parts], np.int64), dtype=np.int64),
-        }
-        return arrays, {"version": 1, "min_count": int(self.min_count)}
+        return pack_strings(self._names_), {"version": 1, "min_count": int(self.min_count)}
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], facts: Mapping[str, Any]) -> DictFeatures:
@@ -110,15 +105,9 @@ class DictFeatures(Parameters):
             if facts["version"] != 1:
                 raise ValueError(f"stored dict features have version {facts['version']!r}; upgrade maxmargin.")
             made = cls(facts["min_count"])
-            data, ends = arrays["text"].tobytes(), np.asarray(arrays["text_ends"], np.int64)
+            made._adopt(unpack_strings(arrays, "stored dict features"))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"stored dict features are damaged ({error!r}); save them again.") from None
-        if ends.ndim != 1 or (np.diff(ends, prepend=0) < 0).any() or (ends[-1] if len(ends) else 0) != len(data):
-            raise ValueError("stored dict features are damaged: their names do not fill their text; save them again.")
-        begins = [0, *ends.tolist()]
-        made._adopt([data[a:b].decode("utf-8", "surrogatepass") for a, b in zip(begins, ends.tolist(), strict=False)])
-        if len(made._known) != made.n_features_:
-            raise ValueError("stored dict features are damaged: a name occurs twice; save them again.")
         return made
 
     def _adopt(self, names: list[str]) -> None:
@@ -235,9 +224,7 @@ class _Reader:
                     raise TypeError(f"feature {key!r} has {part!r} in its list; lists and sets may hold only strings.")
                 self._pair(key, part)
         elif value is not None:
-            raise TypeError(
-                f"feature {key!r} is a {type(value).__name__}; use text, a number, a dict, or a list of texts."
-            )
+            raise TypeError(f"feature {key!r} is a {type(value).__name__}; use text, a number, a dict, or texts.")
 
     def _token(self, token: object) -> None:
         """A token that is not a plain dict: another mapping, or names of features."""

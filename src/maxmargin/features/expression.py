@@ -106,9 +106,7 @@ def _units(text: str) -> tuple[bool, bool, list[tuple[str, str]]]:
         if text[at:] == "$":
             return bool(begins), True, units
         if text[at] in "*?":
-            raise ValueError(
-                f"'{text[at]}' has nothing to repeat in the expression \"{text[:80]}\"; write \\{text[at]} for itself."
-            )
+            raise ValueError(f"'{text[at]}' has nothing to repeat in \"{text[:80]}\"; write \\{text[at]} for itself.")
         one = text[at : at + 2] if text[at] == "\\" else text[at]
         at += len(one)
         repeat = text[at] if text[at : at + 1] in ("*", "?") else ""

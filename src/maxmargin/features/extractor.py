@@ -83,9 +83,7 @@ class TextFeatures(Parameters):
         rows = self._rows(tokens, vocabulary, learn=True)
         ranks = vocabulary.freeze(self.min_count)
         if len(vocabulary.tables[False]) == 0:
-            raise ValueError(
-                f"no feature occurs min_count ({self.min_count}) times in these sentences; lower it or add features."
-            )
+            raise ValueError(f"no feature occurs min_count ({self.min_count}) times; lower it or add features.")
         self._adopt(vocabulary)
         return self._sequences(tokens, rows, ranks)
 
@@ -190,9 +188,7 @@ class TextFeatures(Parameters):
                 for source, _ in definition.slots
                 if source.column >= len(tokens.columns)
             )
-            raise ValueError(
-                f"{where} reads column {column}, but the tokens have {len(tokens.columns)} (counted from 0)."
-            )
+            raise ValueError(f"{where} reads column {column}, but the tokens have {len(tokens.columns)} (from 0 on).")
         return tokens
 
     def _rows(self, tokens: Tokens, coder: Coder, learn: bool = False) -> list[dict[bool, Rows]]:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy import ndimage
 from scipy.special import logsumexp
 
+from maxmargin.features.blocks import refuse_not_finite
 from maxmargin.features.own_colours import colour_range, own_colours, place_of_foreground
 from maxmargin.parameters import Parameters
 
@@ -377,7 +378,5 @@ def _picture(image: ArrayLike, i: int, ndim: int, whole: float) -> np.ndarray:
         )
     divisor = (255.0 if image.dtype == np.uint8 else whole) if image.dtype.kind in "iu" else 1.0
     picture = image.astype(np.float64) / divisor
-    if not np.isfinite(picture).all():
-        where = tuple(map(int, np.argwhere(~np.isfinite(picture))[0]))
-        raise ValueError(f"image {i} has NaN or infinite pixels, first at {where}; replace them before fitting.")
+    refuse_not_finite(picture, f"image {i} has NaN or infinite pixels")
     return picture

@@ -8,8 +8,8 @@ pair is a 64-bit integer that holds both sides, so two features never share an i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise, repeat
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +18,7 @@ from maxmargin.features.definition import Definition
 
 DEEPEST = 4  # most values of a feature that one compiled call can join
 
-__all__ = ["Coder", "Hashed", "PairTable", "Vocabulary"]
+__all__ = ["Coder", "Hashed", "PairTable", "Vocabulary", "pack_strings", "unpack_strings"]
 
 
 class Coder(Protocol):
@@ -209,31 +209,16 @@ class Vocabulary:
         return spelled.tolist()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        parts = [text.encode("utf-8", "surrogatepass") for text in self.strings]
-        arrays: dict[str, np.ndarray] = {
-            "text": np.frombuffer(b"".join(parts), np.uint8),
-            "text_ends": np.cumsum(np.array([len(part) for part in parts], np.int64), dtype=np.int64),
-            "features": self.tables[False].entries,
-            "edges": self.tables[True].entries,
-        }
-        return arrays | {f"tuples{level}": table.entries for level, table in self.tuples.items()}
+        tables = {"features": self.tables[False], "edges": self.tables[True]}
+        tables |= {f"tuples{level}": table for level, table in self.tuples.items()}
+        return pack_strings(self.strings) | {name: table.entries for name, table in tables.items()}
 
     @staticmethod
     def from_arrays(definitions: Sequence[Definition], arrays: dict[str, np.ndarray]) -> Vocabulary:
         """The vocabulary that :meth:`to_arrays` stored; inconsistent arrays are refused."""
         made = Vocabulary(definitions)
-        blob, ends = arrays["text"], arrays["text_ends"]
-        if blob.dtype != np.uint8 or ends.dtype != np.int64 or blob.ndim != 1 or ends.ndim != 1:
-            raise ValueError("a stored vocabulary is damaged: its text must be uint8, its ends int64; save it again.")
-        if (np.diff(ends, prepend=0, append=len(blob)) < 0).any() or (len(ends) and ends[-1] != len(blob)):
-            raise ValueError("a stored vocabulary is damaged: its strings do not fill its text; save it again.")
-        data, begin = blob.tobytes(), 0
-        for end in ends.tolist():
-            made.strings[data[begin:end].decode("utf-8", "surrogatepass")] = len(made.strings)
-            begin = end
-        if len(made.strings) != len(ends):
-            raise ValueError("a stored vocabulary is damaged: a string occurs twice; save it again.")
-        sizes = np.array([1, len(ends), *(len(arrays[f"tuples{level}"]) for level in made.tuples)], np.int64)
+        made.strings = {text: k for k, text in enumerate(unpack_strings(arrays, "a stored vocabulary"))}
+        sizes = np.array([1, len(made.strings), *(len(arrays[f"tuples{level}"]) for level in made.tuples)], np.int64)
         levels = np.array([len(literals) - 1 for literals in made.skeletons], np.int64)
 
         def table(name: str, lefts: int, limit: Callable[[np.ndarray], np.ndarray]) -> PairTable:
@@ -250,6 +235,27 @@ class Vocabulary:
         for edge, name in ((False, "features"), (True, "edges")):
             made.tables[edge] = table(name, len(made.skeletons), lambda left: sizes[levels[left]])
         return made
+
+
+def pack_strings(texts: Iterable[str]) -> dict[str, np.ndarray]:
+    """Strings as arrays: all their bytes, and where each ends."""
+    parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+    ends = np.cumsum(np.array([len(part) for part in parts], np.int64), dtype=np.int64)
+    return {"text": np.frombuffer(b"".join(parts), np.uint8), "text_ends": ends}
+
+
+def unpack_strings(arrays: Mapping[str, np.ndarray], name: str) -> list[str]:
+    """The strings of :func:`pack_strings`, or a ValueError that says what is wrong with ``name``."""
+    blob, ends = arrays["text"], arrays["text_ends"]
+    if blob.dtype != np.uint8 or ends.dtype != np.int64 or blob.ndim != 1 or ends.ndim != 1:
+        raise ValueError(f"{name} is damaged: its text must be uint8, its ends int64; save it again.")
+    if (np.diff(ends, prepend=0) < 0).any() or (ends[-1] if len(ends) else 0) != len(blob):
+        raise ValueError(f"{name} is damaged: its strings do not fill its text; save it again.")
+    data = blob.tobytes()
+    texts = [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise([0, *ends.tolist()])]
+    if len(set(texts)) != len(texts):
+        raise ValueError(f"{name} is damaged: a string occurs twice; save it again.")
+    return texts
 
 
 class Hashed:

@@ -11,28 +11,29 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.features.blocks import refuse_not_finite
+
 __all__ = ["region_graph", "region_labels", "region_sizes", "superpixels"]
 
 
 def superpixels(
     image: ArrayLike, n_segments: int = 200, *, compactness: float = 0.1, iterations: int = 6, smallest: float = 0.25
 ) -> np.ndarray:
-    """Regions of similar colour and about equal size, connected, numbered from 0.
+    """Regions of similar colour and about equal size, connected, numbered from 0; needs ``maxmargin[images]``.
 
-    Formula: each pixel joins the nearest of the 9 centres around its cell of a regular grid, by ``|colour - c|^2 +
-    compactness^2 |place - p|^2 / step^2``; centres move to the means of their pixels. Pieces smaller than ``smallest``
-    of a cell go to the neighbour with the longest common boundary.
+    Formula: each pixel joins the nearest of the centres around it, by ``|colour - c|^2 + compactness^2 |place - p|^2 /
+    step^2``; centres move to the means of their pixels. Pieces smaller than ``smallest`` of a cell go to a neighbour.
 
-    Complexity: O(iterations 9 pixels channels).
+    Complexity: O(iterations pixels channels).
 
     Parameters
     ----------
     image : array (height, width) or (height, width, channels)
-        Whole numbers count as 0 to 255.
+        Colours are stretched to the range from 0 to 1.
     n_segments : int
         Approximate number of regions.
     compactness : float
-        Weight of a step of one cell relative to a difference in colour, which ranges from 0 to 1.
+        Weight of a step of one cell relative to a difference in colour.
     iterations : int
     smallest : float
 
@@ -45,31 +46,17 @@ def superpixels(
     Achanta et al. (2012), SLIC superpixels compared to state-of-the-art superpixel methods.
     """
     colours = _colours(image, 2)
-    height, width = colours.shape[:2]
-    if not 1 <= n_segments <= height * width:
-        raise ValueError(f"n_segments is {n_segments}; give a number from 1 to the {height * width} pixels.")
-    rows = min(height, max(1, round(float(np.sqrt(n_segments * height / width)))))
-    columns = min(width, max(1, round(n_segments / rows)))
-    y, x = np.indices((height, width))
-    home = (y * rows // height, x * columns // width)
-    scale = compactness * np.sqrt(rows * columns / (height * width))
-    points = np.concatenate([colours, scale * y[..., None], scale * x[..., None]], axis=-1).reshape(height * width, -1)
-    segments = (home[0] * columns + home[1]).ravel()
-    near = [
-        np.clip(home[0] + a, 0, rows - 1).ravel() * columns + np.clip(home[1] + b, 0, columns - 1).ravel()
-        for a in (-1, 0, 1)
-        for b in (-1, 0, 1)
-    ]
-    for _ in range(iterations):
-        sizes = np.maximum(np.bincount(segments, minlength=rows * columns), 1)
-        sums = [np.bincount(segments, weights=column, minlength=rows * columns) for column in points.T]
-        centres = np.stack(sums, 1) / sizes[:, None]
-        best = np.full(len(points), np.inf)
-        for cell in near:
-            distance = ((points - centres[cell]) ** 2).sum(axis=1)
-            closer = distance < best
-            best[closer], segments[closer] = distance[closer], cell[closer]
-    return _connected(segments.reshape(height, width), smallest * height * width / (rows * columns))
+    pixels = colours.shape[0] * colours.shape[1]
+    if not 1 <= n_segments <= pixels:
+        raise ValueError(f"n_segments is {n_segments}; give a number from 1 to the {pixels} pixels.")
+    try:
+        from skimage.segmentation import slic
+    except ImportError:
+        raise ImportError("superpixels need scikit-image; install it with: pip install maxmargin[images]") from None
+    segments = slic(
+        colours, n_segments, compactness, iterations, convert2lab=False, min_size_factor=smallest, start_label=0
+    )
+    return segments.astype(np.int32)
 
 
 def region_graph(segments: ArrayLike, image: ArrayLike, *, contrast: float = 4.0) -> dict[str, np.ndarray]:
@@ -95,9 +82,7 @@ def region_graph(segments: ArrayLike, image: ArrayLike, *, contrast: float = 4.0
     regions = _checked_segments(segments)
     colours = _colours(image, regions.ndim)
     if colours.shape[:-1] != regions.shape:
-        raise ValueError(
-            f"the image has shape {colours.shape[:-1]} and the label image {regions.shape}; they must agree."
-        )
+        raise ValueError(f"the image has shape {colours.shape[:-1]}, the label image {regions.shape}; they must agree.")
     flat, sizes = regions.ravel(), region_sizes(regions)
 
     def mean(values: np.ndarray) -> np.ndarray:
@@ -147,9 +132,7 @@ def _colours(image: ArrayLike, ndim: int) -> np.ndarray:
             "axis of channels."
         )
     colours = array.astype(np.float64).reshape(*array.shape[:ndim], -1)
-    if not np.isfinite(colours).all():
-        where = tuple(map(int, np.argwhere(~np.isfinite(colours))[0][:ndim]))
-        raise ValueError(f"the image has NaN or infinite pixels, first at {where}; replace them first.")
+    refuse_not_finite(colours, "the image has NaN or infinite pixels")
     return colours / 255.0 if array.dtype.kind in "iu" else colours
 
 
@@ -163,48 +146,13 @@ def _checked_segments(segments: ArrayLike) -> np.ndarray:
     return regions
 
 
-def _pairs(regions: np.ndarray) -> np.ndarray:
-    """Pairs of regions of adjacent pixels that differ, the smaller number first, (pairs, 2)."""
+def _neighbours(regions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Regions with a common boundary, (m, 2), the smaller number first, and its length in pixels."""
     sides = []
     for axis in range(regions.ndim):
         rest = (slice(None),) * axis
         sides.append(np.stack([regions[(*rest, slice(None, -1))].ravel(), regions[(*rest, slice(1, None))].ravel()], 1))
     pairs = np.concatenate(sides)
-    return np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
-
-
-def _neighbours(regions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Regions with a common boundary, (m, 2), and its length in pixels."""
-    edges, length = np.unique(_pairs(regions), axis=0, return_counts=True)
+    pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
+    edges, length = np.unique(pairs, axis=0, return_counts=True)
     return edges.reshape(-1, 2).astype(np.int32), length.astype(np.float64)
-
-
-def _connected(segments: np.ndarray, least: float) -> np.ndarray:
-    """Connected pieces of the regions, small ones merged into the neighbour they touch most."""
-    import scipy.sparse as sp
-    from scipy.sparse.csgraph import connected_components
-
-    place = np.arange(segments.size).reshape(segments.shape)
-    first = np.concatenate([place[:, :-1].ravel(), place[:-1].ravel()])
-    second = np.concatenate([place[:, 1:].ravel(), place[1:].ravel()])
-    same = segments.ravel()[first] == segments.ravel()[second]
-    links = sp.coo_array((np.ones(int(same.sum())), (first[same], second[same])), shape=(segments.size,) * 2)
-    pieces = connected_components(links, directed=False)[1].reshape(segments.shape)
-    while True:
-        sizes = np.bincount(pieces.ravel())
-        edges, length = _neighbours(pieces)
-        small = int(np.argmin(sizes))
-        if sizes[small] >= least or len(edges) == 0:
-            return np.unique(pieces, return_inverse=True)[1].reshape(segments.shape).astype(np.int32)
-        # every small piece points to its longest neighbour; chains of pointers end at a root
-        target = np.arange(len(sizes))
-        longest = np.zeros(len(sizes))
-        for (a, b), size in zip(edges.tolist(), length.tolist(), strict=True):
-            for p, q in ((a, b), (b, a)):
-                if sizes[p] < least and size > longest[p] and (sizes[q], q) > (sizes[p], p):
-                    longest[p], target[p] = size, q
-        if (target == np.arange(len(sizes))).all():  # all neighbours are even smaller: merge one anyway
-            target[small] = next(q if p == small else p for p, q in edges.tolist() if small in (p, q))
-        while (target != target[target]).any():
-            target = target[target]
-        pieces = np.unique(target[pieces], return_inverse=True)[1].reshape(segments.shape)

@@ -8,7 +8,8 @@ from typing import overload
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+
+from maxmargin.features.blocks import dense_block, first_not_finite, sparse_block
 
 __all__ = ["Sequences"]
 
@@ -107,9 +108,7 @@ class Sequences:
                 f"got {type(X).__name__}."
             )
         if isinstance(X, np.ndarray) and X.dtype != object and X.ndim == 2:
-            raise ValueError(
-                f"X is one array of shape {X.shape}; a list of sequences is needed. For a single sequence pass [X]."
-            )
+            raise ValueError(f"X has shape {X.shape}; a list of sequences is needed. For a single sequence pass [X].")
         parts: dict[str, list] = {kind: [] for kind in _KINDS}
         lengths: list[int] = []
         for i, x in enumerate(X):
@@ -123,7 +122,7 @@ class Sequences:
             tokens = -1
             for kind in ("sparse", "dense"):
                 if kind in named:
-                    block = _matrix(named[kind], kind, i)
+                    block = (dense_block if kind == "dense" else sparse_block)(named[kind], f"sequence {i}")
                     if tokens >= 0 and block.shape[0] != tokens:
                         raise ValueError(
                             f"sequence {i}: 'sparse' has {tokens} rows and 'dense' {block.shape[0]}; they must agree."
@@ -131,7 +130,7 @@ class Sequences:
                     tokens = block.shape[0]
                     parts[kind].append(block)
             if "edge" in named:
-                parts["edge"].append(_edges(_matrix(named["edge"], "edge", i), tokens, i))
+                parts["edge"].append(_edges(sparse_block(named["edge"], f"sequence {i}"), tokens, i))
             lengths.append(tokens)
             for kind, blocks in parts.items():
                 if blocks and len(blocks) != i + 1:
@@ -153,35 +152,13 @@ class Sequences:
     def check_finite(self) -> None:
         """Raise a ValueError naming the first sequence with NaN or infinite features."""
         for kind, block in self._blocks().items():
-            values = block if isinstance(block, np.ndarray) else block.data
-            if values.dtype.kind != "f" or np.isfinite(values).all():
-                continue
-            if isinstance(block, np.ndarray):
-                token = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-            else:
-                token = int(np.searchsorted(block.indptr, np.flatnonzero(~np.isfinite(values))[0], side="right")) - 1
-            i = int(np.searchsorted(self.offsets, token, side="right")) - 1
-            raise ValueError(
-                f"sequence {i} has NaN or infinite {kind} features (position {token - self.offsets[i]}); "
-                "replace or remove them before fitting."
-            )
-
-
-def _matrix(x: ArrayLike | sp.sparray, kind: str, i: int) -> np.ndarray | sp.csr_array:
-    try:
-        x = np.asarray(sp.csr_array(x).toarray() if sp.issparse(x) else x) if kind == "dense" else sp.csr_array(x)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"sequence {i}: {kind} features must be a (length, n_features) matrix of numbers, with rows of equal "
-            "length."
-        ) from None
-    if x.dtype.kind not in "fiub":
-        raise ValueError(f"sequence {i}: features must be numbers, got dtype {x.dtype}; encode them first.")
-    if kind == "dense":
-        x = x.astype(np.float64, copy=False)
-    if x.ndim != 2:
-        raise ValueError(f"sequence {i}: features must be a (length, n_features) matrix, got shape {x.shape}.")
-    return x
+            token = first_not_finite(block)
+            if token >= 0:
+                i = int(np.searchsorted(self.offsets, token, side="right")) - 1
+                raise ValueError(
+                    f"sequence {i} has NaN or infinite {kind} features (position {token - self.offsets[i]}); "
+                    "replace or remove them before fitting."
+                )
 
 
 def _edges(block: sp.csr_array, tokens: int, i: int) -> sp.csr_array:

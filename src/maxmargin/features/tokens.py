@@ -146,9 +146,7 @@ class Tokens:
         """Tokens from whole columns of strings and the offsets of the sentences."""
         offsets = np.asarray(offsets, dtype=np.int64)
         if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
-            raise ValueError(
-                "offsets must begin with 0 and never fall: sentence i owns tokens offsets[i]:offsets[i+1]."
-            )
+            raise ValueError("offsets must begin with 0 and never fall: sentence i owns offsets[i]:offsets[i+1].")
         if not len(columns):
             raise ValueError("need at least one column of text.")
         for j, values in enumerate(columns):
@@ -213,9 +211,7 @@ def _numbered(columns: Sequence[Sequence[str]], offsets: np.ndarray) -> list[Col
 
 def _listed(sentence: Iterable[object], i: int) -> list:
     if isinstance(sentence, (str, bytes)):
-        raise TypeError(
-            f"sentence {i} is one string, {sentence[:40]!r}; split it into tokens first, for example with .split()."
-        )
+        raise TypeError(f"sentence {i} is one string, {sentence[:40]!r}; split it into tokens first, as by .split().")
     try:
         return list(sentence)
     except TypeError:
@@ -231,14 +227,9 @@ def _refuse_mixed(flat: list, offsets: np.ndarray) -> None:
     width = len(flat[0]) if isinstance(flat[0], (tuple, list)) else 0
     for t, token in enumerate(flat):
         if not isinstance(token, (tuple, list)) or not token:
-            raise TypeError(
-                f"{_place(t, offsets)} is {token!r}; a token must be a string, or a tuple with one string per column, "
-                "the same for all tokens."
-            )
+            raise TypeError(f"{_place(t, offsets)} is {token!r}; tokens are all strings, or all tuples of strings.")
         if len(token) != width:
-            raise ValueError(
-                f"{_place(t, offsets)} has {len(token)} columns, {_place(0, offsets)} has {width}; all need the same."
-            )
+            raise ValueError(f"{_place(t, offsets)} has {len(token)} columns; {_place(0, offsets)} has {width}.")
 
 
 def _plain_strings(column: Column, values: Sequence, offsets: np.ndarray, j: int) -> Column:

@@ -26,26 +26,25 @@ __all__ = ["CharNGrams", "Ends", "Gazetteer", "Join", "Lower", "Prefix", "Shape"
 
 
 @dataclass(frozen=True)
-class Prefix(Transform):
-    """The first ``n`` characters; shorter strings have no such feature."""
+class _Characters(Transform):
+    """Some ``n`` characters of a string."""
 
     n: int
 
     def __post_init__(self) -> None:
-        _positive("Prefix", self.n)
+        if not isinstance(self.n, (int, np.integer)) or self.n < 1:
+            raise ValueError(f"{type(self).__name__} needs a whole number of characters >= 1, got {self.n!r}.")
+
+
+class Prefix(_Characters):
+    """The first ``n`` characters; shorter strings have no such feature."""
 
     def __call__(self, text: str) -> str | None:
         return text[: self.n] if len(text) >= self.n else None
 
 
-@dataclass(frozen=True)
-class Suffix(Transform):
+class Suffix(_Characters):
     """The last ``n`` characters; shorter strings have no such feature."""
-
-    n: int
-
-    def __post_init__(self) -> None:
-        _positive("Suffix", self.n)
 
     def __call__(self, text: str) -> str | None:
         return text[-self.n :] if len(text) >= self.n else None
@@ -88,15 +87,10 @@ class _Kinds(dict[int, str]):
 _KIND_OF = _Kinds()
 
 
-@dataclass(frozen=True)
-class CharNGrams(Transform):
+class CharNGrams(_Characters):
     """All distinct runs of ``n`` characters of ``^string$``: several features per token."""
 
-    n: int
     many = True
-
-    def __post_init__(self) -> None:
-        _positive("CharNGrams", self.n)
 
     def __call__(self, text: str) -> list[str]:
         text = f"^{text}$"
@@ -210,8 +204,7 @@ class Window:
                 object.__setattr__(self, name, tuple(int(offset) for offset in given))
             except (TypeError, ValueError):
                 raise TypeError(f"{name} of a Window must be whole numbers, got {given!r}.") from None
-        _check_slot("Window", self.column, self.of, self.outside)
-        _check_edge("Window", self.edge)
+        _check("Window", [(self.column, self.of)], self.outside, self.edge)
         if self.of is not None and self.of.many and (self.bigrams or self.trigrams):
             raise ValueError(f"{self.of!r} gives several values per token; it has no bigrams or trigrams.")
 
@@ -244,10 +237,9 @@ class Join:
     def __init__(self, *slots: tuple, name: str | None = None, outside: str = "mark", edge: bool = False) -> None:
         if not slots or not all(isinstance(slot, (tuple, list)) and len(slot) in (2, 3) for slot in slots):
             raise ValueError(f"Join takes (column, offset) or (column, offset, transform), one or more; got {slots!r}.")
-        _check_edge("Join", edge)
         full = tuple((slot[0], int(slot[1]), slot[2] if len(slot) == 3 else None) for slot in slots)
-        for column, _, of in full:
-            _check_slot("Join", column, of, outside)
+        _check("Join", [(column, of) for column, _, of in full], outside, edge)
+        for _, _, of in full:
             if of is not None and of.many and len(full) > 1:
                 raise ValueError(f"{of!r} gives several values per token; it cannot be joined with others.")
         for key, value in (("slots", full), ("name", name), ("outside", outside), ("edge", edge)):
@@ -320,20 +312,14 @@ def _named(names: list[str], slots: list[tuple[Source, int]], edge: bool, where:
     return Definition((f"{prefix}=", *["|"] * (len(slots) - 1), ""), tuple(slots), edge, where)
 
 
-def _positive(name: str, n: object) -> None:
-    if not isinstance(n, (int, np.integer)) or n < 1:
-        raise ValueError(f"{name} needs a whole number of characters >= 1, got {n!r}.")
-
-
-def _check_slot(name: str, column: object, of: object, outside: object) -> None:
-    if not isinstance(column, (int, np.integer)) or column < 0:
-        raise ValueError(f"column of a {name} must be a whole number >= 0, got {column!r}.")
-    if of is not None and not isinstance(of, Transform):
-        raise TypeError(f"a {name} takes Prefix(n), Suffix(n), Lower(), ... as transform; got {of!r}.")
+def _check(name: str, slots: list[tuple[object, object]], outside: object, edge: object) -> None:
+    """The parameters that a Window and a Join share; slots are columns with their transforms."""
+    for column, of in slots:
+        if not isinstance(column, (int, np.integer)) or column < 0:
+            raise ValueError(f"column of a {name} must be a whole number >= 0, got {column!r}.")
+        if of is not None and not isinstance(of, Transform):
+            raise TypeError(f"a {name} takes Prefix(n), Suffix(n), Lower(), ... as transform; got {of!r}.")
     if outside not in ("mark", "drop"):
         raise ValueError(f"outside of a {name} must be 'mark' or 'drop', got {outside!r}.")
-
-
-def _check_edge(name: str, edge: object) -> None:
     if not isinstance(edge, bool):
         raise TypeError(f"edge of a {name} must be True or False, got {edge!r}.")

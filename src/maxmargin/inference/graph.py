@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.features.blocks import first_place
 from maxmargin.inference.junction_tree import MAX_CELLS as JUNCTION_TREE_CELLS
 from maxmargin.inference.junction_tree import JunctionTree, TooWide
 
@@ -122,9 +123,7 @@ class GraphProblem:
         m = len(structure.edges)
         tables = np.asarray(pairwise, np.float64)
         if tables.shape not in ((K, K), (m, K, K)):
-            raise ValueError(
-                f"pairwise has shape {tables.shape}; give one table {(K, K)} for all edges, or {(m, K, K)}."
-            )
+            raise ValueError(f"pairwise has shape {tables.shape}; give one table {(K, K)} or one per edge, {(m, K, K)}")
         if weights is not None:
             scale = np.asarray(weights, np.float64)
             if scale.shape != (m,):
@@ -133,7 +132,7 @@ class GraphProblem:
         tables = np.require(np.broadcast_to(tables, (m, K, K)), requirements=["C", "W"])
         for name, array in (("unary", scores), ("pairwise", tables)):
             if not np.isfinite(array).all():
-                where = tuple(map(int, np.argwhere(~np.isfinite(array))[0]))
+                where = first_place(~np.isfinite(array))
                 raise ValueError(
                     f"{name}{list(where)} is {array[where]}; scores must be finite, a large negative number forbids."
                 )

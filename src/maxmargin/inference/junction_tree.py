@@ -87,11 +87,7 @@ class JunctionTree:
 
     @staticmethod
     def build(
-        cardinalities: ArrayLike,
-        scopes: Sequence[Sequence[int]],
-        max_cells: int = MAX_CELLS,
-        *,
-        bounded: bool = False,
+        cardinalities: ArrayLike, scopes: Sequence[Sequence[int]], max_cells: int = MAX_CELLS, *, bounded: bool = False
     ) -> JunctionTree:
         """Plan the elimination.
 
@@ -112,9 +108,7 @@ class JunctionTree:
         factors = tuple(tuple(int(v) for v in scope) for scope in scopes)
         for f, scope in enumerate(factors):
             if len(set(scope)) != len(scope) or any(not 0 <= v < len(states) for v in scope):
-                raise ValueError(
-                    f"factor {f} has the scope {scope}; give different variables between 0 and {len(states) - 1}."
-                )
+                raise ValueError(f"factor {f} has the scope {scope}; give different variables below {len(states)}.")
         plan = _Plan(states.tolist(), factors, int(max_cells), bounded)
         buckets = plan.eliminate()
         ints, cells = plan.program(buckets)

@@ -17,12 +17,45 @@ Places in a program count from its begin ``at``, so that many programs can stand
 from __future__ import annotations
 
 import numpy as np
+from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel
 
 # places in a program, then in a bucket
 BUCKETS, MESSAGES, CONSTANTS, PLACES = range(4)
 VARIABLE, STATES, NEIGHBOURS, ROWS, TABLE, MESSAGE, SOURCES, MARGINAL, HEAD = range(9)
+
+
+@register_jitable
+def advance(digits, states, strides):
+    """Count one further, the last digit fastest, and return the step in a table with these strides."""
+    step, j = 0, len(states) - 1
+    while j >= 0:
+        digits[j] += 1
+        step += strides[j]
+        if digits[j] < states[j]:
+            break
+        step -= states[j] * strides[j]
+        digits[j] = 0
+        j -= 1
+    return step
+
+
+@register_jitable
+def constants_of(ints, at, tables):
+    """The sum of the factors without variables."""
+    total, first = 0.0, at + PLACES + ints[at + BUCKETS]
+    for c in range(ints[at + CONSTANTS]):
+        total += tables[ints[first + c]]
+    return total
+
+
+@register_jitable
+def filled(ints, at, i, tables, iwork, fwork):
+    """Fill bucket ``i`` and return its place, its states, its rows, and the places of its table and its message."""
+    bucket = at + ints[at + PLACES + i]
+    fill_bucket(ints, bucket, tables, iwork, fwork)
+    return bucket, ints[bucket + STATES], ints[bucket + ROWS], ints[bucket + TABLE], ints[bucket + MESSAGE]
 
 
 @kernel("void(int64[::1], int64, float64[::1], int32[::1], float64[::1])")
@@ -40,15 +73,7 @@ def fill_bucket(ints, bucket, tables, iwork, fwork):
         for row in range(rows):
             for x in range(K):
                 table[row * K + x] += origin[cell + x * stride]
-            j = k - 1
-            while j >= 0:
-                iwork[j] += 1
-                cell += strides[j]
-                if iwork[j] < states[j]:
-                    break
-                cell -= states[j] * strides[j]
-                iwork[j] = 0
-                j -= 1
+            cell += advance(iwork, states, strides)
         source += k + 2
 
 
@@ -59,15 +84,9 @@ def max_product(ints, at, tables, labels, iwork, fwork):
     Ties go to the first state. With the value -inf no labels are allowed and those written mean nothing.
     O(cells x sources); scratch ``iwork`` (zeros, handed back so) and ``fwork``.
     """
-    buckets = ints[at + BUCKETS]
-    total = 0.0
-    for c in range(ints[at + CONSTANTS]):
-        total += tables[ints[at + PLACES + buckets + c]]
+    buckets, total = ints[at + BUCKETS], constants_of(ints, at, tables)
     for i in range(buckets):
-        bucket = at + ints[at + PLACES + i]
-        fill_bucket(ints, bucket, tables, iwork, fwork)
-        K, rows = ints[bucket + STATES], ints[bucket + ROWS]
-        table, message = ints[bucket + TABLE], ints[bucket + MESSAGE]
+        bucket, K, rows, table, message = filled(ints, at, i, tables, iwork, fwork)
         for row in range(rows):
             best = -np.inf
             for x in range(table + row * K, table + row * K + K):
@@ -106,15 +125,9 @@ def sum_product(ints, at, tables, marginals, iwork, fwork):
     is added up from the joint of the bucket that took the message: no division, and -inf needs no care. ``marginals``
     holds the variables one after the other; empty: only the value. Zeros when the value is -inf.
     """
-    buckets = ints[at + BUCKETS]
-    total = 0.0
-    for c in range(ints[at + CONSTANTS]):
-        total += tables[ints[at + PLACES + buckets + c]]
+    buckets, total = ints[at + BUCKETS], constants_of(ints, at, tables)
     for i in range(buckets):
-        bucket = at + ints[at + PLACES + i]
-        fill_bucket(ints, bucket, tables, iwork, fwork)
-        K, rows = ints[bucket + STATES], ints[bucket + ROWS]
-        table, message = ints[bucket + TABLE], ints[bucket + MESSAGE]
+        bucket, K, rows, table, message = filled(ints, at, i, tables, iwork, fwork)
         for row in range(rows):
             t = fwork[table + row * K : table + row * K + K]
             top, mass = -np.inf, 0.0
@@ -156,13 +169,5 @@ def sum_product(ints, at, tables, marginals, iwork, fwork):
             for row in range(rows):
                 for x in range(K):
                     fwork[cell + x * stride] += fwork[table + row * K + x]
-                j = k - 1
-                while j >= 0:
-                    iwork[j] += 1
-                    cell += strides[j]
-                    if iwork[j] < states[j]:
-                        break
-                    cell -= states[j] * strides[j]
-                    iwork[j] = 0
-                    j -= 1
+                cell += advance(iwork, states, strides)
     return total

@@ -14,14 +14,9 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = [
-    "GridCut",
-    "directions",
-    "graph_cut",
-    "grid_cut",
-    "submodular_terms",
-    "workspace_sizes",
-]
+from maxmargin.features.blocks import first_place
+
+__all__ = ["GridCut", "directions", "graph_cut", "grid_cut", "submodular_terms", "workspace_sizes"]
 
 NEIGHBOURS = {2: (4, 8), 3: (6, 18, 26)}
 _MOST_ARCS = 2**31 - 1
@@ -169,10 +164,7 @@ class GridCut:
         try:
             return np.require(np.broadcast_to(given, full), requirements=["C", "W"])
         except ValueError:
-            raise ValueError(
-                f"capacities have shape {given.shape}; give one array for each of the {full[0]} directions, "
-                f"{full}, or what broadcasts to that"
-            ) from None
+            raise ValueError(f"capacities have shape {given.shape}; give {full}, or what broadcasts to that") from None
 
 
 def graph_cut(
@@ -301,12 +293,11 @@ def _without_huge(unary: np.ndarray, decisive: float) -> tuple[np.ndarray, float
     """
     bad = np.isnan(unary) | (unary == -np.inf)
     if bad.any():
-        where = tuple(map(int, np.argwhere(bad)[0]))
+        where = first_place(bad)
         raise ValueError(f"unary{list(where)} is {unary[where]}; costs must be numbers, or inf to forbid a label")
     both = np.isinf(unary).all(axis=-1)
     if both.any():
-        where = tuple(map(int, np.argwhere(both)[0]))
-        raise ValueError(f"unary{list(where)} forbids both labels; leave at least one of them finite")
+        raise ValueError(f"unary{list(first_place(both))} forbids both labels; leave at least one of them finite")
     zero, one = unary.reshape(-1, 2).T
     costs = np.zeros((len(zero), 2))
     with np.errstate(over="ignore"):  # found below
@@ -331,13 +322,9 @@ def _edge_capacities(name: str, capacities: ArrayLike, n_edges: int) -> np.ndarr
 def _checked_shape(shape: tuple[int, ...], neighbours: int) -> tuple[int, ...]:
     sides = np.asarray(shape)
     if sides.ndim != 1 or len(sides) not in NEIGHBOURS or sides.dtype.kind not in "iu" or sides.min() < 1:
-        raise ValueError(
-            f"the grid has shape {shape!r}; give (height, width) or (depth, height, width), whole numbers >= 1"
-        )
+        raise ValueError(f"the grid has shape {shape!r}; give ([depth,] height, width), whole numbers >= 1")
     if neighbours not in NEIGHBOURS[len(sides)]:
-        raise ValueError(
-            f"neighbours is {neighbours!r} for a grid of shape {shape!r}; give one of {NEIGHBOURS[len(sides)]}"
-        )
+        raise ValueError(f"neighbours is {neighbours!r} with {len(sides)} axes; give one of {NEIGHBOURS[len(sides)]}")
     return tuple(map(int, sides))
 
 
@@ -373,7 +360,4 @@ def checked_edges(n_nodes: int, edges: ArrayLike) -> np.ndarray:
 
 def _refuse_capacity(name: str, where: tuple[np.intp, ...] | tuple[int, ...], values: np.ndarray) -> NoReturn:
     where = tuple(map(int, where))
-    raise ValueError(
-        f"{name}{list(where)} is {values[where]}; capacities must be finite and not negative, or the cut is not the "
-        f"labeling of least energy"
-    )
+    raise ValueError(f"{name}{list(where)} is {values[where]}; capacities must be finite and not negative")

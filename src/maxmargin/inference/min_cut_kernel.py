@@ -150,6 +150,15 @@ def wait(v, queue, state):
 
 
 @register_jitable
+def pop(first, links):
+    """The first node of a list, taken out of it, and the one behind."""
+    v = np.int64(first)
+    behind = np.int64(links[U(v)])
+    links[U(v)] = 0
+    return v, behind
+
+
+@register_jitable
 def adopt(first, graph, residual, forest):
     """Find parents for a list of orphans and for the orphans that this makes; stops the search if that takes long."""
     degree, begin, head, back = graph
@@ -205,9 +214,7 @@ def readopt(first, graph, residual, forest):
     distance, parent, _, lost, _, state = forest
     alone, found, steps, budget = np.int64(END), False, 0, np.int64(state[BUDGET])
     while first != END and steps <= budget:
-        v = np.int64(first)
-        first = np.int64(lost[U(v)])
-        lost[U(v)] = 0
+        v, first = pop(first, lost)
         steps += 1
         start, stop = arcs_of(v, degree, begin)
         chosen = np.int64(0)
@@ -240,9 +247,7 @@ def readopt(first, graph, residual, forest):
         first = alone
         alone = np.int64(END)
         while first != END:
-            v = np.int64(first)
-            first = np.int64(lost[U(v)])
-            lost[U(v)] = 0
+            v, first = pop(first, lost)
             steps += 1
             start, stop = arcs_of(v, degree, begin)
             chosen = np.int64(0)
@@ -259,9 +264,7 @@ def readopt(first, graph, residual, forest):
                 lost[U(v)] = alone
                 alone = v
     while alone != END:
-        v = alone
-        alone = np.int64(lost[v])
-        lost[v] = 0
+        v, alone = pop(alone, lost)
         distance[v] = 0
     state[BUDGET] = max(budget - steps, -1)
 
@@ -272,9 +275,7 @@ def drain(first, graph, residual, excess, forest, repairing):
     degree, _, head, back = graph
     distance, parent, _, lost, surplus, state = forest
     while first != END and state[BUDGET] >= 0:
-        v = np.int64(first)
-        first = surplus[U(v)]
-        surplus[U(v)] = 0
+        v, first = pop(first, surplus)
         if distance[U(v)] == 0 or excess[U(v)] <= 0.0:
             continue
         orphans = np.int64(END)

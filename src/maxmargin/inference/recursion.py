@@ -48,6 +48,9 @@ class Graph(NamedTuple):
     arc: ArrayLike
 
 
+Flat = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]  # a graph or a chain as the kernels read it
+
+
 class Paths(NamedTuple):
     """Paths of a graph with their scores.
 
@@ -82,16 +85,16 @@ def k_best(unary: ArrayLike, transition: ArrayLike, k: int) -> tuple[np.ndarray,
 
     O(T K (K + k log K)) time, O(T K k) memory.
     """
-    from maxmargin.inference.recursion_chain_kernel import k_best_labels
+    from maxmargin.inference.recursion_kernel import k_best_paths
 
     unary, transition = score_tables(unary, transition)
     length, n_labels = unary.shape
     k = _checked_k(k)
     k = min(k, n_labels ** min(length, k.bit_length()))  # never more rows than labelings; the cut keeps the power small
     _refuse_many(length * n_labels, n_labels, k, f"{length} positions and {n_labels} labels")
-    labels, scores = np.empty((k, length), np.int64), np.empty(k)
-    found = k_best_labels(unary, transition, labels, scores)
-    return labels[:found], scores[:found]
+    nodes, arcs, scores = np.empty((k, length), np.int32), np.empty((k, 0), np.int32), np.empty(k)
+    found = k_best_paths(*_as_graph(unary, transition), nodes, arcs, scores)
+    return nodes[:found] - n_labels * np.arange(length), scores[:found]
 
 
 def by_cost(
@@ -115,19 +118,14 @@ def by_cost(
     labels : int64 (max_cost + 1, T)
         Rows of -1 where no allowed labeling has that cost.
     """
-    from maxmargin.inference.recursion_chain_kernel import by_cost_labels, by_cost_table
-
     unary, transition = score_tables(unary, transition)
     cost = cost_table(cost, unary.shape)
     length, n_labels = unary.shape
     most = int(cost.max(axis=1).sum()) if cost.size else 0
     width = _width(max_cost, most, length * n_labels, f"{length} positions and {n_labels} labels")
-    table, scores = np.empty((length, n_labels, width)), np.empty(width)
-    labels = np.empty((width, length), np.int64)
-    by_cost_table(unary, transition, cost, table, scores)
-    for c in range(width):
-        by_cost_labels(transition, cost, table, c, labels[c])
-    return scores, labels
+    graph = _as_graph(unary, transition)
+    scores, nodes, _ = _by_cost(graph, cost.reshape(-1), np.empty(0, np.int64), width, length, arcs=False)
+    return scores, np.where(nodes >= 0, nodes - n_labels * np.arange(length), -1)
 
 
 def marginals(
@@ -149,7 +147,7 @@ def marginals(
     unary_marginals : float64 (T, K)
     pairwise_marginals : float64 (T - 1, K, K) or None
     """
-    from maxmargin.inference.recursion_chain_kernel import label_marginals
+    from maxmargin.inference.recursion_kernel import path_marginals
 
     unary, transition = score_tables(unary, transition)
     length, n_labels = unary.shape
@@ -158,8 +156,15 @@ def marginals(
         8 * steps * n_labels**2, f"marginals of {length} positions and {n_labels} labels", "set pairwise=False"
     )
     single, pairs = np.empty_like(unary), np.empty((steps, n_labels, n_labels))
-    log_partition = label_marginals(unary, transition, single, pairs)
+    log_partition = path_marginals(*_as_graph(unary, transition), single.reshape(-1), pairs.reshape(-1))
     return log_partition, single, pairs.transpose(0, 2, 1) if pairwise else None
+
+
+def _as_graph(unary: np.ndarray, transition: np.ndarray) -> Flat:
+    """A chain as the kernels of graphs read it: no lists of arcs, and scores of pairs by right and left label."""
+    none = np.empty(0, np.int32)
+    by_head = np.ascontiguousarray(transition.transpose(0, 2, 1)).reshape(-1)
+    return unary.reshape(-1), none, none, by_head, unary.shape[1]
 
 
 # --- graphs -----------------------------------------------------------------------------------------------------------
@@ -204,20 +209,28 @@ def graph_by_cost(
     max_cost : int, optional
         Largest cost considered; by default all costs that a path can have, up to a bound.
     """
-    from maxmargin.inference.recursion_kernel import fill_by_cost, path_of_cost
-
     node, begin, tail, arc, length = _checked(graph)
     node_cost = cost_table(np.zeros(len(node)) if node_cost is None else node_cost, node.shape)
     arc_cost = np.empty(0, np.int64) if arc_cost is None else cost_table(arc_cost, arc.shape)
     most = length * int(node_cost.max(initial=0)) + max(length - 1, 0) * int(arc_cost.max(initial=0))
     width = _width(max_cost, most, len(node), f"{len(node)} nodes")
-    table, scores = np.empty((len(node), width)), np.empty(width)
-    nodes, arcs = np.empty((width, length), np.int32), np.empty((width, length), np.int32)
-    flat = node, begin, tail, arc, 0, node_cost, arc_cost, table
+    scores, nodes, arcs = _by_cost((node, begin, tail, arc, 0), node_cost, arc_cost, width, length)
+    return Paths(nodes, arcs, scores)
+
+
+def _by_cost(
+    graph: Flat, node_cost: np.ndarray, arc_cost: np.ndarray, width: int, length: int, arcs: bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores (width,), nodes and arcs (width, length) of the best path of each cost."""
+    from maxmargin.inference.recursion_kernel import fill_by_cost, path_of_cost
+
+    table, scores = np.empty((len(graph[0]), width)), np.empty(width)
+    nodes, along = np.empty((width, length), np.int32), np.empty((width, length if arcs else 0), np.int32)
+    flat = *graph, node_cost, arc_cost, table
     fill_by_cost(*flat, scores)
     for c in range(width):
-        path_of_cost(*flat, c, nodes[c], arcs[c])
-    return Paths(nodes, arcs, scores)
+        path_of_cost(*flat, c, nodes[c], along[c])
+    return scores, nodes, along
 
 
 def graph_marginals(graph: Graph) -> tuple[float, np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
-"""The recursions on dense tables of a chain: unary (T, K), transition (1 or T - 1, K, K) by left and right label.
+"""Viterbi on dense tables of a chain: unary (T, K), transition (1 or T - 1, K, K) by left and right label.
 
-Viterbi is written for dense tables, in steps that the kernels of chain models share; it is a declared exception, see
-:func:`viterbi`. The others hand the tables to :mod:`maxmargin.inference.recursion_kernel`.
+It is written in steps that the kernels of chain models share, and is a declared exception, see :func:`viterbi`: all
+other recursions take chains as graphs (:mod:`maxmargin.inference.recursion_kernel`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,15 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from maxmargin.inference.recursion_kernel import fill_by_cost, k_best_paths, path_marginals, path_of_cost
 from maxmargin.kernel import kernel
+
+
+@register_jitable
+def reach_from(score, row, best):
+    """``best[k] = max(best[k], score + row[k])``."""
+    for k in range(len(best)):
+        a = score + row[k]
+        best[k] = a if a > best[k] else best[k]
 
 
 @register_jitable
@@ -30,10 +37,7 @@ def viterbi_step(before, now, pair, best):
             a = a if a > c else c
             best[k] = a if a > best[k] else best[k]
     for j in range(whole, K):
-        score, row = before[j], pair[j]
-        for k in range(S):
-            a = score + row[k]
-            best[k] = a if a > best[k] else best[k]
+        reach_from(before[j], pair[j], best)
     for k in range(S):
         now[k] += best[k]
 
@@ -93,58 +97,3 @@ def viterbi(unary, transition, labels_out):
         label = viterbi_left(table[t - 1], transition[t - 1 if moving else 0], label)
     labels_out[0] = label
     return top
-
-
-@kernel("float64[::1](float64[:, :, ::1])")
-def by_head(transition):
-    """The scores of the arcs of a chain in the order of their heads, flat, from (1 or T - 1, K, K) by tail and head."""
-    steps, K, _ = transition.shape
-    out = np.empty((steps, K, K))
-    for t in range(steps):
-        for j in range(K):
-            for k in range(K):
-                out[t, k, j] = transition[t, j, k]
-    return out.reshape(-1)
-
-
-@kernel("int64(float64[:, ::1], float64[:, :, ::1], int64[:, ::1], float64[::1])", fast=False)
-def k_best_labels(unary, transition, labels_out, scores_out):
-    """:func:`k_best_paths` of a chain: unary (T, K), transition (1 or T - 1, K, K), labels_out (k, T)."""
-    (T, K), k, none = unary.shape, scores_out.shape[0], np.empty(0, np.int32)
-    nodes, arcs = np.empty((k, T), np.int32), np.empty((k, 0), np.int32)
-    found = k_best_paths(unary.reshape(-1), none, none, by_head(transition), K, nodes, arcs, scores_out)
-    for p in range(found):
-        for t in range(T):
-            labels_out[p, t] = nodes[p, t] - t * K
-    return found
-
-
-@kernel("void(float64[:, ::1], float64[:, :, ::1], int64[:, ::1], float64[:, :, ::1], float64[::1])", fast=False)
-def by_cost_table(unary, transition, cost, table, scores_out):
-    """:func:`fill_by_cost` of a chain: unary, cost (T, K), transition (1 or T - 1, K, K), table (T, K, c_max + 1)."""
-    T, K, width = table.shape
-    none, no_cost, arc = np.empty(0, np.int32), np.empty(0, np.int64), by_head(transition)
-    cells = table.reshape((T * K, width))
-    fill_by_cost(unary.reshape(-1), none, none, arc, K, cost.reshape(-1), no_cost, cells, scores_out)
-
-
-@kernel("float64(float64[:, :, ::1], int64[:, ::1], float64[:, :, ::1], int64, int64[::1])", fast=False)
-def by_cost_labels(transition, cost, table, c, labels_out):
-    """:func:`path_of_cost` of a chain: the labels of the best labeling of cost ``c``, all -1 if there is none."""
-    T, K, width = table.shape
-    none, no_cost, arc = np.empty(0, np.int32), np.empty(0, np.int64), by_head(transition)
-    cells, nodes = table.reshape((T * K, width)), np.empty(T, np.int32)
-    score = path_of_cost(np.empty(T * K), none, none, arc, K, cost.reshape(-1), no_cost, cells, c, nodes, none)
-    for t in range(T):
-        labels_out[t] = nodes[t] % K if nodes[t] >= 0 else -1
-    return score
-
-
-@kernel("float64(float64[:, ::1], float64[:, :, ::1], float64[:, ::1], float64[:, :, ::1])")
-def label_marginals(unary, transition, unary_out, pairwise_out):
-    """:func:`path_marginals` of a chain: pairwise_out is (T - 1, K, K), by *right* and left label, or (0, K, K)."""
-    none = np.empty(0, np.int32)
-    return path_marginals(
-        unary.reshape(-1), none, none, by_head(transition), unary.shape[1], unary_out.reshape(-1),
-        pairwise_out.reshape(-1),
-    )  # fmt: skip

@@ -27,14 +27,16 @@ _GRAPH = "float64[::1], int32[::1], int32[::1], float64[::1], int64"  # node, be
 
 
 @register_jitable
-def arcs_into(begin, arc, K, v):
-    """Where the scores of the arcs into node ``v`` begin, their number, and their first tail in a chain, else -1."""
+def arcs_into(begin, arc, K, v, column):
+    """Where the scores of the arcs into node ``v`` begin, their number, and their first tail in a chain, else -1.
+
+    ``column`` is the first node at the position of v in a chain, which loops count along: a division would take longer.
+    """
     if K == 0:
         return np.int64(begin[v]), np.int64(begin[v + 1] - begin[v]), -1
-    t = v // K
-    if t == 0:
+    if column == 0:
         return 0, 0, -1
-    return (v - K) * K if arc.shape[0] > K * K else (v - t * K) * K, K, (t - 1) * K
+    return (v - K) * K if arc.shape[0] > K * K else (v - column) * K, K, column - K
 
 
 @register_jitable
@@ -186,11 +188,7 @@ def sift_down(heap, size, value, place):
     heap[place] = item
 
 
-@kernel(
-    "int64(float64[:, ::1], int64[::1], int32[::1], float64[::1], int64, int64, int64, float64[::1], int64[::1], "
-    "int64[::1], float64[::1], int32[::1])",
-    fast=False,
-)
+@register_jitable
 def merge_lists(lists, counts, tail, arc, first, m, left, value, rank, heap, scores, came):
     """Merge the sorted lists of the tails of m arcs, shifted by their scores, into one of at most k entries.
 
@@ -259,10 +257,12 @@ def k_best_paths(node, begin, tail, arc, K, nodes_out, arcs_out, scores_out):
     room = max(widest(n, begin, K), n_ends)
     value, rank, heap = np.empty(room), np.empty(room, np.int64), np.empty(room, np.int64)
     lists, came, counts = np.empty((n, k)), np.empty((n, k), np.int32), np.zeros(n, np.int64)
+    column = 0
     for v in range(n):
+        column = v if v == column + K else column
         if node[v] == -np.inf:
             continue
-        first, m, left = arcs_into(begin, arc, K, v)
+        first, m, left = arcs_into(begin, arc, K, v, column)
         if m == 0:
             lists[v, 0] = node[v]
             came[v, 0] = -1
@@ -289,6 +289,14 @@ def k_best_paths(node, begin, tail, arc, K, nodes_out, arcs_out, scores_out):
 
 
 # --- best path for each cost ------------------------------------------------------------------------------------------
+
+
+@register_jitable
+def reach_costs(before, more, here):
+    """``here[c] = max(here[c], before[c] + more)``."""
+    for c in range(here.shape[0]):
+        reach = before[c] + more
+        here[c] = reach if reach > here[c] else here[c]
 
 
 @kernel(f"void({_GRAPH}, int64[::1], int64[::1], float64[:, ::1], float64[::1])", fast=False)
@@ -321,38 +329,39 @@ def fill_by_cost(node, begin, tail, arc, K, node_cost, arc_cost, table, scores_o
     if width == 0 or n == 0:
         scores_out[:1] = 0.0
         return
-    low, high = np.full(n, width), np.full(n, -1)
+    low, high, column = np.full(n, width), np.full(n, -1), 0
     for v in range(n):
+        column = v if v == column + K else column
         row, own = table[v], node_cost[v]
         for c in range(width):
             row[c] = -np.inf
         if node[v] == -np.inf or own >= width:
             continue
-        first, m, left = arcs_into(begin, arc, K, v)
+        first, m, left = arcs_into(begin, arc, K, v, column)
         if m == 0:
             row[own] = node[v]
-            low[v] = high[v] = own
+            at = column if K > 0 else v
+            low[at], high[at] = min(low[at], own), max(high[at], own)
             continue
         least, most = width, np.int64(-1)
-        for j in range(m):
-            more, shift = arc[first + j], own
-            if more == -np.inf:
-                continue
-            if arc_cost.shape[0] > 0:
-                shift += arc_cost[first + j]
-            u = left + j if left >= 0 else np.int64(tail[first + j])
+        if left >= 0:  # the left labels of a chain share one range of costs
+            start, stop = low[left], min(high[left] + 1, width - own)
+            least, most = start + own, stop - 1 + own
+            here = row[least : most + 1]
+            for j in range(m if stop > start else 0):
+                if arc[first + j] > -np.inf:
+                    reach_costs(table[left + j, start:stop], arc[first + j], here)
+        for j in range(m if left < 0 else 0):
+            u, shift = np.int64(tail[first + j]), own + (arc_cost[first + j] if arc_cost.shape[0] > 0 else 0)
             start, stop = low[u], min(high[u] + 1, width - shift)
-            if stop <= start:
-                continue
-            least, most = min(least, start + shift), max(most, stop - 1 + shift)
-            before, here = table[u, start:stop], row[start + shift : stop + shift]
-            for c in range(here.shape[0]):
-                reach = before[c] + more
-                here[c] = reach if reach > here[c] else here[c]
+            if stop > start and arc[first + j] > -np.inf:
+                least, most = min(least, start + shift), max(most, stop - 1 + shift)
+                reach_costs(table[u, start:stop], arc[first + j], row[start + shift : stop + shift])
         score = node[v]
         for c in range(least, most + 1):
             row[c] += score
-        low[v], high[v] = least, most
+        at = column if K > 0 else v
+        low[at], high[at] = min(low[at], least), max(high[at], most)
     ends = np.empty(n, np.int32)
     for p in range(last_nodes(n, begin, tail, K, ends)):
         for c in range(width):
@@ -378,7 +387,7 @@ def path_of_cost(node, begin, tail, arc, K, node_cost, arc_cost, table, c, nodes
         at -= 1
         nodes_out[at] = v
         c -= node_cost[v]
-        first, m, left = arcs_into(begin, arc, K, v)
+        first, m, left = arcs_into(begin, arc, K, v, v - v % K if K > 0 else 0)
         reach, chosen, came, paid = -np.inf, -1, np.int64(-1), np.int64(0)
         for j in range(m):
             u = left + j if left >= 0 else np.int64(tail[first + j])
@@ -445,9 +454,10 @@ def path_marginals(node, begin, tail, arc, K, node_out, arc_out):
         return 0.0
     ends = np.empty(n, np.int32)
     n_ends = last_nodes(n, begin, tail, K, ends)
-    forward, terms = np.empty(n), np.empty(max(widest(n, begin, K), n_ends))
+    forward, terms, column = np.empty(n), np.empty(max(widest(n, begin, K), n_ends)), 0
     for v in range(n):
-        first, m, left = arcs_into(begin, arc, K, v)
+        column = v if v == column + K else column
+        first, m, left = arcs_into(begin, arc, K, v, column)
         reach_node(forward, tail, arc, first, m, left, terms)
         forward[v] = node[v] + (log_sum_exp(terms, m) if m > 0 else 0.0)
     for p in range(n_ends):
@@ -458,7 +468,8 @@ def path_marginals(node, begin, tail, arc, K, node_out, arc_out):
     for p in range(n_ends):
         node_out[ends[p]] = np.exp(terms[p] - log_partition)
     for v in range(n - 1, -1, -1):
-        first, m, left = arcs_into(begin, arc, K, v)
+        column = column - K if v < column else column
+        first, m, left = arcs_into(begin, arc, K, v, column)
         if node_out[v] == 0.0 or m == 0:
             continue
         reach_node(forward, tail, arc, first, m, left, terms)
@@ -469,17 +480,15 @@ def path_marginals(node, begin, tail, arc, K, node_out, arc_out):
             terms[j] = np.exp(terms[j] - top)
             total += terms[j]
         share = node_out[v] / total
-        for j in range(m):
-            terms[j] *= share
         if left >= 0:
             lefts = node_out[left : left + m]
             for j in range(m):
-                lefts[j] += terms[j]
+                lefts[j] += share * terms[j]
         else:
             for j in range(m):
-                node_out[tail[first + j]] += terms[j]
+                node_out[tail[first + j]] += share * terms[j]
         if arc_out.shape[0] > 0:
             at = arc_number(begin, K, v)
             for j in range(m):
-                arc_out[at + j] = terms[j]
+                arc_out[at + j] = share * terms[j]
     return log_partition

@@ -13,6 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.features.blocks import first_place
+
 __all__ = ["LARGEST_TABLE", "cost_table", "refuse_large", "score_tables"]
 
 LARGEST_TABLE = 2**32
@@ -40,7 +42,7 @@ def score_tables(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, n
     for name, table in (("unary", unary), ("transition", transition)):
         bad = np.isnan(table) | (table == np.inf)
         if bad.any():
-            where = tuple(map(int, np.argwhere(bad)[0]))
+            where = first_place(bad)
             raise ValueError(f"{name}{list(where)} is {table[where]}; scores must be finite, or -inf to forbid")
     return unary, transition
 
@@ -49,16 +51,12 @@ def cost_table(cost: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Costs as contiguous int64; refuses negative and fractional costs."""
     given = np.asarray(cost)
     if given.shape != shape:
-        raise ValueError(
-            f"cost has shape {given.shape} where the scores have shape {shape}; give one cost for each score"
-        )
+        raise ValueError(f"cost has shape {given.shape}, the scores have {shape}; give one cost for each score")
     whole = np.issubdtype(given.dtype, np.integer) or np.issubdtype(given.dtype, np.bool_)
     bad = ~np.isfinite(given) | (given < 0) | (given > 2**31) | (False if whole else given != np.rint(given))
     if bad.any():
-        where = tuple(map(int, np.argwhere(bad)[0]))
-        raise ValueError(
-            f"cost{list(where)} is {given[where]}; costs must be whole numbers from 0 to 2**31: scale and round them"
-        )
+        where = first_place(bad)
+        raise ValueError(f"cost{list(where)} is {given[where]}; costs must be whole numbers from 0 to 2**31")
     return np.require(given, np.int64, ["C", "W"])
 
 

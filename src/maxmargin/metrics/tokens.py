@@ -14,21 +14,13 @@ Labels = Sequence[object] | np.ndarray
 def check_lengths(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> None:
     """Raise a ValueError that names the first sequence whose two lengths differ."""
     if len(y_true) != len(y_pred):
-        raise ValueError(
-            f"y_true has {len(y_true)} sequences and y_pred has {len(y_pred)}: pass one prediction per sequence"
-        )
+        raise ValueError(f"y_true has {len(y_true)} sequences and y_pred has {len(y_pred)}: they must agree")
     for i, (true, predicted) in enumerate(zip(y_true, y_pred, strict=True)):
         for name, labels in (("y_true", true), ("y_pred", predicted)):
             if isinstance(labels, str) or not isinstance(labels, Sized):
-                raise ValueError(
-                    f"sequence {i} of {name} is {labels!r}, not a sequence of labels: "
-                    "pass one list of labels per sequence"
-                )
+                raise ValueError(f"sequence {i} of {name} is {labels!r}, not a sequence of labels: pass one list each")
         if len(true) != len(predicted):
-            raise ValueError(
-                f"sequence {i} has {len(true)} true labels and {len(predicted)} predicted ones: "
-                "give both one label per token"
-            )
+            raise ValueError(f"sequence {i} has {len(true)} true labels and {len(predicted)} predicted ones")
 
 
 def _right_tokens(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> list[tuple[int, int]]:

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from maxmargin.contracts import Answer, Answers, Layout, ModelKernel, refusal
 
-__all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "writable"]
+__all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "laid_out", "offsets_of", "writable"]
 
 SEARCHES = ("argmax", "best_wrong")  # functions of models/search_kernel.py
 FEW = 8  # examples that are decoded from Python: handing a kernel to a compiled loop takes longer than a sentence
@@ -37,7 +38,7 @@ class BoundModel(ABC):
 
     Attributes
     ----------
-    n_examples, n_weights : int
+    n_examples : int
     layout : Layout
         What was learned from the training data (labels, widths); binds further data to the same weights.
     capabilities : frozenset of str
@@ -45,9 +46,12 @@ class BoundModel(ABC):
     """
 
     n_examples: int
-    n_weights: int
     layout: Layout
     capabilities: frozenset[str] = frozenset({"exact"})
+
+    @property
+    def n_weights(self) -> int:
+        return self.layout.n_weights
 
     @property
     @abstractmethod
@@ -84,13 +88,8 @@ class CompiledModel(BoundModel):
 
     Attributes
     ----------
-    plane : numba function of ``PLANE_SIGNATURE``
-    meta, ints, floats : arrays
-        The packed data.
-    room : int
-        The most non-zeros that the planes of one example together can have.
-    iwork_size, fwork_size : int
-        Scratch the kernel needs.
+    plane, meta, ints, floats, room, iwork_size, fwork_size
+        As in :class:`~maxmargin.contracts.ModelKernel`.
     output_at : int64 array (n_examples + 1,)
         Where the decoded output of each example begins in one flat array.
     searches : mapping of str to (bound model) -> ModelKernel
@@ -99,13 +98,13 @@ class CompiledModel(BoundModel):
         The least positive cost of each example's outputs (0: none costs anything), for the best wrong output.
     """
 
+    room: int
+    iwork_size: int
+    fwork_size: int
     plane: Callable[..., int]
     meta: np.ndarray
     ints: np.ndarray
     floats: np.ndarray
-    room: int
-    iwork_size: int
-    fwork_size: int
     output_at: np.ndarray
     searches: Mapping[str, Callable[[CompiledModel], ModelKernel]] = field(default_factory=dict, repr=False)
     least_cost: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
@@ -159,15 +158,13 @@ class CompiledModel(BoundModel):
         examples = np.arange(self.n_examples) if examples is None else np.asarray(examples, np.int64)
         w = writable(w)
         lengths = (self.output_at[1:] - self.output_at[:-1])[examples]
-        at = np.concatenate([[0], np.cumsum(lengths)])
+        at = offsets_of(lengths)
         outputs = np.empty(at[-1], np.int32)
         cost, value, bound = np.empty(len(examples)), np.empty(len(examples)), np.empty(len(examples))
         stuck = self._decode(w, examples, cost_weight, at, outputs, cost, value, bound)
         if stuck >= 0:
-            raise ValueError(
-                f"example {examples[stuck]}: the constraints and fixed labels together allow no output; loosen one of "
-                "them."
-            )
+            i = examples[stuck]
+            raise ValueError(f"example {i}: the constraints and fixed labels together allow no output; loosen some.")
         return Answers([outputs[at[e] : at[e + 1]] for e in range(len(examples))], value, bound, cost)
 
     def _decode(
@@ -193,6 +190,18 @@ class CompiledModel(BoundModel):
             value[e], bound[e], cost[e] = result[:3]
             outputs[at[e] : at[e + 1]] = output[: at[e + 1] - at[e]]
         return -1
+
+
+def laid_out(parts: Mapping[int, np.ndarray], meta: np.ndarray, dtype: DTypeLike) -> np.ndarray:
+    """One flat array of all parts in turn; ``meta`` receives under each part's key where it begins."""
+    meta[list(parts)] = offsets_of([part.size for part in parts.values()])[:-1]
+    flat = [np.empty(0, dtype), *(part.ravel() for part in parts.values())]
+    return np.concatenate(flat, dtype=dtype, casting="same_kind")
+
+
+def offsets_of(lengths: ArrayLike) -> np.ndarray:
+    """Where parts of these lengths begin, one behind the other, and where the last ends, int64 (n + 1,)."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def writable(weights: np.ndarray) -> np.ndarray:

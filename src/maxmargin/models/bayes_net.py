@@ -13,23 +13,24 @@ probabilities on graphical structures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 
 import numpy as np
 
 from maxmargin.costs import as_cost
 from maxmargin.inference.junction_tree import MAX_CELLS, JunctionTree, TooWide
-from maxmargin.models.base import CompiledModel
+from maxmargin.models.base import CompiledModel, offsets_of
 from maxmargin.models.bayes_net_scheme import HIDDEN, KNOWN, MISSING, Scheme, Schemes
-from maxmargin.models.layout_state import StateReader, as_labels, check_log_probabilities
+from maxmargin.models.labels import check_count
+from maxmargin.models.layout_state import StateReader, as_labels, check_log_probabilities, facts_of
 from maxmargin.models.network import Network
 from maxmargin.models.tables import Tables
 from maxmargin.parameters import Parameters
 
 __all__ = ["BayesNet", "BayesNetBound", "BayesNetLayout"]
 
+Hidden = Sequence[Sequence[int]] | np.ndarray
 INFERENCE = ("exact", "bounded")
 
 
@@ -64,6 +65,11 @@ class BayesNetLayout:
         """Codes of the hidden variables; :meth:`BayesNetBound.filled` puts them into their rows."""
         return code
 
+    def values(self, table: int) -> list[Hashable]:
+        """States of the variable that one of the tables belongs to."""
+        net = self.network
+        return net.states[int(np.searchsorted(net.starts, self.tables.starts[table], side="right")) - 1].classes
+
     def names(self) -> list[tuple]:
         """Each variable with its parents and its states, in the order of their weights."""
         net = self.network
@@ -75,14 +81,8 @@ class BayesNetLayout:
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
         net = self.network
-        facts: dict[str, object] = {
-            "names": list(net.names),
-            "states": [list(labels.classes) for labels in net.states],
-            "parents": [list(above) for above in net.parents],
-            "costs": list(self.costs),
-            "normalize": bool(self.normalize),
-            "margin": float(self.margin),
-        }
+        lists = {"names": list(net.names), "parents": [list(above) for above in net.parents], "costs": list(self.costs)}
+        facts = facts_of(self, **lists, states=[list(labels.classes) for labels in net.states])
         return facts, {f"cost.{v}": table for v, table in self.costs.items()}
 
     @classmethod
@@ -161,7 +161,7 @@ class BayesNetBound(CompiledModel):
             raise ValueError("sums need exact trees; raise max_cells, or ask for predictions only.")
         states = self.layout.network.cardinalities
         width = np.array([int(states[list(u)].sum()) if marginals else 0 for u in self.unknown], np.int64)
-        at = np.concatenate([[0], np.cumsum(width[self.pattern])]).astype(np.int64)
+        at = offsets_of(width[self.pattern])
         flat, values = np.empty(at[-1]), np.empty(self.n_examples)
         iwork, fwork, _ = self.workspace()
         bk.net_sums(self.meta, self.ints, self.floats, w, at, flat, values, iwork, fwork)
@@ -176,6 +176,7 @@ class BayesNetBound(CompiledModel):
         return values, posteriors
 
 
+@dataclass(repr=False, eq=False)
 class BayesNet(Parameters):
     """Values of some variables of a row from those of the others.
 
@@ -193,20 +194,12 @@ class BayesNet(Parameters):
     max_cells : int
     """
 
-    def __init__(
-        self,
-        network: Network,
-        *,
-        cost: Any = "hamming",
-        margin: float = 1.0,
-        inference: str = "exact",
-        max_cells: int = MAX_CELLS,
-    ) -> None:
-        self.network = network
-        self.cost = cost
-        self.margin = margin
-        self.inference = inference
-        self.max_cells = max_cells
+    network: Network
+    _: KW_ONLY
+    cost: object = "hamming"
+    margin: float = 1.0
+    inference: str = "exact"
+    max_cells: int = MAX_CELLS
 
     def layout(self, hidden: Sequence[int]) -> BayesNetLayout:
         """The layout with the costs of variables that may be hidden."""
@@ -215,9 +208,9 @@ class BayesNet(Parameters):
         if self.inference not in INFERENCE:
             raise ValueError(f"inference must be one of {', '.join(INFERENCE)}; got {self.inference!r}.")
         net, costs, normalize = self.network, {}, False
-        named = isinstance(self.cost, Mapping) and bool(self.cost) and all(name in net.code for name in self.cost)
+        by_name = self.cost if isinstance(self.cost, Mapping) and all(name in net.code for name in self.cost) else None
         for v in hidden:
-            given = self.cost.get(net.names[v], 1.0) if named else self.cost
+            given = by_name.get(net.names[v], 1.0) if by_name else self.cost
             weight = float(given) if isinstance(given, (int, float, np.number)) else 1.0
             cost = as_cost("hamming" if isinstance(given, (int, float, np.number)) else given)
             try:
@@ -232,7 +225,7 @@ class BayesNet(Parameters):
     def bind(
         self,
         codes: np.ndarray,
-        hidden: Sequence[Sequence[int]] | np.ndarray,
+        hidden: Hidden,
         *,
         layout: BayesNetLayout | None = None,
         labels: bool = True,
@@ -264,7 +257,7 @@ class BayesNet(Parameters):
             truth = self._complete(codes, layout, start)
         return self._pack(layout, codes, truth, kinds, labels, all_missing)
 
-    def _kinds(self, codes: np.ndarray, hidden: Any, labels: bool) -> np.ndarray:
+    def _kinds(self, codes: np.ndarray, hidden: Hidden, labels: bool) -> np.ndarray:
         """KNOWN, MISSING or HIDDEN for each value, int8 (n, v)."""
         net, n = self.network, len(codes)
         if codes.ndim != 2 or codes.shape[1] != len(net):
@@ -272,9 +265,7 @@ class BayesNet(Parameters):
         high = np.argwhere(codes >= net.cardinalities)
         if len(high):
             i, v = high[0]
-            raise ValueError(
-                f"example {i} has the code {codes[i, v]} for {net.names[v]!r}, which has {net.cardinalities[v]} states."
-            )
+            raise ValueError(f"example {i} has the code {codes[i, v]} for {net.names[v]!r}, beyond its states.")
         kinds = np.where(codes < 0, MISSING, KNOWN).astype(np.int8)
         if isinstance(hidden, np.ndarray) and hidden.dtype == bool:
             if hidden.shape != codes.shape:
@@ -289,10 +280,7 @@ class BayesNet(Parameters):
             lacking = np.argwhere((kinds == HIDDEN) & (codes < 0))
             if len(lacking):
                 i, v = lacking[0]
-                raise ValueError(
-                    f"example {i} has no value for the hidden variable {net.names[v]!r}; give the true one, or leave "
-                    "the variable out of its hidden set."
-                )
+                raise ValueError(f"example {i} has no value for the hidden variable {net.names[v]!r}; give it one.")
         return kinds
 
     def _complete(self, codes: np.ndarray, layout: BayesNetLayout, start: np.ndarray | None) -> np.ndarray:
@@ -318,7 +306,7 @@ class BayesNet(Parameters):
             codes = np.where(kinds == HIDDEN, np.int32(-1), codes)
         schemes, pattern, found = _group(net, kinds, all_missing)
         floats = [np.zeros(0), *(table.ravel() for table in layout.costs.values())]
-        begin = np.concatenate([[0], np.cumsum([len(table) for table in floats[1:]])]).astype(int).tolist()
+        begin = offsets_of([len(table) for table in floats[1:]]).tolist()
         place, n_floats = dict(zip(layout.costs, begin, strict=False)), begin[-1]
         first = truth.copy()  # with all unknown variables at their first value
         examples = np.zeros((n, 2), np.int64)
@@ -347,12 +335,10 @@ class BayesNet(Parameters):
             width = len(scheme.unknown) + len(scheme.factors)
             examples[rows, 1] = own_at + width * np.arange(len(rows))
             own_at += width * len(rows)
-        if own_at >= 2**31:
-            raise ValueError(f"{n} rows need {own_at} numbers, more than 2^31; bind fewer at a time.")
+        check_count(own_at, "numbers", f"{n} rows need", "bind fewer at a time")
         lengths = np.array([len(scheme.unknown) for scheme in found], np.int64)[pattern]
         return BayesNetBound(
             n_examples=n,
-            n_weights=layout.n_weights,
             layout=layout,
             capabilities=frozenset({"exact"} if exact else ()),
             plane=bk.net_plane,
@@ -362,7 +348,7 @@ class BayesNet(Parameters):
             room=room,
             iwork_size=digits,
             fwork_size=cells,
-            output_at=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            output_at=offsets_of(lengths),
             codes=codes,
             unknown=[scheme.unknown for scheme in found],
             pattern=pattern,

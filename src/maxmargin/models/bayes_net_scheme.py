@@ -33,12 +33,7 @@ class Scheme(NamedTuple):
 
 
 class Schemes:
-    """Schemes of a network.
-
-    Parameters
-    ----------
-    network : Network
-    """
+    """Schemes of a network."""
 
     def __init__(self, network: Network) -> None:
         self.network = network

@@ -7,10 +7,9 @@ Taskar, Guestrin, Koller 2003; Tsochantaridis et al. 2005.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,9 +17,10 @@ import scipy.sparse as sp
 from maxmargin.costs import as_cost
 from maxmargin.features.sequences import Sequences
 from maxmargin.inference.constraints import transition_mask
+from maxmargin.models.base import laid_out, offsets_of
 from maxmargin.models.chain_slack import chain_slack_search
-from maxmargin.models.labels import Labels, padded, plain
-from maxmargin.models.layout_state import StateReader, check_finite, counted, plain_facts
+from maxmargin.models.labels import Labels, check_count, padded, plain, weighted
+from maxmargin.models.layout_state import StateReader, check_finite, counted, facts_of
 from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.parameters import Parameters
 
@@ -31,10 +31,9 @@ TOKENS_AT_ONCE = 1 << 15  # whose observed pairs are collected together
 
 @dataclass(frozen=True)
 class ChainLayout:
-    """Where each weight of a chain lives. ``stride`` is the number of labels, padded so that rows stay aligned."""
+    """Where each weight of a chain lives."""
 
     labels: Labels
-    stride: int
     n_sparse: int
     n_dense: int
     n_edge: int
@@ -46,6 +45,11 @@ class ChainLayout:
     start_mask: np.ndarray  # 0 where allowed, -inf where forbidden
     end_mask: np.ndarray
     pair_mask: np.ndarray
+
+    @cached_property
+    def stride(self) -> int:
+        """The number of labels, padded so that rows stay aligned."""
+        return padded(len(self.labels))
 
     @cached_property
     def n_emission(self) -> int:
@@ -63,11 +67,7 @@ class ChainLayout:
             "end": S if self.ends else 0,
             "edge": self.n_edge * K * S,
         }
-        places, at = {}, 0
-        for name, size in sizes.items():
-            places[name] = at
-            at += size
-        return places | {"total": at}
+        return dict(zip([*sizes, "total"], offsets_of(list(sizes.values())).tolist(), strict=True))
 
     @property
     def n_weights(self) -> int:
@@ -77,10 +77,10 @@ class ChainLayout:
     def constrained(self) -> bool:
         return any(np.isinf(mask).any() for mask in (self.start_mask, self.end_mask, self.pair_mask))
 
-    def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
+    def groups(self, w: np.ndarray) -> dict[str, np.ndarray | sp.csr_array]:
         """Weights by group: sparse (F, K) or a csr matrix of observed pairs, dense (D, K), transition (K, K), ..."""
         K, S, at = len(self.labels), self.stride, self.starts
-        out: dict[str, Any] = {}
+        out: dict[str, np.ndarray | sp.csr_array] = {}
         if self.n_sparse:
             if self.pair_rows is None:
                 out["sparse"] = w[: self.n_sparse * S].reshape(-1, S)[:, :K]
@@ -98,21 +98,13 @@ class ChainLayout:
             out["edge"] = w[at["edge"] :].reshape(self.n_edge, K, S)[:, :, :K]
         return out
 
-    def output(self, codes: np.ndarray) -> list:
+    def output(self, codes: np.ndarray) -> list[Hashable]:
         """Labels of a decoded sequence."""
         return self.labels.decode(codes)
 
-    def cost(self, y_true: Any, y: Any) -> float:
+    def cost(self, y_true: Sequence[Hashable], y: Sequence[Hashable]) -> float:
         """Cost of one sequence of labels where another is true."""
-        if len(y_true) != len(y):
-            raise ValueError(f"the sequences have {len(y_true)} and {len(y)} labels; they must agree.")
-        code = self.labels.code
-        worst = float(self.cost_table.max(initial=0.0))  # a true label never seen in training cannot be predicted
-        total = sum(
-            self.cost_table[code[true], code[found]] if true in code else worst
-            for true, found in zip(plain(y_true), plain(y), strict=True)
-        )
-        return float(total) / max(len(y_true), 1) if self.normalize else float(total)
+        return self.labels.cost(self.cost_table, y_true, y, self.normalize)
 
     def real(self) -> np.ndarray:
         """Mask of the weights that are not padding."""
@@ -125,8 +117,7 @@ class ChainLayout:
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
-        facts = plain_facts(self, "n_sparse", "n_dense", "n_edge", "ends", "normalize")
-        facts |= {"labels": list(self.labels.classes), "observed": self.pair_rows is not None}
+        facts = facts_of(self, observed=self.pair_rows is not None)
         masks = {"start": self.start_mask, "end": self.end_mask, "pairs": self.pair_mask}
         tensors = {"cost": self.cost_table} | {f"allowed.{name}": ~np.isinf(mask) for name, mask in masks.items()}
         if self.pair_rows is not None and self.pair_labels is not None:
@@ -138,28 +129,14 @@ class ChainLayout:
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> ChainLayout:
         """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
-        labels, n_sparse = state.labels("labels"), state.whole("n_sparse")
-        K = len(labels)
+        K, n_sparse = len(state.labels("labels")), state.whole("n_sparse")
         pair_rows, pair_labels = state.rows("observed", K) if state.flag("observed") else (None, None)
         if pair_rows is not None and len(pair_rows) != n_sparse + 1:
-            raise ValueError(
-                f"its observed pairs have {len(pair_rows) - 1} rows, which does not fit {n_sparse} features"
-            )
-        return cls(
-            labels=labels,
-            stride=padded(K),
-            n_sparse=n_sparse,
-            n_dense=state.whole("n_dense"),
-            n_edge=state.whole("n_edge"),
-            ends=state.flag("ends"),
-            pair_rows=pair_rows,
-            pair_labels=pair_labels,
-            cost_table=state.cost_table("cost", K),
-            normalize=state.flag("normalize"),
-            start_mask=state.mask("allowed.start", (K,)),
-            end_mask=state.mask("allowed.end", (K,)),
-            pair_mask=state.mask("allowed.pairs", (K, K)),
-        )
+            raise ValueError(f"its {len(pair_rows) - 1} rows of observed pairs do not fit {n_sparse} features")
+        masks = {f"{name}_mask": state.mask(f"allowed.{name}", (K,)) for name in ("start", "end")}
+        masks["pair_mask"] = state.mask("allowed.pairs", (K, K))
+        table = state.cost_table("cost", K)
+        return cls(**state.announced(cls, pair_rows=pair_rows, pair_labels=pair_labels, cost_table=table, **masks))
 
     check_weights = staticmethod(check_finite)
 
@@ -168,7 +145,7 @@ class ChainLayout:
         if self.pair_rows is None or self.pair_labels is None:
             return self, w
         kept = w[: self.n_emission] != 0
-        rows = np.concatenate([[0], np.cumsum(kept)])[self.pair_rows].astype(np.int32)
+        rows = offsets_of(kept)[self.pair_rows].astype(np.int32)
         layout = replace(self, pair_rows=rows, pair_labels=self.pair_labels[kept])
         return layout, np.concatenate([w[: self.n_emission][kept], w[self.n_emission :]])
 
@@ -193,7 +170,13 @@ class ChainBound(SequenceBound):
             pairs[p] = pair[:, :K]
         return np.ascontiguousarray(unary[:, :K]), pairs
 
+    def truth(self, example: int) -> np.ndarray:
+        from maxmargin.models.chain_kernel import AT_LABELS
 
+        return self.ints[self.meta[AT_LABELS] :][self.output_at[example] : self.output_at[example + 1]]
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
 class Chain(Parameters):
     """First-order chain model.
 
@@ -211,29 +194,20 @@ class Chain(Parameters):
         All labels that may occur; learned from the training data when missing.
     """
 
-    def __init__(
-        self,
-        *,
-        weights: str = "all",
-        ends: bool = False,
-        cost: Any = "hamming",
-        constraints: Any = None,
-        classes: Sequence[Hashable] | None = None,
-    ) -> None:
-        self.weights = weights
-        self.ends = ends
-        self.cost = cost
-        self.constraints = constraints
-        self.classes = classes
+    weights: str = "all"
+    ends: bool = False
+    cost: object = "hamming"
+    constraints: object = None
+    classes: Sequence[Hashable] | None = None
 
     def bind(
         self,
-        X: Any,
-        Y: Any = None,
+        X: object,
+        Y: Iterable[Iterable[Hashable]] | None = None,
         *,
         layout: ChainLayout | None = None,
-        class_weight: dict | None = None,
-        fixed: Any = None,
+        class_weight: Mapping[Hashable, float] | None = None,
+        fixed: Iterable[Sequence[Hashable] | None] | None = None,
     ) -> ChainBound:
         """Pack sequences (and their labels) for the kernels.
 
@@ -249,77 +223,70 @@ class Chain(Parameters):
         fixed : list of sequences, optional
             Known labels (None where unknown) that every output must have.
         """
-        sequences = Sequences.of(X)
+        sequences, lists = Sequences.of(X), None
         if Y is not None:
-            Y = _label_lists(Y)
-            _check_lengths(sequences, Y, "Y", "label")
+            lists = _label_lists(Y)
+            _check_lengths(sequences, lists, "Y", "label")
         if layout is None:
-            if Y is None:
+            if lists is None:
                 raise ValueError("labels are needed to learn the layout of a chain; pass Y.")
             if len(sequences) == 0:
                 raise ValueError("X is empty; at least one sequence is needed.")
-            layout = self._layout(sequences, Y, class_weight)
+            layout = self._layout(sequences, lists, class_weight)
         elif class_weight is not None:
             raise ValueError("class_weight is part of the layout; pass one or the other.")
         sequences = _same_kind(sequences, layout)
+        widths = _widths(sequences)
         for kind, expected in (("sparse", layout.n_sparse), ("dense", layout.n_dense), ("edge", layout.n_edge)):
-            block = getattr(sequences, kind)
-            got = 0 if block is None else block.shape[1]
-            if got != expected and len(sequences):
-                raise ValueError(f"X has {got} {kind} features a token; the model was fitted with {expected}.")
-        codes = _codes(layout.labels, Y)
+            if widths[f"n_{kind}"] != expected and len(sequences):
+                raise ValueError(
+                    f"X has {widths[f'n_{kind}']} {kind} features a token; the model was fitted with {expected}."
+                )
+        codes = None if lists is None else _codes(layout.labels, lists)
         fixed_codes = _fixed_codes(layout.labels, fixed, sequences)
         if codes is not None:
             _check_allowed(layout, sequences, codes, fixed_codes)
         return _pack(layout, sequences, codes, fixed_codes)
 
-    def _layout(self, sequences: Sequences, Y: list, class_weight: dict | None) -> ChainLayout:
+    def _layout(
+        self, sequences: Sequences, Y: list[list[Hashable]], class_weight: Mapping[Hashable, float] | None
+    ) -> ChainLayout:
         if self.weights not in ("all", "observed"):
             raise ValueError(f'weights must be "all" or "observed", got {self.weights!r}.')
-        labels = Labels(plain(self.classes)) if self.classes is not None else Labels.of(t for y in Y for t in y)
+        labels = Labels.chosen(self.classes, (t for y in Y for t in y))
         if len(labels) == 0:
             raise ValueError("every sequence is empty; at least one token with a label is needed.")
         if any(label != label for label in labels.classes):
             i = next(i for i, y in enumerate(Y) if any(label != label for label in y))
             raise ValueError(f"example {i} has the label nan; give the token a label, or leave the example out.")
-        K = len(labels)
-        stride = padded(K)
-        n_sparse = 0 if sequences.sparse is None else sequences.sparse.shape[1]
         pair_rows = pair_labels = None
         if self.weights == "observed":
             if sequences.sparse is None:
                 raise ValueError('weights="observed" needs sparse features; these are dense. Use weights="all".')
-            pair_rows, pair_labels = _observed(sequences.sparse, np.asarray(_codes(labels, Y)), K)
+            pair_rows, pair_labels = _observed(sequences.sparse, _codes(labels, Y), len(labels))
         cost = as_cost(self.cost)
-        table = np.ascontiguousarray(cost.table(labels.classes), dtype=np.float64)
-        if class_weight is not None:
-            factors = np.array([float(class_weight.get(label, 1.0)) for label in labels.classes])
-            if not (np.isfinite(factors).all() and (factors >= 0).all()):
-                raise ValueError(f"class_weight has negative or infinite weights: {class_weight!r}.")
-            table = table * factors[:, None]
         mask = transition_mask(labels.classes, self.constraints)
         layout = ChainLayout(
             labels=labels,
-            stride=stride,
-            n_sparse=n_sparse,
-            n_dense=0 if sequences.dense is None else sequences.dense.shape[1],
-            n_edge=0 if sequences.edge is None else sequences.edge.shape[1],
+            **_widths(sequences),
             ends=bool(self.ends),
             pair_rows=pair_rows,
             pair_labels=pair_labels,
-            cost_table=table,
+            cost_table=weighted(cost.table(labels.classes), labels, class_weight),
             normalize=cost.normalize,
             start_mask=np.where(mask.start, 0.0, -np.inf),
             end_mask=np.where(mask.end, 0.0, -np.inf),
             pair_mask=np.where(mask.pairs, 0.0, -np.inf),
         )
-        if layout.n_weights >= 2**31:
-            raise ValueError(
-                f"{n_sparse + layout.n_dense} features and {K} labels make {layout.n_weights} weights "
-                f"({layout.n_weights * 8 / 2**30:.1f} GB), more than 2^31. Use fewer features, or sparse features with "
-                'weights="observed".'
-            )
+        what = f"{layout.n_sparse + layout.n_dense} features and {len(labels)} labels make"
+        check_count(layout.n_weights, "weights", what, 'use fewer features, or sparse features with weights="observed"')
         return layout
+
+
+def _widths(sequences: Sequences) -> dict[str, int]:
+    """Features of each kind, by the names that layouts have for them."""
+    blocks = {"n_sparse": sequences.sparse, "n_dense": sequences.dense, "n_edge": sequences.edge}
+    return {name: 0 if block is None else block.shape[1] for name, block in blocks.items()}
 
 
 def _same_kind(sequences: Sequences, layout: ChainLayout) -> Sequences:
@@ -331,19 +298,17 @@ def _same_kind(sequences: Sequences, layout: ChainLayout) -> Sequences:
     return sequences
 
 
-def _label_lists(Y: Any) -> list[list]:
+def _label_lists(Y: Iterable[Iterable[Hashable]]) -> list[list[Hashable]]:
     lists = []
     for i, y in enumerate(Y):
         try:
             lists.append(plain(y))
         except TypeError:
-            raise TypeError(
-                f"example {i}: {y!r} is not a sequence of labels; give a list with one label for each token."
-            ) from None
+            raise TypeError(f"example {i}: {y!r} is not a sequence of labels; give a list, a label a token.") from None
     return lists
 
 
-def _check_lengths(sequences: Sequences, Y: list, name: str, what: str) -> None:
+def _check_lengths(sequences: Sequences, Y: Sequence[Sequence[Hashable]], name: str, what: str) -> None:
     if len(Y) != len(sequences):
         raise ValueError(f"X has {len(sequences)} sequences and {name} has {len(Y)}; they must agree.")
     lengths = np.diff(sequences.offsets)
@@ -352,23 +317,20 @@ def _check_lengths(sequences: Sequences, Y: list, name: str, what: str) -> None:
             raise ValueError(f"example {i} has {lengths[i]} tokens and {len(y)} {what}s; they must agree.")
 
 
-def _codes(labels: Labels, Y: list | None) -> np.ndarray | None:
-    if Y is None:
-        return None
-    parts = [labels.encode(y, i) for i, y in enumerate(Y)]
-    return np.concatenate(parts) if parts else np.empty(0, np.int32)
+def _codes(labels: Labels, Y: list[list[Hashable]]) -> np.ndarray:
+    return np.concatenate([np.empty(0, np.int32), *(labels.encode(y, i) for i, y in enumerate(Y))])
 
 
-def _fixed_codes(labels: Labels, fixed: Any, sequences: Sequences) -> np.ndarray | None:
+def _fixed_codes(
+    labels: Labels, fixed: Iterable[Sequence[Hashable] | None] | None, sequences: Sequences
+) -> np.ndarray | None:
     if fixed is None:
         return None
     lengths = np.diff(sequences.offsets)
-    fixed = [[None] * lengths[i] if y is None and i < len(lengths) else y for i, y in enumerate(fixed)]
-    _check_lengths(sequences, fixed, "fixed", "fixed label")
-    return np.concatenate(
-        [np.array([-1 if t is None else labels.encode([t], i)[0] for t in y], np.int32) for i, y in enumerate(fixed)]
-        or [np.empty(0, np.int32)]
-    )
+    lists = [[None] * lengths[i] if y is None and i < len(lengths) else y or [] for i, y in enumerate(fixed)]
+    _check_lengths(sequences, lists, "fixed", "fixed label")
+    codes = [-1 if t is None else labels.encode([t], i)[0] for i, y in enumerate(lists) for t in y]
+    return np.array(codes, np.int32)
 
 
 def _check_allowed(layout: ChainLayout, sequences: Sequences, codes: np.ndarray, fixed: np.ndarray | None) -> None:
@@ -405,7 +367,7 @@ def _observed(sparse: sp.csr_array, codes: np.ndarray, K: int) -> tuple[np.ndarr
     return rows.astype(np.int32), (pairs % K).astype(np.int32)
 
 
-def _pack(layout: ChainLayout, sequences: Sequences, codes: Any, fixed: Any) -> ChainBound:
+def _pack(layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, fixed: np.ndarray | None) -> ChainBound:
     """The arrays of the kernels; what only training needs is left out without labels."""
     from maxmargin.models import chain_kernel as ck
 
@@ -413,56 +375,43 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: Any, fixed: Any) -> 
     lengths = np.diff(sequences.offsets)
     longest = int(lengths.max(initial=1))
     constrained = layout.constrained or fixed is not None
-    meta = np.zeros(ck.META_SIZE, np.int64)
-    ints: list[np.ndarray] = []
-    floats: list[np.ndarray] = [np.empty(0)]
-
-    def put(parts: list[np.ndarray], **arrays: Any) -> None:
-        at = sum(part.size for part in parts)
-        for name, array in arrays.items():
-            meta[getattr(ck, name)] = at
-            parts.append(array.ravel())
-            at += array.size
-
     sparse, edge = sequences.sparse, sequences.edge
     binary = sparse is None or bool((sparse.data == 1).all())
-    rows = np.zeros(N + 1, np.int32) if sparse is None else sparse.indptr
-    put(ints, AT_TOKENS=sequences.offsets, AT_ROWS=rows)
+    ints = {ck.AT_TOKENS: sequences.offsets, ck.AT_ROWS: np.zeros(N + 1, np.int32) if sparse is None else sparse.indptr}
+    floats: dict[int, np.ndarray] = {}
     if sparse is not None:
-        if sparse.nnz >= 2**31:
-            raise ValueError(f"{sparse.nnz} sparse entries are more than 2^31; bind the data in parts.")
-        put(ints, AT_COLUMNS=sparse.indices)
+        check_count(sparse.nnz, "sparse entries", "there are", "bind the data in parts")
+        ints[ck.AT_COLUMNS] = sparse.indices
         if not binary:
-            put(floats, AT_VALUES=sparse.data)
-    if layout.pair_rows is not None:
-        put(ints, AT_PAIR_ROWS=layout.pair_rows, AT_PAIR_LABELS=layout.pair_labels)
+            floats[ck.AT_VALUES] = sparse.data
+    if layout.pair_rows is not None and layout.pair_labels is not None:
+        ints |= {ck.AT_PAIR_ROWS: layout.pair_rows, ck.AT_PAIR_LABELS: layout.pair_labels}
     if sequences.dense is not None:
-        put(floats, AT_DENSE=sequences.dense)
+        floats[ck.AT_DENSE] = sequences.dense
     if edge is not None:
-        put(ints, AT_EDGE_ROWS=edge.indptr, AT_EDGE_COLUMNS=edge.indices)
-        put(floats, AT_EDGE_VALUES=edge.data)
+        ints |= {ck.AT_EDGE_ROWS: edge.indptr, ck.AT_EDGE_COLUMNS: edge.indices}
+        floats[ck.AT_EDGE_VALUES] = edge.data
     if constrained:
-        put(ints, AT_FIXED=np.full(N, -1, np.int32) if fixed is None else fixed)
-        put(floats, AT_MASK=layout.pair_mask, AT_START_MASK=layout.start_mask, AT_END_MASK=layout.end_mask)
+        ints[ck.AT_FIXED] = np.full(N, -1, np.int32) if fixed is None else fixed
+        floats |= {ck.AT_MASK: layout.pair_mask, ck.AT_START_MASK: layout.start_mask, ck.AT_END_MASK: layout.end_mask}
     bits = room = 0
     if codes is not None:
         weight = np.repeat(1.0 / np.maximum(lengths, 1), lengths) if layout.normalize else np.ones(N)
-        put(ints, AT_LABELS=codes)
-        put(floats, AT_COST=layout.cost_table, AT_TOKEN_WEIGHT=weight)
+        ints[ck.AT_LABELS] = codes
+        floats |= {ck.AT_COST: layout.cost_table, ck.AT_TOKEN_WEIGHT: weight}
         bits, room = _plane_size(layout, sequences) if n else (0, 0)
+    meta = np.zeros(ck.META_SIZE, np.int64)
     meta[ck.N_LABELS : ck.N_EDGE + 1] = K, S, layout.n_sparse, layout.n_dense, layout.n_edge
     meta[ck.BINARY : ck.HAS_ENDS + 1] = binary, layout.pair_rows is not None, codes is not None, layout.ends
     meta[ck.W_DENSE : ck.W_EDGE + 1] = [layout.starts[name] for name in ("dense", "transition", "start", "end", "edge")]
     meta[ck.TABLE_BITS], meta[ck.CONSTRAINED] = bits, constrained
     return ChainBound(
         n_examples=n,
-        n_weights=layout.n_weights,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "marginals"}),
         plane=ck.chain_plane,
         meta=meta,
-        ints=np.concatenate(ints, dtype=np.int32, casting="same_kind"),
-        floats=np.concatenate(floats, dtype=np.float64),
+        ints=laid_out(ints, meta, np.int32),
+        floats=laid_out(floats, meta, np.float64),
         room=room,
         iwork_size=(1 << bits) + longest,
         fwork_size=longest * S + K * S + 2 * S,

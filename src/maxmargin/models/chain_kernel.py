@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from maxmargin.inference.recursion_chain_kernel import viterbi_last, viterbi_left, viterbi_step
+from maxmargin.inference.recursion_chain_kernel import reach_from, viterbi_last, viterbi_left, viterbi_step
 from maxmargin.kernel import kernel
 from maxmargin.models.signature import PLANE_SIGNATURE
-from maxmargin.planes_kernel import accumulate, finish, planes_of_runs
+from maxmargin.planes_kernel import accumulate, exchange, finish, planes_of_runs
 
 # positions in ``meta``
 N_LABELS, STRIDE, N_SPARSE, N_DENSE, N_EDGE, BINARY, OBSERVED, HAS_LABELS, HAS_ENDS = range(9)
@@ -151,10 +151,7 @@ def pruned_step(before, now, pair, reach, best):
         lowest = min(lowest, best[k])
     for j in range(K):
         if j != leader and before[j] + reach[j] > lowest:
-            row, score = pair[j], before[j]
-            for k in range(S):
-                v = score + row[k]
-                best[k] = v if v > best[k] else best[k]
+            reach_from(before[j], pair[j], best)
     for k in range(S):
         now[k] += best[k]
 
@@ -196,32 +193,27 @@ def chain_psi(meta, ints, floats, example, output, iwork, index, value):
                         elif k == found:
                             nnz = accumulate(iwork, bits, index, value, nnz, p, -x)
                 else:
-                    nnz = accumulate(iwork, bits, index, value, nnz, f * S + true, x)
-                    nnz = accumulate(iwork, bits, index, value, nnz, f * S + found, -x)
+                    nnz = exchange(iwork, bits, index, value, nnz, f * S + true, f * S + found, x)
             for j in range(D):
                 x = floats[meta[AT_DENSE] + token * D + j]
                 if x != 0.0:
-                    nnz = accumulate(iwork, bits, index, value, nnz, meta[W_DENSE] + j * S + true, x)
-                    nnz = accumulate(iwork, bits, index, value, nnz, meta[W_DENSE] + j * S + found, -x)
+                    at = meta[W_DENSE] + j * S
+                    nnz = exchange(iwork, bits, index, value, nnz, at + true, at + found, x)
             if meta[HAS_ENDS] and t == 0:
-                nnz = accumulate(iwork, bits, index, value, nnz, meta[W_START] + true, 1.0)
-                nnz = accumulate(iwork, bits, index, value, nnz, meta[W_START] + found, -1.0)
+                nnz = exchange(iwork, bits, index, value, nnz, meta[W_START] + true, meta[W_START] + found, 1.0)
             if meta[HAS_ENDS] and t == T - 1:
-                nnz = accumulate(iwork, bits, index, value, nnz, meta[W_END] + true, 1.0)
-                nnz = accumulate(iwork, bits, index, value, nnz, meta[W_END] + found, -1.0)
+                nnz = exchange(iwork, bits, index, value, nnz, meta[W_END] + true, meta[W_END] + found, 1.0)
         if t > 0:
             left, wrong = np.int64(ints[labels + t - 1]), np.int64(output[t - 1])
             if left != wrong or true != found:
                 at = meta[W_TRANSITION]
-                nnz = accumulate(iwork, bits, index, value, nnz, at + left * S + true, 1.0)
-                nnz = accumulate(iwork, bits, index, value, nnz, at + wrong * S + found, -1.0)
+                nnz = exchange(iwork, bits, index, value, nnz, at + left * S + true, at + wrong * S + found, 1.0)
                 if has_edges:
                     edge_rows, edge_columns = meta[AT_EDGE_ROWS], meta[AT_EDGE_COLUMNS]
                     for c in range(ints[edge_rows + first + t], ints[edge_rows + first + t + 1]):
                         x = floats[meta[AT_EDGE_VALUES] + c]
                         at = meta[W_EDGE] + np.int64(ints[edge_columns + c]) * K * S
-                        nnz = accumulate(iwork, bits, index, value, nnz, at + left * S + true, x)
-                        nnz = accumulate(iwork, bits, index, value, nnz, at + wrong * S + found, -x)
+                        nnz = exchange(iwork, bits, index, value, nnz, at + left * S + true, at + wrong * S + found, x)
     return finish(iwork, bits, index, value, nnz)
 
 

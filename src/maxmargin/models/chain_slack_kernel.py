@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.inference.recursion_chain_kernel import by_cost_labels, by_cost_table
+from maxmargin.inference.recursion_kernel import fill_by_cost, path_of_cost
 from maxmargin.kernel import kernel
 from maxmargin.models.chain_kernel import (
     AT_COST,
@@ -37,7 +37,7 @@ def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, o
     flat, pair = np.empty(T * S), np.empty(K * S)
     score_table(meta, ints, floats, w, example, 0.0, flat)
     unary, cost = np.empty((T, K)), np.empty((T, K), np.int64)
-    transition = np.empty((T - 1 if meta[N_EDGE] and T > 1 else 1, K, K))
+    arcs = np.empty((T - 1 if meta[N_EDGE] and T > 1 else 1, K, K))  # by right and left label
     truth = 0.0
     for t in range(T):
         true = np.int64(ints[labels + t])
@@ -50,22 +50,23 @@ def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, o
             pair_table(meta, ints, floats, w, first + t, pair)
             for j in range(K):
                 for k in range(K):
-                    transition[t - 1, j, k] = pair[j * S + k]
+                    arcs[t - 1, k, j] = pair[j * S + k]
         if t > 0:
-            truth += transition[t - 1 if meta[N_EDGE] else 0, np.int64(ints[labels + t - 1]), true]
+            truth += arcs[t - 1 if meta[N_EDGE] else 0, true, np.int64(ints[labels + t - 1])]
     width = np.int64(np.floor(most / unit * (1.0 + 1e-9))) + 1
-    table, scores = np.empty((T, K, width)), np.empty(width)
-    by_cost_table(unary, transition, cost, table, scores)
+    table, scores = np.empty((T * K, width)), np.empty(width)
+    node, arc, costs = unary.reshape(-1), arcs.reshape(-1), cost.reshape(-1)
+    none, free = np.empty(0, np.int32), np.empty(0, np.int64)  # no lists of arcs, and no cost of arcs
+    fill_by_cost(node, none, none, arc, K, costs, free, table, scores)
     top, chosen = 0.0, -1
     for c in range(1, width):
         v = c * unit * (cost_weight + scores[c] - truth)
         if v > top:
             top, chosen = v, c
     if chosen > 0:
-        found = np.empty(T, np.int64)
-        by_cost_labels(transition, cost, table, chosen, found)
+        path_of_cost(node, none, none, arc, K, costs, free, table, chosen, output[:T], none)
         for t in range(T):
-            output[t] = found[t]
+            output[t] -= t * K
     return top
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,23 +23,23 @@ class Frame:
     n_rows : int
     categories : dict of str to list
         Values of pandas columns of categories, those that do not occur too.
-    index : Any
+    index : object
         That of a pandas frame, else None.
     """
 
-    columns: dict[str, list]
+    columns: dict[str, list[Hashable]]
     n_rows: int
-    categories: dict[str, list]
-    index: Any = None
+    categories: dict[str, list[Hashable]]
+    index: object = None
 
-    def with_column(self, name: str, values: list) -> Frame:
+    def with_column(self, name: str, values: list[Hashable]) -> Frame:
         """The same frame with a column put in or replaced."""
         if len(values) != self.n_rows:
             raise ValueError(f"{name!r} has {len(values)} values and the frame {self.n_rows} rows; they must agree.")
         categories = {other: own for other, own in self.categories.items() if other != name}
         return Frame({**self.columns, name: values}, self.n_rows, categories, self.index)
 
-    def like(self, columns: Mapping[str, list]) -> Any:
+    def like(self, columns: Mapping[str, list[Hashable]]) -> object:
         """Columns in the form of the frame: a pandas frame with the same index, or a dict of lists."""
         if self.index is None:
             return dict(columns)
@@ -48,14 +48,33 @@ class Frame:
         return pandas.DataFrame(dict(columns), index=self.index)
 
 
-def missing(value: Any) -> bool:
+@runtime_checkable
+class _Column(Protocol):
+    """A numpy array or a pandas column."""
+
+    def tolist(self) -> list[Hashable]: ...
+
+
+@runtime_checkable
+class _PandasFrame(Protocol):
+    """What is asked of a pandas frame; pandas itself has no types here."""
+
+    iloc: object
+    columns: Iterable[str]
+    index: object
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, name: str) -> Any: ...
+
+
+def missing(value: object) -> bool:
     """None, NaN, or pandas' NA and NaT."""
     return (
         value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
     )
 
 
-def read_frame(X: Any) -> Frame:
+def read_frame(X: object) -> Frame:
     """A frame from what users have.
 
     Parameters
@@ -63,7 +82,7 @@ def read_frame(X: Any) -> Frame:
     X : pandas.DataFrame, mapping of name to column, list of mappings (rows), or array (n, v)
         Rows may leave out what is missing; columns of an array are called x0, x1, ...
     """
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
+    if isinstance(X, _PandasFrame):
         names = list(X.columns)
         _check_names(names)
         categories = {c: X[c].cat.categories.tolist() for c in names if hasattr(X[c].dtype, "categories")}
@@ -92,7 +111,7 @@ def read_frame(X: Any) -> Frame:
     return Frame(columns, next(iter(lengths.values()), 0), {})
 
 
-def learn_states(values: Sequence[Any], name: str) -> Labels:
+def learn_states(values: Sequence[Hashable], name: str) -> Labels:
     """The distinct values of a column, without the missing ones; refuses numbers that look continuous."""
     for i, value in enumerate(values):
         if isinstance(value, (float, np.floating)) and value == value and not float(value).is_integer():
@@ -116,9 +135,7 @@ def encode_column(values: Sequence[Hashable], labels: Labels, name: str, unknown
         codes = np.fromiter((get(value, -1) for value in values), np.int32, len(values))
     except TypeError:
         i = next(i for i, value in enumerate(values) if not isinstance(value, Hashable))
-        raise TypeError(
-            f"example {i}, column {name!r}: {values[i]!r} cannot be a value; give text, numbers or tuples."
-        ) from None
+        raise TypeError(f"example {i}, column {name!r}: {values[i]!r} cannot be a value: not hashable.") from None
     if unknown == "error":
         strange = next((i for i in np.flatnonzero(codes < 0).tolist() if not missing(values[i])), None)
         if strange is not None:
@@ -130,10 +147,10 @@ def encode_column(values: Sequence[Hashable], labels: Labels, name: str, unknown
     return codes
 
 
-def _values(column: Any, name: str) -> list:
-    if isinstance(column, (str, bytes)) or not hasattr(column, "__iter__"):
+def _values(column: object, name: str) -> list[Hashable]:
+    if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
         raise TypeError(f"column {name!r} is {column!r}; give a sequence with one value for each row.")
-    return column.tolist() if hasattr(column, "tolist") else plain(column)
+    return column.tolist() if isinstance(column, _Column) else plain(column)
 
 
 def _check_names(names: list) -> None:

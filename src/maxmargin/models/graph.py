@@ -9,29 +9,21 @@ all other cases it comes with an upper bound, which the certificate uses.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from maxmargin.contracts import Answer, Answers
 from maxmargin.costs import as_cost
-from maxmargin.inference.graph import (
-    BRANCHES,
-    MAX_CELLS,
-    METHODS,
-    PASSES,
-    GraphAnswer,
-    GraphProblem,
-    k_best,
-    marginals,
-    solve,
-)
-from maxmargin.models.base import BoundModel, CompiledModel
+from maxmargin.inference.graph import BRANCHES, MAX_CELLS, METHODS, PASSES, GraphAnswer, GraphProblem, solve
+from maxmargin.inference.graph import k_best as graph_k_best
+from maxmargin.inference.graph import marginals as graph_marginals
+from maxmargin.models.base import BoundModel, CompiledModel, offsets_of
 from maxmargin.models.graph_input import GraphInput, checked_graphs, checked_labels, checked_node_cost
-from maxmargin.models.labels import Labels, plain
-from maxmargin.models.layout_state import StateReader, check_finite, plain_facts
+from maxmargin.models.labels import Labels, check_count, plain
+from maxmargin.models.layout_state import StateReader, check_finite, facts_of
 from maxmargin.parameters import Parameters
 
 __all__ = ["Graph", "GraphBound", "GraphLayout", "PlainGraphBound"]
@@ -51,7 +43,7 @@ class GraphLayout:
     factors: tuple[tuple[int, int], ...]  # (arity, features)
     cost_table: np.ndarray
     normalize: bool
-    ignore: Any
+    ignore: Hashable
 
     @property
     def place(self) -> np.ndarray:
@@ -79,12 +71,9 @@ class GraphLayout:
     @property
     def factor_starts(self) -> dict[int, int]:
         """First weight of the factors of each arity."""
-        at = len(self.labels) * self.n_node + self.n_edge * self.n_pair
-        starts = {}
-        for arity, features in self.factors:
-            starts[arity] = at
-            at += features * len(self.labels) ** arity
-        return starts
+        first = len(self.labels) * self.n_node + self.n_edge * self.n_pair
+        ends = offsets_of([features * len(self.labels) ** arity for arity, features in self.factors])
+        return {arity: first + int(at) for (arity, _), at in zip(self.factors, ends, strict=False)}
 
     @property
     def n_weights(self) -> int:
@@ -112,31 +101,28 @@ class GraphLayout:
             mask[len(self.labels) * self.n_node :][: self.n_edge] = True
         return mask
 
-    def output(self, codes: np.ndarray) -> list:
+    def output(self, codes: np.ndarray) -> list[Hashable]:
         """Labels of a decoded graph; the last code is that of the method."""
         return self.labels.decode(codes[:-1])
 
-    def cost(self, y_true: Any, y: Any) -> float:
+    def cost(self, y_true: Iterable[Hashable], y: Iterable[Hashable]) -> float:
         """Cost of labels where others are true."""
         pairs = [(t, f) for t, f in zip(plain(y_true), plain(y), strict=True) if not self.ignored(t)]
-        code, worst = self.labels.code, float(self.cost_table.max(initial=0.0))
-        total = sum(self.cost_table[code[t], code[f]] if t in code else worst for t, f in pairs)
-        return float(total) / max(1, len(pairs)) if self.normalize else float(total)
+        return self.labels.cost(self.cost_table, [t for t, _ in pairs], [f for _, f in pairs], self.normalize)
 
-    def ignored(self, label: Any) -> bool:
+    def ignored(self, label: Hashable) -> bool:
         return self.ignore is not None and label == self.ignore
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
-        facts = plain_facts(self, "n_node", "n_edge", "pairwise", "normalize", "ignore")
-        facts |= {"labels": list(self.labels.classes), "factors": [list(factor) for factor in self.factors]}
-        return facts, {"cost": self.cost_table}
+        factors = [list(factor) for factor in self.factors]
+        return facts_of(self, pairwise=self.pairwise, ignore=self.ignore, factors=factors), {"cost": self.cost_table}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> GraphLayout:
         """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
-        labels, factors = state.labels("labels"), []
+        factors = []
         for factor in state.items("factors"):
             if not isinstance(factor, (list, tuple)) or len(factor) != 2:
                 raise ValueError("its 'factors' are not pairs of an arity and a number of features")
@@ -144,16 +130,9 @@ class GraphLayout:
             factors.append((pair.whole("arity of a factor", 3, 32), pair.whole("features of a factor")))
         if len(dict(factors)) < len(factors):
             raise ValueError("its 'factors' have an arity twice")
-        return cls(
-            labels=labels,
-            n_node=state.whole("n_node"),
-            n_edge=state.whole("n_edge"),
-            pairwise=str(state.choice("pairwise", PAIRWISE)),
-            factors=tuple(factors),
-            cost_table=state.cost_table("cost", len(labels)),
-            normalize=state.flag("normalize"),
-            ignore=state.fact("ignore"),
-        )
+        table = state.cost_table("cost", len(state.labels("labels")))
+        given = {"pairwise": state.choice("pairwise", PAIRWISE), "ignore": state.fact("ignore")}
+        return cls(**state.announced(cls, factors=tuple(factors), cost_table=table, **given))
 
     check_weights = staticmethod(check_finite)
 
@@ -190,12 +169,12 @@ class GraphBound(CompiledModel):
         """Codes (m, nodes + 1) and scores (m,) of the k best labelings, best first; the last code is the method."""
         from maxmargin.models.graph_kernel import METHODS
 
-        labels, scores = k_best(self.problem(w, example), k)
+        labels, scores = graph_k_best(self.problem(w, example), k)
         return np.column_stack([labels, np.full(len(labels), METHODS.index("junction_tree"))]), scores
 
     def marginals(self, w: np.ndarray, example: int) -> np.ndarray:
         """Probabilities (nodes, K) of the labels under the distribution proportional to exp(score)."""
-        return marginals(self.problem(w, example))
+        return graph_marginals(self.problem(w, example))
 
     def joint_features(self, i: int, codes: np.ndarray) -> np.ndarray:
         """phi of labels (n,) of graph ``i``, (n_weights,)."""
@@ -270,57 +249,45 @@ class PlainGraphBound(BoundModel):
         return solve(problem, self.method, self.max_cells, self.passes, self.branches)
 
 
+@dataclass(repr=False, eq=False)
 class Graph(Parameters):
     """A label for every node.
 
     Parameters
     ----------
     pairwise : {"full", "symmetric", "potts"}
-        Weights of an edge feature: for each ordered pair of labels, for each pair whatever its order, or one that
-        counts against different labels.
+        One weight of an edge feature for each ordered pair of labels, one for each pair whatever its order, or a single
+        one that counts against different labels.
     cost : str, mapping, array, callable or Cost
         Cost of a label where another is true; see :func:`maxmargin.costs.as_cost`.
     method : str
-        "auto" is exact on forests, by a cut for two labels where edges favour equal ones, and by a junction tree where
-        that is small enough; otherwise labels and a bound by tree-reweighted messages, and a branch and bound that
-        brings them together as far as it can. Or one of "tree", "cut", "junction_tree", "trws", "branch_and_bound",
-        and, in plain Python, "roof_duality", "expansion", "relaxation", "integer"; see
-        :func:`maxmargin.inference.graph.graph_argmax`.
+        As in :func:`maxmargin.inference.graph.graph_argmax`; all but "roof_duality", "expansion", "relaxation" and
+        "integer" are compiled as a whole.
     classes : sequence of hashable, optional
         All labels that may occur; learned from the training data when missing.
     ignore : hashable, optional
         The label of nodes to be left out: they, their edges and factors count for nothing in training.
-    max_cells : int
-        The most cells of the tables of a junction tree.
-    passes : int
-        The most passes of tree-reweighted messages.
-    branches : int
-        The most parts of the labelings that a branch and bound looks at for one argmax.
+    max_cells, passes, branches : int
+        Limits of the methods, as there.
     """
 
-    def __init__(
-        self,
-        pairwise: str = "full",
-        *,
-        cost: Any = "hamming",
-        method: str = "auto",
-        classes: Sequence[Hashable] | None = None,
-        ignore: Any = None,
-        max_cells: int = MAX_CELLS,
-        passes: int = PASSES,
-        branches: int = BRANCHES,
-    ) -> None:
-        self.pairwise = pairwise
-        self.cost = cost
-        self.method = method
-        self.classes = classes
-        self.ignore = ignore
-        self.max_cells = max_cells
-        self.passes = passes
-        self.branches = branches
+    pairwise: str = "full"
+    _: KW_ONLY
+    max_cells: int = MAX_CELLS
+    passes: int = PASSES
+    branches: int = BRANCHES
+    cost: object = "hamming"
+    method: str = "auto"
+    classes: Sequence[Hashable] | None = None
+    ignore: Hashable = None
 
     def bind(
-        self, X: Any, Y: Any = None, *, layout: GraphLayout | None = None, node_cost: Any = None
+        self,
+        X: object,
+        Y: Iterable[Iterable[Hashable]] | None = None,
+        *,
+        layout: GraphLayout | None = None,
+        node_cost: Iterable[ArrayLike] | None = None,
     ) -> GraphBound | PlainGraphBound:
         """Pack graphs (and their labels) for the kernel.
 
@@ -371,7 +338,6 @@ class Graph(Parameters):
             return bound
         return PlainGraphBound(
             n_examples=bound.n_examples,
-            n_weights=bound.n_weights,
             layout=layout,
             capabilities=frozenset({"exact"} if self.method == "integer" else ()),
             inner=bound,
@@ -381,11 +347,11 @@ class Graph(Parameters):
             branches=self.branches,
         )
 
-    def _layout(self, graphs: list[GraphInput], Y: list[list]) -> GraphLayout:
+    def _layout(self, graphs: list[GraphInput], Y: list[list[Hashable]]) -> GraphLayout:
         if self.pairwise not in PAIRWISE:
             raise ValueError(f"pairwise must be one of {', '.join(PAIRWISE)}; got {self.pairwise!r}.")
         seen = (label for row in Y for label in row if self.ignore is None or label != self.ignore)
-        labels = Labels.of(seen) if self.classes is None else Labels(plain(self.classes))
+        labels = Labels.chosen(self.classes, seen)
         if len(labels) == 0:
             raise ValueError("no node has a label; there is nothing to learn.")
         cost = as_cost(self.cost)
@@ -407,12 +373,11 @@ class Graph(Parameters):
             normalize=bool(cost.normalize),
             ignore=self.ignore,
         )
-        if not 0 < layout.n_weights < 2**31:
-            raise ValueError(f"the graphs make {layout.n_weights} weights; there must be between 1 and 2^31.")
+        check_count(layout.n_weights, "weights", "the graphs make", "give other features", least=1)
         return layout
 
 
-def _truth(layout: GraphLayout, labels: list[list]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _truth(layout: GraphLayout, labels: list[list[Hashable]]) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Codes of the true labels, and what a node weighs in the cost: 0 when it is ignored."""
     codes, costs = [], []
     for i, row in enumerate(labels):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from maxmargin.features.blocks import refuse_not_finite
 from maxmargin.inference.graph import Structure
 from maxmargin.models.labels import plain
 
 __all__ = ["GraphInput", "checked_graphs", "checked_labels", "checked_node_cost"]
 
+Factor = tuple[tuple[int, ...], np.ndarray]
 KEYS = ("node", "edges", "edge", "factors")
 
 
@@ -23,7 +25,7 @@ class GraphInput:
     node: np.ndarray
     structure: Structure
     edge: np.ndarray
-    factors: Sequence[tuple[tuple[int, ...], np.ndarray]] = ()
+    factors: Sequence[Factor] = ()
 
     def with_edges_of(self, n_edge: int) -> GraphInput:
         """The same; without any edges also with the number of edge features that others have."""
@@ -42,20 +44,18 @@ class GraphInput:
         )
 
 
-def checked_graphs(X: Any) -> list[GraphInput]:
+def checked_graphs(X: object) -> list[GraphInput]:
     """The graphs of a list of mappings, or a ValueError that names the graph."""
-    X = [X] if isinstance(X, Mapping) else list(X)
-    if not X:
+    graphs = [X] if isinstance(X, Mapping) or not isinstance(X, Iterable) else list(X)
+    if not graphs:
         raise ValueError("there are no graphs; give at least one.")
     known: dict[tuple[int, bytes], Structure] = {}
-    return [_checked_graph(x, i, known) for i, x in enumerate(X)]
+    return [_checked_graph(x, i, known) for i, x in enumerate(graphs)]
 
 
-def _checked_graph(x: Any, i: int, known: dict[tuple[int, bytes], Structure]) -> GraphInput:
+def _checked_graph(x: object, i: int, known: dict[tuple[int, bytes], Structure]) -> GraphInput:
     if not isinstance(x, Mapping) or "node" not in x or set(x) - set(KEYS):
-        raise ValueError(
-            f"graph {i} must be a mapping with the keys 'node', 'edges' and, if wanted, 'edge', 'factors'."
-        )
+        raise ValueError(f"graph {i} must be a mapping with the keys 'node', 'edges' and perhaps 'edge', 'factors'.")
     node = _numbers(x["node"], i, "node")
     edges = np.asarray(x.get("edges", np.empty((0, 2), np.int32)))
     key = (len(node), edges.tobytes())
@@ -73,57 +73,49 @@ def _checked_graph(x: Any, i: int, known: dict[tuple[int, bytes], Structure]) ->
     return GraphInput(node, structure, edge, factors)
 
 
-def _checked_factor(pair: Any, i: int, f: int, n: int) -> tuple[tuple[int, ...], np.ndarray]:
+def _checked_factor(pair: tuple[Sequence[int], ArrayLike], i: int, f: int, n: int) -> Factor:
     try:
         scope, x = tuple(map(int, pair[0])), np.atleast_1d(np.asarray(pair[1], np.float64))
     except (TypeError, ValueError, IndexError):
         raise ValueError(f"factor {f} of graph {i} must be a pair (scope, features).") from None
     if len(scope) < 3 or len(set(scope)) != len(scope) or not all(0 <= p < n for p in scope):
-        raise ValueError(
-            f"factor {f} of graph {i} has the scope {scope}; give three or more different nodes between 0 and {n - 1}."
-        )
+        raise ValueError(f"factor {f} of graph {i} has the scope {scope}; give three or more nodes from 0 to {n - 1}.")
     if x.ndim != 1 or not np.isfinite(x).all():
         raise ValueError(f"factor {f} of graph {i} has features {x!r}; give a vector of finite numbers.")
     return scope, x
 
 
-def _numbers(array: Any, i: int, name: str) -> np.ndarray:
+def _numbers(array: ArrayLike, i: int, name: str) -> np.ndarray:
     try:
         found = np.asarray(array)
     except ValueError:
         found = np.empty(0)
     if found.ndim != 2 or found.dtype.kind not in "fiub":
-        raise ValueError(
-            f"the {name} features of graph {i} are {found.dtype} of shape {found.shape}; give a row of numbers for "
-            f"each {name}."
-        )
-    if not np.isfinite(found).all():
-        where = tuple(map(int, np.argwhere(~np.isfinite(found))[0]))
-        raise ValueError(
-            f"graph {i} has NaN or infinite {name} features, first at {where}; replace them before fitting."
-        )
+        raise ValueError(f"the {name} features of graph {i} are {found.dtype} {found.shape}; give rows of numbers.")
+    refuse_not_finite(found, f"graph {i} has NaN or infinite {name} features")
     return np.ascontiguousarray(found, np.float64)
 
 
-def checked_labels(Y: Any, graphs: list[GraphInput]) -> list[list]:
+def checked_labels(Y: Iterable[Iterable[Hashable]], graphs: list[GraphInput]) -> list[list[Hashable]]:
     """Labels of the nodes of each graph."""
     rows = [plain(np.ravel(y) if isinstance(y, np.ndarray) else y) for y in Y]
-    if len(rows) != len(graphs):
-        raise ValueError(
-            f"there are {len(graphs)} graphs and {len(rows)} sequences of labels; give one for each graph."
-        )
+    _check_number(rows, graphs, "sequences of labels")
     for i, (row, graph) in enumerate(zip(rows, graphs, strict=True)):
         if len(row) != len(graph.node):
             raise ValueError(f"graph {i} has {len(graph.node)} nodes and {len(row)} labels; give one for each node.")
     return rows
 
 
-def checked_node_cost(costs: Any, graphs: list[GraphInput]) -> list[np.ndarray]:
+def checked_node_cost(costs: Iterable[ArrayLike], graphs: list[GraphInput]) -> list[np.ndarray]:
     """Weights of nodes in the cost."""
-    costs = [np.asarray(c, np.float64) for c in costs]
-    if len(costs) != len(graphs):
-        raise ValueError(f"there are {len(graphs)} graphs and {len(costs)} arrays of node costs; give one for each.")
-    for i, (c, graph) in enumerate(zip(costs, graphs, strict=True)):
+    arrays = [np.asarray(c, np.float64) for c in costs]
+    _check_number(arrays, graphs, "arrays of node costs")
+    for i, (c, graph) in enumerate(zip(arrays, graphs, strict=True)):
         if c.shape != (len(graph.node),) or not (np.isfinite(c).all() and (c >= 0).all()):
             raise ValueError(f"the node costs of graph {i} must be {len(graph.node)} finite numbers >= 0.")
-    return costs
+    return arrays
+
+
+def _check_number(found: Sized, graphs: list[GraphInput], what: str) -> None:
+    if len(found) != len(graphs):
+        raise ValueError(f"there are {len(graphs)} graphs and {len(found)} {what}; give one for each graph.")

@@ -10,6 +10,7 @@ from maxmargin.inference.junction_tree import JunctionTree, TooWide
 from maxmargin.inference.min_cut_graph_kernel import graph_rows
 from maxmargin.inference.min_cut_kernel import STATE_SIZE
 from maxmargin.models import graph_kernel as gk
+from maxmargin.models.base import offsets_of
 from maxmargin.models.graph import GraphBound, GraphLayout
 from maxmargin.models.graph_input import GraphInput
 
@@ -30,7 +31,7 @@ def pack(
     K, F, G = len(layout.labels), layout.n_node, layout.n_edge
     n_nodes = np.array([len(graph.node) for graph in graphs])
     n_edges = np.array([len(graph.edge) for graph in graphs])
-    starts, edge_starts = (np.concatenate([[0], np.cumsum(sizes)]) for sizes in (n_nodes, n_edges))
+    starts, edge_starts = map(offsets_of, (n_nodes, n_edges))
     nodes, edges = int(starts[-1]), int(edge_starts[-1])
     branches = 1 if method == "trws" else branches
     if method == "cut":
@@ -92,7 +93,6 @@ def pack(
     exact = all(row[gk.KIND] in (gk.TREE, gk.JUNCTION) for row in rows)
     return GraphBound(
         n_examples=len(graphs),
-        n_weights=layout.n_weights,
         layout=layout,
         capabilities=frozenset({"exact", "k_best", "marginals"} if exact else ()),
         plane=gk.graph_plane,

@@ -10,20 +10,23 @@ Greig, Porteous, Seheult (1989), Exact maximum a posteriori estimation for binar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from maxmargin.features.blocks import first_place, refuse_not_finite
 from maxmargin.inference.min_cut import NEIGHBOURS, directions, workspace_sizes
-from maxmargin.models.base import CompiledModel
-from maxmargin.models.layout_state import StateReader, check_finite, plain_facts
+from maxmargin.models.base import CompiledModel, laid_out, offsets_of
+from maxmargin.models.labels import check_count
+from maxmargin.models.layout_state import StateReader, check_finite, facts_of
 from maxmargin.parameters import Parameters
 
 __all__ = ["IGNORE", "Grid", "GridBound", "GridLayout"]
 
 IGNORE = 255
+Shapes = Sequence[tuple[int, ...]]
 COSTS = ("hamming", "balanced", "balanced_image")
 
 
@@ -82,8 +85,7 @@ class GridLayout:
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
-        facts = plain_facts(self, "neighbours", "n_node", "n_edge", "by_image", "boundary", "width", "normalize")
-        return {**facts, "class_cost": [float(cost) for cost in self.class_cost]}, {}
+        return facts_of(self, class_cost=[float(cost) for cost in self.class_cost]), {}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> GridLayout:
@@ -95,16 +97,8 @@ class GridLayout:
         if not isinstance(class_cost, (list, tuple)) or len(class_cost) != 2:
             raise ValueError("its 'class_cost' is not a pair of numbers")
         pair = StateReader({"of background": class_cost[0], "of foreground": class_cost[1]}, {})
-        return cls(
-            neighbours=neighbours,
-            n_node=state.whole("n_node"),
-            n_edge=state.whole("n_edge"),
-            class_cost=(pair.number("of background"), pair.number("of foreground")),
-            by_image=state.flag("by_image"),
-            boundary=state.number("boundary"),
-            width=state.number("width", 1e-6),
-            normalize=state.flag("normalize"),
-        )
+        pair_of = (pair.number("of background"), pair.number("of foreground"))
+        return cls(**state.announced(cls, class_cost=pair_of, width=state.number("width", 1e-6)))
 
     def check_weights(self, w: np.ndarray) -> None:
         """Refuse weights with which a minimum cut does not give the best mask."""
@@ -170,6 +164,7 @@ def sure_labels(mask: np.ndarray, tolerance: float) -> np.ndarray:
     return known
 
 
+@dataclass(repr=False, eq=False)
 class Grid(Parameters):
     """A label 0 or 1 for every pixel or voxel.
 
@@ -187,23 +182,21 @@ class Grid(Parameters):
         Divide the cost of an image by its number of pixels.
     """
 
-    def __init__(
-        self,
-        neighbours: int = 4,
-        *,
-        cost: str = "hamming",
-        boundary: float = 0.0,
-        width: float = 3.0,
-        normalize: bool = False,
-    ) -> None:
-        self.neighbours = neighbours
-        self.cost = cost
-        self.boundary = boundary
-        self.width = width
-        self.normalize = normalize
+    neighbours: int = 4
+    _: KW_ONLY
+    cost: str = "hamming"
+    boundary: float = 0.0
+    width: float = 3.0
+    normalize: bool = False
 
     def bind(
-        self, X: Any, Y: Any = None, *, layout: GridLayout | None = None, pixel_cost: Any = None, fixed: Any = None
+        self,
+        X: Iterable[object],
+        Y: Iterable[ArrayLike] | None = None,
+        *,
+        layout: GridLayout | None = None,
+        pixel_cost: Iterable[ArrayLike] | None = None,
+        fixed: Iterable[ArrayLike] | None = None,
     ) -> GridBound:
         """Pack images (and their masks) for the kernel.
 
@@ -252,9 +245,7 @@ class Grid(Parameters):
         ones = sum(np.count_nonzero(mask == 1) for mask in masks)
         zeros = sum(np.count_nonzero(mask == 0) for mask in masks)
         if ones == 0:
-            raise ValueError(
-                "no mask has any foreground (label 1); there is nothing to learn. Check how the masks were read."
-            )
+            raise ValueError("no mask has any foreground (label 1), so there is nothing to learn; check the masks.")
         balanced = self.cost == "balanced"
         return GridLayout(
             neighbours=self.neighbours,
@@ -268,79 +259,66 @@ class Grid(Parameters):
         )
 
 
-def _checked_features(X: Any, neighbours: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _checked_features(X: Iterable[object], neighbours: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Node features (*shape, F) and edge features (directions, *shape, G) of each image."""
     J = len(directions(neighbours))
-    ndim = 2 if neighbours in NEIGHBOURS[2] else 3
-    X = list(X)
-    if not X:
-        raise ValueError("there are no images; give at least one.")
+    axes = ("height", "width") if neighbours in NEIGHBOURS[2] else ("depth", "height", "width")
     nodes, edges = [], []
     for i, x in enumerate(X):
         if not isinstance(x, Mapping) or "node" not in x or set(x) - {"node", "edge"}:
             raise ValueError(f"image {i} must be a mapping with the keys 'node' and, if wanted, 'edge'.")
         node = np.asarray(x["node"])
-        if node.ndim != ndim + 1 or node.size == 0 or node.dtype.kind not in "fiub":
-            wanted = "(height, width, F)" if ndim == 2 else "(depth, height, width, F)"
+        if node.ndim != len(axes) + 1 or node.size == 0 or node.dtype.kind not in "fiub":
             raise ValueError(
                 f"the node features of image {i} are {node.dtype} of shape {node.shape}; with {neighbours} neighbours "
-                f"give numbers of shape {wanted}."
+                f"give numbers of shape ({', '.join(axes)}, F)."
             )
         shape = node.shape[:-1]
         edge = np.zeros((J, *shape, 0)) if x.get("edge") is None else np.asarray(x["edge"])
         if edge.shape[:-1] != (J, *shape):
-            raise ValueError(
-                f"the edge features of image {i} have shape {edge.shape}; give one array of shape {(*shape, 'G')} for "
-                f"each of the {J} directions."
-            )
+            raise ValueError(f"the edge features of image {i} have shape {edge.shape}; give {(J, *shape, 'G')}.")
         for name, array in (("node", node), ("edge", edge)):
-            if not np.isfinite(array).all():
-                where = tuple(map(int, np.argwhere(~np.isfinite(array))[0]))
-                raise ValueError(
-                    f"image {i} has NaN or infinite {name} features, first at {where}; replace them before fitting."
-                )
+            refuse_not_finite(array, f"image {i} has NaN or infinite {name} features")
         if edge.size and edge.min() < 0:
-            where = tuple(map(int, np.argwhere(edge < 0)[0]))
+            where = first_place(edge < 0)
             raise ValueError(
                 f"image {i} has negative edge features, first {edge[where]} at {where}; a cut needs them >= 0. Shift "
                 "them, or use two features, max(e, 0) and max(-e, 0)."
             )
         nodes.append(node)
         edges.append(edge)
+    if not nodes:
+        raise ValueError("there are no images; give at least one.")
     return nodes, edges
 
 
-def _checked_masks(Y: Any, shapes: list, allowed: tuple[int, ...], name: str) -> list[np.ndarray]:
-    Y = list(Y)
-    if len(Y) != len(shapes):
-        raise ValueError(f"there are {len(shapes)} images and {len(Y)} {name}s; give one for each image.")
-    masks = []
-    for i, (y, shape) in enumerate(zip(Y, shapes, strict=True)):
-        mask = np.asarray(y)
-        if mask.shape != shape:
-            raise ValueError(f"the {name} of image {i} has shape {mask.shape}; the image has {shape}.")
-        strange = ~np.isin(mask, allowed)
-        if strange.any():
-            found = mask[strange].ravel()[0]
-            hint = " Use GraphLabeler for more than two labels." if name == "mask" else ""
-            raise ValueError(
-                f"the {name} of image {i} has the label {found}; labels must be among "
-                f"{', '.join(map(str, allowed))}.{hint}"
-            )
-        masks.append(mask.astype(np.int32))
-    return masks
+def _of_images(arrays: Iterable[ArrayLike], shapes: Shapes, name: str) -> list[np.ndarray]:
+    """Arrays of the shapes of the images, one for each."""
+    found = list(map(np.asarray, arrays))
+    if len(found) != len(shapes):
+        raise ValueError(f"there are {len(shapes)} images and {len(found)} {name}s; give one for each image.")
+    for i, (array, shape) in enumerate(zip(found, shapes, strict=True)):
+        if array.shape != shape:
+            raise ValueError(f"the {name} of image {i} has shape {array.shape}; the image has {shape}.")
+    return found
 
 
-def _checked_costs(costs: Any, shapes: list) -> list[np.ndarray]:
-    costs = [np.asarray(c, np.float64) for c in costs]
-    if len(costs) != len(shapes):
-        raise ValueError(f"there are {len(shapes)} images and {len(costs)} arrays of pixel costs; give one for each.")
-    for i, (c, shape) in enumerate(zip(costs, shapes, strict=True)):
-        if c.shape != shape:
-            raise ValueError(f"the pixel costs of image {i} have shape {c.shape}; the image has {shape}.")
-        if not (np.isfinite(c).all() and c.min() >= 0):
+def _checked_masks(Y: Iterable[ArrayLike], shapes: Shapes, allowed: tuple[int, ...], name: str) -> list[np.ndarray]:
+    masks = _of_images(Y, shapes, name)
+    for i, mask in enumerate(masks):
+        strange = mask[~np.isin(mask, allowed)]
+        if strange.size:
+            known, hint = ", ".join(map(str, allowed)), " Use GraphLabeler for more labels." if name == "mask" else ""
+            raise ValueError(f"the {name} of image {i} has the label {strange[0]}; labels must be among {known}.{hint}")
+    return [mask.astype(np.int32) for mask in masks]
+
+
+def _checked_costs(costs: Iterable[ArrayLike], shapes: Shapes) -> list[np.ndarray]:
+    arrays = [array.astype(np.float64) for array in _of_images(costs, shapes, "array of pixel costs")]
+    for i, array in enumerate(arrays):
+        if not (np.isfinite(array).all() and array.min() >= 0):
             raise ValueError(f"the pixel costs of image {i} must be finite numbers >= 0.")
-    return costs
+    return arrays
 
 
 def _pack(
@@ -355,10 +333,9 @@ def _pack(
 
     shapes = [node.shape[:-1] for node in nodes]
     sizes = np.array([int(np.prod(shape)) for shape in shapes])
-    starts = np.concatenate([[0], np.cumsum(sizes)])
+    starts = offsets_of(sizes)
     F, G, J, total = layout.n_node, layout.n_edge, layout.neighbours // 2, int(starts[-1])
-    if total >= 2**31:
-        raise ValueError(f"{total} pixels are more than 2^31; bind the images in parts.")
+    check_count(total, "pixels", "there are", "bind the images in parts")
     labels = masks if masks is not None else known
     floats = np.empty(total * (F + J * G) + (0 if costs is None else total))
     for i, (node, edge) in enumerate(zip(nodes, edges, strict=True)):
@@ -371,27 +348,25 @@ def _pack(
     if costs is not None:
         floats[total * (F + J * G) :] = np.concatenate([c.ravel() for c in costs])
     flat = [np.where(mask == IGNORE, 0, mask).ravel() for mask in labels] if labels is not None else []
-    ints = [np.array([(1, *shape)[-3:] for shape in shapes]).ravel(), starts, *flat]
-
+    ints = {gk.AT_SHAPES: np.array([(1, *shape)[-3:] for shape in shapes]), gk.AT_STARTS: starts}
+    ints[gk.AT_LABELS] = np.concatenate([np.empty(0, np.int32), *flat])
     meta = np.zeros(gk.META_SIZE, np.int64)
     meta[[gk.N_NODE, gk.N_EDGE, gk.NEIGHBOURS]] = F, G, layout.neighbours
     meta[[gk.HAS_LABELS, gk.HAS_FIXED]] = masks is not None, known is not None
-    meta[[gk.AT_SHAPES, gk.AT_STARTS, gk.AT_LABELS]] = 0, len(ints[0]), len(ints[0]) + len(starts)
     meta[[gk.AT_NODES, gk.AT_EDGES, gk.AT_COSTS]] = 0, total * F, total * (F + J * G)
     scratch = np.array([workspace_sizes(shape, layout.neighbours) for shape in set(shapes)]).max(axis=0)
     return GridBound(
         n_examples=len(nodes),
-        n_weights=layout.n_weights,
         layout=layout,
         capabilities=frozenset(),  # exact while no edge weight is negative
         plane=gk.grid_plane,
         meta=meta,
-        ints=np.concatenate(ints).astype(np.int32),
+        ints=laid_out(ints, meta, np.int32),
         floats=floats,
         room=F + G + 1,  # one more for the extra column of squared slacks
         iwork_size=int(scratch[0]),
         fwork_size=F + 2 * G + (1 + J) * int(sizes.max()) + int(scratch[1]),
-        output_at=starts.astype(np.int64),
+        output_at=starts,
         shapes=shapes,
     )
 

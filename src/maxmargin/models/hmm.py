@@ -7,22 +7,23 @@ Rabiner 1989, A tutorial on hidden Markov models and selected applications in sp
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from maxmargin.costs import as_cost
-from maxmargin.models.labels import Labels, plain
-from maxmargin.models.layout_state import StateReader, check_log_probabilities, plain_facts
+from maxmargin.models.base import laid_out, offsets_of
+from maxmargin.models.labels import Labels, check_count, plain
+from maxmargin.models.layout_state import StateReader, check_log_probabilities, facts_of
 from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.models.tables import Tables
 from maxmargin.parameters import Parameters
 
 __all__ = ["HMM", "HMMLayout"]
 
+Lists = list[list[Hashable]]
 UNKNOWN = ("error", "missing")
 
 
@@ -70,6 +71,10 @@ class HMMLayout:
             parts.append(table.ravel())
         return np.concatenate(parts)
 
+    def values(self, table: int) -> list[Hashable]:
+        """What the entries of one of the tables belong to: states, or symbols for emissions."""
+        return self.states.classes if table <= len(self.states) else self.symbols.classes
+
     def names(self) -> list[Hashable]:
         """The symbols, in the order of their weights."""
         return list(self.symbols.classes)
@@ -80,31 +85,18 @@ class HMMLayout:
 
     def cost(self, y_true: Sequence[Hashable], y: Sequence[Hashable]) -> float:
         """Cost of one sequence of states where another is true."""
-        table, code = self.cost_table, self.states.code
-        worst = table.max(initial=0.0)  # a state never seen in training cannot be predicted
-        pairs = zip(y_true, y, strict=True)
-        total = float(sum(table[code[a], code[b]] if a in code else worst for a, b in pairs))
-        return total / max(len(y), 1) if self.normalize else total
+        return self.states.cost(self.cost_table, y_true, y, self.normalize)
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
-        facts = plain_facts(self, "normalize", "margin", "unknown")
-        facts |= {"states": list(self.states.classes), "symbols": list(self.symbols.classes)}
-        return facts, {"cost": self.cost_table}
+        return facts_of(self, unknown=self.unknown), {"cost": self.cost_table}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> HMMLayout:
         """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
-        states = state.labels("states")
-        return cls(
-            states=states,
-            symbols=state.labels("symbols"),
-            cost_table=state.cost_table("cost", len(states)),
-            normalize=state.flag("normalize"),
-            margin=state.number("margin"),
-            unknown=str(state.choice("unknown", UNKNOWN)),
-        )
+        table = state.cost_table("cost", len(state.labels("states")))
+        return cls(**state.announced(cls, cost_table=table, unknown=state.choice("unknown", UNKNOWN)))
 
     check_weights = staticmethod(check_log_probabilities)
 
@@ -122,6 +114,11 @@ class HMMBound(SequenceBound):
         unary = np.empty((self.output_at[example + 1] - self.output_at[example], K))
         hmm_table(self.meta, self.ints, self.floats, w, example, cost_weight, unary.reshape(-1))
         return unary, self.layout.groups(w)["transition"][None]
+
+    def truth(self, example: int) -> np.ndarray:
+        from maxmargin.models.hmm_kernel import AT_LABELS
+
+        return self.ints[self.meta[AT_LABELS] :][self.output_at[example] : self.output_at[example + 1]]
 
     def symbols(self, i: int) -> np.ndarray:
         """Codes of the observations of sequence i, -1 where missing."""
@@ -158,6 +155,7 @@ class HMMBound(SequenceBound):
         return np.bincount(example, scores, self.n_examples)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class HMM(Parameters):
     """A hidden state for every position, an observed symbol for each.
 
@@ -173,22 +171,13 @@ class HMM(Parameters):
         What a symbol never seen is: an error, or a missing observation. None and NaN are always missing.
     """
 
-    def __init__(
-        self,
-        *,
-        cost: Any = "hamming",
-        states: Sequence[Hashable] | None = None,
-        symbols: Sequence[Hashable] | None = None,
-        margin: float = 1.0,
-        unknown: str = "error",
-    ) -> None:
-        self.cost = cost
-        self.states = states
-        self.symbols = symbols
-        self.margin = margin
-        self.unknown = unknown
+    cost: object = "hamming"
+    states: Sequence[Hashable] | None = None
+    symbols: Sequence[Hashable] | None = None
+    margin: float = 1.0
+    unknown: str = "error"
 
-    def bind(self, X: Any, Y: Any = None, *, layout: HMMLayout | None = None) -> HMMBound:
+    def bind(self, X: object, Y: object = None, *, layout: HMMLayout | None = None) -> HMMBound:
         """Pack sequences (and their states) for the kernel.
 
         Parameters
@@ -199,24 +188,24 @@ class HMM(Parameters):
         layout : HMMLayout, optional
             The layout of the training data, for further data.
         """
-        X = _lists(X, "X", "symbol")
-        Y = None if Y is None else _lists(Y, "y", "state")
-        if Y is not None:
-            _check_lengths(X, Y)
+        observed = _lists(X, "X", "symbol")
+        hidden = None if Y is None else _lists(Y, "y", "state")
+        if hidden is not None:
+            _check_lengths(observed, hidden)
         if layout is None:
-            layout = self._layout(X, Y)
-        symbols = _symbols(layout, X)
-        states = None if Y is None else [layout.states.encode(y, i) for i, y in enumerate(Y)]
-        return _pack(layout, [len(x) for x in X], symbols, states)
+            layout = self._layout(observed, hidden)
+        symbols = _symbols(layout, observed)
+        states = None if hidden is None else [layout.states.encode(y, i) for i, y in enumerate(hidden)]
+        return _pack(layout, [len(x) for x in observed], symbols, states)
 
-    def _layout(self, X: list[list], Y: list[list] | None) -> HMMLayout:
+    def _layout(self, X: Lists, Y: Lists | None) -> HMMLayout:
         if self.unknown not in UNKNOWN:
             raise ValueError(f"unknown must be one of {', '.join(UNKNOWN)}; got {self.unknown!r}.")
         if not (isinstance(self.margin, (int, float, np.number)) and np.isfinite(self.margin) and self.margin >= 0):
             raise ValueError(f"margin must be a finite number >= 0, got {self.margin!r}.")
         if self.states is None and Y is None:
             raise ValueError("states are needed to learn the layout of a hidden Markov model; pass Y.")
-        states = Labels.of(s for y in Y or [] for s in y) if self.states is None else Labels(plain(self.states))
+        states = Labels.chosen(self.states, (state for y in Y or [] for state in y))
         if self.symbols is None:
             for i, x in enumerate(X):
                 odd = next((o for o in x if isinstance(o, float) and not _missing(o) and not o.is_integer()), None)
@@ -225,9 +214,7 @@ class HMM(Parameters):
                         f"example {i} has the observation {odd}, which looks continuous; this model is for categories. "
                         "Bin the values first, or name all that may occur in symbols=."
                     )
-            symbols = Labels.of(o for x in X for o in x if not _missing(o))
-        else:
-            symbols = Labels(plain(self.symbols))
+        symbols = Labels.chosen(self.symbols, (o for x in X for o in x if not _missing(o)))
         if len(states) == 0:
             raise ValueError("every sequence is empty; at least one position with a state is needed.")
         if any(_missing(state) for state in states.classes):
@@ -238,38 +225,35 @@ class HMM(Parameters):
         cost = as_cost(self.cost)
         table = np.ascontiguousarray(cost.table(states.classes), np.float64)
         layout = HMMLayout(states, symbols, table, cost.normalize, float(self.margin), self.unknown)
-        if layout.n_weights >= 2**31:
-            raise ValueError(
-                f"{len(states)} states and {len(symbols)} symbols make {layout.n_weights} weights, more than 2^31; "
-                "map rare symbols to one."
-            )
+        what = f"{len(states)} states and {len(symbols)} symbols make"
+        check_count(layout.n_weights, "weights", what, "map rare symbols to one")
         return layout
 
 
-def _missing(symbol: Any) -> bool:
+def _missing(symbol: object) -> bool:
     return symbol is None or symbol != symbol
 
 
-def _lists(sequences: Any, name: str, what: str) -> list[list]:
-    if isinstance(sequences, (str, bytes)) or not hasattr(sequences, "__iter__"):
+def _lists(sequences: object, name: str, what: str) -> Lists:
+    if isinstance(sequences, (str, bytes)) or not isinstance(sequences, Iterable):
         raise TypeError(f"{name} must be a list of sequences, got {type(sequences).__name__}.")
     lists = []
     for i, sequence in enumerate(sequences):
-        if not hasattr(sequence, "__iter__") and not hasattr(sequence, "__array__"):
+        if not isinstance(sequence, Iterable):
             raise TypeError(
                 f"example {i} of {name} is {sequence!r}; give a sequence with one {what} for each position. "
                 f"For a single sequence pass [{name}]."
             )
-        array = np.asarray(sequence) if isinstance(sequence, np.ndarray) else None
-        if array is not None and array.ndim == 2 and array.shape[1] == 1:
-            array = array[:, 0]  # a column of symbols, as other libraries write sequences
-        if array is not None and array.ndim != 1:
-            raise ValueError(f"example {i} of {name} has shape {array.shape}; one {what} a position is needed.")
-        lists.append(plain(sequence if array is None else array))
+        if isinstance(sequence, np.ndarray):
+            if sequence.ndim == 2 and sequence.shape[1] == 1:
+                sequence = sequence[:, 0]  # a column of symbols, as other libraries write sequences
+            if sequence.ndim != 1:
+                raise ValueError(f"example {i} of {name} has shape {sequence.shape}; one {what} a position is needed.")
+        lists.append(plain(sequence))
     return lists
 
 
-def _check_lengths(X: list[list], Y: list[list]) -> None:
+def _check_lengths(X: Lists, Y: Lists) -> None:
     if len(X) != len(Y):
         raise ValueError(f"X has {len(X)} sequences and y has {len(Y)}; they must agree.")
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
@@ -277,7 +261,7 @@ def _check_lengths(X: list[list], Y: list[list]) -> None:
             raise ValueError(f"example {i} has {len(x)} observations and {len(y)} states; they must agree.")
 
 
-def _symbols(layout: HMMLayout, X: list[list]) -> list[np.ndarray]:
+def _symbols(layout: HMMLayout, X: Lists) -> list[np.ndarray]:
     code, lists = layout.symbols.code, []
     for i, x in enumerate(X):
         codes = np.full(len(x), -1, np.int32)
@@ -285,9 +269,7 @@ def _symbols(layout: HMMLayout, X: list[list]) -> list[np.ndarray]:
             try:
                 codes[t] = code.get(symbol, -1)
             except TypeError:
-                raise TypeError(
-                    f"example {i}, position {t}: {symbol!r} cannot be a symbol; give text, numbers or tuples."
-                ) from None
+                raise TypeError(f"example {i}, position {t}: {symbol!r} cannot be a symbol: not hashable.") from None
             if codes[t] < 0 and not _missing(symbol) and layout.unknown == "error":
                 hint = " Continuous values must be binned first." if isinstance(symbol, float) else ""
                 raise ValueError(
@@ -302,29 +284,23 @@ def _pack(layout: HMMLayout, lengths: list[int], symbols: list[np.ndarray], stat
     from maxmargin.models import hmm_kernel as hk
 
     n, K, V = len(lengths), len(layout.states), len(layout.symbols)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    longest = max([1, *lengths])
-    empty = np.empty(0, np.int32)
-    ints = [offsets, np.concatenate([empty, *symbols]), np.concatenate([empty, *(states or [])])]
+    offsets, longest, empty = offsets_of(lengths), max([1, *lengths]), np.empty(0, np.int32)
     scale = layout.margin * (1.0 / np.maximum(lengths, 1) if layout.normalize else np.ones(n))
-    floats = [layout.cost_table.ravel(), scale]
+    ints = {hk.AT_OFFSETS: offsets, hk.AT_SYMBOLS: np.concatenate([empty, *symbols])}
+    ints[hk.AT_LABELS] = np.concatenate([empty, *(states or [])])
     meta = np.zeros(hk.META_SIZE, np.int64)
     one = min(4 * longest + 2, layout.n_weights) + 1
     bits = max(6, int(np.ceil(np.log2(2 * one + 1))))
     meta[[hk.N_STATES, hk.N_SYMBOLS, hk.HAS_LABELS, hk.TABLE_BITS]] = K, V, states is not None, bits
-    meta[[hk.AT_OFFSETS, hk.AT_SYMBOLS, hk.AT_LABELS]] = np.cumsum([0] + [len(part) for part in ints[:-1]])
-    meta[[hk.AT_COST, hk.AT_SCALE]] = 0, K * K
     return HMMBound(
         n_examples=n,
-        n_weights=layout.n_weights,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "marginals"}),
+        output_at=offsets,
         plane=hk.hmm_plane,
         meta=meta,
-        ints=np.concatenate(ints).astype(np.int32),
-        floats=np.concatenate(floats),
+        ints=laid_out(ints, meta, np.int32),
+        floats=laid_out({hk.AT_COST: layout.cost_table, hk.AT_SCALE: scale}, meta, np.float64),
         room=one + 4 * longest + 2 + longest,
         iwork_size=(1 << bits) + longest,
         fwork_size=longest * K + K,
-        output_at=offsets,
     )

@@ -12,7 +12,7 @@ import numpy as np
 from maxmargin.inference.recursion_chain_kernel import viterbi_last, viterbi_left, viterbi_step
 from maxmargin.kernel import kernel
 from maxmargin.models.signature import PLANE_SIGNATURE
-from maxmargin.planes_kernel import accumulate, finish, planes_of_runs
+from maxmargin.planes_kernel import exchange, finish, planes_of_runs
 
 # positions in ``meta``
 N_STATES, N_SYMBOLS, HAS_LABELS, TABLE_BITS = range(4)
@@ -65,16 +65,14 @@ def hmm_psi(meta, ints, floats, example, output, iwork, index, value):
         if true != found:
             symbol = np.int64(ints[meta[AT_SYMBOLS] + first + t])
             if symbol >= 0:
-                nnz = accumulate(iwork, bits, index, value, nnz, emission + true * V + symbol, 1.0)
-                nnz = accumulate(iwork, bits, index, value, nnz, emission + found * V + symbol, -1.0)
+                at = emission + symbol
+                nnz = exchange(iwork, bits, index, value, nnz, at + true * V, at + found * V, 1.0)
             if t == 0:
-                nnz = accumulate(iwork, bits, index, value, nnz, true, 1.0)
-                nnz = accumulate(iwork, bits, index, value, nnz, found, -1.0)
+                nnz = exchange(iwork, bits, index, value, nnz, true, found, 1.0)
         if t > 0:
             left, wrong = np.int64(ints[labels + t - 1]), np.int64(output[t - 1])
             if left != wrong or true != found:
-                nnz = accumulate(iwork, bits, index, value, nnz, K + left * K + true, 1.0)
-                nnz = accumulate(iwork, bits, index, value, nnz, K + wrong * K + found, -1.0)
+                nnz = exchange(iwork, bits, index, value, nnz, K + left * K + true, K + wrong * K + found, 1.0)
     return finish(iwork, bits, index, value, nnz)
 
 
@@ -84,10 +82,9 @@ def hmm_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, o
 
     Weights may be -inf; when that leaves no output the kernel returns -1. O(T K^2); scratch T K + K.
     """
-    K, V = meta[N_STATES], meta[N_SYMBOLS]
-    first, last = ints[meta[AT_OFFSETS] + example], ints[meta[AT_OFFSETS] + example + 1]
-    T = last - first
     result[:4] = 0.0
+    K, V, first = meta[N_STATES], meta[N_SYMBOLS], ints[meta[AT_OFFSETS] + example]
+    T = ints[meta[AT_OFFSETS] + example + 1] - first
     if T == 0:
         return min(emit, 1)
     table, work = fwork[: T * K], fwork[T * K : T * K + K]
@@ -115,20 +112,7 @@ def hmm_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, o
             truth += w[K + K * K + k * V + symbol]
     result[0] = top - truth
     result[1] = top - truth
-    true = ints[labels : labels + T]
+    true, bits = ints[labels : labels + T], meta[TABLE_BITS]
     return planes_of_runs(
-        hmm_cost,
-        hmm_psi,
-        meta,
-        ints,
-        floats,
-        example,
-        true,
-        meta[TABLE_BITS],
-        emit,
-        output,
-        iwork,
-        index,
-        value,
-        result,
-    )
+        hmm_cost, hmm_psi, meta, ints, floats, example, true, bits, emit, output, iwork, index, value, result
+    )  # fmt: skip

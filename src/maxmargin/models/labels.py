@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-__all__ = ["Labels", "padded", "plain"]
+__all__ = ["Labels", "check_count", "padded", "plain", "weighted"]
+
+MOST = 2**31  # weights, features, labels: kernels count them in 32 bits
 
 
 class Labels:
@@ -27,6 +28,11 @@ class Labels:
 
     def __len__(self) -> int:
         return len(self.classes)
+
+    @staticmethod
+    def chosen(classes: Iterable[Hashable] | None, seen: Iterable[Hashable]) -> Labels:
+        """The classes that a user has named, else those seen."""
+        return Labels.of(seen) if classes is None else Labels(plain(classes))
 
     @staticmethod
     def of(labels: Iterable[Hashable]) -> Labels:
@@ -53,10 +59,19 @@ class Labels:
                 "Pass classes= with all labels that may occur."
             ) from None
 
-    def decode(self, codes: np.ndarray) -> list[Any]:
+    def decode(self, codes: np.ndarray) -> list[Hashable]:
         """Labels of a sequence of codes."""
         classes = self.classes
         return [classes[k] for k in codes.tolist()]
+
+    def cost(self, table: np.ndarray, y_true: Iterable[Hashable], y: Iterable[Hashable], normalize: bool) -> float:
+        """Cost of one sequence of labels where another is true; true labels never seen in training cost the most."""
+        true, given, code = plain(y_true), plain(y), self.code
+        if len(true) != len(given):
+            raise ValueError(f"the sequences have {len(true)} and {len(given)} labels; they must agree.")
+        worst = table.max(initial=0.0)
+        total = float(sum(table[code[a], code[b]] if a in code else worst for a, b in zip(true, given, strict=True)))
+        return total / max(len(true), 1) if normalize else total
 
 
 def padded(n_labels: int) -> int:
@@ -68,6 +83,21 @@ def padded(n_labels: int) -> int:
     return n_labels
 
 
-def plain(labels: Any) -> list:
+def plain(labels: Iterable[Hashable]) -> list:
     """A sequence of labels as a list of plain Python values (numpy scalars hash like them but print badly)."""
     return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+
+
+def weighted(table: np.ndarray, labels: Labels, class_weight: Mapping[Hashable, float] | None) -> np.ndarray:
+    """A cost table whose rows, by true label, are multiplied by the weights of their classes; others have weight 1."""
+    weights = np.array([float((class_weight or {}).get(label, 1.0)) for label in labels.classes])
+    for label, weight in zip(labels.classes, weights, strict=True):
+        if not (np.isfinite(weight) and weight >= 0):
+            raise ValueError(f"class_weight of {label!r} is {weight}; give a finite number >= 0.")
+    return np.ascontiguousarray(table * weights[:, None], np.float64)
+
+
+def check_count(count: int, things: str, what: str, advice: str, least: int = 0) -> None:
+    """Refuse more things than kernels can count; ``what`` says where they come from, as "3 labels make"."""
+    if not least <= count < MOST:
+        raise ValueError(f"{what} {count} {things}, where {least} to 2^31 - 1 can be counted; {advice}.")

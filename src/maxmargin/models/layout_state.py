@@ -6,24 +6,15 @@ names the value that does not fit.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
-from typing import Protocol, Self
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import fields
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from maxmargin.models.labels import Labels
+from maxmargin.models.labels import MOST, Labels
 
-__all__ = [
-    "StateReader",
-    "StorableLayout",
-    "as_labels",
-    "check_finite",
-    "check_log_probabilities",
-    "counted",
-    "plain_facts",
-]
-
-MOST = 2**31  # weights, features, labels: kernels count them in 32 bits
+__all__ = ["StateReader", "StorableLayout", "as_labels", "check_finite", "check_log_probabilities", "facts_of"]
 
 
 class StorableLayout(Protocol):
@@ -96,6 +87,13 @@ class StateReader:
     def labels(self, name: str) -> Labels:
         return as_labels(self.items(name), name)
 
+    def announced(self, layout: type, **given: object) -> dict[str, Any]:
+        """Arguments of a layout, a dataclass: those given, and the others by the kinds that its fields announce."""
+        kinds: dict[str, Callable[[str], object]]
+        kinds = {"bool": self.flag, "int": self.whole, "float": self.number, "Labels": self.labels}
+        own = [field for field in fields(layout) if field.name not in given]
+        return {field.name: kinds[str(field.type)](field.name) for field in own} | given
+
     def tensor(self, name: str) -> np.ndarray:
         if name not in self.tensors:
             raise ValueError(f"its tensor {name!r} is missing")
@@ -121,9 +119,7 @@ class StateReader:
         """0 where a boolean tensor is true, minus infinity where it is false."""
         allowed = self.tensor(name)
         if allowed.dtype != bool or allowed.shape != shape:
-            raise ValueError(
-                f"its tensor {name!r} has dtype {allowed.dtype} and shape {allowed.shape}; expected booleans {shape}"
-            )
+            raise ValueError(f"its tensor {name!r} is {allowed.dtype} {allowed.shape}; expected booleans {shape}")
         return np.where(allowed, 0.0, -np.inf)
 
     def rows(self, name: str, width: int) -> tuple[np.ndarray, np.ndarray]:
@@ -172,12 +168,12 @@ def check_log_probabilities(w: np.ndarray) -> None:
         raise ValueError("some of its weights are no logarithms of probabilities")
 
 
-def plain_facts(layout: object, *names: str) -> dict[str, object]:
-    """Fields of a layout, a dataclass, by name; numbers of numpy as the plain numbers that their fields announce."""
-    kinds: dict[str, type] = {"bool": bool, "int": int, "float": float}
-    announced = layout.__class__.__annotations__
-    values = {name: vars(layout)[name] for name in names}
-    return {name: kinds[announced[name]](v) if announced[name] in kinds else v for name, v in values.items()}
+def facts_of(layout: object, **given: object) -> dict[str, object]:
+    """Flags, numbers and labels of a layout by the names of its fields, as plain values, and those given."""
+    kinds: dict[str, Callable[[Any], object]]
+    kinds = {"bool": bool, "int": int, "float": float, "Labels": lambda labels: list(labels.classes)}
+    announced = {name: kinds[kind] for name, kind in layout.__class__.__annotations__.items() if kind in kinds}
+    return {name: kind(vars(layout)[name]) for name, kind in announced.items()} | given
 
 
 def counted(pointers: np.ndarray, columns: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:

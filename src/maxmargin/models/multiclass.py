@@ -7,9 +7,9 @@ Crammer and Singer 2001, On the algorithmic implementation of multiclass kernel-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,13 +17,16 @@ from scipy.special import softmax
 
 from maxmargin.contracts import ModelKernel
 from maxmargin.costs import as_cost
-from maxmargin.models.base import CompiledModel
-from maxmargin.models.labels import Labels, padded, plain
-from maxmargin.models.layout_state import StateReader, check_finite, plain_facts
+from maxmargin.features.blocks import dense_block, first_not_finite, sparse_block
+from maxmargin.models.base import CompiledModel, laid_out
+from maxmargin.models.labels import Labels, check_count, padded, plain, weighted
+from maxmargin.models.layout_state import StateReader, check_finite, facts_of
 from maxmargin.parameters import Parameters
 
 __all__ = ["Multiclass", "MulticlassBound", "MulticlassLayout"]
 
+Sparse: TypeAlias = "sp.csr_array | None"
+Dense: TypeAlias = "np.ndarray | None"
 POWERS = {"slack": 1.0, "sqrt_slack": 0.5, "best_wrong": 0.0}  # of the cost, in searches by enumeration
 
 
@@ -32,7 +35,6 @@ class MulticlassLayout:
     """Where each weight lives: one row of ``stride`` weights a feature (sparse, then dense), one for the intercept."""
 
     labels: Labels
-    stride: int
     n_sparse: int
     n_dense: int
     intercept: bool
@@ -47,6 +49,11 @@ class MulticlassLayout:
     def n_weights(self) -> int:
         return (self.n_features + self.intercept) * self.stride
 
+    @property
+    def stride(self) -> int:
+        """The number of labels, padded so that rows stay aligned."""
+        return padded(len(self.labels))
+
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``coef`` (F, K), sparse features first, and ``intercept`` (K,): the scores are ``X @ coef + intercept``."""
         K, F = len(self.labels), self.n_features
@@ -59,11 +66,8 @@ class MulticlassLayout:
         return self.labels.classes[int(codes[0])]
 
     def cost(self, y_true: Hashable, y: Hashable) -> float:
-        """Cost of one label where another is true."""
-        code = self.labels.code
-        if y_true not in code:  # a label never seen in training cannot be predicted
-            return float(self.cost_table.max(initial=0.0))
-        return float(self.cost_table[code[y_true], code[y]])
+        """Cost of one label where another is true; labels never seen in training cost the most."""
+        return self.labels.cost(self.cost_table, [y_true], [y], False)
 
     def real(self) -> np.ndarray:
         """Mask of the weights that are not padding."""
@@ -71,23 +75,15 @@ class MulticlassLayout:
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
-        facts = plain_facts(self, "n_sparse", "n_dense", "intercept", "intercept_scaling")
-        return {**facts, "labels": list(self.labels.classes)}, {"cost": self.cost_table}
+        return facts_of(self), {"cost": self.cost_table}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> MulticlassLayout:
         """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
-        labels = state.labels("labels")
-        return cls(
-            labels=labels,
-            stride=padded(len(labels)),
-            n_sparse=state.whole("n_sparse"),
-            n_dense=state.whole("n_dense"),
-            intercept=state.flag("intercept"),
-            intercept_scaling=state.number("intercept_scaling", 1e-300),
-            cost_table=state.cost_table("cost", len(labels)),
-        )
+        table = state.cost_table("cost", len(state.labels("labels")))
+        scaling = state.number("intercept_scaling", 1e-300)
+        return cls(**state.announced(cls, intercept_scaling=scaling, cost_table=table))
 
     check_weights = staticmethod(check_finite)
 
@@ -115,6 +111,18 @@ class MulticlassBound(CompiledModel):
             out += sp.csr_array((*entries, starts), shape=(n, F - D))[rows] @ weights["coef"][: F - D]
         return out
 
+    def truth(self, example: int) -> np.ndarray:
+        """Code (1,) of the true label."""
+        from maxmargin.models.multiclass_kernel import AT_LABELS
+
+        return self.ints[self.meta[AT_LABELS] + example :][:1]
+
+    def tables(self, w: np.ndarray, example: int, cost_weight: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Scores (1, K) of the labels of one example, and (0, K, K) of pairs."""
+        scores, K = self.scores(w, np.array([example])), len(self.layout.labels)
+        cost = self.layout.cost_table[self.truth(example)] if cost_weight else 0.0
+        return scores + cost_weight * cost, np.zeros((0, K, K))
+
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Codes (m, 1) and scores (m,) of the k classes of largest score, best first."""
         scores = self.scores(w, np.array([example]))[0]
@@ -126,6 +134,7 @@ class MulticlassBound(CompiledModel):
         return softmax(self.scores(w, np.array([example])), axis=1)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class Multiclass(Parameters):
     """One label per example.
 
@@ -141,26 +150,18 @@ class Multiclass(Parameters):
         All labels that may occur; learned from the training data when missing.
     """
 
-    def __init__(
-        self,
-        *,
-        cost: Any = "hamming",
-        intercept: bool = False,
-        intercept_scaling: float = 1.0,
-        classes: Sequence[Hashable] | None = None,
-    ) -> None:
-        self.cost = cost
-        self.intercept = intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
+    cost: object = "hamming"
+    intercept: bool = False
+    intercept_scaling: float = 1.0
+    classes: Sequence[Hashable] | None = None
 
     def bind(
         self,
-        X: Any,
-        Y: Any = None,
+        X: object,
+        Y: Iterable[Hashable] | None = None,
         *,
         layout: MulticlassLayout | None = None,
-        class_weight: Mapping | None = None,
+        class_weight: Mapping[Hashable, float] | None = None,
     ) -> MulticlassBound:
         """Pack examples (and their labels) for the kernel.
 
@@ -190,35 +191,25 @@ class Multiclass(Parameters):
         codes = None if labels is None else _codes(layout.labels, labels)
         return _pack(layout, n, sparse, dense, codes)
 
-    def _layout(self, sparse: Any, dense: Any, Y: list, class_weight: Mapping | None) -> MulticlassLayout:
+    def _layout(
+        self, sparse: Sparse, dense: Dense, Y: list[Hashable], class_weight: Mapping[Hashable, float] | None
+    ) -> MulticlassLayout:
         scaling = float(self.intercept_scaling)
         if not (np.isfinite(scaling) and scaling > 0):
             raise ValueError(f"intercept_scaling is {self.intercept_scaling}; give a positive number.")
-        labels = Labels.of(Y) if self.classes is None else Labels(plain(self.classes))
-        table = as_cost(self.cost).table(labels.classes)
-        if class_weight is not None:
-            weights = np.array([float(class_weight.get(label, 1.0)) for label in labels.classes])
-            bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
-            if len(bad):
-                label, weight = labels.classes[bad[0]], weights[bad[0]]
-                raise ValueError(f"class_weight of {label!r} is {weight}; give a finite number >= 0.")
-            table = table * weights[:, None]
+        labels = Labels.chosen(self.classes, Y)
         layout = MulticlassLayout(
             labels=labels,
-            stride=padded(len(labels)),
             n_sparse=0 if sparse is None else sparse.shape[1],
             n_dense=0 if dense is None else dense.shape[1],
             intercept=bool(self.intercept),
             intercept_scaling=scaling,
-            cost_table=np.ascontiguousarray(table, np.float64),
+            cost_table=weighted(as_cost(self.cost).table(labels.classes), labels, class_weight),
         )
         if layout.n_weights == 0:
             raise ValueError("X has no features; give at least one, or set intercept=True.")
-        if layout.n_weights >= 2**31:
-            raise ValueError(
-                f"{layout.n_features} features times {len(labels)} classes make {layout.n_weights} weights, more than "
-                "2^31; hash or select the features."
-            )
+        what = f"{layout.n_features} features times {len(labels)} classes make"
+        check_count(layout.n_weights, "weights", what, "hash or select the features")
         return layout
 
 
@@ -233,74 +224,41 @@ def _enumerated(power: float) -> Callable[[CompiledModel], ModelKernel]:
     return kernel
 
 
-def _blocks(X: Any) -> tuple[sp.csr_array | None, np.ndarray | None]:
+def _blocks(X: object) -> tuple[Sparse, Dense]:
     """The sparse and the dense features, checked: two dimensions, numbers, finite."""
     named = X if isinstance(X, Mapping) else {"sparse" if sp.issparse(X) else "dense": X}
     if not named or set(named) - {"sparse", "dense"}:
         raise ValueError(f"X has the keys {sorted(map(str, named))}; use 'sparse' and/or 'dense'.")
-    sparse, dense = named.get("sparse"), named.get("dense")
+    sparse = sparse_block(named["sparse"], "X") if named.get("sparse") is not None else None
+    dense = dense_block(named["dense"], "X") if named.get("dense") is not None else None
     if sparse is not None:
-        if not sp.issparse(sparse):
-            sparse = _numbers(sparse)
-        if sparse.ndim != 2:
-            raise ValueError(f"X has shape {sparse.shape}; give one row of features for each example, (n, F).")
-        if sparse.dtype.kind not in "fiub":
-            raise ValueError(f"features must be numbers, got dtype {sparse.dtype}; encode them before.")
-        sparse = sp.csr_array(sparse, dtype=np.float64, copy=True)  # a copy, because the next two lines work in place
+        sparse = sparse.astype(np.float64, copy=True)  # a copy, because the next two lines work in place
         sparse.sum_duplicates()
         sparse.eliminate_zeros()
-        bad = np.flatnonzero(~np.isfinite(sparse.data))
-        if len(bad):
-            _not_finite(int(np.searchsorted(sparse.indptr, bad[0], side="right")) - 1)
-    if dense is not None:
-        dense = np.ascontiguousarray(_numbers(dense), np.float64)
-        bad = np.flatnonzero(~np.isfinite(dense).all(axis=1))
-        if len(bad):
-            _not_finite(int(bad[0]))
+    for block in (sparse, dense):
+        if block is not None and (example := first_not_finite(block)) >= 0:
+            raise ValueError(f"example {example} has NaN or infinite features; replace or remove them before fitting.")
     return sparse, dense
 
 
-def _numbers(X: Any) -> np.ndarray:
-    try:
-        array = np.asarray(X.toarray() if sp.issparse(X) else X)
-    except ValueError:
-        raise ValueError("X has rows of different lengths; give one row of F features for each example.") from None
-    if array.ndim != 2:
-        hint = " For a single example pass X[None]." if array.ndim == 1 else ""
-        raise ValueError(f"X has shape {array.shape}; give one row of features for each example, (n, F).{hint}")
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"features must be numbers, got dtype {array.dtype}; encode them before.")
-    return array
-
-
-def _not_finite(example: int) -> None:
-    raise ValueError(f"example {example} has NaN or infinite features; replace or remove them before fitting.")
-
-
-def _rows(sparse: Any, dense: Any) -> int:
+def _rows(sparse: Sparse, dense: Dense) -> int:
     counts = [block.shape[0] for block in (sparse, dense) if block is not None]
     if len(set(counts)) > 1:
         raise ValueError(f"'sparse' has {counts[0]} rows and 'dense' has {counts[1]}; they must agree.")
     return counts[0]
 
 
-def _labels(Y: Any, n: int) -> list:
+def _labels(Y: Iterable[Hashable], n: int) -> list[Hashable]:
     labels = plain(Y)
     if len(labels) != n:
         raise ValueError(f"X has {n} examples and Y has {len(labels)}; they must agree.")
     for i, label in enumerate(labels):
-        try:
-            hash(label)
-        except TypeError:
-            raise ValueError(
-                f"example {i} has the label {label!r}; labels must be hashable, one per example."
-            ) from None
-        if label != label:
-            raise ValueError(f"example {i} has the label {label!r}; give it a label or remove it.")
+        if not isinstance(label, Hashable) or label != label:
+            raise ValueError(f"example {i} has the label {label!r}; labels must be hashable, and not NaN.")
     return labels
 
 
-def _codes(labels: Labels, Y: list) -> np.ndarray:
+def _codes(labels: Labels, Y: list[Hashable]) -> np.ndarray:
     codes = np.fromiter((labels.code.get(label, -1) for label in Y), np.int32, len(Y))
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
@@ -308,7 +266,7 @@ def _codes(labels: Labels, Y: list) -> np.ndarray:
     return codes
 
 
-def _check_width(layout: MulticlassLayout, sparse: Any, dense: Any) -> None:
+def _check_width(layout: MulticlassLayout, sparse: Sparse, dense: Dense) -> None:
     """With one block only, dense data may follow sparse and the other way round: the weights are the same."""
     widths = [0 if block is None else block.shape[1] for block in (sparse, dense)]
     expected = [layout.n_sparse, layout.n_dense]
@@ -317,37 +275,32 @@ def _check_width(layout: MulticlassLayout, sparse: Any, dense: Any) -> None:
         raise ValueError(f"X has {got}; the model was fitted with {wanted}.")
 
 
-def _pack(layout: MulticlassLayout, n: int, sparse: Any, dense: Any, codes: np.ndarray | None) -> MulticlassBound:
+def _pack(layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, codes: np.ndarray | None) -> MulticlassBound:
     from maxmargin.models import multiclass_kernel as mk
 
-    rows, columns, values = np.zeros(n + 1, np.int32), np.empty(0, np.int32), np.empty(0)
-    n_sparse = 0
-    if sparse is not None:
-        if sparse.nnz >= 2**31:
-            raise ValueError(f"{sparse.nnz} sparse entries are more than 2^31; bind the data in parts.")
-        rows, columns, values, n_sparse = sparse.indptr, sparse.indices, sparse.data, sparse.shape[1]
-    D = 0 if dense is None else dense.shape[1]
-    ints = [rows, columns, np.empty(0, np.int32) if codes is None else codes]
-    floats = [values, np.empty(0) if dense is None else dense.ravel(), layout.cost_table.ravel()]
-    floats.append(np.array([layout.intercept_scaling]))
-
+    if sparse is None:
+        sparse = sp.csr_array((n, 0))
+    check_count(sparse.nnz, "sparse entries", "there are", "bind the data in parts")
+    dense = np.empty((n, 0)) if dense is None else dense
+    rows, D = sparse.indptr, dense.shape[1]
+    labels = np.empty(0, np.int32) if codes is None else codes
+    ints = {mk.AT_ROWS: rows, mk.AT_COLUMNS: sparse.indices, mk.AT_LABELS: labels}
+    floats = {mk.AT_VALUES: sparse.data, mk.AT_DENSE: dense, mk.AT_COST: layout.cost_table}
+    floats[mk.AT_SCALING] = np.array([layout.intercept_scaling])
     meta = np.zeros(mk.META_SIZE, np.int64)
     meta[[mk.N_LABELS, mk.STRIDE, mk.N_DENSE]] = len(layout.labels), layout.stride, D
     meta[[mk.HAS_LABELS, mk.HAS_INTERCEPT]] = codes is not None, layout.intercept
-    meta[[mk.AT_ROWS, mk.AT_COLUMNS, mk.AT_LABELS]] = np.cumsum([0] + [len(part) for part in ints[:-1]])
-    meta[[mk.AT_VALUES, mk.AT_DENSE, mk.AT_COST, mk.AT_SCALING]] = np.cumsum([0] + [len(part) for part in floats[:-1]])
-    meta[[mk.W_DENSE, mk.W_INTERCEPT]] = n_sparse * layout.stride, layout.n_features * layout.stride
+    meta[[mk.W_DENSE, mk.W_INTERCEPT]] = sparse.shape[1] * layout.stride, layout.n_features * layout.stride
     most = int(np.diff(rows).max(initial=0)) + D + layout.intercept
     return MulticlassBound(
         n_examples=n,
-        n_weights=layout.n_weights,
         layout=layout,
         capabilities=frozenset({"exact", "k_best", "marginals"}),
         plane=mk.multiclass_plane,
         searches={name: _enumerated(power) for name, power in POWERS.items()},
         meta=meta,
-        ints=np.concatenate(ints).astype(np.int32, copy=False),
-        floats=np.concatenate(floats),
+        ints=laid_out(ints, meta, np.int32),
+        floats=laid_out(floats, meta, np.float64),
         room=2 * most + 1,  # one more for the extra column of squared slacks
         iwork_size=0,
         fwork_size=layout.stride,

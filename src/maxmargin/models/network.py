@@ -15,9 +15,11 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast, overload
+from itertools import accumulate
+from typing import Protocol, cast, overload, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from maxmargin.models.labels import Labels, plain
 from maxmargin.models.tables import Tables
@@ -26,6 +28,23 @@ __all__ = ["Network"]
 
 MAX_PARENTS = 30  # arrays have few axes
 MAX_WEIGHTS = 2**31
+
+
+@runtime_checkable
+class NetworkxGraph(Protocol):
+    """What is asked of a graph of networkx."""
+
+    @property
+    def nodes(self) -> Iterable[str]: ...
+    def is_directed(self) -> bool: ...
+
+
+@runtime_checkable
+class Digraph(NetworkxGraph, Protocol):
+    def predecessors(self, n: str) -> Iterable[str]: ...
+
+
+Structure = Iterable[tuple[str, str]] | Mapping[str, Iterable[str]] | Digraph
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +88,7 @@ class Network:
             )
 
     @staticmethod
-    def of(structure: Any, states: Mapping[str, Sequence[Hashable]]) -> Network:
+    def of(structure: Structure, states: Mapping[str, Sequence[Hashable]]) -> Network:
         """A network from its edges.
 
         Parameters
@@ -163,10 +182,8 @@ class Network:
     @cached_property
     def starts(self) -> np.ndarray:
         """First weight of each variable, and the number of weights, int64 (n_variables + 1,)."""
-        at = [0]
-        for v in range(len(self)):
-            at.append(at[-1] + math.prod(self.shape(v)))
-        return np.array([min(place, 2**62) for place in at], np.int64)
+        sizes = [math.prod(self.shape(v)) for v in range(len(self))]
+        return np.array([min(place, 2**62) for place in accumulate(sizes, initial=0)], np.int64)
 
     @property
     def n_weights(self) -> int:
@@ -179,15 +196,13 @@ class Network:
         The weight that variable v has at codes x is
         ``starts[v] + sum_{at[v] <= k < at[v + 1]} strides[k] x[members[k]]``.
         """
-        at: list[int] = [0]
-        members: list[int] = []
-        strides: list[int] = []
-        for v in range(len(self)):
-            shape = self.shape(v)
-            members.extend(self.family(v))
-            strides.extend(math.prod(shape[k + 1 :]) for k in range(len(shape)))
-            at.append(len(members))
-        return np.array(at, np.int64), np.array(members, np.int64), np.array(strides, np.int64)
+        families = [self.family(v) for v in range(len(self))]
+        at = np.cumsum([0, *map(len, families)], dtype=np.int64)
+        members = np.array([u for family in families for u in family], np.int64)
+        return at, members, np.concatenate([self._strides(v) for v in range(len(self))])
+
+    def _strides(self, v: int) -> np.ndarray:
+        return np.cumprod((1, *self.shape(v)[:0:-1]), dtype=np.int64)[::-1]
 
     def index(self, codes: np.ndarray) -> np.ndarray:
         """The weight that each variable uses, (n, n_variables), from codes of that shape; -1 where one is missing."""
@@ -197,8 +212,7 @@ class Network:
         places = np.empty(codes.shape, np.int64)
         for v in range(len(self)):
             values = codes[:, self.family(v)].astype(np.int64)
-            strides = np.cumprod((1, *self.shape(v)[:0:-1]))[::-1]
-            places[:, v] = np.where((values >= 0).all(axis=1), self.starts[v] + values @ strides, -1)
+            places[:, v] = np.where((values >= 0).all(axis=1), self.starts[v] + values @ self._strides(v), -1)
         return places
 
     def counts(self, codes: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
@@ -214,8 +228,7 @@ class Network:
         """One table for each variable and configuration of its parents, the last parent running fastest."""
         own = self.cardinalities
         sizes = np.repeat(own, np.diff(self.starts) // own)
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        return Tables(starts, cast("tuple[str, ...]", _TableNames(self)))
+        return Tables(np.cumsum([0, *sizes]), cast("tuple[str, ...]", _TableNames(self)))
 
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """Weights of each variable, of ``shape(v)``; views where ``w`` allows."""
@@ -223,7 +236,7 @@ class Network:
             name: w[self.starts[v] : self.starts[v + 1]].reshape(self.shape(v)) for v, name in enumerate(self.names)
         }
 
-    def join(self, groups: Mapping[str, Any]) -> np.ndarray:
+    def join(self, groups: Mapping[str, ArrayLike]) -> np.ndarray:
         """The weights of arrays by name."""
         unknown = [name for name in groups if name not in self.code]
         if unknown:
@@ -235,10 +248,8 @@ class Network:
             table = np.asarray(groups[name], np.float64)
             if table.shape != self.shape(v):
                 axes = ", ".join(self.names[u] for u in self.family(v))
-                raise ValueError(
-                    f"the table of {name!r} has shape {table.shape}; its axes are ({axes}), so it must have "
-                    f"{self.shape(v)}."
-                )
+                what = f"the table of {name!r} has shape {table.shape}; its axes are ({axes})"
+                raise ValueError(f"{what}, so it must have {self.shape(v)}.")
             w[self.starts[v] : self.starts[v + 1]] = table.ravel()
         return w
 
@@ -274,10 +285,10 @@ class _TableNames(Sequence[str]):
         return f"P({net.names[v]} | {given})" if given else f"P({net.names[v]})"
 
 
-def _edges(structure: Any, at: Mapping[str, int]) -> Iterable[tuple[str, str]]:
+def _edges(structure: Structure, at: Mapping[str, int]) -> Iterable[tuple[str, str]]:
     """Pairs (parent, child), each once."""
-    if hasattr(structure, "is_directed"):  # a networkx graph
-        if not structure.is_directed():
+    if isinstance(structure, NetworkxGraph):
+        if not isinstance(structure, Digraph):
             raise ValueError("the graph is undirected; give a networkx.DiGraph, or a list of pairs (parent, child).")
         alone = [name for name in structure.nodes if name not in at]
         if alone:
@@ -303,7 +314,7 @@ def _edges(structure: Any, at: Mapping[str, int]) -> Iterable[tuple[str, str]]:
     return pairs
 
 
-def _check_names(names: tuple[Any, ...]) -> None:
+def _check_names(names: tuple[object, ...]) -> None:
     seen: set[str] = set()
     for v, name in enumerate(names):
         if not isinstance(name, str) or not name:

@@ -150,10 +150,7 @@ def _spanning(value: np.ndarray, root: int) -> Parents:
 def _checked(codes: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] != len(sizes) or codes.dtype.kind not in "iu":
-        raise ValueError(
-            f"codes have shape {codes.shape} and dtype {codes.dtype}; whole numbers with one column for each of "
-            f"{len(sizes)} variables are needed."
-        )
+        raise ValueError(f"codes are {codes.dtype} of shape {codes.shape}; give whole numbers, {len(sizes)} columns.")
     codes = codes.astype(np.int64)
     odd = np.argwhere((codes < -1) | (codes >= sizes))
     if len(odd):

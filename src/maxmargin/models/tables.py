@@ -128,10 +128,7 @@ def reference_distribution(
         raise ValueError(f"the reference must have {tables.n_weights} entries, one per weight; got shape {c.shape}.")
     bad = np.flatnonzero(~np.isfinite(c) | (c < 0))
     if len(bad):
-        raise ValueError(
-            f"the reference has the probability {c[bad[0]]} in {tables.name(tables.table[bad[0]])}; "
-            "give finite numbers >= 0."
-        )
+        raise ValueError(f"the reference has {c[bad[0]]} in {tables.name(tables.table[bad[0]])}; use numbers >= 0.")
     if not (0 <= floor < 1):
         raise ValueError(f"floor must be a probability in [0, 1), got {floor}.")
     sizes = np.diff(tables.starts)

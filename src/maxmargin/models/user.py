@@ -20,7 +20,7 @@ the solver runs, so that a slip in the model stops with the example's name inste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -37,19 +37,17 @@ from maxmargin.parameters import Parameters
 __all__ = ["PythonBound", "PythonLayout", "PythonModel", "UserModel", "sparse_vector"]
 
 FUNCTIONS = ("n_weights", "joint_features", "cost", "argmax")
+Items = Sequence[Any] | np.ndarray | Sequences  # inputs or outputs, by position
 ROUNDING = 1e-9  # relative: what rounding may take from an objective
 
 
 class UserModel(Protocol):
-    """The four functions. Inheriting from this class is not needed."""
+    """The four functions, for any kind of inputs and outputs. Inheriting from this class is not needed."""
 
     def n_weights(self, X: Any, Y: Any) -> int: ...
-
-    def joint_features(self, x: Any, y: Any) -> Any: ...
-
+    def joint_features(self, x: Any, y: Any) -> object: ...
     def cost(self, y_true: Any, y: Any) -> float: ...
-
-    def argmax(self, x: Any, w: np.ndarray, y_true: Any = None, cost_weight: float = 0.0) -> Any: ...
+    def argmax(self, x: Any, w: np.ndarray, y_true: Any = None, cost_weight: float = 0.0) -> object: ...
 
 
 @dataclass(frozen=True)
@@ -93,14 +91,13 @@ class PythonLayout:
         check_functions(model)
         own = _weights_without_examples(model) if fixed else count
         if own != count:
-            raise ValueError(
-                f"it has {count} weights and the model given has {own}; give the model it was trained with"
-            )
+            raise ValueError(f"it has {count} weights and the model given has {own}; give the one it was trained with")
         return cls(model, count)
 
     check_weights = staticmethod(check_finite)
 
 
+@dataclass(repr=False, eq=False)
 class PythonModel(Parameters):
     """Lets a user's model take the place of a compiled one.
 
@@ -109,10 +106,9 @@ class PythonModel(Parameters):
     model : object with the functions ``n_weights``, ``joint_features``, ``cost`` and ``argmax``
     """
 
-    def __init__(self, model: UserModel) -> None:
-        self.model = model
+    model: UserModel
 
-    def bind(self, X: Any, Y: Any = None, *, layout: PythonLayout | None = None) -> PythonBound:
+    def bind(self, X: object, Y: object = None, *, layout: PythonLayout | None = None) -> PythonBound:
         """Bind to examples.
 
         Parameters
@@ -138,7 +134,6 @@ class PythonModel(Parameters):
         exact = bool(getattr(model, "exact", True))
         return PythonBound(
             n_examples=len(inputs),
-            n_weights=layout.n_weights,
             layout=layout,
             capabilities=frozenset({"exact"} if exact else ()),
             X=inputs,
@@ -151,8 +146,8 @@ class PythonBound(BoundModel):
     """A user's model bound to n examples; can be pickled when the user's model, inputs and outputs can."""
 
     layout: PythonLayout
-    X: Any = ()
-    Y: Any = None
+    X: Items = ()
+    Y: Items | None = None
     # phi(x_i, y_i) of the examples asked so far: half of all joint features otherwise
     true_features: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -163,16 +158,20 @@ class PythonBound(BoundModel):
         lengths = np.array([len(index) for index, _ in features] + [self.n_weights])
         return digest(lengths, *(part for pair in features for part in pair))
 
+    def truth(self, i: int) -> Any:
+        """The true output of example ``i``."""
+        if self.Y is None:
+            raise ValueError("this model is bound without outputs, so it has no planes; pass Y to bind.")
+        return self.Y[i]
+
     def _true(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Joint features of the true output of example ``i``, computed once."""
         found = self.true_features.get(i)
         if found is None:
-            model, x, y_true = self.layout.model, self.X[i], self.Y[i]
+            model, x, y_true = self.layout.model, self.X[i], self.truth(i)
             self_cost = number(model.cost(y_true, y_true), "cost", i)
             if self_cost != 0.0:
-                raise ValueError(
-                    f"example {i}: cost(y_true, y_true) is {self_cost}; the true output must cost 0: correct cost."
-                )
+                raise ValueError(f"example {i}: cost(y_true, y_true) is {self_cost}; the true output must cost 0.")
             found = self.true_features[i] = sparse_vector(model.joint_features(x, y_true), self.n_weights, i)
         return found
 
@@ -199,15 +198,13 @@ class PythonBound(BoundModel):
         cost_weight : float
         search : {"argmax", "slack"}
         """
-        if self.Y is None:
-            raise ValueError("this model is bound without outputs, so it has no planes; pass Y to bind.")
-        w, i = w[: self.n_weights], example
+        w, i, y_true = w[: self.n_weights], example, self.truth(example)
         slack = search == "slack" and cost_weight > 0.0
         if slack:
             assert self.layout.slack_argmax is not None
-            y, name = self.layout.slack_argmax(self.X[i], w / cost_weight, self.Y[i]), "slack_argmax"
+            y, name = self.layout.slack_argmax(self.X[i], w / cost_weight, y_true), "slack_argmax"
         else:
-            y, name = self.layout.model.argmax(self.X[i], w, y_true=self.Y[i], cost_weight=cost_weight), "argmax"
+            y, name = self.layout.model.argmax(self.X[i], w, y_true=y_true, cost_weight=cost_weight), "argmax"
         indices, values, cost = self.plane_of(y, i, name)
         terms = w[indices] * values
         size = float(np.abs(terms).sum())
@@ -244,24 +241,22 @@ class PythonBound(BoundModel):
             numbers[:, e] = value, value if "exact" in self.capabilities else np.inf, cost
         return Answers(outputs, *numbers)
 
-    def plane_of(self, y: Any, i: int, name: str = "argmax") -> tuple[np.ndarray, np.ndarray, float]:
+    def plane_of(self, y: object, i: int, name: str = "argmax") -> tuple[np.ndarray, np.ndarray, float]:
         """``phi(x, y_i) - phi(x, y)``, as sorted indices and values, and ``cost(y_i, y)`` of a given output."""
         model, true = self.layout.model, self._true(i)
         y = self._checked(y, i, name)
-        cost = number(model.cost(self.Y[i], y), "cost", i)
+        cost = number(model.cost(self.truth(i), y), "cost", i)
         found = sparse_vector(model.joint_features(self.X[i], y), self.n_weights, i)
         indices, values = merged(np.concatenate([true[0], found[0]]), np.concatenate([true[1], -found[1]]))
         return indices.astype(np.int32), values, cost
 
-    def _checked(self, y: Any, i: int, name: str = "argmax") -> Any:
+    def _checked(self, y: object, i: int, name: str = "argmax") -> object:
         is_valid = getattr(self.layout.model, "is_valid", None)
         if y is None:
             raise ValueError(f"example {i}: {name} returned None; it must return an output (is a return missing?).")
         if is_valid is not None and not is_valid(self.X[i], y):
-            raise ValueError(
-                f"example {i}: {name} returned an illegal output, {short(y)} (is_valid says False); search among "
-                "valid outputs only."
-            )
+            what = f"{name} returned an illegal output, {short(y)} (is_valid says False)"
+            raise ValueError(f"example {i}: {what}; search among valid outputs only.")
         return y
 
 
@@ -282,18 +277,17 @@ def _weights_without_examples(model: UserModel) -> int | None:
         return None
 
 
-def weight_count(count: Any) -> int:
+def weight_count(count: object) -> int:
     """The answer of ``n_weights``, checked."""
-    whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)
-    if not whole or not 0 < count < 2**31:
+    if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 0 < count < 2**31:
         raise ValueError(f"n_weights returned {count!r}; it must return a whole number from 1 to 2^31 - 1.")
     return int(count)
 
 
-def number(value: Any, what: str, i: int) -> float:
+def number(value: object, what: str, i: int) -> float:
     """A cost as a float: finite and not negative, or a ValueError naming the example."""
     try:
-        result = float(value)
+        result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise ValueError(f"example {i}: {what} returned {short(value)}; it must return a number.") from None
     if not (np.isfinite(result) and result >= 0.0):
@@ -301,7 +295,7 @@ def number(value: Any, what: str, i: int) -> float:
     return result
 
 
-def sparse_vector(phi: Any, n_weights: int, i: int) -> tuple[np.ndarray, np.ndarray]:
+def sparse_vector(phi: object, n_weights: int, i: int) -> tuple[np.ndarray, np.ndarray]:
     """Joint features as (sorted indices, values), without zeros.
 
     Parameters
@@ -313,9 +307,10 @@ def sparse_vector(phi: Any, n_weights: int, i: int) -> tuple[np.ndarray, np.ndar
         The example, for messages.
     """
     if sp.issparse(phi):
-        if max(phi.shape) != np.prod(phi.shape):
-            raise ValueError(f"example {i}: joint features have shape {phi.shape}; give one row or vector.")
-        row = sp.coo_array(phi.reshape((1, -1)))
+        given = sp.coo_array(phi)
+        if max(given.shape) != np.prod(given.shape):
+            raise ValueError(f"example {i}: joint features have shape {given.shape}; give one row or vector.")
+        row = given.reshape((1, -1))
         length, indices, values = row.shape[1], row.col, row.data
     elif isinstance(phi, Mapping):
         length, indices, values = n_weights, np.array(list(phi.keys())), np.array(list(phi.values()))
@@ -333,10 +328,8 @@ def sparse_vector(phi: Any, n_weights: int, i: int) -> tuple[np.ndarray, np.ndar
             )
         length, indices, values = len(dense), np.arange(len(dense)), dense
     if length != n_weights:
-        raise ValueError(
-            f"example {i}: joint features have length {length} and n_weights is {n_weights}; they must agree for every "
-            "output of every example."
-        )
+        what = f"joint features have length {length} and n_weights is {n_weights}"
+        raise ValueError(f"example {i}: {what}; they must agree for every output of every example.")
     if len(indices) != len(values):
         raise ValueError(f"example {i}: joint features have {len(indices)} indices and {len(values)} values.")
     if len(indices) == 0:
@@ -362,15 +355,19 @@ def merged(indices: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
     return indices[kept], values[kept]
 
 
-def _items(X: Any) -> Any:
+def _items(X: object) -> Items:
     """Something with a length and positions: the rows of a sparse matrix, lists and arrays as they are, else a list."""
     if sp.issparse(X):
-        X = sp.csr_array(X)
-        return [X[[i]] for i in range(X.shape[0])]
-    return X if isinstance(X, (list, tuple, np.ndarray, Sequences)) else list(X)
+        rows = sp.csr_array(X)
+        return [rows[[i]] for i in range(rows.shape[0])]
+    if isinstance(X, (list, tuple, np.ndarray, Sequences)):
+        return X
+    if not isinstance(X, Iterable):
+        raise TypeError(f"a list with one entry per example is needed, got {type(X).__name__}.")
+    return list(X)
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """An input or output in at most 60 characters, for messages."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."

@@ -16,14 +16,15 @@ from __future__ import annotations
 import math
 import os
 import re
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
+
+from maxmargin.persistence.whole_file import whole_file
 
 __all__ = ["Bif", "bif_text", "parse_bif", "read_bif", "write_bif"]
 
@@ -73,15 +74,9 @@ def read_bif(path: str | os.PathLike[str]) -> Bif:
 
 def write_bif(path: str | os.PathLike[str], bif: Bif) -> Path:
     """Write a file, which appears only when it is complete."""
-    path = Path(path)
-    text = bif_text(bif)
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}.part")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    path, text = Path(path), bif_text(bif)
+    with whole_file(path) as file:
+        file.write(text.encode())
     return path
 
 
@@ -105,19 +100,16 @@ def bif_text(bif: Bif) -> str:
 
 def parse_bif(text: str, source: str = "the text") -> Bif:
     """The network of a text; ``source`` is what errors call it."""
-    reader = _Reader(text, source)
-    name = "unknown"
+    reader, name = _Reader(text, source), "unknown"
     states: dict[str, list[str]] = {}
     blocks: dict[str, _Block] = {}
     while not reader.at_end():
-        at = reader.at
-        word = reader.take()
+        at, word = reader.at, reader.take()
         if word == "network":
             name = reader.name("the name of the network") if reader.peek() != "{" else name
             reader.expect("{")
-            while reader.peek() != "}":
+            while not reader.skip("}"):
                 reader.skip_statement()
-            reader.expect("}")
         elif word == "variable":
             key, values = _variable(reader)
             if key in states:
@@ -136,24 +128,21 @@ def parse_bif(text: str, source: str = "the text") -> Bif:
         if key not in blocks:
             raise ValueError(f"{source} has no probability block for the variable {key!r}; add one.")
     _check_sizes(reader, states, blocks)
-    return Bif(
-        name,
-        states,
-        {key: blocks[key].parents for key in states},
-        {key: _table(reader, blocks[key], states) for key in states},
-    )
+    tables = {key: _table(reader, blocks[key], states) for key in states}
+    return Bif(name, states, {key: blocks[key].parents for key in states}, tables)
 
 
 class _Reader:
     """Tokens of a text, one at a time; errors know their line."""
 
     def __init__(self, text: str, source: str) -> None:
-        self.text, self.source = text, source
-        self.at = self._skip(0)
+        self.text, self.source, self.at = text, source, 0
+        self._go(0)
 
-    def _skip(self, at: int) -> int:
+    def _go(self, at: int) -> None:
+        """To the token at a place or behind it."""
         match = _SKIP.match(self.text, at)
-        return match.end() if match else at
+        self.at = match.end() if match else at
 
     def fail(self, at: int, what: str) -> NoReturn:
         raise ValueError(f"{self.source}, line {self.text.count(chr(10), 0, at) + 1}: {what}.")
@@ -172,14 +161,16 @@ class _Reader:
 
     def take(self) -> str:
         token = self.peek()
-        self.at = self._skip(self.at + len(token))
+        self._go(self.at + len(token))
         return token
 
+    def skip(self, token: str) -> bool:
+        """Take a token if it is the next one."""
+        return self.peek() == token and bool(self.take())
+
     def expect(self, token: str) -> None:
-        at = self.at
-        if self.peek() != token:
-            self.fail(at, f"expected {token!r}, found {self.peek()[:40]!r}")
-        self.take()
+        if not self.skip(token):
+            self.fail(self.at, f"expected {token!r}, found {self.peek()[:40]!r}")
 
     def name(self, what: str) -> str:
         at, token = self.at, self.take()
@@ -187,9 +178,13 @@ class _Reader:
             self.fail(at, f"expected {what}, found {token!r}")
         return token.strip('"')
 
-    def skip(self, token: str) -> None:
-        if self.peek() == token:
-            self.take()
+    def names(self, what: str, end: str) -> list[str]:
+        """Up to the sign that ends them, with commas or spaces between."""
+        found = []
+        while not self.skip(end):
+            found.append(self.name(what))
+            self.skip(",")
+        return found
 
     def skip_statement(self) -> None:
         """Past the next semicolon: a property."""
@@ -197,15 +192,6 @@ class _Reader:
         while (token := self.take()) != ";":
             if token in ("{", "}"):
                 self.fail(at, "a property does not end with a semicolon")
-
-    def number(self) -> float:
-        at, token = self.at, self.take()
-        if not _NUMBER.fullmatch(token):
-            self.fail(at, f"expected a probability, found {token[:40]!r}")
-        value = float(token)
-        if not 0 <= value <= 1 + SLACK:
-            self.fail(at, f"{token[:40]} is no probability")
-        return value
 
     def numbers(self) -> list[float]:
         """Up to the semicolon, with commas or spaces between."""
@@ -216,13 +202,17 @@ class _Reader:
             except ValueError:
                 values = [-1.0]
             if all(0 <= value <= 1 + SLACK for value in values):
-                self.at = self._skip(plain.end())
+                self._go(plain.end())
                 return values
         values = []
-        while self.peek() != ";":
-            values.append(self.number())
+        while not self.skip(";"):
+            at, token = self.at, self.take()
+            if not _NUMBER.fullmatch(token):
+                self.fail(at, f"expected a probability, found {token[:40]!r}")
+            values.append(float(token))
+            if not 0 <= values[-1] <= 1 + SLACK:
+                self.fail(at, f"{token[:40]} is no probability")
             self.skip(",")
-        self.take()
         return values
 
 
@@ -238,34 +228,26 @@ class _Block:
 
 def _variable(reader: _Reader) -> tuple[str, list[str]]:
     name = reader.name("the name of a variable")
+    states: list[str] = []
     reader.expect("{")
-    states: list[str] | None = None
-    while reader.peek() != "}":
+    while not reader.skip("}"):
         at = reader.at
-        if reader.peek() != "type":
+        if not reader.skip("type"):
             reader.skip_statement()
             continue
-        reader.take()
-        if states is not None:
-            reader.fail(at, f"the variable {name!r} has two types")
         kind = reader.take()
-        if kind != "discrete":
-            reader.fail(at, f"the variable {name!r} is {kind[:40]!r}; only discrete variables can be read")
+        if states or kind != "discrete":
+            reader.fail(at, f"the variable {name!r} is {kind[:40]!r}; only discrete variables of one type can be read")
         reader.expect("[")
         size = reader.take()
         reader.expect("]")
         reader.expect("{")
-        states = []
-        while reader.peek() != "}":
-            states.append(reader.name("a state"))
-            reader.skip(",")
-        reader.expect("}")
+        states = reader.names("a state", "}")
         reader.skip(";")
         if size != str(len(states)):
             reader.fail(at, f"the variable {name!r} has {size[:20]} states by its type, and {len(states)} are listed")
         if len(set(states)) < len(states):
             reader.fail(at, f"the variable {name!r} has a state twice")
-    reader.expect("}")
     if not states:
         reader.fail(reader.at, f"the variable {name!r} before has no states")
     return name, states
@@ -273,40 +255,27 @@ def _variable(reader: _Reader) -> tuple[str, list[str]]:
 
 def _probability(reader: _Reader, at: int) -> _Block:
     reader.expect("(")
-    names = [reader.name("the name of a variable")]
-    while reader.peek() != ")":
-        if reader.peek() in ("|", ","):  # early files have neither, the first name is the variable all the same
-            reader.take()
-        names.append(reader.name("the name of a parent"))
-    reader.take()
-    if len(set(names)) < len(names):
-        reader.fail(at, f"a name occurs twice in the probabilities of {names[0]!r}")
-    block = _Block(names[0], names[1:], at)
+    block = _Block(reader.name("the name of a variable"), [], at)
+    if not reader.skip("|"):  # early files have neither; the first name is the variable all the same
+        reader.skip(",")
+    block.parents = reader.names("the name of a parent", ")")
+    if len({block.name, *block.parents}) <= len(block.parents):
+        reader.fail(at, f"a name occurs twice in the probabilities of {block.name!r}")
     reader.expect("{")
-    while reader.peek() != "}":
-        here = reader.at
-        word = reader.peek()
-        key: tuple[str, ...] | None
-        if word == "(":
-            reader.take()
-            values = []
-            while reader.peek() != ")":
-                values.append(reader.name("the state of a parent"))
-                reader.skip(",")
-            reader.take()
-            key = tuple(values)
+    while not reader.skip("}"):
+        here, key = reader.at, None
+        if reader.skip("("):
+            key = tuple(reader.names("the state of a parent", ")"))
             if not key:
                 reader.fail(here, "a configuration without states; roots have a table")
-        elif word in ("table", "default"):
-            reader.take()
-            key = () if word == "table" else None
-        else:
+        elif reader.skip("table"):
+            key = ()
+        elif not reader.skip("default"):
             reader.skip_statement()
             continue
         if key in block.entries:
             reader.fail(here, f"the probabilities of {block.name!r} have the same entry twice")
         block.entries[key] = (reader.numbers(), here)
-    reader.take()
     return block
 
 
@@ -346,16 +315,12 @@ def _table(reader: _Reader, block: _Block, states: Mapping[str, Sequence[str]]) 
                 if state not in code:
                     reader.fail(at, f"the parent {name!r} has no state {state[:40]!r}")
             table[tuple(code[state] for state, code in zip(key, codes, strict=True))] = row
-    for place in _failing(np.isnan(table).any(axis=-1)):
+    for place in np.argwhere(np.isnan(table).any(axis=-1)).tolist():
         words = ", ".join(states[name][k] for name, k in zip(block.parents, place, strict=True))
         reader.fail(block.at, f"there are no probabilities of {block.name!r} for ({words[:80]}), and no default")
-    for place in _failing(table.sum(axis=-1) > 1 + SLACK):
-        reader.fail(block.at, f"probabilities of {block.name!r} sum to {table[place].sum():.6g}, more than 1")
+    if table.sum(axis=-1).max() > 1 + SLACK:
+        reader.fail(block.at, f"probabilities of {block.name!r} sum to {table.sum(axis=-1).max():.6g}, more than 1")
     return table
-
-
-def _failing(mask: np.ndarray) -> Iterator[tuple[int, ...]]:
-    yield from (tuple(map(int, place)) for place in np.argwhere(np.asarray(mask))[:1])
 
 
 def _written(name: str) -> str:

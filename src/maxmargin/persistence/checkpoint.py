@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -12,17 +11,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.persistence.whole_file import whole_file
+
 __all__ = ["VERSION", "load_checkpoint", "save_checkpoint"]
 
 VERSION = 1
 _MARK = "maxmargin_checkpoint"
+_DAMAGE = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, AttributeError, TypeError)
 
 
 def save_checkpoint(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> Path:
-    """Write arrays, numbers, booleans and strings to one npz file.
-
-    The file appears under its name only when it is complete (written beside, flushed to disk, then renamed), so a
-    crash or a full disk leaves the previous checkpoint untouched.
+    """Write arrays, numbers, booleans and strings to one npz file, which appears only when it is complete.
 
     Parameters
     ----------
@@ -42,19 +41,10 @@ def save_checkpoint(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike
     if _MARK in ready:
         raise ValueError(f"the name {_MARK!r} is reserved; rename this entry")
     ready[_MARK] = np.array(VERSION)
-    handle, temporary = tempfile.mkstemp(prefix=path.name + ".", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w") as archive:  # an npz, but free in the choice of names
-                for name, array in ready.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                        np.lib.format.write_array(entry, array, allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:  # an npz, but free in the choice of names
+        for name, array in ready.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array, allow_pickle=False)
     return path
 
 
@@ -74,16 +64,7 @@ def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
             arrays = {name: file[name] for name in file.files}
     except FileNotFoundError:
         raise
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        ValueError,
-        KeyError,
-        AttributeError,
-        TypeError,
-        OSError,
-    ) as error:
+    except (*_DAMAGE, EOFError, OSError) as error:
         raise ValueError(
             f"{path} cannot be read as a checkpoint: it is truncated, damaged, or another kind of file ({error}). "
             "Use an earlier checkpoint or start again without one"

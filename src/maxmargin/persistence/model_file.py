@@ -18,7 +18,6 @@ import json
 import math
 import mmap as memory_map
 import os
-import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.persistence.json_text import parse_json
+from maxmargin.persistence.whole_file import whole_file
 
 __all__ = ["FORMAT", "HEADER_LIMIT", "VERSION", "read_model", "write_model"]
 
@@ -47,10 +47,7 @@ _AGAIN = "Copy the file again from its source, or save the model again"
 
 
 def write_model(path: str | os.PathLike[str], header: Mapping[str, str], tensors: Mapping[str, np.ndarray]) -> Path:
-    """Write texts and arrays to one model file.
-
-    The file appears under its name only when it is complete (written beside, flushed to disk, then renamed), so a
-    crash or a full disk leaves the previous file untouched.
+    """Write texts and arrays to one model file, which appears only when it is complete.
 
     Parameters
     ----------
@@ -73,20 +70,12 @@ def write_model(path: str | os.PathLike[str], header: Mapping[str, str], tensors
     places: dict[str, object] = {}
     digest, at = hashlib.sha256(), 0
     for name, array in arrays.items():
-        places[name] = {
-            "dtype": _NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [at, at + array.nbytes],
-        }
+        offsets = [at, at + array.nbytes]
+        places[name] = {"dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": offsets}
         digest.update(_bytes(array))
         at += array.nbytes
-    metadata = {
-        "header_sha256": _NO_DIGEST,
-        "format": FORMAT,
-        "format_version": str(VERSION),
-        **header,
-        "data_sha256": digest.hexdigest(),
-    }
+    metadata = {"header_sha256": _NO_DIGEST, "format": FORMAT, "format_version": str(VERSION), **header}
+    metadata["data_sha256"] = digest.hexdigest()
     text = json.dumps({"__metadata__": metadata, **places}, separators=(",", ":")).encode("ascii")
     text += b" " * (-len(text) % 8)  # the data begins aligned
     if len(text) > HEADER_LIMIT:
@@ -95,19 +84,10 @@ def write_model(path: str | os.PathLike[str], header: Mapping[str, str], tensors
     begin = len(_BEFORE_DIGEST)
     text = text[:begin] + _header_digest(length, text).encode("ascii") + text[begin + len(_NO_DIGEST) :]
 
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}.part")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(length)
-            file.write(text)
-            for array in arrays.values():
-                file.write(_bytes(array))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        file.write(length + text)
+        for array in arrays.values():
+            file.write(_bytes(array))
     return path
 
 
@@ -129,10 +109,8 @@ def read_model(
 
     Raises
     ------
-    OSError
-        When there is no such file, or it may not be read.
-    ValueError
-        When the file is truncated, damaged, of another kind, or of a newer version.
+    OSError, ValueError
+        The file is missing or may not be read; it is truncated, damaged, of another kind, or of a newer version.
     """
     path = Path(path)
     if not stat.S_ISREG(os.stat(path).st_mode):
@@ -144,10 +122,7 @@ def read_model(
         if len(prefix) < 8 or length < 2:
             raise ValueError(f"{path} is no model file: it is empty or does not begin with a header. Check the path.")
         if length > HEADER_LIMIT:
-            raise ValueError(
-                f"{path} is no model file: its header would take {length} bytes, more than {HEADER_LIMIT}. "
-                "Check the path."
-            )
+            raise ValueError(f"{path} is no model file: its header has {length} bytes, more than {HEADER_LIMIT}.")
         if length > size - 8:
             raise ValueError(
                 f"{path} is truncated or no model file: its header should take {length} bytes and only {size - 8} "
@@ -225,18 +200,12 @@ def _parse(path: Path, prefix: bytes, raw: bytes) -> tuple[dict[str, str], dict[
         ) from None
     header = places.pop("__metadata__", None)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise ValueError(
-            f"{path} is a safetensors file but not a model of this library (its format is not {FORMAT!r}). "
-            "Check the path."
-        )
+        raise ValueError(f"{path} is a safetensors file, but its format is not {FORMAT!r}. Check the path.")
     version = header.get("format_version")
     if not isinstance(version, str) or not version.isdecimal() or not version.isascii() or len(version) > 9:
         raise ValueError(f"{path} is damaged: its format version is {str(version)[:40]!r}. {_AGAIN}.")
     if int(version) > VERSION:
-        raise ValueError(
-            f"{path} has format version {int(version)}, this library reads up to {VERSION}. Upgrade maxmargin to "
-            "load it."
-        )
+        raise ValueError(f"{path} has format version {int(version)}, above {VERSION}. Upgrade maxmargin to load it.")
     begin = len(_BEFORE_DIGEST)
     claimed = raw[begin : begin + len(_NO_DIGEST)]
     intact = raw.startswith(_BEFORE_DIGEST) and _header_digest(prefix, raw).encode("ascii") == claimed
@@ -266,10 +235,7 @@ def _checked_places(path: Path, entries: dict[str, object], begin: int, size: in
         if shape is None or offsets is None or len(offsets) != 2:
             raise ValueError(f"{path} is damaged: the entry of tensor {name[:80]!r} is incomplete. {_AGAIN}.")
         if not isinstance(kind, str) or kind not in _DTYPES:
-            raise ValueError(
-                f"{path} is damaged: tensor {name[:80]!r} has the dtype {str(kind)[:40]!r}; known are "
-                f"{', '.join(_DTYPES)}. {_AGAIN}."
-            )
+            raise ValueError(f"{path} is damaged: tensor {name[:80]!r} has the dtype {str(kind)[:40]!r}. {_AGAIN}.")
         dtype = np.dtype(_DTYPES[kind])
         extent = math.prod(n for n in shape if n)  # an empty tensor must not carry absurd lengths either
         if len(shape) > _DIMENSIONS or math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0] or extent >= 2**48:
@@ -283,10 +249,7 @@ def _checked_places(path: Path, entries: dict[str, object], begin: int, size: in
     at = 0
     for name, place in sorted(places.items(), key=lambda item: item[1][2:]):
         if place.end > size:
-            raise ValueError(
-                f"{path} is truncated: tensor {name[:80]!r} ends at byte {str(place.end)[:40]} of the data, which has "
-                f"{size}. {_AGAIN}."
-            )
+            raise ValueError(f"{path} is truncated: tensor {name[:80]!r} does not end in its {size} bytes. {_AGAIN}.")
         if place.start != at:
             raise ValueError(
                 f"{path} is damaged: tensor {name[:80]!r} begins at byte {place.start} of the data where {at} is "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from maxmargin.models.base import BoundModel
 from maxmargin.models.user import PythonModel, UserModel
+from maxmargin.testing.python_checks import Outputs, check_python
 from maxmargin.testing.report import Report
 
 __all__ = ["check_model"]
@@ -18,7 +18,7 @@ __all__ = ["check_model"]
 class Model(Protocol):
     """A compiled model."""
 
-    def bind(self, X: Any, Y: Any) -> BoundModel: ...
+    def bind(self, X: Any, Y: Any = None) -> BoundModel: ...
 
 
 def check_model(
@@ -27,7 +27,7 @@ def check_model(
     Y: object,
     n_trials: int = 20,
     random_state: int | np.random.Generator | None = 0,
-    outputs: Callable[[Any], Iterable[object]] | None = None,
+    outputs: Outputs | None = None,
     raise_on_error: bool = True,
 ) -> Report:
     """Try a model at random weights on a few examples, and list everything that is wrong.
@@ -74,8 +74,6 @@ def check_model(
 
         report = check_compiled(model, X, Y, n_trials, rng)
     else:
-        from maxmargin.testing.python_checks import check_python
-
         report = check_python(model, X, Y, n_trials, rng, outputs)
     if raise_on_error:
         report.raise_problems()

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from maxmargin.features.sequences import Sequences
 from maxmargin.models.base import CompiledModel
-from maxmargin.models.chain import Chain, ChainLayout
-from maxmargin.models.multiclass import MulticlassBound, MulticlassLayout
+from maxmargin.models.sequence_bound import Tabulated
 from maxmargin.testing.report import Report
 
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ def check_compiled(model: Model, X: object, Y: object, n_trials: int, rng: np.ra
     """Compare planes, costs and bounds with each other, and with enumeration where outputs are few."""
     report = Report(repr(model))
     try:
-        X = Sequences.of(X) if isinstance(model, Chain) else X
         bound = model.bind(X, Y)
     except (TypeError, ValueError) as error:
         report.problem("bind", f"bind refused the data: {error}")
@@ -44,9 +41,11 @@ def check_compiled(model: Model, X: object, Y: object, n_trials: int, rng: np.ra
     seen: dict[int, list[Plane]] = {i: [] for i in examples}
     for trial in range(n_trials):
         w = rng.normal(size=bound.n_weights) * (0.0, 1.0, 0.1, 10.0)[trial % 4]
+        if bound.needs_positive is not None:
+            w[bound.needs_positive] = np.abs(w[bound.needs_positive])
         for cost_weight in COST_WEIGHTS:
             for i in examples:
-                _visit(report, bound, X, w, i, cost_weight, seen[i])
+                _visit(report, bound, w, i, cost_weight, seen[i])
     return report
 
 
@@ -68,15 +67,7 @@ def _ask(
     return made, output[: bound.output_at[i + 1] - bound.output_at[i]].copy(), result, planes, iwork
 
 
-def _visit(
-    report: Report,
-    bound: CompiledModel,
-    X: object,
-    w: np.ndarray,
-    i: int,
-    cost_weight: float,
-    seen: list[Plane],
-) -> None:
+def _visit(report: Report, bound: CompiledModel, w: np.ndarray, i: int, cost_weight: float, seen: list[Plane]) -> None:
     where = f"example {i}, cost_weight {cost_weight:g}"
     before = w.copy()
     made, output, result, planes, iwork = _ask(bound, w, i, cost_weight, EMIT)
@@ -103,36 +94,32 @@ def _visit(
         if len(np.unique(index)) != len(index):
             report.problem("twice", f"{where}: plane {p} repeats an index; merge its entries.")
         if not (np.isfinite(values).all() and np.isfinite(b) and b >= 0.0):
-            report.problem(
-                "numbers", f"{where}: plane {p} has a negative cost or numbers that are not finite (b = {b})."
-            )
+            report.problem("numbers", f"{where}: plane {p} has a negative cost or is not finite (b = {b}).")
     first = cost_weight * planes[0][2] - w[planes[0][0]] @ planes[0][1]
     if abs(first - value) > slack:
-        report.problem(
-            "plane value", f"{where}: the plane of the output is worth {first:.6g} at w, and its value is {value:.6g}."
-        )
+        report.problem("plane value", f"{where}: the plane is worth {first:.6g} at w, its output {value:.6g}.")
     seen.extend(planes)
     del seen[:-60]
     best = max(cost_weight * b - w[index] @ values for index, values, b in seen)
     if best > limit + slack:
-        report.problem(
-            "not the maximum", f"{where}: a plane seen before is worth {best:.6g}, above the bound {limit:.6g}."
-        )
+        report.problem("not the maximum", f"{where}: a plane before was worth {best:.6g}, the bound is {limit:.6g}.")
     if limit < -slack:
         report.problem("below truth", f"{where}: the bound {limit:.6g} is negative; the true output alone gives 0.")
-    _enumerate(report, bound, X, w, i, cost_weight, output, float(result[2]), value, where)
+    _enumerate(report, bound, w, i, cost_weight, output, float(result[2]), value, where)
 
 
 def _enumerate(
-    report: Report, bound: CompiledModel, X: object, w: np.ndarray, i: int, cost_weight: float,
+    report: Report, bound: CompiledModel, w: np.ndarray, i: int, cost_weight: float,
     output: np.ndarray, cost: float, value: float, where: str,
 ) -> None:  # fmt: skip
     """Look at every output of a small example."""
-    tables = _tables(bound, X, w, i)
-    if tables is None:
+    if not isinstance(bound, Tabulated):
         return
-    unary, pairs, costs, truth = tables
+    unary, pairs = bound.tables(w, i)
+    zero, truth = np.zeros_like(w), bound.truth(i)
+    costs = np.where(np.isfinite(unary), bound.tables(zero, i, 1.0)[0] - bound.tables(zero, i)[0], 0.0)
     T, K = unary.shape
+    pairs = np.broadcast_to(pairs, (max(T - 1, 0), K, K))
     if K > 1 and T * np.log(K) > np.log(MOST_OUTPUTS) + 1e-9:
         return
     y = _labelings(T, K)
@@ -159,37 +146,3 @@ def _enumerate(
 @lru_cache(maxsize=8)
 def _labelings(T: int, K: int) -> np.ndarray:
     return np.arange(K**T)[:, None] // K ** np.arange(T) % K  # the first position changes fastest
-
-
-def _tables(bound: CompiledModel, X: object, w: np.ndarray, i: int) -> tuple | None:
-    """Unary (T, K), pair (T - 1, K, K) and cost (T, K) tables and true codes, with numpy; None for other models."""
-    layout = bound.layout
-    if isinstance(bound, MulticlassBound) and isinstance(layout, MulticlassLayout):
-        from maxmargin.models import multiclass_kernel as mk
-
-        truth = bound.ints[bound.meta[mk.AT_LABELS] + i : bound.meta[mk.AT_LABELS] + i + 1]
-        K = len(layout.labels)
-        return bound.scores(w, np.array([i])), np.zeros((0, K, K)), layout.cost_table[truth], truth
-    if not (isinstance(layout, ChainLayout) and isinstance(X, Sequences)):
-        return None
-    from maxmargin.models import chain_kernel as ck
-
-    sequences, groups, K = X, layout.groups(w), len(layout.labels)
-    tokens = slice(*sequences.offsets[i : i + 2])
-    T = tokens.stop - tokens.start
-    truth = bound.ints[bound.meta[ck.AT_LABELS] :][tokens]
-    unary = np.zeros((T, K))
-    if sequences.sparse is not None:
-        unary += sequences.sparse[tokens].toarray() @ groups["sparse"]
-    if sequences.dense is not None:
-        unary += sequences.dense[tokens] @ groups["dense"]
-    pairs = np.tile(groups["transition"] + layout.pair_mask, (max(T - 1, 0), 1, 1))
-    if sequences.edge is not None and T > 1:
-        pairs += np.tensordot(sequences.edge[tokens].toarray()[1:], groups["edge"], axes=1)
-    if T:
-        unary[0] += layout.start_mask
-        unary[-1] += layout.end_mask
-        if layout.ends:
-            unary[0] += groups["start"]
-            unary[-1] += groups["end"]
-    return unary, pairs, layout.cost_table[truth] / (T if layout.normalize and T else 1), truth

@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from maxmargin.models.user import PythonBound, PythonModel, UserModel, short, sparse_vector
+from maxmargin.models.user import PythonBound, PythonModel, UserModel, number, short, sparse_vector
 from maxmargin.testing.compare import same, same_output
 from maxmargin.testing.report import Report
 
@@ -22,6 +22,14 @@ MOST_SEEN = 40
 PAIRS = 5  # outputs of an example to compare all costs of
 TOLERANCE = 1e-7
 FAILED = object()
+ARGUMENTS = {
+    "joint_features": ("x", "y"),
+    "cost": ("y_true", "y"),
+    "argmax": ("x", "w"),
+    "slack_argmax": ("x", "w", "y_true"),
+    "is_valid": ("x", "y"),
+}
+Outputs = Callable[[Any], Iterable[object]]
 
 
 @dataclass
@@ -40,41 +48,23 @@ class Seen:
         return self.cost * (1.0 - truth.objective(w, 0.0) + self.objective(w, 0.0))
 
 
-@dataclass
-class Question:
-    """An argmax call and its answer."""
-
-    w: np.ndarray
-    cost_weight: float
-    answer: Seen
-
-
 def check_python(
-    model: UserModel,
-    X: object,
-    Y: object,
-    n_trials: int,
-    rng: np.random.Generator,
-    outputs: Callable[[Any], Iterable[object]] | None,
+    model: UserModel, X: object, Y: object, n_trials: int, rng: np.random.Generator, outputs: Outputs | None
 ) -> Report:
     """All checks of :func:`maxmargin.testing.check_model` for a user's model."""
     report = Report(type(model).__name__)
     try:
         bound = PythonModel(model).bind(X, Y)
-    except Exception as error:
-        report.problem(
-            "bind", f"{error}" if isinstance(error, (TypeError, ValueError)) else _raised("n_weights", error)
-        )
+        if model.n_weights(X, Y) != bound.n_weights:
+            report.problem("n_weights", "n_weights gives different answers for the same data; it must not.")
+    except (TypeError, ValueError) as error:
+        report.problem("bind", str(error))
         return report
-    if _again(model, X, Y) != bound.n_weights:
-        report.problem(
-            "n_weights", "n_weights gives different answers for the same data; it must depend on X and Y only."
-        )
-    report.capabilities |= {
-        "exact": "exact" in bound.capabilities,
-        "is_valid": hasattr(model, "is_valid"),
-        "slack_argmax": hasattr(model, "slack_argmax"),
-    }
+    except Exception as error:
+        report.problem("bind", _raised("n_weights", error))
+        return report
+    optional = {name: hasattr(model, name) for name in ("is_valid", "slack_argmax")}
+    report.capabilities |= {"exact": "exact" in bound.capabilities, **optional}
     visitor = _Visitor(report, bound, rng, outputs)
     order = rng.permutation(bound.n_examples)
     for trial in range(n_trials):
@@ -91,39 +81,28 @@ def check_python(
     return report
 
 
-def _again(model: UserModel, X: object, Y: object) -> object:
-    try:
-        return model.n_weights(X, Y)
-    except Exception as error:
-        return error
-
-
 def _raised(name: str, error: Exception) -> str:
     return f"{name} raised {type(error).__name__}: {error}"
 
 
+@dataclass
 class _Visitor:
     """Calls the model, collects its outputs for each example, and compares them."""
 
-    def __init__(
-        self,
-        report: Report,
-        bound: PythonBound,
-        rng: np.random.Generator,
-        outputs: Callable[[Any], Iterable[object]] | None,
-    ) -> None:
-        self.report, self.bound, self.rng, self.outputs = report, bound, rng, outputs
-        self.model = bound.layout.model
-        self.seen: dict[int, list[Seen]] = {}
-        self.truths: dict[int, Seen | None] = {}
-        self.listed: dict[int, list[object]] = {}
-        self.questions: dict[int, list[Question]] = {}
-        self.slack_answers: list[tuple[int, np.ndarray, Seen]] = []
-        self.negative = True
+    report: Report
+    bound: PythonBound
+    rng: np.random.Generator
+    outputs: Outputs | None
+    seen: dict[int, list[Seen]] = field(default_factory=dict)
+    truths: dict[int, Seen | None] = field(default_factory=dict)
+    listed: dict[int, list[object]] = field(default_factory=dict)
+    questions: dict[int, list[tuple[np.ndarray, float, Seen]]] = field(default_factory=dict)  # w, cost weight, answer
+    slack_answers: list[tuple[int, np.ndarray, Seen]] = field(default_factory=list)
+    negative: bool = True
 
     def visit(self, i: int, w: np.ndarray) -> None:
         """All questions about one example at one weight vector."""
-        y_true, report = self.bound.Y[i], self.report
+        y_true, report = self.bound.truth(i), self.report
         if i not in self.seen:
             self._first_visit(i)
         before = self._features(i, y_true)
@@ -152,14 +131,12 @@ class _Visitor:
             )
 
     def _first_visit(self, i: int) -> None:
-        x, y_true = self.bound.X[i], self.bound.Y[i]
+        x, y_true = self.bound.X[i], self.bound.truth(i)
         self.seen[i], self.questions[i] = [], []
         self._valid(i, y_true, "the given output")
         self.truths[i] = truth = self._note(i, y_true, "the true output")
         if truth is not None and truth.cost != 0.0:
-            self.report.problem(
-                "cost of itself", f"example {i}: cost of the true output is {truth.cost:g}; it must be 0."
-            )
+            self.report.problem("cost of itself", f"example {i}: cost of the true output is {truth.cost:g}, not 0.")
         if self.outputs is None:
             return
         listed = list(islice(self.outputs(x), MOST_OUTPUTS + 1))
@@ -185,24 +162,16 @@ class _Visitor:
         except Exception:
             held = None
         try:
-            value = getattr(self.model, name)(*args, **kwargs)
+            value = getattr(self.bound.layout.model, name)(*args, **kwargs)
         except Exception as error:
             self.report.problem(f"{name} raises", f"example {i}: {_raised(name, error)}")
             return FAILED
-        names = {
-            "joint_features": "xy",
-            "cost": ("y_true", "y"),
-            "argmax": "xw",
-            "slack_argmax": ("x", "w", "y_true"),
-            "is_valid": "xy",
-        }[name]
         if held is not None:
-            pairs = [*zip(names, args, held[0], strict=True)] + [(key, kwargs[key], held[1][key]) for key in kwargs]
-            for what, now, then in pairs:
+            pairs = [*zip(ARGUMENTS[name], args, held[0], strict=True)]
+            for what, now, then in pairs + [(key, kwargs[key], held[1][key]) for key in kwargs]:
                 if not same(now, then):
-                    self.report.problem(
-                        f"{name} changes {what}", f"example {i}: {name} changed its argument {what}; work on a copy."
-                    )
+                    text = f"example {i}: {name} changed its argument {what}; work on a copy."
+                    self.report.problem(f"{name} changes {what}", text)
         return value
 
     def _features(self, i: int, y: object) -> tuple[np.ndarray, np.ndarray] | None:
@@ -219,10 +188,7 @@ class _Visitor:
                 self.report.problem(f"features {kind}", str(error))
                 return None
         if not same(found[0], found[1]):
-            self.report.problem(
-                "features random",
-                f"example {i}: joint_features gave two different vectors for one output; it must be deterministic.",
-            )
+            self.report.problem("features random", f"example {i}: joint_features gave two different vectors.")
         return found[0]
 
     def _cost(self, i: int, a: object, b: object, what: str) -> float | None:
@@ -230,18 +196,10 @@ class _Visitor:
         if cost is FAILED:
             return None
         try:
-            cost = float(cost)
-        except (TypeError, ValueError):
-            self.report.problem("cost form", f"example {i}: cost returned {short(cost)}; it must return a number.")
-            return None
-        if not np.isfinite(cost):
-            self.report.problem("cost finite", f"example {i}: cost is {cost} for {what}; costs must be finite.")
-            return None
-        if cost < 0:
-            self.report.problem(
-                "cost negative", f"example {i}: cost is {cost:g} for {what}; costs may not be negative."
-            )
-        return cost
+            return number(cost, "cost", i)
+        except ValueError as error:
+            self.report.problem("cost", f"{error} It was asked for {what}.")
+            return float(cost) if isinstance(cost, (int, float)) and np.isfinite(cost) else None  # go on if it is one
 
     def _argmax(self, i: int, w: np.ndarray, y_true: object, cost_weight: float) -> object:
         if y_true is None:
@@ -263,7 +221,7 @@ class _Visitor:
 
     def _record(self, i: int, y: object, what: str) -> Seen | None:
         features = self._features(i, y)
-        cost = self._cost(i, self.bound.Y[i], y, f"{what} {short(y)}")
+        cost = self._cost(i, self.bound.truth(i), y, f"{what} {short(y)}")
         # a deep copy: the model may overwrite the output later
         return None if features is None or cost is None else Seen(copy.deepcopy(y), *features, cost)
 
@@ -283,16 +241,14 @@ class _Visitor:
             return None
         self._valid(i, y, "the output of argmax")
         if i in self.listed and not any(same_output(y, listed) for listed in self.listed[i]):
-            self.report.problem(
-                "unlisted answer", f"example {i}: argmax returned {short(y)}, which is not among outputs(x)."
-            )
+            self.report.problem("unlisted answer", f"example {i}: argmax returned {short(y)}, not among outputs(x).")
         answer = self._note(i, y, "an output of argmax")
         if answer is not None:
-            self.questions[i].append(Question(w, cost_weight, answer))
+            self.questions[i].append((w, cost_weight, answer))
         return answer
 
     def _truth_ignored(self, i: int, w: np.ndarray, told: Seen | None, predicted: Seen | None) -> None:
-        others = [known for known in self.seen[i] if not same_output(known.y, self.bound.Y[i])]
+        others = [known for known in self.seen[i] if not same_output(known.y, self.bound.truth(i))]
         misled = self._question(i, w, others[-1].y, 0.0) if others else None
         scores = [answer.objective(w, 0.0) for answer in (told, misled, predicted) if answer is not None]
         if scores and max(scores) - min(scores) > _slack(*scores):
@@ -306,9 +262,12 @@ class _Visitor:
         """An array reused with new numbers must give the same answer as a fresh one."""
         other = self.rng.normal(size=len(w))
         used = w.copy()
-        self._argmax(i, used, self.bound.Y[i], 1.0)
+        self._argmax(i, used, self.bound.truth(i), 1.0)
         used[:] = other
-        reused, fresh = self._argmax(i, used, self.bound.Y[i], 1.0), self._question(i, other, self.bound.Y[i], 1.0)
+        reused, fresh = (
+            self._argmax(i, used, self.bound.truth(i), 1.0),
+            self._question(i, other, self.bound.truth(i), 1.0),
+        )
         if reused is FAILED or fresh is None:
             return
         answer = self._note(i, reused, "an output of argmax")
@@ -327,7 +286,7 @@ class _Visitor:
         if not self.negative:
             return
         try:
-            y = self.model.argmax(self.bound.X[i], w.copy(), y_true=self.bound.Y[i], cost_weight=-1.0)
+            y = self.bound.layout.model.argmax(self.bound.X[i], w.copy(), y_true=self.bound.truth(i), cost_weight=-1.0)
         except Exception:
             y = None
         answer = None if y is None else self._note(i, y, "an output of argmax")
@@ -340,7 +299,7 @@ class _Visitor:
 
     def _slack_question(self, i: int, w: np.ndarray) -> None:
         """An optional capability, which slack rescaling needs."""
-        y = self._call("slack_argmax", i, self.bound.X[i], w.copy(), self.bound.Y[i])
+        y = self._call("slack_argmax", i, self.bound.X[i], w.copy(), self.bound.truth(i))
         if y is None:
             self.report.problem("slack None", f"example {i}: slack_argmax returned None; it must return an output.")
         elif y is not FAILED:
@@ -370,15 +329,12 @@ class _Visitor:
             self._compare_slack(*slack_answer)
         for i, questions in self.questions.items():
             for question in questions:
-                self._compare(i, question)
+                self._compare(i, *question)
             for a in self.seen[i][:PAIRS]:
                 for b in self.seen[i][:PAIRS]:
                     cost = self._cost(i, a.y, b.y, f"{short(b.y)} where {short(a.y)} is true")
                     if a is b and cost:
-                        report.problem(
-                            "cost of itself",
-                            f"example {i}: cost of {short(a.y)} with itself is {cost:g}; it must be 0.",
-                        )
+                        report.problem("cost of itself", f"example {i}: cost of {short(a.y)} with itself is {cost:g}.")
                     if a is self.truths[i] and cost is not None and cost != b.cost:
                         report.problem(
                             "cost random", f"example {i}: cost gave {b.cost:g} and {cost:g} for the same outputs."
@@ -390,8 +346,7 @@ class _Visitor:
         elif not any(known.cost for seen in self.seen.values() for known in seen) and report.ok:
             report.warning("no cost", "cost is 0 for all outputs seen; without costs there is no margin to learn.")
 
-    def _compare(self, i: int, question: Question) -> None:
-        w, c, answer = question.w, question.cost_weight, question.answer
+    def _compare(self, i: int, w: np.ndarray, c: float, answer: Seen) -> None:
         got = answer.objective(w, c)
         truth, exact = self.truths[i], "exact" in self.bound.capabilities
         # a prediction (cost_weight 0) does not know the truth, so an inexact search may end below it
