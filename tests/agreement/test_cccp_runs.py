@@ -212,7 +212,7 @@ def test_every_call_is_counted(solver, start):
     model, asked = PlainChain(3), []
     argmax = model.argmax
     model.argmax = lambda *args, **options: asked.append(args) or argmax(*args, **options)
-    fit = mm.StructuredSVM(model, loss="ramp", solver=solver, start=start, max_passes=12, tol=1e-9).fit(X, Y)
+    fit = mm.StructuredSVM(model, loss=mm.Ramp(start=start), solver=solver, max_passes=12, tol=1e-9).fit(X, Y)
     assert fit.oracle_calls_ == len(asked)
     assert fit.n_iter_ == len(asked) / 12
 

@@ -283,7 +283,7 @@ def test_what_is_not_a_ramp(ramp):
     with pytest.raises(ValueError, match=message):
         mm.Ramp(ramp).problem(Tiny().bound)
     with pytest.raises(ValueError, match=message):
-        mm.SequenceTagger(loss="ramp", ramp=ramp).fit([np.ones((2, 1))], [["a", "b"]])
+        mm.SequenceTagger(loss=mm.Ramp(ramp)).fit([np.ones((2, 1))], [["a", "b"]])
 
 
 def test_pairs_of_any_kind_are_understood():

@@ -54,7 +54,8 @@ def test_taggers(read):
     dicts = read("tagger_dicts")
     found = dicts.predict([[{"w": w, "n": len(w)} for w in sentence] for sentence in words])
     assert found == [["D", "N", "V"], ["D", "N", "V"], ["N", "V"]]
-    assert (dicts.loss, dicts.ramp, dicts.max_rounds, dicts.start) == ("ramp", "best_output", 5, "hinge")
+    loss = dicts.loss
+    assert (loss.ramp, loss.max_rounds, loss.start) == ("best_output", 5, "hinge")
 
 
 def test_segmenters(read):

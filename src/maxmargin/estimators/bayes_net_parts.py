@@ -12,7 +12,7 @@ from maxmargin.models.labels import Labels, plain
 from maxmargin.models.network import Network
 from maxmargin.models.structure import learn_structure
 
-__all__ = ["aligned_network", "build_network", "column_of", "draw", "table_frames", "unusual_hidden"]
+__all__ = ["aligned_network", "build_network", "column_of", "draw", "hidden_mask", "table_frames"]
 
 
 def build_network(
@@ -90,7 +90,7 @@ def _states(frame: Frame, name: str, states: Mapping[str, Sequence[Hashable]] | 
     return learn_states(frame.columns[name], name)
 
 
-def unusual_hidden(hidden: Any, network: Network, n: int) -> np.ndarray:
+def hidden_mask(hidden: Any, network: Network, n: int) -> np.ndarray:
     """Hidden variables from lists of names, one for each row; bool (n, v)."""
     if isinstance(hidden, str) or not hasattr(hidden, "__len__"):
         raise TypeError(f'hidden must be "coding" or one list of names for each row; got {hidden!r}.')

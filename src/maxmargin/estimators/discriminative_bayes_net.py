@@ -13,7 +13,7 @@ from maxmargin.estimators.bayes_net_parts import (
     aligned_network,
     build_network,
     column_of,
-    unusual_hidden,
+    hidden_mask,
 )
 from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.generative_base import IMPOSSIBLE
@@ -147,7 +147,7 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
         self.counts_, self.n_seen_ = network.counts(codes), frame.n_rows
         self._take_reference(self.layout_)
         bound = self.model_.bind(codes, mask, layout=self.layout_, start=np.log(self.reference_))
-        self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin, formulation=self._generative())
+        self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin)
         self._keep_trace(bound.n_examples)
         return self
 
@@ -250,7 +250,7 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
             for k, own in enumerate(sets):
                 mask[(k - first) % len(sets) :: len(sets), list(own)] = True
         else:
-            mask = unusual_hidden(hidden, self.network_, n)
+            mask = hidden_mask(hidden, self.network_, n)
         return mask
 
     def _given_reference(self, layout: BayesNetLayout) -> str | np.ndarray:

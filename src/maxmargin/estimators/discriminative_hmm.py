@@ -96,7 +96,7 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
         bound = self._bind_first(X, y)
         self.counts_, self.n_seen_ = bound.counts(), bound.n_examples
         self._take_reference(bound.layout)
-        self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin, formulation=self._generative())
+        self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin)
         self._keep_trace(bound.n_examples)
         return self
 

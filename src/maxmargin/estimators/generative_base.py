@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from maxmargin.contracts import Formulation
 from maxmargin.estimators.base import Structured
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.formulations.generative import Generative
-from maxmargin.formulations.ramp import Ramp
 from maxmargin.models.base import BoundModel
 from maxmargin.models.tables import reference_distribution
 from maxmargin.solvers.cccp import CCCPState
@@ -50,9 +50,6 @@ class GenerativeEstimator(Structured):
     unknown : {"error", "missing"}
         What a value never seen is.
     solver : "proximal" or ProximalPoint
-    start : {"zero", "hinge"}, fitted estimator or array
-        Where a ramp fit begins: with nothing subtracted (its first round is then the hinge), from a hinge fit, or from
-        log-probabilities or a model of the same tables, such as the reference (a fit with ``C=0``).
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -66,6 +63,8 @@ class GenerativeEstimator(Structured):
     trace_ : pandas.DataFrame or list of dict
         One row an iteration of the solver; bounds in a ramp fit are those of the convex problem of the round.
     """
+
+    traits: ClassVar[frozenset[str]] = frozenset({"tables"})
 
     C: float = 0.01
     cost: Any = "hamming"
@@ -88,11 +87,12 @@ class GenerativeEstimator(Structured):
             layout.tables, self._given_reference(layout), self.counts_, smoothing=self.smoothing, floor=self.floor
         )
 
-    def _generative(self) -> Any:
-        """The formulation, at the reference of now."""
-        if self.loss == "ramp":
-            return Ramp(self.ramp, Generative(reference=self.reference_, pull=self.pull))
-        return Generative(loss=self.loss, reference=self.reference_, pull=self.pull)
+    def _formulation(self) -> Formulation:
+        """At the reference of now."""
+        ramp = self._ramp()
+        if ramp is not None:
+            return ramp.with_convex(Generative(reference=self.reference_, pull=self.pull))
+        return Generative(loss=str(self.loss), reference=self.reference_, pull=self.pull)
 
     def _keep_trace(self, n_seen: int) -> None:
         """After training: what the solver went through, and how many examples it has seen."""
@@ -102,7 +102,7 @@ class GenerativeEstimator(Structured):
 
     def _continues(self) -> bool:
         """Whether further examples follow earlier ones, whose planes and multipliers they need."""
-        if self.loss == "ramp":
+        if self._ramp() is not None:
             raise ValueError(
                 'partial_fit is for loss="hinge" and "squared_hinge"; the ramp needs all examples at once.'
             )
@@ -123,7 +123,7 @@ class GenerativeEstimator(Structured):
         from maxmargin.solvers.proximal_engine import Further
 
         budgets = self._budgets()
-        problem = self._generative().problem(bound, C=self.C, sample_weight=sample_weight)
+        problem = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight)
         solver = self._engine(problem)
         executor = make_executor(self.n_jobs, compiled=True)
         problem = problem.with_oracles(lambda oracle: ShardedOracle(oracle, executor))

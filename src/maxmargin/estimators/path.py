@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.certificate import Certificate
-from maxmargin.estimators.generative_base import GenerativeEstimator
+from maxmargin.contracts import require
+from maxmargin.estimators.base import Inputs, Outputs, Structured
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 
 __all__ = ["PathPoint", "RegularisationPath", "regularisation_path"]
@@ -92,13 +93,20 @@ class RegularisationPath:
 
 
 def regularisation_path(
-    estimator: Any, X: Any, y: Any, *, C_min: float, C_max: float, tol: float = 0.05, sample_weight: Any = None
+    estimator: Structured[Inputs, Outputs],
+    X: Inputs,
+    y: Outputs,
+    *,
+    C_min: float,
+    C_max: float,
+    tol: float = 0.05,
+    sample_weight: ArrayLike | None = None,
 ) -> RegularisationPath:
     """Solutions for every C from ``C_min`` to ``C_max`` with a relative duality gap of at most ``tol``.
 
     Parameters
     ----------
-    estimator : SequenceTagger, MulticlassClassifier or StructuredSVM
+    estimator : SequenceTagger, MulticlassClassifier, StructuredSVM, GraphLabeler or ImageSegmenter
         With ``loss="hinge"``; it is cloned, not fitted.
     X, y : training examples
     C_min, C_max : float
@@ -115,11 +123,11 @@ def regularisation_path(
         raise ValueError(f"need 0 < C_min <= C_max, got {C_min} and {C_max}.")
     if not 0 < tol < 1:
         raise ValueError(f"tol must be between 0 and 1, got {tol}.")
-    formulation = estimator.get_params(deep=False).get("formulation") or estimator._formulation()
+    instead = "fit at each C, with warm_start=True"
+    require("the path", {"quadratic"}, type(estimator).__name__, estimator.traits, instead)
+    formulation = estimator._formulation()
     if not (isinstance(formulation, RescaledHinge) and formulation.loss == "hinge"):
-        raise ValueError('the path needs loss="hinge"; for other losses fit with warm_start=True at each C.')
-    if isinstance(estimator, GenerativeEstimator):
-        raise ValueError("log-probabilities do not scale with C as other weights do; fit at each C, warm_start=True.")
+        raise ValueError(f'the path needs loss="hinge"; with other losses {instead}.')
     work = clone(estimator)
     work.set_params(warm_start=True, tol=FIT_SHARE * tol)
     points: list[PathPoint] = []
@@ -127,10 +135,14 @@ def regularisation_path(
     while True:
         work.set_params(C=C)
         with warnings.catch_warnings():
-            warnings.simplefilter("error", ConvergenceWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
             work.fit(X, y, sample_weight=sample_weight)
-        linear = work.state_.working_set.linear
-        certificate = work.certificate_
+        solver = work._engine(work.state_.problem)
+        if not solver.minimises:
+            raise ValueError(f"the path needs multipliers, which solver={work.solver!r} does not have; use another.")
+        if not work.status_.converged:
+            raise ConvergenceWarning(work.status_.sentence)
+        linear, certificate = solver.dual_point(work.state_).linear, work.certificate_
         step = largest_step(certificate, linear, tol)
         until = min(C * step, C_max)
         points.append(PathPoint(C, until, work.weights_.copy(), certificate, linear, work.n_iter_))

@@ -458,7 +458,7 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: Any, fixed: Any) -> 
         n_examples=n,
         n_weights=layout.n_weights,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "marginals"}),
+        capabilities=frozenset({"exact", "k_best", "marginals", "part_scores"}),
         plane=ck.chain_plane,
         meta=meta,
         ints=np.concatenate(ints, dtype=np.int32, casting="same_kind"),

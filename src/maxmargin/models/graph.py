@@ -24,6 +24,7 @@ from maxmargin.inference.graph import (
     PASSES,
     GraphAnswer,
     GraphProblem,
+    check_limits,
     k_best,
     marginals,
     solve,
@@ -104,6 +105,10 @@ class GraphLayout:
         """Scores of pairs of labels for each edge feature, (G, K, K), whatever the kind of weights."""
         rows = self.groups(w)["edge"].reshape(self.n_edge, self.n_pair)
         return self.sign * np.where(self.place >= 0, rows[:, self.place], 0.0)
+
+    def real(self) -> np.ndarray:
+        """None of the weights is padding."""
+        return np.ones(self.n_weights, bool)
 
     def positive(self) -> np.ndarray:
         """Mask of the weights that make edges attractive when they are >= 0: those of Potts edges."""
@@ -226,9 +231,7 @@ class PlainGraphBound(BoundModel):
     layout: GraphLayout
     inner: GraphBound
     method: str
-    max_cells: int = MAX_CELLS
-    passes: int = PASSES
-    branches: int = BRANCHES
+    limits: tuple[int, int, int] = (MAX_CELLS, PASSES, BRANCHES)
 
     @property
     def fingerprint(self) -> str:
@@ -267,7 +270,7 @@ class PlainGraphBound(BoundModel):
 
     def _solve(self, w: np.ndarray, i: int, cost_weight: float) -> GraphAnswer:
         problem = self.inner.problem(w, i, cost_weight)
-        return solve(problem, self.method, self.max_cells, self.passes, self.branches)
+        return solve(problem, self.method, *self.limits)
 
 
 class Graph(Parameters):
@@ -292,9 +295,9 @@ class Graph(Parameters):
         The label of nodes to be left out: they, their edges and factors count for nothing in training.
     max_cells : int
         The most cells of the tables of a junction tree.
-    passes : int
+    message_passes : int
         The most passes of tree-reweighted messages.
-    branches : int
+    max_branches : int
         The most parts of the labelings that a branch and bound looks at for one argmax.
     """
 
@@ -307,8 +310,8 @@ class Graph(Parameters):
         classes: Sequence[Hashable] | None = None,
         ignore: Any = None,
         max_cells: int = MAX_CELLS,
-        passes: int = PASSES,
-        branches: int = BRANCHES,
+        message_passes: int = PASSES,
+        max_branches: int = BRANCHES,
     ) -> None:
         self.pairwise = pairwise
         self.cost = cost
@@ -316,8 +319,8 @@ class Graph(Parameters):
         self.classes = classes
         self.ignore = ignore
         self.max_cells = max_cells
-        self.passes = passes
-        self.branches = branches
+        self.message_passes = message_passes
+        self.max_branches = max_branches
 
     def bind(
         self, X: Any, Y: Any = None, *, layout: GraphLayout | None = None, node_cost: Any = None
@@ -339,6 +342,7 @@ class Graph(Parameters):
 
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
+        check_limits(self.max_cells, self.message_passes, self.max_branches)
         graphs = checked_graphs(X)
         labels = None if Y is None else checked_labels(Y, graphs)
         if layout is None:
@@ -366,7 +370,8 @@ class Graph(Parameters):
                 costs = [c * factor for c, factor in zip(costs, given, strict=True)]
             used = [np.array([not layout.ignored(label) for label in row], bool) for row in labels]
             graphs = [graph.without(mask) for graph, mask in zip(graphs, used, strict=True)]
-        bound = pack(layout, graphs, codes, costs, self.method, self.max_cells, self.passes, self.branches)
+        limits = (self.max_cells, self.message_passes, self.max_branches)
+        bound = pack(layout, graphs, codes, costs, self.method, *limits)
         if self.method in COMPILED:
             return bound
         return PlainGraphBound(
@@ -376,9 +381,7 @@ class Graph(Parameters):
             capabilities=frozenset({"exact"} if self.method == "integer" else ()),
             inner=bound,
             method=self.method,
-            max_cells=self.max_cells,
-            passes=self.passes,
-            branches=self.branches,
+            limits=limits,
         )
 
     def _layout(self, graphs: list[GraphInput], Y: list[list]) -> GraphLayout:

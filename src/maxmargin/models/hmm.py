@@ -318,7 +318,7 @@ def _pack(layout: HMMLayout, lengths: list[int], symbols: list[np.ndarray], stat
         n_examples=n,
         n_weights=layout.n_weights,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "marginals"}),
+        capabilities=frozenset({"exact", "k_best", "marginals", "part_scores"}),
         plane=hk.hmm_plane,
         meta=meta,
         ints=np.concatenate(ints).astype(np.int32),

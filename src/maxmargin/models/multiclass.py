@@ -51,7 +51,9 @@ class MulticlassLayout:
         """``coef`` (F, K), sparse features first, and ``intercept`` (K,): the scores are ``X @ coef + intercept``."""
         K, F = len(self.labels), self.n_features
         rows = w[: self.n_weights].reshape(-1, self.stride)[:, :K]
-        intercept = self.intercept_scaling * rows[F] if self.intercept else np.zeros(K)
+        intercept = rows[F] if self.intercept else np.zeros(K)
+        if self.intercept_scaling != 1.0:
+            intercept = self.intercept_scaling * intercept
         return {"coef": rows[:F], "intercept": intercept}
 
     def output(self, codes: np.ndarray) -> Hashable:
@@ -115,6 +117,10 @@ class MulticlassBound(CompiledModel):
             out += sp.csr_array((*entries, starts), shape=(n, F - D))[rows] @ weights["coef"][: F - D]
         return out
 
+    def part_scores(self, w: np.ndarray, codes: Sequence[np.ndarray]) -> np.ndarray:
+        """The scores (n, K): an example has one part."""
+        return self.scores(w)
+
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Codes (m, 1) and scores (m,) of the k classes of largest score, best first."""
         scores = self.scores(w, np.array([example]))[0]
@@ -133,7 +139,7 @@ class Multiclass(Parameters):
     ----------
     cost : str, mapping, array, callable or Cost
         Cost of a label where another is true; see :func:`maxmargin.costs.as_cost`.
-    intercept : bool
+    fit_intercept : bool
         A constant for each class, regularised like the other weights.
     intercept_scaling : float
         The constant feature behind the intercept; larger values regularise the intercept less.
@@ -145,12 +151,12 @@ class Multiclass(Parameters):
         self,
         *,
         cost: Any = "hamming",
-        intercept: bool = False,
+        fit_intercept: bool = False,
         intercept_scaling: float = 1.0,
         classes: Sequence[Hashable] | None = None,
     ) -> None:
         self.cost = cost
-        self.intercept = intercept
+        self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.classes = classes
 
@@ -208,12 +214,12 @@ class Multiclass(Parameters):
             stride=padded(len(labels)),
             n_sparse=0 if sparse is None else sparse.shape[1],
             n_dense=0 if dense is None else dense.shape[1],
-            intercept=bool(self.intercept),
+            intercept=bool(self.fit_intercept),
             intercept_scaling=scaling,
             cost_table=np.ascontiguousarray(table, np.float64),
         )
         if layout.n_weights == 0:
-            raise ValueError("X has no features; give at least one, or set intercept=True.")
+            raise ValueError("X has no features; give at least one, or set fit_intercept=True.")
         if layout.n_weights >= 2**31:
             raise ValueError(
                 f"{layout.n_features} features times {len(labels)} classes make {layout.n_weights} weights, more than "
@@ -342,7 +348,7 @@ def _pack(layout: MulticlassLayout, n: int, sparse: Any, dense: Any, codes: np.n
         n_examples=n,
         n_weights=layout.n_weights,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "marginals"}),
+        capabilities=frozenset({"exact", "k_best", "marginals", "part_scores"}),
         plane=mk.multiclass_plane,
         searches={name: _enumerated(power) for name, power in POWERS.items()},
         meta=meta,
