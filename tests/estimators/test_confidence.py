@@ -56,7 +56,7 @@ def test_hidden_markov_model():
     rng = np.random.default_rng(1)
     Y = [rng.integers(0, 3, rng.integers(1, 6)).tolist() for _ in range(30)]
     X = [[(s + int(rng.random() < 0.3)) % 4 for s in y] for y in Y]
-    model = mm.DiscriminativeHMM(reference="smoothed", states=3, symbols=4, **PASSES).fit(X, Y)
+    model = mm.DiscriminativeHMM(reference="smoothed", classes=3, symbols=4, **PASSES).fit(X, Y)
     initial, transition, emission = (np.log(t) for t in (model.initial_, model.transition_, model.emission_))
     for x in ([0], [3, 1], [0, None, 2, 1]):
 

@@ -35,7 +35,7 @@ def walk(n=12, length=4, seed=0, wrong=0.25):
 
 
 X, Y = walk()
-WORDS = {"states": K, "symbols": V, "loss": "ramp", "C": 0.3, "tol": 1e-5}
+WORDS = {"classes": K, "symbols": V, "loss": "ramp", "C": 0.3, "tol": 1e-5}
 
 
 def counts(x, y):

@@ -30,7 +30,8 @@ from maxmargin.solvers.presets import solver_for
 
 __all__ = ["Stopwatch", "Structured"]
 
-Resume = Mapping[str, np.ndarray] | str | os.PathLike[str]
+Resume = Mapping[str, np.ndarray] | str | os.PathLike[str] | None
+SampleWeight = ArrayLike | None
 
 
 Inputs = TypeVar("Inputs", contravariant=True)
@@ -96,9 +97,9 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         self,
         bound: BoundModel,
         *,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: SampleWeight = None,
         positive: np.ndarray | None = None,
-        resume: Resume | None = None,
+        resume: Resume = None,
         begin: Stopwatch | None = None,
         latent: Callable[[np.ndarray], BoundModel] | None = None,
         refits: int = 0,

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin.contracts import Formulation
-from maxmargin.estimators.base import Structured
+from maxmargin.contracts import BoundModel, Formulation
+from maxmargin.costs import Cost
+from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.formulations.generative import Generative
-from maxmargin.models.base import BoundModel
 from maxmargin.models.tables import reference_distribution
+from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.cccp import CCCPState
 from maxmargin.solvers.history import as_frame
 from maxmargin.solvers.proximal_state import TRACE, ProximalState
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["IMPOSSIBLE", "GenerativeEstimator"]
 
@@ -26,7 +32,7 @@ IMPOSSIBLE = -1e6  # stands for ln 0 in decoding: outputs with the fewest imposs
 
 
 @parameters
-class GenerativeEstimator(Structured):
+class GenerativeEstimator(Structured[Inputs, Outputs]):
     """Base of estimators whose weights are log-probabilities in tables.
 
     Subclasses bind their data and count it; ``layout_.tables`` says where each conditional distribution lives.
@@ -42,14 +48,15 @@ class GenerativeEstimator(Structured):
     reference : {"ml", "uniform", "smoothed"}, estimator of the same class, or mapping
         What the tables are pulled towards.
     smoothing : float
+        What "smoothed" adds to every count.
     floor : float
         Least probability of the reference.
     pull : float
         Weight of ``1/2 |theta - ln c|^2`` beside the divergence, so that rare values stay near the reference too.
-    states : None or all values that may occur
     unknown : {"error", "missing"}
         What a value never seen is.
     solver : "proximal" or ProximalPoint
+        The only kind of solver for tables of log-probabilities.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -61,30 +68,29 @@ class GenerativeEstimator(Structured):
     n_seen_ : int
         Examples seen.
     trace_ : pandas.DataFrame or list of dict
-        One row an iteration of the solver; bounds in a ramp fit are those of the convex problem of the round.
+        One row per iteration of the solver; bounds in a ramp fit are those of the convex problem of the round.
     """
 
     traits: ClassVar[frozenset[str]] = frozenset({"tables"})
 
     C: float = 0.01
-    cost: Any = "hamming"
+    cost: str | Mapping[Hashable, object] | ArrayLike | Callable[[Hashable, Hashable], float] | Cost = "hamming"
     margin: float = 1.0
-    reference: Any = "ml"
+    reference: str | Structured | Mapping[str, ArrayLike] = "ml"
     smoothing: float = 1.0
     floor: float = 1e-6
     pull: float = 0.0
-    states: Any = None
     unknown: str = "error"
-    solver: Any = "proximal"
+    solver: str | BaseSolver = "proximal"
 
     @abstractmethod
-    def _given_reference(self, layout: Any) -> str | np.ndarray:
-        """The parameter ``reference`` as a name, or as probabilities in a layout."""
+    def _given_reference(self) -> str | np.ndarray:
+        """The parameter ``reference`` as a name, or as probabilities in ``layout_``."""
 
-    def _take_reference(self, layout: Any) -> None:
+    def _take_reference(self) -> None:
         """Set ``reference_`` from the parameter and the counts so far."""
         self.reference_ = reference_distribution(
-            layout.tables, self._given_reference(layout), self.counts_, smoothing=self.smoothing, floor=self.floor
+            self.layout_.tables, self._given_reference(), self.counts_, smoothing=self.smoothing, floor=self.floor
         )
 
     def _formulation(self) -> Formulation:
@@ -115,7 +121,7 @@ class GenerativeEstimator(Structured):
             )
         return True
 
-    def _learn_further(self, bound: BoundModel, sample_weight: Any) -> None:
+    def _learn_further(self, bound: BoundModel, sample_weight: SampleWeight) -> None:
         """Go on with further examples, at the reference of now."""
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
@@ -144,7 +150,7 @@ class GenerativeEstimator(Structured):
         self._check_fitted()
         return self.layout_.tables.normalised(self.weights_)
 
-    def movement(self) -> Any:
+    def movement(self) -> pandas.DataFrame | list[dict[str, object]]:
         """How far each table has moved: its divergence ``KL(c_j || e^{theta_j})`` and the mass it has left.
 
         Returns

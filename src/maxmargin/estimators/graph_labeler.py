@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin.contracts import BoundModel
 from maxmargin.costs import Cost
-from maxmargin.estimators.base import Resume, Stopwatch
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.large_margin import LargeMargin
 from maxmargin.estimators.parameters import parameters
@@ -97,10 +97,10 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         self,
         X: Graphs,
         y: Labellings,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: SampleWeight = None,
         *,
         node_cost: Sequence[ArrayLike] | None = None,
-        resume: Resume | None = None,
+        resume: Resume = None,
     ) -> Self:
         """Learn from graphs and the labels of their nodes.
 
@@ -140,7 +140,7 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         answers = (bound.solution(weights, i) for i in range(bound.n_examples))
         return [answer._replace(labels=self._labels(answer.labels)) for answer in answers]
 
-    def score(self, X: Graphs, y: Labellings, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Graphs, y: Labellings, sample_weight: SampleWeight = None) -> float:
         """Share of nodes with the right label, those to be ignored left out."""
         return self._score_predictions(y, self.predict(X))
 

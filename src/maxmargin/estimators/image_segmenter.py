@@ -10,7 +10,7 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.estimators.base import Resume, Stopwatch, Structured
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch, Structured
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.interactive_segmentation import InteractiveSegmentation
 from maxmargin.estimators.large_margin import LargeMargin
@@ -103,10 +103,10 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         self,
         X: Sequence[Image],
         y: Sequence[Picture],
-        sample_weight: ArrayLike | None = None,
+        sample_weight: SampleWeight = None,
         *,
         pixel_cost: Sequence[ArrayLike] | None = None,
-        resume: Resume | None = None,
+        resume: Resume = None,
     ) -> Self:
         """Learn from images and their masks.
 
@@ -184,7 +184,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         bound = self._bound([image])
         return InteractiveSegmentation(*bound.energy(self.weights_, 0), self.layout_.neighbours)
 
-    def score(self, X: Sequence[Image], y: Sequence[Picture], sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Sequence[Image], y: Sequence[Picture], sample_weight: SampleWeight = None) -> float:
         """Mean intersection over union of the foregrounds."""
         return self._score_predictions(y, self.predict(X))
 

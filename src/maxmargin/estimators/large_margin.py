@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from maxmargin.contracts import BoundModel, Formulation
-from maxmargin.estimators.base import Inputs, Outputs, Structured
+from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.positive_weights import GroupedWeights, Positive, positive_weights
 from maxmargin.formulations.problem import Problem
@@ -60,7 +59,7 @@ class LargeMargin(Structured[Inputs, Outputs]):
         """Examples that were not trained on, bound to the fitted weights."""
         return self.model_.bind(X, y, layout=self.layout_)
 
-    def _learn_more(self, bound: BoundModel, sample_weight: ArrayLike | None = None) -> None:
+    def _learn_more(self, bound: BoundModel, sample_weight: SampleWeight = None) -> None:
         """One pass of a primal solver over further examples; what was learned before carries on.
 
         Certificates need all examples, so there is none afterwards.

@@ -92,7 +92,7 @@ RENAMED: dict[str, dict[str, str | None]] = {
     "SequenceTagger": {**_RAMP},
     "MulticlassClassifier": {**_RAMP},
     "StructuredSVM": {**_RAMP},
-    "DiscriminativeHMM": {**_RAMP},
+    "DiscriminativeHMM": {**_RAMP, "states": "classes"},
     "DiscriminativeBayesNet": {**_RAMP},
     "GraphLabeler": {**_RAMP, "passes": "message_passes", "branches": "max_branches"},
     "ImageSegmenter": {**_RAMP, "start": "start"},

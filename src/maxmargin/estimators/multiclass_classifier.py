@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
-from maxmargin.estimators.base import Resume, Stopwatch
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import RankedOutputs, marginal_tables
 from maxmargin.estimators.label_weights import LabelWeights
 from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
@@ -73,9 +73,7 @@ class MulticlassClassifier(
         tags.input_tags.sparse = True
         return tags
 
-    def fit(
-        self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None, *, resume: Resume | None = None
-    ) -> Self:
+    def fit(self, X: Matrix, y: ArrayLike, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
         """Learn from examples X (n, n_features), dense or sparse, and labels y (n,)."""
         begin = Stopwatch()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
@@ -99,7 +97,7 @@ class MulticlassClassifier(
 
     @available_if(learns_from_streams)
     def partial_fit(
-        self, X: Matrix, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+        self, X: Matrix, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: SampleWeight = None
     ) -> Self:
         """Learn from further examples, one pass over them, with a solver of the primal family.
 

@@ -16,13 +16,12 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import require
-from maxmargin.estimators.base import Inputs, Outputs, Structured
+from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 
 __all__ = ["PathPoint", "RegularisationPath", "regularisation_path"]
@@ -100,7 +99,7 @@ def regularisation_path(
     C_min: float,
     C_max: float,
     tol: float = 0.05,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: SampleWeight = None,
 ) -> RegularisationPath:
     """Solutions for every C from ``C_min`` to ``C_max`` with a relative duality gap of at most ``tol``.
 

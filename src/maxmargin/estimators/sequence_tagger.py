@@ -8,10 +8,9 @@ from typing import Protocol, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin.estimators.base import Resume, Stopwatch
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.explaining import Contribution, WeightRow, coef_table, explain
 from maxmargin.estimators.label_weights import LabelWeights
@@ -29,6 +28,8 @@ __all__ = ["SequenceTagger"]
 
 SequenceInput = Sequences | Iterable[object]
 Labellings = Sequence[Sequence[object] | np.ndarray]
+Known = Sequence[Sequence[object]] | None
+Classes = Sequence[Hashable] | None
 
 
 class SequenceFeatures(Extractor, Protocol):
@@ -100,16 +101,16 @@ class SequenceTagger(
     weights: str = "all"
     ends: bool = False
     constraints: str | Sequence[tuple[Hashable, Hashable]] | np.ndarray | None = None
-    classes: Sequence[Hashable] | None = None
+    classes: Classes = None
 
     def fit(
         self,
         X: SequenceInput,
         y: Labellings,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: SampleWeight = None,
         *,
-        fixed: Sequence[Sequence[object]] | None = None,
-        resume: Resume | None = None,
+        fixed: Known = None,
+        resume: Resume = None,
     ) -> Self:
         """Learn from sequences.
 
@@ -136,11 +137,7 @@ class SequenceTagger(
 
     @available_if(learns_from_streams)
     def partial_fit(
-        self,
-        X: SequenceInput,
-        y: Labellings,
-        classes: Sequence[Hashable] | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: SequenceInput, y: Labellings, classes: Classes = None, sample_weight: SampleWeight = None
     ) -> Self:
         """Learn from further sequences, one pass over them, with a solver of the primal family.
 
@@ -162,7 +159,7 @@ class SequenceTagger(
         self._learn_more(bound, sample_weight)
         return self
 
-    def _model(self, classes: Sequence[Hashable] | None = None) -> Chain:
+    def _model(self, classes: Classes = None) -> Chain:
         return Chain(
             weights=self.weights,
             ends=self.ends,
@@ -171,13 +168,7 @@ class SequenceTagger(
             classes=self.classes if classes is None else classes,
         )
 
-    def _bind_first(
-        self,
-        X: SequenceInput,
-        y: Labellings,
-        fixed: Sequence[Sequence[object]] | None = None,
-        classes: Sequence[Hashable] | None = None,
-    ) -> ChainBound:
+    def _bind_first(self, X: SequenceInput, y: Labellings, fixed: Known = None, classes: Classes = None) -> ChainBound:
         """Choose features and labels; the features are packed then, and not kept besides."""
         self.model_ = self._model(classes)
         self.features_ = copy(self.features if self.features is not None else extractor_for(X))
@@ -213,7 +204,7 @@ class SequenceTagger(
             raise AttributeError("the weights are there after fit.")
         return self.layout_.groups(self.weights_)
 
-    def predict(self, X: SequenceInput, fixed: Sequence[Sequence[object]] | None = None) -> list[list[Hashable]]:
+    def predict(self, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
         """The best label sequence of each sequence.
 
         Parameters
@@ -237,7 +228,7 @@ class SequenceTagger(
         self.temperature_ = fit_temperature(self, X, y)
         return self
 
-    def score(self, X: SequenceInput, y: Labellings, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: SequenceInput, y: Labellings, sample_weight: SampleWeight = None) -> float:
         """Share of tokens labelled correctly."""
         return self._score_predictions(y, self.predict(X))
 
@@ -281,9 +272,7 @@ class SequenceTagger(
         features = vars(self).get("features_")
         return X if features is None or isinstance(X, Sequences) else features.transform(X)
 
-    def _predict_codes(
-        self, weights: np.ndarray, X: SequenceInput, fixed: Sequence[Sequence[object]] | None = None
-    ) -> list[list[Hashable]]:
+    def _predict_codes(self, weights: np.ndarray, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
         X, layout, w = self._made(X), self.layout_, writable(weights)
         if layout.pair_rows is not None and isinstance(X, Sequences) and len(X) <= FEW:
             if X.sparse is not None and X.sparse.shape[1] == layout.n_sparse:

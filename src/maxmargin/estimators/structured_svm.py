@@ -8,11 +8,10 @@ from dataclasses import field
 from typing import Protocol, Self, cast, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.contracts import BoundModel, Formulation, Layout
-from maxmargin.estimators.base import Resume, Stopwatch
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
@@ -90,12 +89,7 @@ class StructuredSVM(WithMarginals[Sequence[object], object], LargeMargin[Sequenc
     formulation: Formulation | None = None
 
     def fit(
-        self,
-        X: Sequence[object],
-        y: Sequence[object],
-        sample_weight: ArrayLike | None = None,
-        *,
-        resume: Resume | None = None,
+        self, X: Sequence[object], y: Sequence[object], sample_weight: SampleWeight = None, *, resume: Resume = None
     ) -> Self:
         """Learn the weights.
 
@@ -115,7 +109,7 @@ class StructuredSVM(WithMarginals[Sequence[object], object], LargeMargin[Sequenc
         return self
 
     @available_if(learns_from_streams)
-    def partial_fit(self, X: Sequence[object], y: Sequence[object], sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(self, X: Sequence[object], y: Sequence[object], sample_weight: SampleWeight = None) -> Self:
         """Learn from further examples, one pass over them, with a solver of the primal family; no certificate."""
         if "stream_" not in self.__dict__:
             bound = self._bind_first(X, y)
@@ -162,7 +156,7 @@ class StructuredSVM(WithMarginals[Sequence[object], object], LargeMargin[Sequenc
         self._check_fitted()
         return self.model_.bind(X, None, layout=self.layout_), self.weights_
 
-    def score(self, X: Sequence[object], y: Sequence[object], sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: Sequence[object], y: Sequence[object], sample_weight: SampleWeight = None) -> float:
         """Mean negative cost of the predictions, so that higher is better."""
         self._check_fitted()
         return self._score_predictions(y, self.predict(X))

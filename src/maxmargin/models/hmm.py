@@ -165,7 +165,7 @@ class HMM(Parameters):
     ----------
     cost : str, mapping, array, callable or Cost
         Cost of a state where another is true, added up over positions; see :func:`maxmargin.costs.as_cost`.
-    states, symbols : sequence of hashable, optional
+    classes, symbols : sequence of hashable, optional
         All states and symbols that may occur; learned from the training data when missing.
     margin : float
         Margin asked for each unit of cost. Log-probabilities have a scale of their own, so this is a choice.
@@ -177,13 +177,13 @@ class HMM(Parameters):
         self,
         *,
         cost: Any = "hamming",
-        states: Sequence[Hashable] | None = None,
+        classes: Sequence[Hashable] | None = None,
         symbols: Sequence[Hashable] | None = None,
         margin: float = 1.0,
         unknown: str = "error",
     ) -> None:
         self.cost = cost
-        self.states = states
+        self.classes = classes
         self.symbols = symbols
         self.margin = margin
         self.unknown = unknown
@@ -214,9 +214,9 @@ class HMM(Parameters):
             raise ValueError(f"unknown must be one of {', '.join(UNKNOWN)}; got {self.unknown!r}.")
         if not (isinstance(self.margin, (int, float, np.number)) and np.isfinite(self.margin) and self.margin >= 0):
             raise ValueError(f"margin must be a finite number >= 0, got {self.margin!r}.")
-        if self.states is None and Y is None:
+        if self.classes is None and Y is None:
             raise ValueError("states are needed to learn the layout of a hidden Markov model; pass Y.")
-        states = Labels.of(s for y in Y or [] for s in y) if self.states is None else Labels(plain(self.states))
+        states = Labels.of(s for y in Y or [] for s in y) if self.classes is None else Labels(plain(self.classes))
         if self.symbols is None:
             for i, x in enumerate(X):
                 odd = next((o for o in x if isinstance(o, float) and not _missing(o) and not o.is_integer()), None)
