@@ -31,13 +31,16 @@ FIT_SHARE = 0.3  # a fit goes to this share of tol, the rest is for scaling
 
 @dataclass(frozen=True)
 class PathPoint:
-    """A fit on the path, good for all values from ``C`` to ``C_until``."""
+    """A fit on the path, good for all values from ``C`` to ``C_until``.
+
+    It has ``weights`` and a ``certificate``, ``linear`` (sum alpha b), and took so many ``passes``.
+    """
 
     C: float
     C_until: float
     weights: np.ndarray
     certificate: Certificate
-    linear: float  # sum alpha b
+    linear: float
     passes: float
 
     def scaled(self, C: float) -> tuple[np.ndarray, Certificate]:
@@ -72,7 +75,7 @@ def largest_step(certificate: Certificate, linear: float, tol: float, most: floa
 
 @dataclass(frozen=True)
 class RegularisationPath:
-    """Certified solutions for all C in a range."""
+    """Certified solutions for all C in a range: its ``points`` have a relative gap of at most ``tol``."""
 
     points: list[PathPoint]
     tol: float

@@ -21,7 +21,7 @@ from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.models.tables import Tables
 from maxmargin.parameters import Parameters
 
-__all__ = ["HMM", "HMMLayout"]
+__all__ = ["HMM", "HMMBound", "HMMLayout"]
 
 UNKNOWN = ("error", "missing")
 
