@@ -142,3 +142,14 @@ def test_before_fit():
     for model in (mm.MulticlassClassifier(), GraphLabeler(), mm.DiscriminativeHMM(), mm.DiscriminativeBayesNet()):
         with pytest.raises(NotFittedError):
             model.predict_kbest([[0.0]], 2)
+
+
+@pytest.mark.parametrize("method", ["predict_kbest", "predict_margin", "predict_marginals"])
+def test_segmenters_refuse(method):
+    mask = np.array([[0, 0, 1], [0, 1, 1]])
+    segmenter = mm.ImageSegmenter(max_passes=2).fit([mask + 0.1, mask - 0.1], [mask, mask])
+    arguments = ([mask], 2) if method == "predict_kbest" else ([mask],)
+    with pytest.raises(
+        ValueError, match=r"of ImageSegmenter needs .*, which a GridBound of these examples does not offer"
+    ):
+        getattr(segmenter, method)(*arguments)

@@ -147,3 +147,23 @@ def test_without_docstrings():
     done = subprocess.run([sys.executable, "-OO", "-c", PROGRAM], capture_output=True, text=True, check=True)
     tagger = mm.SequenceTagger(C=2.0, ends=True)
     assert json.loads(done.stdout) == [tagger.get_params(), repr(tagger), sorted(arguments(mm.DiscriminativeBayesNet))]
+
+
+@pytest.mark.parametrize("rescaling", ["slack", "sqrt_slack", "unit"])
+@pytest.mark.parametrize("cls", [cls for cls in CLASSES if "rescaling" in arguments(cls)])
+def test_other_rescalings_train_or_are_refused(cls, rescaling):
+    estimator = make(cls, rescaling=rescaling, tol=1e-2)
+    if cls in (mm.SequenceTagger, mm.MulticlassClassifier, mm.StructuredSVM):
+        assert estimator.fit(*EXAMPLES[cls]).certificate_.relative_gap <= 1e-2
+    elif rescaling != "unit":
+        with pytest.raises(
+            ValueError, match=rf'rescaling="{rescaling}" needs .* which the (grid|graph) model does not'
+        ):
+            estimator.fit(*EXAMPLES[cls])
+
+
+@pytest.mark.parametrize("value", [0.5, -1, "many", None, True, 2**31])
+@pytest.mark.parametrize("name", ["max_cells", "message_passes", "max_branches"])
+def test_limits_of_graphs_are_whole_numbers(name, value):
+    with pytest.raises(ValueError, match=rf"{name} must be a whole number from . to 2\^31 - 1, got {value!r}"):
+        mm.GraphLabeler(**{name: value}).fit(*EXAMPLES[mm.GraphLabeler])

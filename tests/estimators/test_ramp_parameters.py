@@ -36,7 +36,9 @@ def test_clones_and_searches():
     twin = clone(ramp).set_params(loss__max_rounds=3)
     assert twin.loss.start is first and "weights_" in vars(twin.loss.start)
     assert (twin.loss.max_rounds, ramp.loss.max_rounds) == (3, None)
-    search = GridSearchCV(ramp, {"loss__max_rounds": [1, 2], "loss__ramp": ["best_output", (2.0, -1.0)]}, cv=2).fit(X, Y)
+    search = GridSearchCV(ramp, {"loss__max_rounds": [1, 2], "loss__ramp": ["best_output", (2.0, -1.0)]}, cv=2).fit(
+        X, Y
+    )
     assert search.best_estimator_.loss.start is first and ramp.loss.ramp == "cost_diminished"
     for params in search.cv_results_["params"]:
         assert set(params) == {"loss__max_rounds", "loss__ramp"}

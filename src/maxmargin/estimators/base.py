@@ -12,7 +12,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 
 from maxmargin.callbacks.base import Callback
 from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem
@@ -244,6 +244,12 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
     def _check_fitted(self) -> None:
         if "weights_" not in self.__dict__:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with examples first.")
+
+    def __sklearn_tags__(self) -> Tags:
+        """Structured inputs are not arrays (n_examples, n_features), which most of scikit-learn's checks give."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
 
     def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__())

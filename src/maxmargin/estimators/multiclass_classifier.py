@@ -70,7 +70,7 @@ class MulticlassClassifier(
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.two_d_array = tags.input_tags.sparse = True
         return tags
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:

@@ -125,11 +125,11 @@ def regularisation_path(
         raise ValueError(f"need 0 < C_min <= C_max, got {C_min} and {C_max}.")
     if not 0 < tol < 1:
         raise ValueError(f"tol must be between 0 and 1, got {tol}.")
-    instead = "fit at each C, with warm_start=True"
+    instead = "fit with warm_start=True at each C"
     require("the path", {"quadratic"}, type(estimator).__name__, estimator.traits, instead)
     formulation = estimator._formulation()
     if not (isinstance(formulation, RescaledHinge) and formulation.loss == "hinge"):
-        raise ValueError(f'the path needs loss="hinge"; with other losses {instead}.')
+        raise ValueError(f'the path needs loss="hinge"; for other losses {instead}.')
     work = clone(estimator)
     work.set_params(warm_start=True, tol=FIT_SHARE * tol)
     points: list[PathPoint] = []

@@ -240,7 +240,7 @@ class Ramp(Parameters):
             raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")
         if passes is not None and not (isinstance(passes, (int, float, np.number)) and passes > 0):
             raise ValueError(f"passes_per_round must be a positive number or None, got {passes!r}.")
-        if isinstance(self.start, str) and self.start not in ("zero", "hinge"):
+        if self.start is None or (isinstance(self.start, str) and self.start not in ("zero", "hinge")):
             raise ValueError(f'start must be "zero", "hinge", a fitted estimator or an array; got {self.start!r}.')
         above, below = self.cost_weights()
         formulation = RescaledHinge() if self.convex is None else self.convex
