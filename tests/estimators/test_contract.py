@@ -36,7 +36,8 @@ def expected_failures(estimator):
 
 
 ARRAYS = (
-    mm.MulticlassClassifier(), mm.MulticlassClassifier(tol=1e-12), mm.MulticlassClassifier(loss="squared_hinge", tol=1e-12),
+    mm.MulticlassClassifier(), mm.MulticlassClassifier(tol=1e-12),
+    mm.MulticlassClassifier(loss="squared_hinge", tol=1e-12),
     mm.MulticlassClassifier(loss=mm.Ramp()), mm.MulticlassClassifier(rescaling="slack", tol=1e-12),
 )  # fmt: skip
 OTHERS = (  # their inputs are not arrays of numbers (a network takes categories), and their tags say so

@@ -100,7 +100,7 @@ def test_a_warm_start_keeps_what_its_own_solver_keeps(sequences):
 def test_the_path_is_not_for_log_probabilities(symbols):
     with pytest.raises(
         ValueError,
-        match="needs the regulariser .*, which DiscriminativeHMM does not offer; fit with warm_start=True at each C",
+        match=r"needs the regulariser .*, which DiscriminativeHMM does not offer; fit with warm_start=True at each C",
     ):
         mm.regularisation_path(mm.DiscriminativeHMM(), *symbols, C_min=0.1, C_max=1.0)
 
