@@ -119,7 +119,7 @@ def test_generative_models(read):
         ("segmenter_arrays", "weights", lambda a: a - 1, "weights of edges are negative"),
         ("graph", "weights", lambda a: a + np.inf, "NaN or infinite"),
         ("hmm", "weights", lambda a: a + 9, "no logarithms"),
-        ("hmm", "counts", lambda a: a - 9, "what is no count"),
+        ("hmm", "counts", lambda a: a - 9, "numbers that are not counts"),
         ("bayes_net", "reference", lambda a: a[1:], "'reference' has dtype"),
     ],
 )

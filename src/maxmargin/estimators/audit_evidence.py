@@ -85,7 +85,7 @@ class NeighbourCounts:
     def tables(self, codes: list[np.ndarray]) -> list[np.ndarray]:
         """Log counts (parts, K) of each label beside the given left neighbour, and beside the right one.
 
-        The pair that the given label itself forms is not counted: else a mistake would speak for itself.
+        The pair that the given label itself forms is not counted: otherwise a mistake would be evidence for itself.
         """
         K = len(self.labels)
         given = _flat(codes)

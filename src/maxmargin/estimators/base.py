@@ -7,7 +7,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -238,8 +238,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
             callbacks.append(Progress())
         return callbacks
 
-    def _evaluate(self, weights: np.ndarray, X: Inputs, y: Outputs) -> float:
-        return self._score_predictions(y, self._predict_codes(weights, X))
+    def _evaluate(self, weights: np.ndarray, X: object, y: object) -> float:
+        return self._score_predictions(cast(Outputs, y), self._predict_codes(weights, cast(Inputs, X)))
 
     def _check_fitted(self) -> None:
         if "weights_" not in self.__dict__:

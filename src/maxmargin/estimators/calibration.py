@@ -1,4 +1,4 @@
-"""Probabilities that can be believed: one temperature for all scores, learned on held-out sequences."""
+"""Calibrated probabilities: one temperature for all scores, learned on held-out sequences."""
 
 from __future__ import annotations
 

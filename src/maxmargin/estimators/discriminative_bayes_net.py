@@ -60,7 +60,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     cost : str, mapping, array, callable or Cost, or a mapping of variable to such or to a number
         Cost of a value where another is true, added up over hidden variables.
     reference : {"ml", "uniform", "smoothed"}, DiscriminativeBayesNet, or mapping of variable to table
-        What the tables are pulled towards: counts of the training data, nothing in particular, counts with
+        What the tables are pulled towards: counts of the training data, uniform distributions, counts with
         ``smoothing`` added, another model of the same graph, or probabilities.
     states : mapping of variable to sequence, optional
         All values that may occur; learned from the training data where missing.

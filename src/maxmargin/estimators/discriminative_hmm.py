@@ -44,7 +44,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     cost : str, mapping, array, callable or Cost
         Cost of a state where another is true: "hamming", weights, a matrix over the sorted states, or a function.
     reference : {"ml", "uniform", "smoothed"}, DiscriminativeHMM, or mapping
-        What the tables are pulled towards: counts of the training data, nothing in particular, counts with
+        What the tables are pulled towards: counts of the training data, uniform distributions, counts with
         ``smoothing`` added, another model, or probabilities ``initial``, ``transition`` and ``emission``
         (``model.tables()``; scikit-learn's ``clone``, hence a grid search, forgets what a model has learned).
     classes, symbols : int, sequence of hashable, or None

@@ -1,4 +1,4 @@
-"""Which weights speak for a labelling, and how loudly.
+"""Which weights make one labelling score higher than another, and by how much.
 
 The score of a chain is a sum over features, so the difference of two scores splits without remainder:
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin.contracts import BoundModel, Formulation
+from maxmargin.contracts import BoundModel, Formulation, State
 from maxmargin.costs import Cost
 from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
 from maxmargin.estimators.parameters import parameters
@@ -94,11 +94,11 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
         )
 
     def _formulation(self) -> Formulation:
-        """At the reference of now."""
+        """At the current reference."""
         ramp = self._ramp()
         if ramp is not None:
             return ramp.with_convex(Generative(reference=self.reference_, pull=self.pull))
-        return Generative(loss=str(self.loss), reference=self.reference_, pull=self.pull)
+        return Generative(loss=cast(str, self.loss), reference=self.reference_, pull=self.pull)
 
     def _keep_trace(self, n_seen: int) -> None:
         """After training: what the solver went through, and how many examples it has seen."""
@@ -122,7 +122,7 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
         return True
 
     def _learn_further(self, bound: BoundModel, sample_weight: SampleWeight) -> None:
-        """Go on with further examples, at the reference of now."""
+        """Go on with further examples, at the current reference."""
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
         from maxmargin.solvers.driver import run
@@ -134,7 +134,9 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
         executor = make_executor(self.n_jobs, compiled=True)
         problem = problem.with_oracles(lambda oracle: ShardedOracle(oracle, executor))
         try:
-            result = run(solver, problem, **budgets, callbacks=self._callbacks(), warm=Further(self.state_))
+            result = run(
+                solver, problem, **budgets, callbacks=self._callbacks(), warm=cast(State, Further(self.state_))
+            )
         finally:
             executor.close()
         self.weights_ = np.array(result.weights)
@@ -177,9 +179,9 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
         state, shape = fitted.state, fitted.weights.shape
         reference, counts = state.floats("reference", shape), state.floats("counts", shape)
         if not ((reference > 0) & (reference <= 1 + 1e-6)).all():
-            raise ValueError("its 'reference' has what is no probability")
+            raise ValueError("its 'reference' has numbers that are not probabilities")
         if (counts < 0).any():
-            raise ValueError("its 'counts' have what is no count")
+            raise ValueError("its 'counts' have numbers that are not counts")
         self.weights_, self.reference_ = fitted.weights, reference
         self.counts_: np.ndarray = counts
         self.n_seen_ = state.whole("n_seen", most=2**62)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -27,10 +28,11 @@ class LargeMargin(Structured[Inputs, Outputs]):
     Parameters
     ----------
     rescaling : {"margin", "slack", "sqrt_slack", "unit"}
-        What the cost of an output does: it is the margin that the true output needs over it, or it multiplies (as it is
-        or by its square root) the violation of a margin of 1, or it only tells wrong outputs, which all need a margin
-        of 1. Chains and classes have them all (chains with "slack" need costs that are whole multiples of one number),
-        other models say which they lack; a ramp has "margin" only.
+        How the cost of an output enters its loss. "margin": the true output must outscore it by its cost. "slack" and
+        "sqrt_slack": by 1, and the cost or its square root multiplies the violation. "unit": by 1, whatever its cost.
+        Chains and classes have all four (with "slack" a chain needs costs that are whole multiples of one number, and
+        time that grows with the square of the length); other models refuse what they cannot search. A ramp takes
+        "margin" only.
     positive : None, True, name or names of groups of weights, array of indices, or bool array (n_weights,)
         Weights that must be >= 0: those named, all but intercepts (True), or those that the model asks for (None).
         Names are the keys of ``layout_.groups(weights_)``; indices and masks follow ``weights_``.
@@ -44,7 +46,7 @@ class LargeMargin(Structured[Inputs, Outputs]):
         ramp = self._ramp()
         if ramp is not None:
             return ramp.with_convex(RescaledHinge(rescaling=self.rescaling))
-        return RescaledHinge(str(self.loss), self.rescaling)
+        return RescaledHinge(cast(str, self.loss), self.rescaling)
 
     def _positive(self, bound: BoundModel, layout: GroupedWeights) -> np.ndarray | None:
         """Weights that must be >= 0: those asked for, and those without which the model has no exact argmax."""

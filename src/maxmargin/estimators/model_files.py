@@ -110,7 +110,7 @@ class _Reader(Protocol):
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file says, not yet believed."""
+    """What a file says, not yet checked."""
 
     kind: str
     parameters: Mapping[str, object]

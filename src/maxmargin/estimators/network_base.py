@@ -1,4 +1,4 @@
-"""What an estimator with a Bayesian network gives away: samples, tables, and the network for other libraries."""
+"""Samples, tables and conversions to other libraries of an estimator with a Bayesian network."""
 
 from __future__ import annotations
 
