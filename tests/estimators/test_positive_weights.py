@@ -104,3 +104,11 @@ def test_a_grid_keeps_its_edges_positive_in_any_estimator():
     images = [{"node": rng.normal(size=(6, 6, 2)), "edge": np.ones((2, 6, 6, 1))} for _ in range(4)]
     fitted = mm.StructuredSVM(mm.Grid(), tol=1e-4).fit(images, [board] * 4)
     assert fitted.status_.code == "converged" and fitted.weights_[2] == 0
+
+
+def test_an_empty_list_leaves_all_weights_free():
+    """So that solvers without sign constraints serve too."""
+    free = mm.SequenceTagger(solver="sgd", positive=[], max_passes=20, tol=0.5).fit(X, LISTS)
+    np.testing.assert_array_equal(
+        free.weights_, mm.SequenceTagger(solver="sgd", max_passes=20, tol=0.5).fit(X, LISTS).weights_
+    )

@@ -17,8 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from maxmargin.estimators.audit_evidence import TINY, Evidence, NeighbourCounts, example_scores, judge
-from maxmargin.estimators.base import Inputs
-from maxmargin.estimators.large_margin import LargeMargin
+from maxmargin.estimators.base import Inputs, Structured
 from maxmargin.estimators.parameters import check_tol
 from maxmargin.models.chain import Chain
 from maxmargin.models.labels import Labels, plain
@@ -41,7 +40,7 @@ COLUMNS = [
 
 
 def audit(
-    estimator: LargeMargin[Inputs, list],
+    estimator: Structured[Inputs, list],
     X: Inputs,
     y: Sequence[object] | np.ndarray,
     cv: int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] = 5,
@@ -109,7 +108,7 @@ def audit(
     >>> int(row.example), int(row.given), int(row.suggested)
     (7, 2, 0)
     """
-    if not isinstance(estimator, LargeMargin):
+    if not isinstance(estimator, Structured):
         raise TypeError(
             "audit needs a SequenceTagger, a MulticlassClassifier or a StructuredSVM, whose scores it can read; got "
             f"{type(estimator).__name__}."
@@ -211,7 +210,7 @@ class _Record:
         return made
 
 
-def _labels(estimator: LargeMargin, kind: type, given: list) -> Labels | None:
+def _labels(estimator: Structured, kind: type, given: list) -> Labels | None:
     """All labels that occur, or may occur; None when outputs have no parts that are known here."""
     if kind not in (Chain, Multiclass):
         return None

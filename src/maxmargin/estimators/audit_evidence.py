@@ -21,8 +21,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from maxmargin.contracts import offers_part_scores
-from maxmargin.estimators.base import Inputs
-from maxmargin.estimators.large_margin import LargeMargin
+from maxmargin.estimators.base import Inputs, Structured
 from maxmargin.models.base import writable
 from maxmargin.models.labels import Labels
 
@@ -98,7 +97,7 @@ class NeighbourCounts:
 
 
 def judge(
-    estimator: LargeMargin[Inputs, list],
+    estimator: Structured[Inputs, list],
     X: Inputs,
     y: list,
     codes: list[np.ndarray],

@@ -93,6 +93,10 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
     def _score_predictions(self, y: Outputs, predicted: list) -> float:
         """The estimator's default score."""
 
+    def _bind_held_out(self, X: Inputs, y: Outputs) -> BoundModel:
+        """Examples that were not trained on, bound to the fitted weights."""
+        return self.model_.bind(X, y, layout=self.layout_)
+
     def _train(
         self,
         bound: BoundModel,

@@ -122,7 +122,8 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         self.layout_ = bound.layout
         self.classes_ = self.layout_.labels.classes
         positive = self.layout_.positive() if self.positive is None else self._positive(bound, self.layout_)
-        positive = positive if positive is not None and positive.any() else None
+        if positive is not None and not positive.any():
+            positive = None
         self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
         self._set_fitted(self.layout_, self.weights_)
         self.method_ = dict(Counter(bound.solution(self.weights_, i).method for i in range(bound.n_examples)))

@@ -57,7 +57,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     start : fitted ImageSegmenter or array (n_weights,), optional
         Where a fit with a tolerance begins: its masks take the place of the first fit. (Where a ramp begins is said by
         the ramp: ``loss=Ramp(start=...)``.)
-    normalize : bool
+    per_pixel : bool
         Divide the loss of an image by its number of pixels: large images then count no more than small ones, and C
         does not depend on the size.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
@@ -96,7 +96,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     tolerance: float = 0.0
     refits: int = 2
     start: Structured | ArrayLike | None = None
-    normalize: bool = True
+    per_pixel: bool = True
     tol: float = 1e-2
 
     def fit(
@@ -140,7 +140,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         del X  # the features are packed now, and are the largest thing there is
         self.layout_ = bound.layout
         weights = check_sample_weight(sample_weight, bound.n_examples)
-        if self.normalize:
+        if self.per_pixel:
             weights = weights / np.array([max(1, np.count_nonzero(mask != IGNORE)) for mask in masks])
         known = bound.with_fixed([sure_labels(mask, self.tolerance) for mask in masks]) if latent else None
         self._train(

@@ -51,15 +51,13 @@ class LargeMargin(Structured[Inputs, Outputs]):
     def _positive(self, bound: BoundModel, layout: GroupedWeights) -> np.ndarray | None:
         """Weights that must be >= 0: those asked for, and those without which the model has no exact argmax."""
         mask, needed = positive_weights(self.positive, layout, self._named_weights), bound.needs_positive
-        return mask if needed is None else needed if mask is None else needed | mask
+        if mask is not None and mask.any():
+            return mask if needed is None else needed | mask
+        return needed
 
     def _named_weights(self, groups: Mapping[str, np.ndarray]) -> Mapping[str, Sequence[np.ndarray]]:
         """What ``positive`` may name, as views of the weights."""
         return {name: [block] for name, block in groups.items()}
-
-    def _bind_held_out(self, X: Inputs, y: Outputs) -> BoundModel:
-        """Examples that were not trained on, bound to the fitted weights."""
-        return self.model_.bind(X, y, layout=self.layout_)
 
     def _learn_more(self, bound: BoundModel, sample_weight: SampleWeight = None) -> None:
         """One pass of a primal solver over further examples; what was learned before carries on.

@@ -95,7 +95,7 @@ RENAMED: dict[str, dict[str, str | None]] = {
     "DiscriminativeHMM": {**_RAMP, "states": "classes"},
     "DiscriminativeBayesNet": {**_RAMP},
     "GraphLabeler": {**_RAMP, "passes": "message_passes", "branches": "max_branches"},
-    "ImageSegmenter": {**_RAMP, "start": "start"},
+    "ImageSegmenter": {**_RAMP, "start": "start", "normalize": "per_pixel"},
     "Graph": {"passes": "message_passes", "branches": "max_branches"},
     "Multiclass": {"intercept": "fit_intercept"},
 }
