@@ -138,26 +138,23 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
             )
         if latent is not None:
             problem = LatentProblem(problem, latent, problem_of)
-        solver = self._engine(problem)
-        ramp = formulation if isinstance(formulation, Ramp) else Ramp()
-        begin_at = self._start(ramp.start, bound.n_weights) if resume is None and "ramp" in problem.traits else None
-        completion = None if resume is not None or latent is None else self._start(first_completion, bound.n_weights)
-        whole = with_outer_loops(
-            solver,
+        ramp, fresh = formulation if isinstance(formulation, Ramp) else None, resume is None
+        solver = with_outer_loops(
+            self._engine(problem),
             problem,
             tol=self.tol,
-            start=begin_at,
-            max_rounds=None if ramp.max_rounds is None else int(ramp.max_rounds),
-            passes_per_round=None if ramp.passes_per_round is None else float(ramp.passes_per_round),
+            start=self._ramp_start(ramp, bound.n_weights) if ramp and fresh else None,
+            max_rounds=ramp.max_rounds if ramp else None,
+            passes_per_round=ramp.passes_per_round if ramp else None,
             refits=refits,
-            first_completion=None if isinstance(completion, str) else completion,
+            first_completion=self._weights_of(first_completion if fresh and latent else None, bound.n_weights),
         )
         executor = make_executor(self.n_jobs, compiled=bound.kernel() is not None)
         warm = self.__dict__.get("state_") if self.warm_start and resume is None else None
         bound_after = 0.0 if begin is None else begin.seconds()
         try:
             result = run(
-                whole,
+                solver,
                 problem.with_oracles(lambda oracle: ShardedOracle(oracle, executor)),
                 **budgets,
                 callbacks=self._callbacks(),
@@ -190,10 +187,16 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         if result.status.code not in ("converged", "finished"):
             warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=4)
 
-    def _start(self, start: object, n_weights: int) -> np.ndarray | str | None:
-        """The weights that training starts from, those of a fitted estimator with the same labels; None for zero."""
-        if start is None or isinstance(start, str):
-            return "hinge" if start == "hinge" else None
+    def _ramp_start(self, ramp: Ramp, n_weights: int) -> np.ndarray | str | None:
+        """Where CCCP begins; None at zero weights."""
+        if isinstance(ramp.start, str):
+            return None if ramp.start == "zero" else ramp.start
+        return self._weights_of(ramp.start, n_weights)
+
+    def _weights_of(self, start: object, n_weights: int) -> np.ndarray | None:
+        """The weights that training starts from: an array, or those of a fitted estimator with the same labels."""
+        if start is None:
+            return None
         if isinstance(start, Structured):
             start._check_fitted()
             names, others = _feature_names(self), _feature_names(start)

@@ -217,12 +217,23 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
             raise ValueError(f"tolerance is {self.tolerance!r}; give a finite number of pixels >= 0.")
         if not (isinstance(self.refits, (int, np.integer)) and self.refits >= 0):
             raise ValueError(f"refits must be a whole number >= 0, got {self.refits!r}.")
+        if isinstance(self.start, str):
+            raise ValueError(
+                f"start must be a fitted ImageSegmenter or an array, got {self.start!r}; where a ramp begins, the ramp "
+                "itself says: loss=Ramp(start=...)."
+            )
         latent = self.tolerance > 0 and self.refits > 0
         if latent and self.warm_start:
             raise ValueError(
                 "warm_start needs the same truth in every fit, and tolerance > 0 changes it; set tolerance=0."
             )
         return latent
+
+    def __sklearn_clone__(self) -> Self:
+        """As scikit-learn does it, but a fitted model to start from stays fitted."""
+        twin = super().__sklearn_clone__()
+        twin.start = self.start if isinstance(self.start, Structured) else twin.start
+        return twin
 
     def _bound_scores(self, X: Sequence[Image], probabilities: bool = False) -> tuple[GridBound, np.ndarray]:
         self._check_fitted()
