@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 
@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_samples
 
 from maxmargin.estimators.audit_evidence import TINY, Evidence, NeighbourCounts, example_scores, judge
 from maxmargin.estimators.base import Inputs, Structured
@@ -115,8 +114,9 @@ def audit(
         )
     if tol is not None:
         check_tol(tol)
-    examples: Inputs = sp.csr_array(X) if sp.issparse(X) else X
-    n = _num_samples(examples)
+    matrix = sp.csr_array(X) if sp.issparse(X) else None
+    examples: Inputs = X if matrix is None else matrix
+    n = len(cast(Sized, X)) if matrix is None else matrix.shape[0]
     kind = type(estimator._model())
     given = [plain(labels) for labels in y] if kind is Chain else plain(y)
     if len(given) != n:
