@@ -92,8 +92,8 @@ class MulticlassClassifier(
 
     def _named_weights(self, groups: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
         names = vars(self).get("feature_names_in_", [f"x{j}" for j in range(len(groups["coef"]))])
-        features = {name: [row] for name, row in zip(names, groups["coef"], strict=True)}
-        return features | {name: [block] for name, block in groups.items()}
+        features = {name: [row] for name, row in zip(names, groups["coef"], strict=True) if name not in groups}
+        return {name: [block] for name, block in groups.items()} | features
 
     @available_if(learns_from_streams)
     def partial_fit(

@@ -58,7 +58,7 @@ def positive_weights(
         for name in names:
             if name not in blocks:
                 raise ValueError(
-                    f"positive names {name!r}; the weights are {', '.join(groups)}."
+                    f"positive names {name!r}; the weights are {', '.join([*blocks][:8])}{', ...' * (len(blocks) > 8)}."
                     if groups
                     else f"positive is {positive!r}, but the weights of this model have no names; give indices."
                 )
