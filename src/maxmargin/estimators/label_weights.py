@@ -30,13 +30,13 @@ class LabelWeights:
     cost: str | Mapping[Hashable, float] | ArrayLike | Callable[[Hashable, Hashable], float] | Cost = "hamming"
     class_weight: Mapping[Hashable, float] | str | None = None
 
-    def _label_weights(self, labels: Iterable[Hashable]) -> dict[Hashable, float] | None:
-        """The weight of each label, checked; missing labels have weight 1."""
+    def _label_weights(self, parts: Iterable[Iterable[Hashable]]) -> dict[Hashable, float] | None:
+        """The weight of each label, checked, from the labels of the parts of each example; missing ones have 1."""
         given = self.class_weight
         if given is None:
             return None
         if isinstance(given, str) and given == "balanced":
-            counts = Counter(labels)
+            counts = Counter(label for labels in parts for label in labels)
             return {label: counts.total() / (len(counts) * count) for label, count in counts.items()}
         if not isinstance(given, Mapping):
             raise ValueError(f'class_weight must be a mapping of labels to weights or "balanced"; got {given!r}.')

@@ -30,8 +30,8 @@ class LargeMargin(Structured[Inputs, Outputs]):
     rescaling : {"margin", "slack", "sqrt_slack", "unit"}
         How the cost of an output enters its loss. "margin": the true output must outscore it by its cost. "slack" and
         "sqrt_slack": by 1, and the cost or its square root multiplies the violation. "unit": by 1, whatever its cost.
-        Chains and classes have all four (with "slack" a chain needs costs that are whole multiples of one number, and
-        time that grows with the square of the length); other models refuse what they cannot search. A ramp takes
+        Classes have all four, chains all but "sqrt_slack" (with "slack" they need costs that are whole multiples of one
+        number, and time that grows with the square of the length); models refuse what they cannot search. A ramp takes
         "margin" only.
     positive : None, True, name or names of groups of weights, array of indices, or bool array (n_weights,)
         Weights that must be >= 0: those named, all but intercepts (True), or those that the model asks for (None).

@@ -80,7 +80,7 @@ class MulticlassClassifier(
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, X.shape[0])
         if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self._label_weights(y.tolist()), y)
+            weights = weights * compute_sample_weight(self._label_weights([y.tolist()]), y)
         self.model_ = self._model()
         bound = self.model_.bind(X, y)
         self.layout_ = bound.layout
@@ -110,7 +110,7 @@ class MulticlassClassifier(
             raise ValueError('partial_fit cannot know class_weight="balanced"; give a mapping, or use fit.')
         weights = check_sample_weight(sample_weight, X.shape[0])
         if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self._label_weights(y.tolist()), y)
+            weights = weights * compute_sample_weight(self._label_weights([y.tolist()]), y)
         if first:
             self.classes_ = np.unique(y if classes is None else classes)
             self.model_ = self._model(self.classes_.tolist())

@@ -138,7 +138,15 @@ def regularisation_path(
         work.set_params(C=C)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            work.fit(X, y, sample_weight=sample_weight)
+            try:
+                work.fit(X, y, sample_weight=sample_weight)
+            except ValueError as error:
+                if not points:
+                    raise
+                raise ValueError(
+                    f"the path starts every fit from the last one, which solver={work.solver!r} cannot at another C; "
+                    'use "auto", "simplicial", "sequential_dual" or "bcfw".'
+                ) from error
         solver = work._engine(work.state_.problem)
         if not solver.minimises:
             raise ValueError(f"the path needs multipliers, which solver={work.solver!r} does not have; use another.")

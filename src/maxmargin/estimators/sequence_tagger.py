@@ -174,9 +174,7 @@ class SequenceTagger(
         self.features_ = copy(self.features if self.features is not None else extractor_for(X))
         if self.features_ is not None:
             X = self.features_.fit_transform(X)
-        bound = self.model_.bind(
-            X, y, class_weight=self._label_weights(label for labels in y for label in labels), fixed=fixed
-        )
+        bound = self.model_.bind(X, y, class_weight=self._label_weights(y), fixed=fixed)
         self.layout_ = bound.layout
         self.classes_ = bound.layout.labels.classes
         return bound
