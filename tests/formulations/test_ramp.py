@@ -250,7 +250,7 @@ def test_a_graph_with_frustrated_cycles():
     Y = [rng.integers(0, 3, n).tolist() for _ in X]
     exact, rough = (
         mm.Ramp().problem(mm.Graph(**options).bind(X, Y))
-        for options in ({"method": "junction_tree"}, {"method": "trws", "passes": 2})
+        for options in ({"method": "junction_tree"}, {"method": "trws", "message_passes": 2})
     )
     for seed in range(5):
         w = 2.0 * np.random.default_rng(seed).normal(size=exact.convex.n_columns)

@@ -218,10 +218,8 @@ def constrain(tagger: SequenceTagger, scheme: str | None) -> SequenceTagger:
     import numpy as np
 
     from maxmargin.inference.constraints import transition_mask
-    from maxmargin.models.chain import ChainLayout
 
     mask, layout = transition_mask(tagger.classes_, scheme), tagger.layout_
-    assert isinstance(layout, ChainLayout)
     tagger.layout_ = replace(
         layout,
         start_mask=np.where(mask.start, layout.start_mask, -np.inf),

@@ -13,7 +13,7 @@ probabilities on graphical structures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +55,11 @@ class BayesNetLayout:
     @property
     def n_weights(self) -> int:
         return self.network.n_weights
+
+    def values(self, j: int) -> list[Hashable]:
+        """What the entries of table ``j`` stand for."""
+        net = self.network
+        return net.states[int(np.searchsorted(net.starts, self.tables.starts[j], side="right")) - 1].classes
 
     @property
     def tables(self) -> Tables:

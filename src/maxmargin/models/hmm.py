@@ -49,6 +49,10 @@ class HMMLayout:
         names = ["initial"] + [f"transition from {s!r}" for s in states] + [f"emission of {s!r}" for s in states]
         return Tables.of([K] + [K] * K + [V] * K, names)
 
+    def values(self, j: int) -> list[Hashable]:
+        """What the entries of table ``j`` stand for."""
+        return (self.states if j <= len(self.states) else self.symbols).classes
+
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``initial`` (K,), ``transition`` (K, K) and ``emission`` (K, V)."""
         K, V = len(self.states), len(self.symbols)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from maxmargin.estimators.discriminative_bayes_net import DiscriminativeBayesNet
     from maxmargin.estimators.discriminative_hmm import DiscriminativeHMM
-    from maxmargin.models.bayes_net import BayesNetLayout
-    from maxmargin.models.hmm import HMMLayout
 
 __all__ = ["faithfulness", "moved_tables", "plot_faithfulness"]
 
@@ -116,7 +114,7 @@ def moved_tables(
                 "shape": float(shape[j]),
                 "mass": float(0.0 - np.log(mass[j])),
                 "lost_mass": float(1 - mass[j]),
-                "value": _values(layout, j)[k],
+                "value": layout.values(j)[k],
                 "reference": float(c[k]),
                 "model": float(p[k]),
                 "seen": float(seen[j]),
@@ -184,17 +182,6 @@ def _divergences(estimator: DiscriminativeHMM | DiscriminativeBayesNet) -> tuple
     with np.errstate(invalid="ignore"):
         shape = tables.sums(c * (np.log(c) - theta)) + log_mass
     return np.maximum(shape, 0.0), np.exp(log_mass)
-
-
-def _values(layout: BayesNetLayout | HMMLayout, j: int) -> list:
-    """The values that the entries of table j belong to."""
-    from maxmargin.models.bayes_net import BayesNetLayout
-
-    if isinstance(layout, BayesNetLayout):
-        net = layout.network
-        return net.states[int(np.searchsorted(net.starts, layout.tables.starts[j], side="right")) - 1].classes
-    n_states = len(layout.states)
-    return layout.states.classes if j <= n_states else layout.symbols.classes
 
 
 def _labelled(C: np.ndarray, value: np.ndarray, measure: str) -> list[int]:

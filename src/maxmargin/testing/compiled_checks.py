@@ -9,8 +9,8 @@ import numpy as np
 
 from maxmargin.features.sequences import Sequences
 from maxmargin.models.base import CompiledModel
-from maxmargin.models.chain import Chain, ChainLayout
-from maxmargin.models.multiclass import MulticlassBound, MulticlassLayout
+from maxmargin.models.chain import Chain, ChainBound
+from maxmargin.models.multiclass import MulticlassBound
 from maxmargin.testing.report import Report
 
 if TYPE_CHECKING:
@@ -163,18 +163,18 @@ def _labelings(T: int, K: int) -> np.ndarray:
 
 def _tables(bound: CompiledModel, X: object, w: np.ndarray, i: int) -> tuple | None:
     """Unary (T, K), pair (T - 1, K, K) and cost (T, K) tables and true codes, with numpy; None for other models."""
-    layout = bound.layout
-    if isinstance(bound, MulticlassBound) and isinstance(layout, MulticlassLayout):
+    if isinstance(bound, MulticlassBound):
         from maxmargin.models import multiclass_kernel as mk
 
         truth = bound.ints[bound.meta[mk.AT_LABELS] + i : bound.meta[mk.AT_LABELS] + i + 1]
-        K = len(layout.labels)
-        return bound.scores(w, np.array([i])), np.zeros((0, K, K)), layout.cost_table[truth], truth
-    if not (isinstance(layout, ChainLayout) and isinstance(X, Sequences)):
+        K = len(bound.layout.labels)
+        return bound.scores(w, np.array([i])), np.zeros((0, K, K)), bound.layout.cost_table[truth], truth
+    if not (isinstance(bound, ChainBound) and isinstance(X, Sequences)):
         return None
     from maxmargin.models import chain_kernel as ck
 
-    sequences, groups, K = X, layout.groups(w), len(layout.labels)
+    layout, sequences = bound.layout, X
+    groups, K = layout.groups(w), len(layout.labels)
     tokens = slice(*sequences.offsets[i : i + 2])
     T = tokens.stop - tokens.start
     truth = bound.ints[bound.meta[ck.AT_LABELS] :][tokens]
