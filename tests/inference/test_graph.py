@@ -219,7 +219,7 @@ def test_is_metric():
         ({"pairwise": -np.eye(2), "method": "expansion"}, "not metric"),
         ({"message_passes": 0}, "message_passes must be a whole number from 1 to .*, got 0"),
         ({"max_branches": 2.5}, "max_branches must be a whole number from 0 to .*, got 2.5"),
-        ({"max_cells": None}, "max_cells must be a whole number >= 0"),
+        ({"max_cells": None}, "max_cells must be a whole number from 0 to"),
         ({"factors": [((0, 0), np.zeros((2, 2)))]}, "factor 0 has the scope"),
         ({"factors": [((0, 1), np.zeros(2))]}, "its scope"),
         ({"factors": [((0,), np.zeros(2))], "method": "trws"}, "junction_tree"),

@@ -37,7 +37,10 @@ def problems(draw):
     hamming = draw(st.booleans())
     weights = {k: float(rng.integers(0, 4)) for k in range(K)} if draw(st.booleans()) else None
     model = Multiclass(
-        cost="hamming" if hamming else table, intercept=intercept, intercept_scaling=scaling or 1.0, classes=range(K)
+        cost="hamming" if hamming else table,
+        fit_intercept=intercept,
+        intercept_scaling=scaling or 1.0,
+        classes=range(K),
     )
     bound = model.bind(X, Y, class_weight=weights)
     cost = 1.0 - np.eye(K) if hamming else table
