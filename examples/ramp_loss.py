@@ -61,7 +61,7 @@ def relabelled(y: list[np.ndarray], share: float, n_labels: int, rng: np.random.
 
 def survival(n: int, seeds: range, C: float) -> dict[str, np.ndarray]:
     """Share of test labels read right, (seeds, shares) for each loss; both learn from the same labels."""
-    losses: dict[str, dict[str, Any]] = {"hinge": {}, SHOWN["cost_diminished"]: {"loss": "ramp", "start": "hinge"}}
+    losses: dict[str, dict[str, Any]] = {"hinge": {}, SHOWN["cost_diminished"]: {"loss": Ramp(start="hinge")}}
     right: dict[str, list[list[float]]] = {name: [] for name in losses}
     for seed in seeds:
         data = make_chains(n + 400, n_labels=4, n_features=10, lengths=(3, 8), distance=2.0, random_state=seed)

@@ -122,3 +122,27 @@ def test_refused():
     path = mm.regularisation_path(mm.SequenceTagger(), X, Y, C_min=0.1, C_max=0.2, tol=0.2)
     with pytest.raises(ValueError, match=r"goes from C = 0.1 to 0.2; C = 0.3 is outside"):
         path.at(0.3)
+
+
+@pytest.mark.parametrize("solver", ["simplicial", "sequential_dual", "bcfw"])
+def test_paths_of_other_solvers(solver):
+    estimator = mm.SequenceTagger(solver=solver, max_passes=50_000)
+    path = mm.regularisation_path(estimator, X, Y, C_min=0.1, C_max=0.4, tol=0.3)
+    for C in (0.1, 0.2, 0.4):
+        weights, certificate = path.at(C)
+        best = solve_primal(PLANES, C).objective
+        assert certificate.dual <= best * (1 + 1e-8) and certificate.relative_gap <= 0.3 * (1 + 1e-9)
+        assert objective(PLANES, C, weights) <= certificate.primal * (1 + 1e-9)
+
+
+def test_solvers_without_multipliers_are_refused():
+    with pytest.raises(ValueError, match=r"the path needs multipliers, which solver='perceptron' does not have"):
+        mm.regularisation_path(mm.SequenceTagger(solver="perceptron"), X, Y, C_min=0.1, C_max=1)
+
+
+@pytest.mark.parametrize("solver", ["frank_wolfe", "cutting_plane", "sgd"])
+def test_solvers_that_cannot_change_C_are_refused(solver):
+    estimator = mm.SequenceTagger(solver=solver, max_passes=50_000)
+    assert mm.regularisation_path(estimator, X, Y, C_min=0.1, C_max=0.1, tol=0.5).at(0.1)[1].relative_gap <= 0.5
+    with pytest.raises(ValueError, match=rf"which solver='{solver}' cannot at another C; use \"auto\""):
+        mm.regularisation_path(estimator, X, Y, C_min=0.1, C_max=4.0, tol=0.3)

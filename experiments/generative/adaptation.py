@@ -106,7 +106,7 @@ def symbol(word: str, known: set[str]) -> str:
 
 def hmm(task: Task, **words: Any) -> DiscriminativeHMM:
     solver = ProximalPoint(blocks=5, limit=60)
-    settings = {"tol": TOL, "max_passes": 60, "solver": solver, "states": task.states, "symbols": task.symbols}
+    settings = {"tol": TOL, "max_passes": 60, "solver": solver, "classes": task.states, "symbols": task.symbols}
     return DiscriminativeHMM(**{**settings, **words})
 
 

@@ -65,7 +65,7 @@ def load() -> Task:
 
 def hmm(task: Task, **words: Any) -> DiscriminativeHMM:
     solver = ProximalPoint(blocks=10)
-    settings = {"tol": TOL, "max_passes": 100, "solver": solver, "states": task.states, "symbols": task.symbols}
+    settings = {"tol": TOL, "max_passes": 100, "solver": solver, "classes": task.states, "symbols": task.symbols}
     return DiscriminativeHMM(**{**settings, **words})
 
 

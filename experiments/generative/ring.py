@@ -56,7 +56,7 @@ def generate(n: int, rng: np.random.Generator, noise: tuple[float, float] = MATC
 
 
 def model(**words: Any) -> DiscriminativeHMM:
-    return DiscriminativeHMM(states=K, symbols=V, **words)
+    return DiscriminativeHMM(classes=K, symbols=V, **words)
 
 
 def distances(fitted: DiscriminativeHMM, data: Data) -> dict[str, np.ndarray]:

@@ -196,7 +196,7 @@ def fit(setting: Setting, corpus: Corpus, *, seed: int = 0, every: int | None = 
         tagger = _tagger(setting, corpus, seed, every).set_params(callbacks=[watcher] if watch else None)
         if setting.early:
             first = Setting("SDM", "hinge", setting.C(len(corpus)), 1)
-            tagger.set_params(start=_tagger(first, corpus, seed, 1).fit(corpus.X, corpus.y))
+            tagger.set_params(loss__start=_tagger(first, corpus, seed, 1).fit(corpus.X, corpus.y))
         tagger.fit(corpus.X, corpus.y)
     return Fit(tagger, watcher.points if watch else [], time.process_time() - begin)
 
@@ -211,13 +211,14 @@ def _tagger(setting: Setting, corpus: Corpus, seed: int, every: int) -> mm.Seque
         solver = mm.Pegasos(project=project, certificate_every=every, averaging=AVERAGING)
     if setting.loss == "hinge":
         looks = 0 if setting.method == "auto" else -(-passes // every) + project
-        stopping: dict[str, Any] = {"max_passes": passes + looks}
+        loss: Any = "hinge"
+        most = passes + looks
     else:
         most = SLOW_ROUNDS * setting.rounds * (passes + 2)
-        stopping = {"max_rounds": setting.rounds, "passes_per_round": passes, "max_passes": most}
+        loss = mm.Ramp(max_rounds=setting.rounds, passes_per_round=passes)
     return mm.SequenceTagger(
-        C=setting.C(len(corpus)), loss=setting.loss, solver=solver, tol=0.0, random_state=seed, classes=corpus.labels,
-        weights="observed" if len(corpus.labels) > MANY else "all", **stopping,
+        C=setting.C(len(corpus)), loss=loss, solver=solver, tol=0.0, random_state=seed, classes=corpus.labels,
+        weights="observed" if len(corpus.labels) > MANY else "all", max_passes=most,
     )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "MarginalsModel",
     "ModelKernel",
     "Oracle",
+    "PartScoresModel",
     "Problem",
     "Regulariser",
     "Solver",
@@ -43,6 +44,7 @@ __all__ = [
     "Sum",
     "offers_k_best",
     "offers_marginals",
+    "offers_part_scores",
     "refusal",
     "require",
 ]
@@ -162,6 +164,13 @@ class MarginalsModel(BoundModel, Protocol):
 
     def marginals(self, w: np.ndarray, example: int) -> np.ndarray:
         """Probabilities (T, K) of the K labels of each of T parts, where outputs have them by exp(score)."""
+
+
+class PartScoresModel(BoundModel, Protocol):
+    """A bound model with the capability "part_scores"."""
+
+    def part_scores(self, w: np.ndarray, codes: Sequence[np.ndarray]) -> np.ndarray:
+        """Score (parts, K) of every label for every part of all examples, the other parts as in ``codes``."""
 
 
 # --- oracles ----------------------------------------------------------------------------------------------------------
@@ -434,6 +443,7 @@ CAPABILITIES = {
     "exact": "an exact argmax",
     "k_best": "the k best outputs",
     "marginals": "marginal probabilities",
+    "part_scores": "scores of the labels of single parts",
     "slack": "a search for slack rescaling",
     "sqrt_slack": "a search for square-root slack rescaling",
     "best_wrong": "a search for the best wrong output",
@@ -448,6 +458,11 @@ def offers_k_best(bound: BoundModel) -> TypeGuard[KBestModel]:
 def offers_marginals(bound: BoundModel) -> TypeGuard[MarginalsModel]:
     """Whether a bound model has marginals."""
     return "marginals" in bound.capabilities
+
+
+def offers_part_scores(bound: BoundModel) -> TypeGuard[PartScoresModel]:
+    """Whether a bound model scores the labels of single parts."""
+    return "part_scores" in bound.capabilities
 
 
 def refusal(asker: str, lacking: Collection[str], giver: str, remedy: str) -> ValueError:

@@ -65,12 +65,12 @@ def test_a_round_that_is_solved_early_does_not_end_the_run(name):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ({"max_rounds": 0}, r"max_rounds must be a whole number >= 1 or None, got 0"),
-        ({"max_rounds": -1}, r"max_rounds must be a whole number >= 1"),
-        ({"max_rounds": 1.5}, r"max_rounds must be a whole number >= 1 or None, got 1.5"),
-        ({"passes_per_round": 0}, r"passes_per_round must be a positive number or None, got 0"),
-        ({"passes_per_round": -2.0}, r"passes_per_round must be a positive number"),
-        ({"passes_per_round": "all"}, r"passes_per_round must be a positive number or None, got 'all'"),
+        ({"loss": mm.Ramp(max_rounds=0)}, r"max_rounds must be a whole number >= 1 or None, got 0"),
+        ({"loss": mm.Ramp(max_rounds=-1)}, r"max_rounds must be a whole number >= 1"),
+        ({"loss": mm.Ramp(max_rounds=1.5)}, r"max_rounds must be a whole number >= 1 or None, got 1.5"),
+        ({"loss": mm.Ramp(passes_per_round=0)}, r"passes_per_round must be a positive number or None, got 0"),
+        ({"loss": mm.Ramp(passes_per_round=-2.0)}, r"passes_per_round must be a positive number"),
+        ({"loss": mm.Ramp(passes_per_round="all")}, r"passes_per_round must be a positive number or None, got 'all'"),
         ({"max_passes": 0}, r"max_passes must be a positive number"),
         ({"C": -1.0}, r"C must be a finite number >= 0, got -1.0"),
         ({"solver": "pegasos", "positive": ["transition"]}, r"needs weights that must be >= 0"),
@@ -139,7 +139,7 @@ def test_resumed_runs_are_unbroken_ones(case, name, which):
 def test_an_estimator_resumes_from_a_file_whatever_its_start(solver, start, tmp_path):
     path = tmp_path / "run"
     X, Y = many(16)
-    options = TAGGER | {"solver": solver, "start": start, "max_passes": 40, "tol": 1e-12}
+    options = TAGGER | {"solver": solver, "loss": mm.Ramp(start=start), "max_passes": 40, "tol": 1e-12}
     whole = mm.SequenceTagger(**options, callbacks=[SaveSecond(path)]).fit(X, Y)
     resumed = mm.SequenceTagger(**options).fit(X, Y, resume=path)
     assert np.array_equal(resumed.weights_, whole.weights_)
@@ -160,8 +160,7 @@ def test_a_checkpoint_of_another_problem_is_refused():
 @pytest.mark.parametrize("ramp", ["cost_diminished", "best_output"])
 def test_the_number_of_workers_does_not_matter(solver, start, ramp):
     X, Y = many()
-    options = {"C": 1.0, "loss": "ramp", "solver": solver, "start": start, "ramp": ramp, "tol": 0.01}
-    options |= {"max_rounds": 3, "max_passes": 40}
+    options = {"C": 1.0, "loss": mm.Ramp(ramp, start, max_rounds=3), "solver": solver, "tol": 0.01, "max_passes": 40}
     one, two = (mm.SequenceTagger(**options, n_jobs=n_jobs).fit(X, Y) for n_jobs in (1, 2))
     assert np.array_equal(one.weights_, two.weights_)
     assert one.rounds_.equals(two.rounds_)
@@ -171,7 +170,7 @@ def test_the_number_of_workers_does_not_matter(solver, start, ramp):
 def test_the_number_of_processes_does_not_matter(ramp):
     """Models in plain Python run in processes, whose oracles are copies."""
     X, Y = many(20)
-    options = {"C": 1.0, "loss": "ramp", "ramp": ramp, "start": "hinge", "tol": 0.01, "max_rounds": 3, "max_passes": 20}
+    options = {"C": 1.0, "loss": mm.Ramp(ramp, "hinge", max_rounds=3), "tol": 0.01, "max_passes": 20}
     one, two = (mm.StructuredSVM(PlainChain(3), **options, n_jobs=n_jobs).fit(X, Y) for n_jobs in (1, 2))
     assert one.certificate_.primal == pytest.approx(two.certificate_.primal, rel=1e-9)
     assert np.array_equal(one.weights_, two.weights_)
@@ -201,7 +200,7 @@ def test_every_call_is_counted(solver, start):
     model, asked = PlainChain(3), []
     argmax = model.argmax
     model.argmax = lambda *args, **options: asked.append(args) or argmax(*args, **options)
-    fit = mm.StructuredSVM(model, loss="ramp", solver=solver, start=start, max_passes=12, tol=1e-9).fit(X, Y)
+    fit = mm.StructuredSVM(model, loss=mm.Ramp(start=start), solver=solver, max_passes=12, tol=1e-9).fit(X, Y)
     assert fit.oracle_calls_ == len(asked)
     assert fit.n_iter_ == len(asked) / 12
 

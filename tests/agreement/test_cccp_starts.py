@@ -67,13 +67,13 @@ TAGGER = {"C": 2.0, "loss": "ramp", "tol": 1e-7}
 @pytest.mark.parametrize("solver", ["auto", "sequential_dual", "cutting_plane", "simplicial"])
 @pytest.mark.parametrize("ramp", ["cost_diminished", "best_output"])
 def test_starts_of_an_estimator(solver, ramp):
-    options = TAGGER | {"solver": solver, "ramp": ramp}
+    options = TAGGER | {"solver": solver, "loss": mm.Ramp(ramp)}
     hinge = mm.SequenceTagger(**options | {"loss": "hinge"}).fit(X, Y)
     fits = {
         "zero": mm.SequenceTagger(**options).fit(X, Y),
-        "hinge": mm.SequenceTagger(**options, start="hinge").fit(X, Y),
-        "model": mm.SequenceTagger(**options, start=hinge).fit(X, Y),
-        "array": mm.SequenceTagger(**options, start=hinge.weights_).fit(X, Y),
+        "hinge": mm.SequenceTagger(**options | {"loss": mm.Ramp(ramp, start="hinge")}).fit(X, Y),
+        "model": mm.SequenceTagger(**options | {"loss": mm.Ramp(ramp, start=hinge)}).fit(X, Y),
+        "array": mm.SequenceTagger(**options | {"loss": mm.Ramp(ramp, start=hinge.weights_)}).fit(X, Y),
     }
     for fit in fits.values():
         assert fit.status_.code == "converged"
@@ -106,18 +106,18 @@ OTHER = {
 def test_starts_that_are_refused(what):
     start, message = OTHER[what]
     with pytest.raises(ValueError, match=message):
-        mm.SequenceTagger(**TAGGER, start=start).fit(X, Y)
+        mm.SequenceTagger(**TAGGER | {"loss": mm.Ramp(start=start)}).fit(X, Y)
 
 
 def test_start_models_that_are_refused():
     with pytest.raises(NotFittedError, match="not fitted yet"):
-        mm.SequenceTagger(**TAGGER, start=mm.SequenceTagger()).fit(X, Y)
+        mm.SequenceTagger(**TAGGER | {"loss": mm.Ramp(start=mm.SequenceTagger())}).fit(X, Y)
     others = mm.SequenceTagger().fit(X, [[label.upper() for label in labels] for labels in Y])
     with pytest.raises(ValueError, match=r"the start model has other labels .*'A'.* than the examples .*'a'"):
-        mm.SequenceTagger(**TAGGER, start=others).fit(X, Y)
+        mm.SequenceTagger(**TAGGER | {"loss": mm.Ramp(start=others)}).fit(X, Y)
     wider = mm.SequenceTagger().fit([np.hstack([x, x]) for x in X], Y)
     with pytest.raises(ValueError, match=r"weights of shape \(12,\), these examples need \(8,\)"):
-        mm.SequenceTagger(**TAGGER, start=wider).fit(X, Y)
+        mm.SequenceTagger(**TAGGER | {"loss": mm.Ramp(start=wider)}).fit(X, Y)
 
 
 def test_a_start_model_with_as_many_other_features_is_refused():
@@ -125,18 +125,18 @@ def test_a_start_model_with_as_many_other_features_is_refused():
     labels = [["p", "q", "p"], ["q", "p"]]
     first = mm.SequenceTagger().fit([["a", "b", "c"], ["b", "a"]], labels)
     with pytest.raises(ValueError, match="the start model was trained on other features than these examples have"):
-        mm.SequenceTagger(**TAGGER, start=first).fit([["x", "y", "z"], ["y", "x"]], labels)
-    mm.SequenceTagger(**TAGGER, start=first).fit([["a", "b", "c"], ["b", "a"]], labels)
+        mm.SequenceTagger(**TAGGER | {"loss": mm.Ramp(start=first)}).fit([["x", "y", "z"], ["y", "x"]], labels)
+    mm.SequenceTagger(**TAGGER | {"loss": mm.Ramp(start=first)}).fit([["a", "b", "c"], ["b", "a"]], labels)
 
 
 def test_a_start_model_stays_fitted_in_copies():
     """scikit-learn's searches copy estimators, and unfit what is inside them."""
     first = mm.SequenceTagger(max_passes=2).fit(X, Y)
-    ramp = mm.SequenceTagger(**TAGGER, start=first)
+    ramp = mm.SequenceTagger(**TAGGER | {"loss": mm.Ramp(start=first)})
     twin = clone(ramp)
-    assert twin.start is first and twin is not ramp
+    assert twin.loss.start is first and twin is not ramp
     assert np.array_equal(twin.fit(X, Y).weights_, ramp.fit(X, Y).weights_)
-    assert len(mm.audit(mm.SequenceTagger(**TAGGER, start=first), X, Y, cv=2)) == len(X)
+    assert len(mm.audit(mm.SequenceTagger(**TAGGER | {"loss": mm.Ramp(start=first)}), X, Y, cv=2)) == len(X)
 
 
 @pytest.mark.parametrize("solver", ["auto", "sequential_dual", "pegasos"])

@@ -103,7 +103,8 @@ def test_a_ramp_begins_where_it_is_told(files, run, tmp_path):
         done = run(*ramp, "-o", tmp_path / "m.mm", "--start", start)
         assert done.exit_code == 0, done.output
     tagger = mm.load(tmp_path / "m.mm")
-    assert (tagger.loss, tagger.ramp, tagger.max_rounds, tagger.passes_per_round) == ("ramp", "best_output", 3, 20.0)
+    loss = tagger.loss
+    assert (loss.ramp, loss.max_rounds, loss.passes_per_round) == ("best_output", 3, 20.0)
     assert run(*base, "-o", other, "--min-count", "3").exit_code == 0
     refused = run(*ramp, "-o", tmp_path / "m.mm", "--start", other)
     assert refused.exit_code == 1 and "other.mm was trained on other features than this file has" in refused.stderr

@@ -21,7 +21,7 @@ from sklearn.model_selection import KFold
 import maxmargin as mm
 from estimators.plain_chain import PlainChain
 from maxmargin.estimators.audit import audit
-from maxmargin.estimators.audit_evidence import WRONG, Habits, doubts, example_scores, judge
+from maxmargin.estimators.audit_evidence import WRONG, NeighbourCounts, doubts, example_scores, judge
 from maxmargin.models.labels import Labels
 
 CLASSES = ["a", "b", "c"]
@@ -79,7 +79,7 @@ def fitted(request):
 
 def test_losses_and_suggestions_are_those_of_the_enumeration(fitted):
     tagger, held, given, codes, tables = fitted
-    found = judge(tagger, held, given, codes, Habits.of(codes, Labels(CLASSES)), 0)
+    found = judge(tagger, held, given, codes, NeighbourCounts.of(codes, Labels(CLASSES)), 0)
     changed = 0
     for i, (y, table) in enumerate(zip(codes, tables, strict=True)):
         own = table[tuple(y)]
@@ -99,7 +99,7 @@ def test_losses_and_suggestions_are_those_of_the_enumeration(fitted):
 def test_doubts_are_log_odds_of_single_changes(fitted):
     """Scores by enumeration, log counts by hand, scales by a search without derivatives."""
     tagger, held, given, codes, tables = fitted
-    found = np.concatenate(judge(tagger, held, given, codes, Habits.of(codes, Labels(CLASSES)), 0).doubt)
+    found = np.concatenate(judge(tagger, held, given, codes, NeighbourCounts.of(codes, Labels(CLASSES)), 0).doubt)
     pairs = [pair for row in given for pair in pairwise(["<", *row, ">"])]
     rows, own = [], []
     for i, (y, table) in enumerate(zip(codes, tables, strict=True)):
@@ -210,7 +210,7 @@ def test_classes_the_further_on_the_wrong_side_the_worse():
     assert all(row["suggested"] == "left" and row["positions"] == [0] for row in rows[:3])
     assert rows[0]["margin"] > rows[1]["margin"] > rows[2]["margin"] > 0
     assert all(row["positions"] == [] and row["suggested"] == row["given"] for row in rows[3:])
-    same = records(audit(mm.StructuredSVM(mm.Multiclass(intercept=True)), X, y))
+    same = records(audit(mm.StructuredSVM(mm.Multiclass(fit_intercept=True)), X, y))
     assert [row["example"] for row in same[:3]] == [0, 12, 27]
 
 

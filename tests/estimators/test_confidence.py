@@ -56,7 +56,7 @@ def test_hidden_markov_model():
     rng = np.random.default_rng(1)
     Y = [rng.integers(0, 3, rng.integers(1, 6)).tolist() for _ in range(30)]
     X = [[(s + int(rng.random() < 0.3)) % 4 for s in y] for y in Y]
-    model = mm.DiscriminativeHMM(reference="smoothed", states=3, symbols=4, **PASSES).fit(X, Y)
+    model = mm.DiscriminativeHMM(reference="smoothed", classes=3, symbols=4, **PASSES).fit(X, Y)
     initial, transition, emission = (np.log(t) for t in (model.initial_, model.transition_, model.emission_))
     for x in ([0], [3, 1], [0, None, 2, 1]):
 
@@ -142,3 +142,14 @@ def test_before_fit():
     for model in (mm.MulticlassClassifier(), GraphLabeler(), mm.DiscriminativeHMM(), mm.DiscriminativeBayesNet()):
         with pytest.raises(NotFittedError):
             model.predict_kbest([[0.0]], 2)
+
+
+@pytest.mark.parametrize("method", ["predict_kbest", "predict_margin", "predict_marginals"])
+def test_segmenters_refuse(method):
+    mask = np.array([[0, 0, 1], [0, 1, 1]])
+    segmenter = mm.ImageSegmenter(max_passes=2).fit([mask + 0.1, mask - 0.1], [mask, mask])
+    arguments = ([mask], 2) if method == "predict_kbest" else ([mask],)
+    with pytest.raises(
+        ValueError, match=r"of ImageSegmenter needs .*, which a GridBound of these examples does not offer"
+    ):
+        getattr(segmenter, method)(*arguments)

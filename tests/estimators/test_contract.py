@@ -27,8 +27,28 @@ Y = [["abc"[k] for k in (x @ np.eye(3)).argmax(axis=1)] for x in X]
 SOLVERS = ("auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane")
 
 
-@parametrize_with_checks([mm.MulticlassClassifier(tol=1e-12), mm.MulticlassClassifier(loss="squared_hinge", tol=1e-12)])
+def expected_failures(estimator):
+    """Weights and repetitions of examples give the same optimum, but two fits agree to their tolerance only."""
+    if not isinstance(estimator, mm.MulticlassClassifier) or estimator.tol < 1e-3:
+        return {}
+    kinds = ("dense", "sparse")
+    return {f"check_sample_weight_equivalence_on_{kind}_data": "compares to 1e-7, tol is 1e-3" for kind in kinds}
+
+
+ARRAYS = (
+    mm.MulticlassClassifier(), mm.MulticlassClassifier(tol=1e-12),
+    mm.MulticlassClassifier(loss="squared_hinge", tol=1e-12),
+    mm.MulticlassClassifier(loss=mm.Ramp()), mm.MulticlassClassifier(rescaling="slack", tol=1e-12),
+)  # fmt: skip
+OTHERS = (  # their inputs are not arrays of numbers (a network takes categories), and their tags say so
+    mm.SequenceTagger(), mm.StructuredSVM(mm.Chain()), mm.ImageSegmenter(), mm.GraphLabeler(), mm.DiscriminativeHMM(),
+    mm.DiscriminativeBayesNet(),
+)  # fmt: skip
+
+
+@parametrize_with_checks([*ARRAYS, *OTHERS], expected_failed_checks=expected_failures)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Can't test estimator")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -166,7 +166,7 @@ def test_impossible_sequences_are_still_decoded():
     other = hmm.CategoricalHMM(n_components=2)
     other.startprob_, other.transmat_ = np.array([1.0, 0.0]), np.array([[0.0, 1.0], [1.0, 0.0]])
     other.emissionprob_, other.n_features = np.array([[1.0, 0.0], [0.0, 1.0]]), 2
-    model = DiscriminativeHMM.from_hmmlearn(other, states=["even", "odd"])
+    model = DiscriminativeHMM.from_hmmlearn(other, classes=["even", "odd"])
     assert model.predict([[0, 1, 0], [0, 0, 0]])[0] == ["even", "odd", "even"]
     assert model.predict([[0, 0, 0]])[0][0] == "even"  # the path with the fewest impossible events
     assert model.log_likelihood([[0, 1, 0], [1, 1]]).tolist() == [0.0, -np.inf]
@@ -223,7 +223,7 @@ def test_further_sequences():
 
 
 def test_unseen_states_symbols_and_numbers_of_them():
-    model = DiscriminativeHMM(states=3, symbols=["a", "b"], C=0.1).fit([["a", "b"], ["b"]], [[0, 1], [1]])
+    model = DiscriminativeHMM(classes=3, symbols=["a", "b"], C=0.1).fit([["a", "b"], ["b"]], [[0, 1], [1]])
     assert model.classes_ == [0, 1, 2] and model.emission_.shape == (3, 2)
     np.testing.assert_allclose(model.emission_[2], 0.5, rtol=1e-3)  # never seen: uniform
     with pytest.raises(ValueError, match="position 0 has the symbol 'z'"):
@@ -273,16 +273,16 @@ def test_sample_weights_weigh_losses(data):
     ("words", "X", "y", "message"),
     [
         ({}, [], [], "every sequence is empty"),
-        ({"states": 2, "symbols": 2}, [], [], "X is empty"),
+        ({"classes": 2, "symbols": 2}, [], [], "X is empty"),
         ({}, [["a"]], None, "y is missing"),
         ({"C": -1.0}, [["a"]], [["s"]], "C must be"),
         ({"loss": "log"}, [["a"]], [["s"]], "loss must be"),
         ({"margin": -1.0}, [["a"]], [["s"]], "margin must be"),
-        ({"states": 0}, [["a"]], [["s"]], "states must be"),
+        ({"classes": 0}, [["a"]], [["s"]], "classes must be"),
         ({"tol": -1.0}, [["a"]], [["s"]], "tol must be"),
         ({"floor": 0.0}, [["a", "b"]], [["s", "t"]], "zero in"),
         ({"cost": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]}, [["a"]], [["s"]], "cost matrix has 3 rows"),
-        ({"states": ["s"]}, [["a"]], [["t"]], "'t', which is not among"),
+        ({"classes": ["s"]}, [["a"]], [["t"]], "'t', which is not among"),
     ],
     ids=["empty", "none", "no y", "C", "loss", "margin", "states", "tol", "floor", "cost", "state"],
 )

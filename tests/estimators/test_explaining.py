@@ -141,7 +141,7 @@ def test_errors_say_what_to_do():
         tagger.explain(X[0], ["z"] * len(X[0]))
     with pytest.raises(TypeError, match="one string"):
         tagger.explain(X[0], "ab")
-    with pytest.raises(ValueError, match="5 features a token; the model was fitted with 2"):
+    with pytest.raises(ValueError, match="5 features per token; the model was fitted with 2"):
         tagger.explain(np.zeros((2, 5)), ["a", "b"], ["b", "b"])
     with pytest.raises(ValueError, match="no label 'z'"):
         tagger.coef_table(label="z")

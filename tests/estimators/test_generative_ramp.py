@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 import maxmargin as mm
-from maxmargin import DiscriminativeBayesNet, DiscriminativeHMM, ProximalPoint
+from maxmargin import DiscriminativeBayesNet, DiscriminativeHMM, ProximalPoint, Ramp
 from maxmargin.callbacks import Checkpoint
 from reference.generative_ramp import next_minimum, ramp_objective
 from reference.weather import EDGES, STATES, named, weather_codes
@@ -35,7 +35,7 @@ def walk(n=12, length=4, seed=0, wrong=0.25):
 
 
 X, Y = walk()
-WORDS = {"states": K, "symbols": V, "loss": "ramp", "C": 0.3, "tol": 1e-5}
+WORDS = {"classes": K, "symbols": V, "loss": "ramp", "C": 0.3, "tol": 1e-5}
 
 
 def counts(x, y):
@@ -63,7 +63,15 @@ STARTS = np.concatenate([[0, K], K + K * np.arange(1, K + 1), K + K * K + V * np
 
 def J(model, planes, weight=1.0):
     C = model.C * weight * np.ones(len(planes))
-    return ramp_objective(planes, C, model.reference_, STARTS, model.weights_, *RAMPS[model.ramp], model.pull)
+    return ramp_objective(
+        planes,
+        C,
+        model.reference_,
+        STARTS,
+        model.weights_,
+        *RAMPS[getattr(model.loss, "ramp", "cost_diminished")],
+        model.pull,
+    )
 
 
 # --- against enumeration ----------------------------------------------------------------------------------------------
@@ -74,7 +82,7 @@ def J(model, planes, weight=1.0):
 def test_a_hidden_markov_model_ends_in_a_stationary_point(ramp, solver):
     planes = planes_of(X, Y)
     C = 0.03 if ramp == "cost_diminished_vs_best" else 0.3  # a large C makes all outputs alike, where that one is 0
-    model = DiscriminativeHMM(**WORDS | {"C": C}, ramp=ramp, solver=solver).fit(X, Y)
+    model = DiscriminativeHMM(**WORDS | {"C": C, "loss": Ramp(ramp)}, solver=solver).fit(X, Y)
     assert model.status_.converged and model.certificate_.certified
     value = J(model, planes)
     assert model.certificate_.primal == pytest.approx(value, rel=1e-9)
@@ -99,7 +107,9 @@ def test_margins_costs_pulls_missing_observations_and_weights():
     assert model.status_.converged
     assert model.certificate_.primal == pytest.approx(J(model, planes, weight), rel=1e-9)
     data = planes, model.C * weight, model.reference_, STARTS
-    following, _ = next_minimum(*data, model.weights_, *RAMPS[model.ramp], model.pull)
+    following, _ = next_minimum(
+        *data, model.weights_, *RAMPS[getattr(model.loss, "ramp", "cost_diminished")], model.pull
+    )
     assert following == pytest.approx(model.certificate_.primal, rel=2e-4)
 
 
@@ -134,7 +144,7 @@ def log_joint(model, row):
 def test_a_network_has_the_objective_of_enumeration(missing, ramp):
     """Values that are missing are maximised in both parts of the ramp, so that no completion of the truth matters."""
     frame = weather(missing=missing)
-    model = DiscriminativeBayesNet(**NET, ramp=ramp).fit(frame, target="class")
+    model = DiscriminativeBayesNet(**NET | {"loss": Ramp(ramp)}).fit(frame, target="class")
     assert model.status_.converged and len(model.rounds_) >= 1
     above, below = RAMPS[ramp]
     total = -model.reference_ @ model.weights_
@@ -179,12 +189,16 @@ def test_a_bounded_argmax_keeps_the_certificate_honest():
     frame = {v: rng.integers(0, 2, 12).tolist() for v in every}
     words = {"structure": edges, "C": 0.1, "loss": "ramp"}
     exact = DiscriminativeBayesNet(**words).fit(frame, target=every)
-    rough = DiscriminativeBayesNet(**words, inference="bounded", max_cells=600, max_passes=25, passes_per_round=5)
+    rough = DiscriminativeBayesNet(
+        **words | {"loss": Ramp(passes_per_round=5)}, inference="bounded", max_cells=600, max_passes=25
+    )
     with pytest.warns(ConvergenceWarning):
         rough.fit(frame, target=every)
     objectives = rough.rounds_["objective"].tolist()
     assert len(objectives) > 1 and all(b <= a * (1 + 1e-9) for a, b in pairwise(objectives))
-    there = DiscriminativeBayesNet(**words, start=rough, max_passes=1, tol=1e9).fit(frame, target=every)
+    there = DiscriminativeBayesNet(**words | {"loss": Ramp(start=rough)}, max_passes=1, tol=1e9).fit(
+        frame, target=every
+    )
     assert there.certificate_.primal <= rough.certificate_.primal  # J of its weights, by exact trees
     assert exact.certificate_.relative_gap <= 1e-3
 
@@ -217,11 +231,13 @@ def test_starts():
     reference = DiscriminativeHMM(**words | {"C": 0.0}).fit(X, Y)
     fits = {
         "zero": DiscriminativeHMM(**words).fit(X, Y),
-        "hinge": DiscriminativeHMM(**words, start="hinge").fit(X, Y),
-        "model": DiscriminativeHMM(**words, start=hinge).fit(X, Y),
-        "array": DiscriminativeHMM(**words, start=hinge.weights_).fit(X, Y),
-        "reference": DiscriminativeHMM(**words, start=reference).fit(X, Y),
-        "third ramp": DiscriminativeHMM(**words | {"C": 0.02}, start="hinge", ramp="cost_diminished_vs_best").fit(X, Y),
+        "hinge": DiscriminativeHMM(**words | {"loss": Ramp(start="hinge")}).fit(X, Y),
+        "model": DiscriminativeHMM(**words | {"loss": Ramp(start=hinge)}).fit(X, Y),
+        "array": DiscriminativeHMM(**words | {"loss": Ramp(start=hinge.weights_)}).fit(X, Y),
+        "reference": DiscriminativeHMM(**words | {"loss": Ramp(start=reference)}).fit(X, Y),
+        "third ramp": DiscriminativeHMM(
+            **words | {"C": 0.02, "loss": Ramp("cost_diminished_vs_best", start="hinge")}
+        ).fit(X, Y),
     }
     planes = planes_of(X, Y)
     for name, model in fits.items():
@@ -246,9 +262,9 @@ def test_starts_that_are_refused():
         (None, 'start must be "zero", "hinge", a fitted estimator or an array; got None'),
     ):
         with pytest.raises(ValueError, match=message):
-            DiscriminativeHMM(**WORDS, start=start).fit(X, Y)
+            DiscriminativeHMM(**WORDS | {"loss": Ramp(start=start)}).fit(X, Y)
     with pytest.raises(NotFittedError, match="not fitted yet"):
-        DiscriminativeHMM(**WORDS, start=DiscriminativeHMM()).fit(X, Y)
+        DiscriminativeHMM(**WORDS | {"loss": Ramp(start=DiscriminativeHMM())}).fit(X, Y)
 
 
 def test_start_models_of_other_states_or_symbols_are_refused():
@@ -257,21 +273,21 @@ def test_start_models_of_other_states_or_symbols_are_refused():
     states = DiscriminativeHMM().fit(X, [[f"t{s}" for s in y] for y in Y])
     words = {"loss": "ramp", "C": 0.3}
     with pytest.raises(ValueError, match="trained on other features than these examples have"):
-        DiscriminativeHMM(**words, start=symbols).fit(X, Y)
+        DiscriminativeHMM(**words | {"loss": Ramp(start=symbols)}).fit(X, Y)
     with pytest.raises(ValueError, match=r"the start model has other labels .*'t0'.* than the examples"):
-        DiscriminativeHMM(**words, start=states).fit(X, Y)
+        DiscriminativeHMM(**words | {"loss": Ramp(start=states)}).fit(X, Y)
     frame = weather()
     net = DiscriminativeBayesNet(**NET | {"loss": "hinge", "structure": [(b, a) for a, b in EDGES]})
     net.fit(frame, target="class")
     with pytest.raises(ValueError, match="trained on other features than these examples have"):
-        DiscriminativeBayesNet(**NET, start=net).fit(frame, target="class")
+        DiscriminativeBayesNet(**NET | {"loss": Ramp(start=net)}).fit(frame, target="class")
 
 
 def test_a_start_model_stays_fitted_in_copies_and_searches():
     first = DiscriminativeHMM(**WORDS | {"loss": "hinge", "C": 0.05}).fit(X, Y)
-    ramp = DiscriminativeHMM(**WORDS | {"tol": 1e-2}, start=first)
-    assert clone(ramp).start is first
-    search = GridSearchCV(ramp, {"ramp": ["cost_diminished", "best_output"], "max_rounds": [1, 3]}, cv=2)
+    ramp = DiscriminativeHMM(**WORDS | {"tol": 1e-2, "loss": Ramp(start=first)})
+    assert clone(ramp).loss.start is first and clone(ramp).loss is not ramp.loss
+    search = GridSearchCV(ramp, {"loss__ramp": ["cost_diminished", "best_output"], "loss__max_rounds": [1, 3]}, cv=2)
     with pytest.warns(ConvergenceWarning, match="max_rounds"):
         search.fit(X, Y)
     assert 0.0 < search.best_score_ <= 1.0
@@ -283,7 +299,7 @@ def test_a_start_model_stays_fitted_in_copies_and_searches():
 def test_rounds_and_their_passes():
     words = WORDS | {"tol": 1e-9}
     with pytest.warns(ConvergenceWarning, match="max_rounds"):
-        model = DiscriminativeHMM(**words, max_rounds=2, passes_per_round=6).fit(X, Y)
+        model = DiscriminativeHMM(**words | {"loss": Ramp(max_rounds=2, passes_per_round=6)}).fit(X, Y)
     assert model.status_.code == "max_rounds" and len(model.rounds_) == 2
     assert (np.diff(model.rounds_["pass"], prepend=0.0) >= 6).all()
 
@@ -316,10 +332,10 @@ def test_warm_starts_along_the_weight_of_the_losses_and_between_losses():
 
 def test_files_keep_all_but_the_start(tmp_path):
     first = DiscriminativeHMM(**WORDS | {"loss": "hinge"}).fit(X, Y)
-    model = DiscriminativeHMM(**WORDS, ramp="best_output", start=first, max_rounds=50).fit(X, Y)
+    model = DiscriminativeHMM(**WORDS | {"loss": Ramp("best_output", start=first, max_rounds=50)}).fit(X, Y)
     loaded = mm.load(model.save(tmp_path / "model"))
     assert np.array_equal(loaded.weights_, model.weights_) and loaded.certificate_ == model.certificate_
-    assert (loaded.loss, loaded.ramp, loaded.max_rounds, loaded.start) == ("ramp", "best_output", 50, "zero")
+    assert (loaded.loss.ramp, loaded.loss.max_rounds, loaded.loss.start) == ("best_output", 50, "zero")
 
 
 # --- refused ----------------------------------------------------------------------------------------------------------
@@ -328,15 +344,18 @@ def test_files_keep_all_but_the_start(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"ramp": "steep"}, "ramp must be one of cost_diminished, best_output, cost_diminished_vs_best, or a pair"),
-        ({"ramp": (0.0, 0.0)}, "ramp must be one of"),
+        (
+            {"loss": Ramp("steep")},
+            "ramp must be one of cost_diminished, best_output, cost_diminished_vs_best, or a pair",
+        ),
+        ({"loss": Ramp((0.0, 0.0))}, "ramp must be one of"),
         ({"loss": "log"}, r"loss must be one of hinge, squared_hinge, or \(of an estimator\) ramp; got 'log'"),
-        ({"max_rounds": 0}, "max_rounds must be a whole number >= 1 or None, got 0"),
-        ({"passes_per_round": -1}, "passes_per_round must be a positive number or None, got -1"),
+        ({"loss": Ramp(max_rounds=0)}, "max_rounds must be a whole number >= 1 or None, got 0"),
+        ({"loss": Ramp(passes_per_round=-1)}, "passes_per_round must be a positive number or None, got -1"),
         ({"C": -1.0}, "C must be a finite number >= 0"),
-        ({"solver": "auto"}, "solver must be proximal, or a solver object; got 'auto'"),
-        ({"solver": "pegasos"}, "solver must be proximal"),
-        ({"solver": mm.Perceptron()}, "solver must be proximal.*which is for other models"),
+        ({"solver": "auto"}, 'solver="auto" does not offer; use solver="proximal"'),
+        ({"solver": "pegasos"}, 'use solver="proximal"'),
+        ({"solver": mm.Perceptron()}, r"solver=Perceptron\(\) does not offer"),
     ],
     ids=str,
 )

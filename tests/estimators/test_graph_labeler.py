@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 
 import maxmargin as mm
 from maxmargin.estimators.graph_labeler import GraphLabeler
-from maxmargin.estimators.signs import positive_mask
+from maxmargin.estimators.positive_weights import positive_weights
 from maxmargin.features.regions import region_graph, region_labels, region_sizes, superpixels
 from maxmargin.models.graph import Graph
 
@@ -109,13 +109,13 @@ def test_signs_by_name_index_and_mask():
     X, Y = data(8, noise=0.8)
     for positive in ("node", ["node", "edge"], [0, 5, 9], np.arange(18) < 4, True, None):
         fitted = GraphLabeler(positive=positive, tol=1e-4).fit(X, Y)
-        mask = positive_mask(positive, fitted.layout_)
+        mask = positive_weights(positive, fitted.layout_)
         assert mask is None or (fitted.weights_[mask] >= 0).all()
         assert mask is not None or (fitted.weights_ < 0).any()
     layout = fitted.layout_
-    assert positive_mask("edge", layout).tolist() == [False] * 9 + [True] * 9
-    assert positive_mask([0, 5], layout).nonzero()[0].tolist() == [0, 5]
-    assert positive_mask(False, layout) is None
+    assert positive_weights("edge", layout).tolist() == [False] * 9 + [True] * 9
+    assert positive_weights([0, 5], layout).nonzero()[0].tolist() == [0, 5]
+    assert positive_weights(False, layout) is None
     for wrong, message in (
         ("side", "weights are node, edge"),
         ([18], "0 to 17"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
 from maxmargin.estimators.image_segmenter import ImageSegmenter
@@ -77,7 +78,9 @@ def test_tolerance_forgives_boundaries_that_are_off():
     assert loose.certificate_.certified and loose.certificate_.relative_gap <= 1e-2
     assert loose.certificate_.primal < 0.8 * strict.certificate_.primal  # the truth is easier to reach
     assert loose.edge_coef_.sum() > strict.edge_coef_.sum() and loose.score(images, masks) > 0.98
-    again = ImageSegmenter(tolerance=1.5, start=loose, refits=1, **options).fit(images, off)
+    again = ImageSegmenter(tolerance=1.5, start=loose, refits=1, **options)
+    assert clone(again).start is loose
+    again.fit(images, off)
     assert again.oracle_calls_ < loose.oracle_calls_  # no first fit of its own
 
 
@@ -277,3 +280,11 @@ def test_volumes_need_other_neighbours():
     images, masks = pictures(2, shape=(4, 5, 6))
     with pytest.raises(ValueError, match=r"the mask of image 0 has shape .*For volumes set neighbours=6, 18 or 26"):
         ImageSegmenter(features=ImageFeatures(mixture=1)).fit(images, masks)
+
+
+def test_where_a_ramp_begins_is_said_by_the_ramp():
+    mask = np.array([[0, 0, 1], [0, 1, 1]])
+    with pytest.raises(
+        ValueError, match=r"start must be a fitted ImageSegmenter or an array, got 'hinge'; where a ramp"
+    ):
+        ImageSegmenter(start="hinge").fit([mask], [mask])

@@ -30,7 +30,7 @@ EXAMPLES: dict[type, tuple[Any, Any]] = {
     mm.DiscriminativeBayesNet: ({"a": [0, 1, 0, 1], "b": [0, 1, 1, 1]}, [0, 1, 0, 1]),
 }
 CLASSES = sorted(EXAMPLES, key=lambda cls: cls.__name__)
-BUDGETS = ("max_passes", "max_oracle_calls", "max_seconds", "passes_per_round", "max_rounds")
+BUDGETS = ("max_passes", "max_oracle_calls", "max_seconds")
 
 
 def make(cls: type, **options: Any) -> Any:
@@ -63,11 +63,11 @@ def test_arguments_are_keywords(cls):
 
 
 def test_own_words_take_the_place_of_shared_ones():
-    assert "or one with a tolerance" in mm.ImageSegmenter.__doc__
-    assert "or one with a tolerance" not in mm.SequenceTagger.__doc__
+    assert 'edges of "potts"' in mm.GraphLabeler.__doc__
+    assert 'edges of "potts"' not in mm.SequenceTagger.__doc__
     assert '"proximal" or ProximalPoint' in mm.DiscriminativeHMM.__doc__
     assert '"cutting_plane"' not in mm.DiscriminativeHMM.__doc__
-    assert 'loss : {"hinge", "squared_hinge", "ramp"}' in mm.GraphLabeler.__doc__
+    assert 'loss : {"hinge", "squared_hinge", "ramp"} or Ramp' in mm.GraphLabeler.__doc__
 
 
 @parameters
@@ -121,7 +121,7 @@ def test_an_unknown_solver_is_told_what_there_is(cls):
     message = str(refused.value)
     named = set(message.partition(" be ")[2].removeprefix("one of ").partition(", or a solver")[0].split(", "))
     for name in SOLVERS:
-        estimator = make(cls, solver=name, max_passes=2, **({"positive": None} if cls is mm.GraphLabeler else {}))
+        estimator = make(cls, solver=name, max_passes=2, **({"positive": []} if cls is mm.GraphLabeler else {}))
         if name in named:
             if cls in (mm.SequenceTagger, mm.DiscriminativeHMM):
                 assert len(estimator.fit(*EXAMPLES[cls]).weights_)
@@ -137,7 +137,7 @@ def test_an_unknown_solver_is_told_what_there_is(cls):
 PROGRAM = """
 import json, maxmargin as mm
 from sklearn.base import clone
-tagger = clone(mm.SequenceTagger(C=2.0, start="hinge"))
+tagger = clone(mm.SequenceTagger(C=2.0, ends=True))
 print(json.dumps([tagger.get_params(), repr(tagger), sorted(mm.DiscriminativeBayesNet().get_params())]))
 """
 
@@ -145,5 +145,29 @@ print(json.dumps([tagger.get_params(), repr(tagger), sorted(mm.DiscriminativeBay
 @pytest.mark.slow  # modules are compiled anew
 def test_without_docstrings():
     done = subprocess.run([sys.executable, "-OO", "-c", PROGRAM], capture_output=True, text=True, check=True)
-    tagger = mm.SequenceTagger(C=2.0, start="hinge")
+    tagger = mm.SequenceTagger(C=2.0, ends=True)
     assert json.loads(done.stdout) == [tagger.get_params(), repr(tagger), sorted(arguments(mm.DiscriminativeBayesNet))]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("rescaling", ["slack", "sqrt_slack", "unit"])
+@pytest.mark.parametrize("cls", [cls for cls in CLASSES if "rescaling" in arguments(cls)])
+def test_other_rescalings_train_or_are_refused(cls, rescaling):
+    estimator = make(cls, rescaling=rescaling, tol=1e-2)
+    if cls is mm.MulticlassClassifier or (cls in (mm.SequenceTagger, mm.StructuredSVM) and rescaling != "sqrt_slack"):
+        certificate = estimator.fit(*EXAMPLES[cls]).certificate_
+        assert certificate.dual <= certificate.primal
+        if cls is mm.MulticlassClassifier or rescaling == "slack":
+            assert certificate.relative_gap <= 1e-2
+    elif rescaling != "unit":
+        with pytest.raises(
+            ValueError, match=rf'rescaling="{rescaling}" needs .* which the (chain|grid|graph) model does not'
+        ):
+            estimator.fit(*EXAMPLES[cls])
+
+
+@pytest.mark.parametrize("value", [0.5, -1, "many", None, True, 2**31])
+@pytest.mark.parametrize("name", ["max_cells", "message_passes", "max_branches"])
+def test_limits_of_graphs_are_whole_numbers(name, value):
+    with pytest.raises(ValueError, match=rf"{name} must be a whole number from . to 2\^31 - 1, got {value!r}"):
+        mm.GraphLabeler(**{name: value}).fit(*EXAMPLES[mm.GraphLabeler])

@@ -27,7 +27,7 @@ def test_a_chain_is_a_sequence_tagger(solver):
 
 def test_multiclass_is_the_classifier():
     inputs, classes = random_multiclass(20, 4, 3, seed=1)
-    svm = mm.StructuredSVM(mm.Multiclass(intercept=True)).fit(inputs, classes)
+    svm = mm.StructuredSVM(mm.Multiclass(fit_intercept=True)).fit(inputs, classes)
     classifier = mm.MulticlassClassifier().fit(inputs, classes)
     np.testing.assert_array_equal(svm.coef_, classifier.weights_)
     assert svm.predict(inputs) == classifier.predict(inputs).tolist()

@@ -31,25 +31,25 @@ def symbols():
 @pytest.mark.parametrize("before", ["hinge", *RAMPS], ids=str)
 def test_another_ramp(sequences, before, after):
     X, y = sequences
-    first = {"loss": "hinge"} if before == "hinge" else {"loss": "ramp", "ramp": before}
+    first = {"loss": "hinge"} if before == "hinge" else {"loss": mm.Ramp(before)}
     tagger = mm.SequenceTagger(warm_start=True, **first).fit(X, y)
     try:
-        tagger.set_params(loss="ramp", ramp=after).fit(X, y)
+        tagger.set_params(loss=mm.Ramp(after)).fit(X, y)
     except ValueError as error:
         assert before != after and "set warm_start=False" in str(error)
         return
     # the objective at these weights, by a fit that only looks
-    look = mm.SequenceTagger(loss="ramp", ramp=after, start=tagger.weights_, max_passes=1).fit(X, y)
+    look = mm.SequenceTagger(loss=mm.Ramp(after, start=tagger.weights_), max_passes=1).fit(X, y)
     assert tagger.certificate_.primal == pytest.approx(look.certificate_.primal, rel=1e-6)
 
 
-@pytest.mark.parametrize("after", [{"ramp": "best_output"}, {"ramp": (2.0, -1.0)}, {"loss": "hinge"}], ids=str)
+@pytest.mark.parametrize("after", [mm.Ramp("best_output"), mm.Ramp((2.0, -1.0)), "hinge"], ids=str)
 def test_a_checkpoint_of_another_loss(sequences, tmp_path, after):
     X, y = sequences
     path = tmp_path / "run.npz"
     mm.SequenceTagger(loss="ramp", callbacks=[Checkpoint(path)]).fit(X, y)
     with pytest.raises(ValueError, match="resume"):
-        mm.SequenceTagger(**{"loss": "ramp", **after}).fit(X, y, resume=path)
+        mm.SequenceTagger(loss=after).fit(X, y, resume=path)
 
 
 @pytest.mark.parametrize("after", [{"loss": "squared_hinge", "C": 0.5}, {"pull": 5.0}], ids=str)
@@ -64,7 +64,7 @@ def test_a_checkpoint_of_another_generative_objective(symbols, tmp_path, after):
 def test_examples_without_weight(symbols):
     X, y = symbols
     weight = np.array([0.0] + [1.0] * 11)
-    model = mm.DiscriminativeHMM(C=0.5, loss="ramp", start="hinge", tol=1e-4, warm_start=True)
+    model = mm.DiscriminativeHMM(C=0.5, loss=mm.Ramp(start="hinge"), tol=1e-4, warm_start=True)
     primal = model.fit(X, y, weight).certificate_.primal
     assert model.fit(X, y, weight).certificate_.primal <= primal * (1 + 1e-9)  # warm, from where it ended
 
@@ -98,7 +98,10 @@ def test_a_warm_start_keeps_what_its_own_solver_keeps(sequences):
 
 
 def test_the_path_is_not_for_log_probabilities(symbols):
-    with pytest.raises(ValueError, match="do not scale with C"):
+    with pytest.raises(
+        ValueError,
+        match=r"needs the regulariser .*, which DiscriminativeHMM does not offer; fit with warm_start=True at each C",
+    ):
         mm.regularisation_path(mm.DiscriminativeHMM(), *symbols, C_min=0.1, C_max=1.0)
 
 
@@ -128,7 +131,7 @@ def test_an_interrupt_in_the_hinge_fit_that_a_ramp_starts_from_ends_both():
     model = Interrupted()
     rng = np.random.default_rng(0)
     X, y = list(rng.normal(size=(30, 3))), list(rng.choice([-1, 1], 30))
-    svm = mm.StructuredSVM(model, loss="ramp", start="hinge", tol=1e-12, n_jobs=1)
+    svm = mm.StructuredSVM(model, loss=mm.Ramp(start="hinge"), tol=1e-12, n_jobs=1)
     with pytest.warns(ConvergenceWarning, match="Interrupted"):
         svm.fit(X, y)
     assert svm.status_.code == "interrupted" and np.isfinite(svm.certificate_.gap)

@@ -250,7 +250,7 @@ def test_a_graph_with_frustrated_cycles():
     Y = [rng.integers(0, 3, n).tolist() for _ in X]
     exact, rough = (
         mm.Ramp().problem(mm.Graph(**options).bind(X, Y))
-        for options in ({"method": "junction_tree"}, {"method": "trws", "passes": 2})
+        for options in ({"method": "junction_tree"}, {"method": "trws", "message_passes": 2})
     )
     for seed in range(5):
         w = 2.0 * np.random.default_rng(seed).normal(size=exact.convex.n_columns)
@@ -283,7 +283,7 @@ def test_what_is_not_a_ramp(ramp):
     with pytest.raises(ValueError, match=message):
         mm.Ramp(ramp).problem(Tiny().bound)
     with pytest.raises(ValueError, match=message):
-        mm.SequenceTagger(loss="ramp", ramp=ramp).fit([np.ones((2, 1))], [["a", "b"]])
+        mm.SequenceTagger(loss=mm.Ramp(ramp)).fit([np.ones((2, 1))], [["a", "b"]])
 
 
 def test_pairs_of_any_kind_are_understood():

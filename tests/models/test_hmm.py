@@ -50,7 +50,7 @@ def random_data(rng, n, K, V, longest, missing=0.2):
 def test_kernel_is_enumeration(seed, K, V, cost_weight, ties, normalize, zeros):
     rng = np.random.default_rng(seed)
     X, Y = random_data(rng, 4, K, V, 5)
-    bound = HMM(cost=HammingCost(normalize=normalize), states=range(K), symbols=range(V)).bind(X, Y)
+    bound = HMM(cost=HammingCost(normalize=normalize), classes=range(K), symbols=range(V)).bind(X, Y)
     w = rng.integers(-2, 1, bound.n_weights).astype(float) if ties else rng.normal(-1, 1, bound.n_weights)
     if zeros:  # impossible events
         w[rng.random(len(w)) < 0.2] = -np.inf
@@ -83,7 +83,7 @@ def test_kernel_is_enumeration(seed, K, V, cost_weight, ties, normalize, zeros):
 def test_separate_runs_of_errors_are_planes_of_their_own():
     rng = np.random.default_rng(0)
     X, Y = [rng.integers(0, 3, 30).tolist()], [rng.integers(0, 3, 30).tolist()]
-    bound = HMM(cost=RING, states=range(3), symbols=range(3)).bind(X, Y)
+    bound = HMM(cost=RING, classes=range(3), symbols=range(3)).bind(X, Y)
     w = rng.normal(size=bound.n_weights)
     made, output, _, planes, iwork = _ask(bound, w, 0, -1.0, 20)
     wrong = output != Y[0]
@@ -107,14 +107,14 @@ def test_separate_runs_of_errors_are_planes_of_their_own():
 
 def test_counts_are_those_of_a_loop():
     X, Y = random_data(np.random.default_rng(1), 12, 3, 4, 6)
-    bound = HMM(states=range(3), symbols=range(4)).bind(X, Y)
+    bound = HMM(classes=range(3), symbols=range(4)).bind(X, Y)
     np.testing.assert_array_equal(bound.counts(), sum(features(x, y, 3, 4) for x, y in zip(X, Y, strict=True)))
 
 
 def test_batches_sums_and_decoding_work_unchanged():
     rng = np.random.default_rng(2)
     X, Y = random_data(rng, 20, 3, 4, 8)
-    bound = HMM(cost=RING, states=range(3), symbols=range(4)).bind(X, Y)
+    bound = HMM(cost=RING, classes=range(3), symbols=range(4)).bind(X, Y)
     w = rng.normal(-1, 1, bound.n_weights)
     oracle, everyone = ModelOracle(bound), np.arange(20)
     planes = oracle.planes(w, everyone)

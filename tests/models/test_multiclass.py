@@ -37,7 +37,10 @@ def problems(draw):
     hamming = draw(st.booleans())
     weights = {k: float(rng.integers(0, 4)) for k in range(K)} if draw(st.booleans()) else None
     model = Multiclass(
-        cost="hamming" if hamming else table, intercept=intercept, intercept_scaling=scaling or 1.0, classes=range(K)
+        cost="hamming" if hamming else table,
+        fit_intercept=intercept,
+        intercept_scaling=scaling or 1.0,
+        classes=range(K),
     )
     bound = model.bind(X, Y, class_weight=weights)
     cost = 1.0 - np.eye(K) if hamming else table
@@ -130,7 +133,7 @@ def test_prediction_needs_no_labels_and_ignores_padding(case):
 def test_groups_reproduce_the_scores():
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(6, 3)), list("abcabc")
-    bound = Multiclass(intercept=True, intercept_scaling=5.0).bind(X, Y)
+    bound = Multiclass(fit_intercept=True, intercept_scaling=5.0).bind(X, Y)
     w = rng.normal(size=bound.n_weights)
     groups = bound.layout.groups(w)
     assert groups["coef"].shape == (3, 3) and groups["intercept"].shape == (3,)
@@ -142,7 +145,7 @@ def test_groups_reproduce_the_scores():
 
 
 def test_one_class_does_not_crash():
-    bound = Multiclass(intercept=True).bind(np.ones((3, 2)), ["only"] * 3)
+    bound = Multiclass(fit_intercept=True).bind(np.ones((3, 2)), ["only"] * 3)
     w = np.random.default_rng(0).normal(size=bound.n_weights)
     rows, _ = planes(bound, w, range(3), 1.0)
     assert all(not row.a.any() and row.b == 0.0 and row.bound == 0.0 for row in rows)
@@ -151,7 +154,7 @@ def test_one_class_does_not_crash():
 def test_dense_data_may_follow_sparse_data():
     rng = np.random.default_rng(2)
     X, Y = rng.normal(size=(5, 4)), [0, 1, 2, 0, 1]
-    trained = Multiclass(intercept=True).bind(sp.csr_matrix(X), Y)
+    trained = Multiclass(fit_intercept=True).bind(sp.csr_matrix(X), Y)
     w = rng.normal(size=trained.n_weights)
     later = Multiclass().bind(X, Y, layout=trained.layout)
     np.testing.assert_allclose(later.scores(w), trained.scores(w))

@@ -112,7 +112,7 @@ MODELS = {
     "chain": (mm.Chain(ends=True), SEQUENCES, LABELS),
     "observed chain": (mm.Chain(weights="observed"), [sp.csr_array(x) for x in SEQUENCES], LABELS),
     "chain, cost": (mm.Chain(cost=lambda a, b: 3.0 * (a != b), constraints=[("c", "a")]), SEQUENCES, LABELS),
-    "multiclass": (mm.Multiclass(intercept=True, cost=HammingCost()), POINTS, NAMES.tolist()),
+    "multiclass": (mm.Multiclass(fit_intercept=True, cost=HammingCost()), POINTS, NAMES.tolist()),
     "chain, numbers of numpy": (mm.Chain(ends=np.bool_(True), cost=HammingCost(normalize=1)), SEQUENCES, LABELS),
     "grid": (mm.Grid(np.int64(4), boundary=np.float32(0.5)), PIXELS, MASKS),
     "graph": (mm.Graph("potts", cost=lambda a, b: 2.0 * (a != b)), GRAPHS, NODES),

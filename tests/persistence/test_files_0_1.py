@@ -54,7 +54,8 @@ def test_taggers(read):
     dicts = read("tagger_dicts")
     found = dicts.predict([[{"w": w, "n": len(w)} for w in sentence] for sentence in words])
     assert found == [["D", "N", "V"], ["D", "N", "V"], ["N", "V"]]
-    assert (dicts.loss, dicts.ramp, dicts.max_rounds, dicts.start) == ("ramp", "best_output", 5, "hinge")
+    loss = dicts.loss
+    assert (loss.ramp, loss.max_rounds, loss.start) == ("best_output", 5, "hinge")
 
 
 def test_segmenters(read):
@@ -80,6 +81,7 @@ def test_graphs(read):
     values = [5.33759038269421, 5.339938231787082, 5.341031622982601, 5.337426412211248]
     np.testing.assert_allclose([answer.value for answer in answers], values, rtol=1e-12)
     assert labeler.method_ == {"junction_tree": 4} and labeler.pairwise == "symmetric"
+    assert (labeler.message_passes, labeler.max_branches, labeler.positive) == (200, 100, None)
     assert labeler.cost.table([0, 1, 2]).tolist() == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
 
 
@@ -117,7 +119,7 @@ def test_generative_models(read):
         ("segmenter_arrays", "weights", lambda a: a - 1, "weights of edges are negative"),
         ("graph", "weights", lambda a: a + np.inf, "NaN or infinite"),
         ("hmm", "weights", lambda a: a + 9, "no logarithms"),
-        ("hmm", "counts", lambda a: a - 9, "what is no count"),
+        ("hmm", "counts", lambda a: a - 9, "numbers that are not counts"),
         ("bayes_net", "reference", lambda a: a[1:], "'reference' has dtype"),
     ],
 )
@@ -167,7 +169,9 @@ def test_parameters_that_were_renamed(tmp_path, monkeypatch):
     monkeypatch.setitem(model_files.RENAMED, "WeightedHammingCost", {"by_label": "weights"})
     with pytest.raises(ValueError, match="SequenceTagger has no parameter 'strength'"):
         mm.load(path)
-    monkeypatch.setitem(model_files.RENAMED, "SequenceTagger", {"strength": "C", "depth": None})
+    monkeypatch.setitem(
+        model_files.RENAMED, "SequenceTagger", {**model_files.RENAMED["SequenceTagger"], "strength": "C", "depth": None}
+    )
     loaded = mm.load(path)
     assert loaded.C == 2.0 and loaded.cost.weights == {"a": 2.0}
     assert loaded.predict([rows("cab")]) == [list("cab")]

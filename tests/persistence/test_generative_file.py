@@ -46,7 +46,7 @@ CASES = {
     "matrix": {"cost": np.array([[0.0, 2.0], [1.0, 0.0]]), "reference": "smoothed", "smoothing": 0.5},
     "normalized": {"cost": HammingCost(normalize=True), "unknown": "missing"},
     "function": {"cost": lambda a, b: 3.0 * (a != b)},
-    "named": {"states": ["sun", "snow", "rain"], "symbols": np.array(["walk", "shop", "clean", "ski"])},
+    "named": {"classes": ["sun", "snow", "rain"], "symbols": np.array(["walk", "shop", "clean", "ski"])},
     "solver": {"solver": ProximalPoint(blocks="product"), "max_passes": 30, "random_state": 4},
 }
 
@@ -66,7 +66,7 @@ def test_round_trip(tmp_path, case):
 
 
 def test_numbers_as_states_and_symbols(tmp_path):
-    model = fitted([[0, 2, 1], [1]], [[1, 0, 1], [0]], states=2, symbols=3)
+    model = fitted([[0, 2, 1], [1]], [[1, 0, 1], [0]], classes=2, symbols=3)
     loaded = load(model.save(tmp_path / "m"))
     check_same(model, loaded, [[0, 1, 2]])
     odd = fitted([[("a", 1), 2.0], [b"x"]], [[True, False], [True]])
@@ -74,9 +74,9 @@ def test_numbers_as_states_and_symbols(tmp_path):
 
 
 def test_references_that_are_models_or_tables(tmp_path):
-    first = fitted(states=["sun", "rain"], symbols=["walk", "shop", "clean"])
+    first = fitted(classes=["sun", "rain"], symbols=["walk", "shop", "clean"])
     for reference in (first, first.tables(), {name: np.array(table) for name, table in first.tables().items()}):
-        model = fitted(reference=reference, states=["sun", "rain"], symbols=["walk", "shop", "clean"])
+        model = fitted(reference=reference, classes=["sun", "rain"], symbols=["walk", "shop", "clean"])
         loaded = load(model.save(tmp_path / "m"))
         check_same(model, loaded)
         assert set(loaded.reference) == {"initial", "transition", "emission"}

@@ -14,7 +14,8 @@ rng = np.random.default_rng(0)
 Y = [rng.integers(0, 3, 8).tolist() for _ in range(12)]
 X = [[int(s) if rng.random() < 0.6 else int(rng.integers(0, 4)) for s in y] for y in Y]
 TRAIN, HELD_OUT = (X[:8], Y[:8]), (X[8:], Y[8:])
-MODEL = DiscriminativeHMM(states=3, symbols=4, reference="smoothed", cost=np.array([[0, 1, 4], [1, 0, 1], [4, 1, 0.0]]))
+COST = np.array([[0, 1, 4], [1, 0, 1], [4, 1, 0.0]])
+MODEL = DiscriminativeHMM(classes=3, symbols=4, reference="smoothed", cost=COST)
 
 
 def rows_of(table):

@@ -92,7 +92,7 @@ def test_plain_python_models_take_the_same_steps(name, loss):
 def test_plain_python_models_take_the_same_ramp_steps():
     X, y = random_chains(8, 3, 2, lengths=(1, 4), seed=2)
     y = [labels.tolist() for labels in y]
-    options = {"solver": mm.Pegasos(project=True), "loss": "ramp", "max_passes": 50, "passes_per_round": 5, "tol": 0.0}
+    options = {"solver": mm.Pegasos(project=True), "loss": mm.Ramp(passes_per_round=5), "max_passes": 50, "tol": 0.0}
     plain = mm.StructuredSVM(PlainChain(3), **options).fit(X, y)
     compiled = mm.StructuredSVM(mm.Chain(classes=[0, 1, 2]), **options).fit(X, y)
     assert compiled.weights_ == pytest.approx(plain.weights_, abs=1e-9)

@@ -37,7 +37,7 @@ def test_chain_passes(chain):
 
 def test_multiclass_passes():
     rng = np.random.default_rng(0)
-    assert check_model(Multiclass(intercept=True), rng.normal(size=(5, 3)), list("abcab"), n_trials=8).ok
+    assert check_model(Multiclass(fit_intercept=True), rng.normal(size=(5, 3)), list("abcab"), n_trials=8).ok
 
 
 def test_data_that_does_not_fit_is_a_problem():

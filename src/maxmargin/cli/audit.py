@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, TextIO, TypedDict
+from typing import TYPE_CHECKING, Annotated, TextIO, TypedDict, cast
 
 import typer
 
@@ -111,7 +111,7 @@ def audit(
             random_state=training.seed,
             after_fold=advance,
         )
-    rows: list[Suspect] = found if isinstance(found, list) else found.to_dict("records")
+    rows = cast(list[Suspect], found if isinstance(found, list) else found.to_dict("records"))
     listed = {row["example"]: row for row in rows[:top] if above is None or row["score"] > above}
     _list(source, listed, place, as_json)
     done = [f"{len(table)} sentences judged in {folds * repeats} fits and {time.perf_counter() - begin:.0f} s"]

@@ -10,7 +10,7 @@ import typer
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded, located
 from maxmargin.cli.files import Source
-from maxmargin.cli.model import constrain, label_place, learned_column, load_text_tagger
+from maxmargin.cli.model import constrain, label_place, learned_column, load_text_tagger, text_features
 from maxmargin.cli.tables import number, show_table
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def inspect(
 def _facts(tagger: SequenceTagger, path: str) -> None:
     from maxmargin.reports.time_split import time_split
 
-    layout, features, known = tagger.layout_, tagger.features_, vars(tagger)  # a model file may lack some
+    layout, features, known = tagger.layout_, text_features(tagger), vars(tagger)  # a model file may lack some
     hashed = " (hashed)" if features.hashing is not None else ""
     rows = [
         ("file", f"{path}, {os.path.getsize(path)} bytes"),
@@ -115,7 +115,7 @@ def _explain(
     first, places, rows_of_text = chosen.first, chosen.places, chosen.rows
     true = _true_labels(tagger, rows_of_text, label_column, source.name)
     with located(source.name, lambda i, t: first + places[t]):
-        x = tagger.features_.transform([rows_of_text])
+        x = text_features(tagger).transform([rows_of_text])
         best = tagger.predict_kbest(x, 2)[0]
         labels = best[0][0]
         if other is not None:
@@ -138,7 +138,7 @@ def _explain(
     )
     typer.echo(f"the prediction scores {number(total)} more than the other; the strongest contributions:\n")
     shown = [
-        (row["position"], words[row["position"]], row["feature"], _text(row["label"]), _text(row["other"]),
+        (str(row["position"]), words[row["position"]], row["feature"], _text(row["label"]), _text(row["other"]),
          number(row["contribution"]))
         for row in rows[:top]
     ]  # fmt: skip

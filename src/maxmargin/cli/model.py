@@ -99,13 +99,13 @@ class TrainingOptions:
         from maxmargin.estimators.sequence_tagger import SequenceTagger
 
         plain = {name: str(value) if isinstance(value, str) else value for name, value in vars(self).items()}
-        return SequenceTagger(random_state=plain.pop("seed")).set_params(**plain, **more)
+        return SequenceTagger().set_params(random_state=plain.pop("seed"), **plain, **more)
 
 
 def fit(tagger: SequenceTagger, X: Sequences, y: list[list[str]], table: Table) -> SequenceTagger:
     """Fit; errors name the line of the file."""
     with quiet_convergence(), located(table.source.name, table.line):
-        if tagger.constraints is not None:
+        if isinstance(tagger.constraints, str):
             _check_scheme(y, tagger.constraints)
         return tagger.fit(X, y)
 
@@ -167,6 +167,14 @@ def load_text_tagger(path: str) -> SequenceTagger:
     return tagger
 
 
+def text_features(tagger: SequenceTagger) -> TextFeatures:
+    """The features of a tagger of the command line."""
+    from maxmargin.features.extractor import TextFeatures
+
+    assert isinstance(tagger.features_, TextFeatures)
+    return tagger.features_
+
+
 def learned_column(tagger: SequenceTagger) -> int | None:
     """The column that training read labels from; None for a tagger that was not trained by the command line."""
     return vars(tagger).get("label_column_")
@@ -210,10 +218,8 @@ def constrain(tagger: SequenceTagger, scheme: str | None) -> SequenceTagger:
     import numpy as np
 
     from maxmargin.inference.constraints import transition_mask
-    from maxmargin.models.chain import ChainLayout
 
     mask, layout = transition_mask(tagger.classes_, scheme), tagger.layout_
-    assert isinstance(layout, ChainLayout)
     tagger.layout_ = replace(
         layout,
         start_mask=np.where(mask.start, layout.start_mask, -np.inf),
@@ -226,7 +232,7 @@ def constrain(tagger: SequenceTagger, scheme: str | None) -> SequenceTagger:
 def usable(tagger: SequenceTagger, table: Table) -> Sequences:
     """The features of a file, for a fitted tagger."""
     with located(table.source.name, table.line):
-        return tagger.features_.transform(table.tokens())
+        return text_features(tagger).transform(table.tokens())
 
 
 def span_like(*labelled: list[list[str]]) -> bool:

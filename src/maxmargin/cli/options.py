@@ -21,7 +21,7 @@ Weights = StrEnum("Weights", ["all", "observed"])
 Constraints = StrEnum("Constraints", ["bio", "iobes"])
 Loss = StrEnum("Loss", ["hinge", "squared_hinge", "ramp"])
 RampName = StrEnum("RampName", ["cost_diminished", "best_output", "cost_diminished_vs_best"])
-Rescaling = StrEnum("Rescaling", ["margin", "slack"])
+Rescaling = StrEnum("Rescaling", ["margin", "slack", "sqrt_slack", "unit"])
 Precision = StrEnum("Precision", ["float64", "float32"])
 Solver = StrEnum(
     "Solver",
@@ -185,7 +185,8 @@ RescalingOption = Annotated[
     Rescaling,
     typer.Option(
         "--rescaling",
-        help="margin: the cost is the required margin; slack: it multiplies the violation of a margin of 1.",
+        help="margin: the cost is the required margin; slack: it multiplies the violation of a margin of 1; "
+        "sqrt_slack: its square root does; unit: all wrong outputs need a margin of 1.",
         rich_help_panel=TRAINING,
     ),
 ]

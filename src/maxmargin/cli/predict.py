@@ -11,7 +11,7 @@ import typer
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded, located
 from maxmargin.cli.files import Block, Source, opened_output
-from maxmargin.cli.model import constrain, label_place, load_text_tagger
+from maxmargin.cli.model import constrain, label_place, load_text_tagger, text_features
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +98,7 @@ def _labels(
     tagger: SequenceTagger, rows: list[list[tuple[str, ...]]], kbest: int, margin: bool
 ) -> list[list[tuple[str, ...]]]:
     """The new columns of each token of each sentence."""
-    X = tagger.features_.transform(rows)
+    X = text_features(tagger).transform(rows)
     if kbest == 1 and not margin:
         return [[(str(label),) for label in labels] for labels in tagger.predict(X)]
     answers = tagger.predict_kbest(X, max(kbest, 2 if margin else 1))

@@ -19,6 +19,7 @@ from maxmargin.cli.model import (
     fit,
     fit_features,
     load_text_tagger,
+    text_features,
     usable,
 )
 from maxmargin.cli.tables import show_table
@@ -93,10 +94,11 @@ def train(
         labels = table.labels(place)
     with watch("features"):
         features, X = fit_features(feature_options, table, label_column)
-    tagger = training.tagger(
-        C=C, ramp=str(ramp), start=_start(start, features), max_rounds=max_rounds, passes_per_round=passes_per_round,
-        verbose=int(live),
-    )  # fmt: skip
+    tagger = training.tagger(C=C, verbose=int(live))
+    if tagger.loss == "ramp":
+        from maxmargin.formulations.ramp import Ramp
+
+        tagger.loss = Ramp(str(ramp), _start(start, features), max_rounds, passes_per_round)
     stopping = None
     if held is not None:
         from maxmargin.callbacks.early_stopping import EarlyStopping
@@ -107,7 +109,6 @@ def train(
     with watch("train"):
         fit(tagger, X, labels, table)
     tagger.features_, tagger.label_column_ = features, place
-    tagger.start = start if start in ("zero", "hinge") else "zero"  # a model file cannot hold another model
     if stopping is not None and stopping.best_weights_ is None:  # Ctrl-C came before the first score
         stopping = None
     if stopping is not None:
@@ -140,7 +141,8 @@ def _start(start: str, features: TextFeatures) -> str | SequenceTagger:
     if start in ("zero", "hinge"):
         return start
     model = load_text_tagger(start)
-    if model.features_.hashing is None and features.hashing is None and model.features_.names() != features.names():
+    own = text_features(model)
+    if own.hashing is None and features.hashing is None and own.names() != features.names():
         raise ValueError(
             f"{start} was trained on other features than this file has; train it on the same file with the same "
             "template, or use --start hinge."

@@ -1,0 +1,21 @@
+"""Estimators in the manner of scikit-learn; names load when they are first used."""
+
+from maxmargin.lazy import lazy
+
+_NAMES = {
+    "structured_svm": "StructuredSVM",
+    "sequence_tagger": "SequenceTagger",
+    "multiclass_classifier": "MulticlassClassifier",
+    "image_segmenter": "ImageSegmenter",
+    "graph_labeler": "GraphLabeler",
+    "discriminative_hmm": "DiscriminativeHMM",
+    "discriminative_bayes_net": "DiscriminativeBayesNet",
+    "interactive_segmentation": "InteractiveSegmentation",
+    "path": "PathPoint RegularisationPath regularisation_path",
+    "model_files": "load save",
+    "explaining": "coef_table explain",
+}
+_PLACES = {name: f"maxmargin.estimators.{module}" for module, names in _NAMES.items() for name in names.split()}
+
+__all__ = [*_PLACES]
+__getattr__, __dir__ = lazy(__name__, _PLACES)

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from maxmargin.estimators.audit_evidence import TINY, Evidence, Habits, example_scores, judge
-from maxmargin.estimators.base import Structured
-from maxmargin.estimators.multiclass_classifier import MulticlassClassifier
+from maxmargin.estimators.audit_evidence import TINY, Evidence, NeighbourCounts, example_scores, judge
+from maxmargin.estimators.base import Inputs, Structured
 from maxmargin.estimators.parameters import check_tol
-from maxmargin.estimators.sequence_tagger import SequenceTagger
 from maxmargin.models.chain import Chain
 from maxmargin.models.labels import Labels, plain
 from maxmargin.models.multiclass import Multiclass
 from maxmargin.solvers.history import as_frame
 
+if TYPE_CHECKING:
+    import pandas
+    from sklearn.model_selection import BaseCrossValidator
+
 __all__ = ["audit"]
+
+T = TypeVar("T")
 
 _EXAMPLE = re.compile(r"\b(example|sequence|sentence) (\d+)")
 
@@ -34,16 +39,16 @@ COLUMNS = [
 
 
 def audit(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    cv: Any = 5,
+    estimator: Structured[Inputs, list],
+    X: Inputs,
+    y: Sequence[object] | np.ndarray,
+    cv: int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] = 5,
     *,
     repeats: int = 2,
     tol: float | None = 0.1,
-    random_state: Any = 0,
-    after_fold: Callable[[], Any] | None = None,
-) -> Any:
+    random_state: int | np.random.RandomState | None = 0,
+    after_fold: Callable[[], object] | None = None,
+) -> pandas.DataFrame | list[dict[str, object]]:
     """Rank training examples by the evidence that what was given as their output is wrong.
 
     Every example is judged at the weights of fits to the other folds, so that no model has memorised it. See
@@ -109,18 +114,19 @@ def audit(
         )
     if tol is not None:
         check_tol(tol)
-    X = sp.csr_array(X) if sp.issparse(X) else X
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    kind = _kind(estimator)
-    given = [plain(labels) for labels in y] if kind is Chain else plain(y)
+    matrix = sp.csr_array(X) if sp.issparse(X) else None
+    examples: Inputs = X if matrix is None else matrix
+    n = len(cast(Sized, X)) if matrix is None else matrix.shape[0]
+    kind = type(estimator._model())
+    given = [plain(cast(Iterable[Hashable], labels)) for labels in y] if kind is Chain else plain(y)
     if len(given) != n:
         raise ValueError(f"X has {n} examples and y has {len(given)}; they must agree.")
     labels = _labels(estimator, kind, given)
-    codes, habits = [np.zeros(1, np.int64)] * n, None
+    codes, neighbours = [np.zeros(1, np.int64)] * n, None
     if labels is not None:
         rows = given if kind is Chain else [[label] for label in given]
         codes = [labels.encode(row, i).astype(np.int64) for i, row in enumerate(rows)]
-        habits = Habits.of(codes, labels)
+        neighbours = NeighbourCounts.of(codes, labels)
     seed = check_random_state(random_state).randint(2**31 - 1)
     strata = np.concatenate(codes) if kind is Multiclass and n else None
     work = _worker(estimator, labels, tol)
@@ -128,13 +134,23 @@ def audit(
     for number, (inside, out) in enumerate(_splits(cv, repeats, n, strata, seed)):
         with warnings.catch_warnings(), _numbered(inside):
             warnings.simplefilter("ignore", ConvergenceWarning)
-            work.fit(_take(X, inside), _take(given, inside))
+            work.fit(_take(examples, inside), _take(given, inside))
         with _numbered(out):
-            evidence = judge(work, _take(X, out), _take(given, out), _take(codes, out), habits, [seed, number])
+            evidence = judge(
+                work, _take(examples, out), _take(given, out), _take(codes, out), neighbours, [seed, number]
+            )
         record.add(out, evidence)
         if after_fold is not None:
             after_fold()
     return as_frame(record.rows(2 if labels is None else len(labels)), COLUMNS)
+
+
+@runtime_checkable
+class Framed(Protocol):
+    """A frame, of pandas or another."""
+
+    @property
+    def iloc(self) -> Mapping[object, object]: ...
 
 
 class _Record:
@@ -146,7 +162,7 @@ class _Record:
         self.times = np.zeros(n, np.int64)
         self.hinge, self.margin, self.ramp, self.violation = np.zeros((4, n))
         self.doubt = [np.zeros(len(row)) for row in codes]
-        self.votes: list[list[tuple[Any, int]]] = [[] for _ in given]
+        self.votes: list[list[tuple[object, int]]] = [[] for _ in given]
 
     def add(self, examples: np.ndarray, evidence: Evidence) -> None:
         self.times[examples] += 1
@@ -160,7 +176,7 @@ class _Record:
             place = next((k for k, (output, _) in enumerate(votes) if _same(output, suggested)), len(votes))
             votes[place : place + 1] = [(suggested, votes[place][1] + 1 if place < len(votes) else 1)]
 
-    def rows(self, n_labels: int) -> list[dict[str, Any]]:
+    def rows(self, n_labels: int) -> list[dict[str, object]]:
         """The table, most suspicious first; equals in their order in the data."""
         missing = np.flatnonzero(self.times == 0)
         if len(missing):
@@ -194,19 +210,9 @@ class _Record:
         return made
 
 
-def _kind(estimator: Any) -> type | None:
-    """Chain, Multiclass, or None for models whose outputs have no parts that are known here."""
-    if isinstance(estimator, SequenceTagger):
-        return Chain
-    if isinstance(estimator, MulticlassClassifier):
-        return Multiclass
-    model = getattr(estimator, "model", None)
-    return next((kind for kind in (Chain, Multiclass) if isinstance(model, kind)), None)
-
-
-def _labels(estimator: Any, kind: type | None, given: list) -> Labels | None:
-    """All labels that occur, or may occur; None when outputs have no parts."""
-    if kind is None:
+def _labels(estimator: Structured, kind: type, given: list) -> Labels | None:
+    """All labels that occur, or may occur; None when outputs have no parts that are known here."""
+    if kind not in (Chain, Multiclass):
         return None
     parameters = estimator.get_params(deep=True)
     classes = parameters.get("classes", parameters.get("model__classes"))
@@ -215,7 +221,7 @@ def _labels(estimator: Any, kind: type | None, given: list) -> Labels | None:
     return Labels.of(label for row in given for label in row) if kind is Chain else Labels.of(given)
 
 
-def _worker(estimator: Any, labels: Labels | None, tol: float | None) -> Any:
+def _worker(estimator: T, labels: Labels | None, tol: float | None) -> T:
     """A clone that fits folds: silent, coarse, and aware of labels that a fold may not have."""
     work = clone(estimator)
     known = work.get_params(deep=True)
@@ -229,7 +235,11 @@ def _worker(estimator: Any, labels: Labels | None, tol: float | None) -> Any:
 
 
 def _splits(
-    cv: Any, repeats: int, n: int, strata: np.ndarray | None, seed: int
+    cv: int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]],
+    repeats: int,
+    n: int,
+    strata: np.ndarray | None,
+    seed: int,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Examples to fit and examples to judge, split after split; classes are dealt evenly."""
     if not (isinstance(repeats, (int, np.integer)) and repeats >= 1):
@@ -255,11 +265,11 @@ def _splits(
         yield np.asarray(inside), np.asarray(out)
 
 
-def _take(X: Any, chosen: np.ndarray) -> Any:
+def _take(X: T, chosen: np.ndarray) -> T:
     """Some of the examples."""
     if isinstance(X, (list, tuple)):
-        return [X[i] for i in chosen.tolist()]
-    return X.iloc[chosen] if hasattr(X, "iloc") else X[chosen]
+        return cast(T, [X[i] for i in chosen.tolist()])
+    return cast(T, (X.iloc if isinstance(X, Framed) else cast(np.ndarray, X))[chosen])
 
 
 @contextmanager
@@ -273,13 +283,13 @@ def _numbered(chosen: np.ndarray) -> Iterator[None]:
         raise ValueError(message) from error
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.array_equal(a, b)
+        return np.array_equal(np.asarray(a), np.asarray(b))
     return bool(a == b)
 
 
-def _positions(given: Any, suggested: Any) -> list[int]:
+def _positions(given: object, suggested: object) -> list[int]:
     """Where two outputs differ; 0 for outputs without parts."""
     if _same(given, suggested):
         return []

@@ -13,29 +13,28 @@ an example) is judged for itself too, by :func:`doubts`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from maxmargin.estimators.multiclass_classifier import MulticlassClassifier
-from maxmargin.estimators.sequence_tagger import SequenceTagger
-from maxmargin.models.base import BoundModel, writable
-from maxmargin.models.chain import ChainBound, ChainLayout
+from maxmargin.contracts import offers_part_scores
+from maxmargin.estimators.base import Inputs, Structured
+from maxmargin.models.base import writable
 from maxmargin.models.labels import Labels
-from maxmargin.models.multiclass import MulticlassLayout
 
-__all__ = ["Evidence", "Habits", "bind_held_out", "example_scores", "judge", "part_scores"]
+__all__ = ["Evidence", "NeighbourCounts", "example_scores", "judge"]
+
+Seed = int | Sequence[int]
 
 WRONG = 0.01  # share of wrong labels that is expected before anything is known
 FLOOR = -100.0  # the least score
 TINY = 1e-9  # what rounding makes of a difference of zero
 FORBIDDEN = -1e6  # score of a label that constraints forbid
 MOST_PARTS = 20_000  # for the calibration of a fold
-USUAL_SCALE, USUAL_HABIT, USUAL_WIDTH = 4.0, 0.3, 0.5  # prior of the scales: medians, and deviation of the logs
+USUAL_SCALE, USUAL_COUNTS, USUAL_WIDTH = 4.0, 0.3, 0.5  # prior of the scales: medians, and deviation of the logs
 UNSEEN = 0.1  # count of a pair of labels that is nowhere
 
 
@@ -60,33 +59,8 @@ class Evidence:
     doubt: list[np.ndarray]
 
 
-@singledispatch
-def bind_held_out(estimator: Any, X: Any, y: list) -> BoundModel:
-    """Examples bound to the weights of a fitted estimator: all that an audit asks of one beyond ``fit``.
-
-    Register a function of your own for an estimator that does more with ``X`` than to bind it.
-    """
-    return estimator.model_.bind(X, y, layout=estimator.layout_)
-
-
-@bind_held_out.register
-def _(estimator: SequenceTagger, X: Any, y: list) -> BoundModel:
-    return estimator._bound(X, y=y)
-
-
-@bind_held_out.register
-def _(estimator: MulticlassClassifier, X: Any, y: list) -> BoundModel:
-    model, layout = estimator.model_, estimator.layout_
-    known = layout.labels.code
-    if not all(label in known for label in y):
-        # a label that no other fold has is judged like the one that fits worst
-        worst = model.bind(X, None, layout=layout).scores(estimator.weights_).argmin(axis=1)
-        y = [label if label in known else layout.labels.classes[k] for label, k in zip(y, worst.tolist(), strict=True)]
-    return model.bind(X, y, layout=layout)
-
-
 @dataclass(frozen=True)
-class Habits:
+class NeighbourCounts:
     """How often labels stand beside each other in all given outputs.
 
     Attributes
@@ -100,17 +74,17 @@ class Habits:
     pairs: np.ndarray
 
     @staticmethod
-    def of(codes: list[np.ndarray], labels: Labels) -> Habits:
+    def of(codes: list[np.ndarray], labels: Labels) -> NeighbourCounts:
         pairs = np.zeros((len(labels) + 1,) * 2)
         for row in codes:
             closed = np.concatenate([[-1], row, [-1]])
             np.add.at(pairs, (closed[:-1], closed[1:]), 1.0)
-        return Habits(labels, pairs)
+        return NeighbourCounts(labels, pairs)
 
     def tables(self, codes: list[np.ndarray]) -> list[np.ndarray]:
         """Log counts (parts, K) of each label beside the given left neighbour, and beside the right one.
 
-        The pair that the given label itself forms is not counted: else a mistake would speak for itself.
+        The pair that the given label itself forms is not counted: otherwise a mistake would be evidence for itself.
         """
         K = len(self.labels)
         given = _flat(codes)
@@ -122,41 +96,14 @@ class Habits:
         return [np.log(table + UNSEEN) for table in tables]
 
 
-@singledispatch
-def part_scores(layout: Any, bound: BoundModel, weights: np.ndarray, codes: list[np.ndarray]) -> np.ndarray | None:
-    """Score (parts, K) of every label for every part, the other parts as given; None when the outputs have no parts.
-
-    Parameters
-    ----------
-    layout : object
-        Of the bound model; the function is chosen by its type.
-    bound : BoundModel
-    weights : float64 array
-    codes : list of int arrays
-        Codes of the given labels, example by example.
-    """
-    return None
-
-
-@part_scores.register
-def _(layout: ChainLayout, bound: ChainBound, weights: np.ndarray, codes: list[np.ndarray]) -> np.ndarray:
-    rows = [np.empty((0, len(layout.labels)))]
-    for i, y in enumerate(codes):
-        if len(y):
-            unary, pairs = bound.tables(weights, i)
-            steps = np.minimum(np.arange(len(y) - 1), len(pairs) - 1)  # one table for all steps, or one for each
-            unary[1:] += pairs[steps, y[:-1]]
-            unary[:-1] += pairs[steps, :, y[1:]]
-            rows.append(unary)
-    return np.concatenate(rows)
-
-
-@part_scores.register
-def _(layout: MulticlassLayout, bound: Any, weights: np.ndarray, codes: list[np.ndarray]) -> np.ndarray:
-    return bound.scores(weights)
-
-
-def judge(estimator: Any, X: Any, y: list, codes: list[np.ndarray], habits: Habits | None, seed: Any) -> Evidence:
+def judge(
+    estimator: Structured[Inputs, list],
+    X: Inputs,
+    y: list,
+    codes: list[np.ndarray],
+    neighbours: NeighbourCounts | None,
+    seed: Seed,
+) -> Evidence:
     """Evidence of a fitted estimator about examples that it has not seen.
 
     Parameters
@@ -164,33 +111,35 @@ def judge(estimator: Any, X: Any, y: list, codes: list[np.ndarray], habits: Habi
     estimator : fitted estimator
     X, y : m examples and their given outputs
     codes : list of m int arrays
-        Codes of the given labels, in the labels of ``habits``; zeros, one per example, without ``habits``.
-    habits : Habits or None
+        Codes of the given labels, in the labels of ``neighbours``; zeros, one per example, without ``neighbours``.
+    neighbours : NeighbourCounts or None
         None for models whose outputs have no parts.
     seed : seed of a numpy generator
         Of the choice of parts that calibrate the scores.
 
-    Complexity: three argmaxes and one score table an example; memory for a table (parts, K) of all examples at once.
+    Complexity: three argmaxes and one score table per example; memory for a table (parts, K) of all examples at once.
     """
-    bound, weights = bind_held_out(estimator, X, y), writable(estimator.weights_)
+    bound, weights = estimator._bind_held_out(X, y), writable(estimator.weights_)
     found = {c: bound.argmax(weights, cost_weight=c) for c in (1.0, 0.0, -1.0)}
     suggested = []
     for i, given in enumerate(y):
         better = [answers.outputs[i] for answers in (found[-1.0], found[0.0]) if answers.value[i] > TINY]
         suggested.append(bound.layout.output(better[0]) if better else given)
-    if habits is None:
+    if neighbours is None:
         # the given output against the best of those that were found in its place
         others = [np.where(a.cost > 0, a.value - c * a.cost, FORBIDDEN) for c, a in found.items()]
         tables = [np.stack([np.zeros(len(y)), np.max(others, axis=0)], axis=1)]
     else:
-        tables = [_all_labels(part_scores(bound.layout, bound, weights, codes), bound.layout, habits)]
-        tables += habits.tables(codes)
+        assert offers_part_scores(bound)
+        scores = bound.part_scores(weights, codes) if len(codes) else np.empty((0, len(neighbours.labels)))
+        tables = [_all_labels(scores, estimator.layout_.labels, neighbours.labels)]
+        tables += neighbours.tables(codes)
     doubt = doubts(tables, _flat(codes), seed)
     hinge, margin, concave = (np.maximum(found[c].value, 0.0) for c in (1.0, 0.0, -1.0))
     return Evidence(hinge, margin, concave, suggested, np.split(doubt, np.cumsum([len(row) for row in codes])[:-1]))
 
 
-def doubts(tables: list[np.ndarray], given: np.ndarray, seed: Any) -> np.ndarray:
+def doubts(tables: list[np.ndarray], given: np.ndarray, seed: Seed) -> np.ndarray:
     """Log odds against the given label of each part, the labels of the other parts taken as they are.
 
     Formula: ``log sum_{k != y_t} p_t(k) / p_t(y_t)`` with ``p_t(k)`` proportional to ``exp(sum_j a_j table_j[t, k])``.
@@ -256,7 +205,7 @@ def _scales(tables: list[np.ndarray], given: np.ndarray) -> np.ndarray:
     """What each table has to be multiplied with; see :func:`doubts`."""
     K, rows = tables[0].shape[1], np.arange(len(given))
     stacked = np.stack(tables)
-    usual = np.log([USUAL_SCALE] + [USUAL_HABIT] * (len(tables) - 1))
+    usual = np.log([USUAL_SCALE] + [USUAL_COUNTS] * (len(tables) - 1))
 
     def height(logs: np.ndarray) -> tuple[float, np.ndarray]:
         scales = np.exp(logs)
@@ -272,14 +221,12 @@ def _scales(tables: list[np.ndarray], given: np.ndarray) -> np.ndarray:
     return np.exp(minimize(height, usual, jac=True, method="L-BFGS-B").x)
 
 
-def _all_labels(scores: np.ndarray | None, layout: Any, habits: Habits) -> np.ndarray:
+def _all_labels(scores: np.ndarray, own: Labels, all_labels: Labels) -> np.ndarray:
     """Columns for all labels; those that the fold has never seen score like the worst."""
-    assert scores is not None
-    classes = layout.labels.classes
-    if classes == habits.labels.classes:
+    if own.classes == all_labels.classes or not len(scores):
         return scores
-    full = np.repeat(scores.min(axis=1, keepdims=True), len(habits.labels), axis=1)
-    full[:, [habits.labels.code[label] for label in classes]] = scores
+    full = np.repeat(scores.min(axis=1, keepdims=True), len(all_labels), axis=1)
+    full[:, [all_labels.code[label] for label in own.classes]] = scores
     return full
 
 

@@ -6,34 +6,43 @@ import os
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 
 from maxmargin.callbacks.base import Callback
-from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem, Solver
+from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem
 from maxmargin.estimators.parameters import Training
 from maxmargin.estimators.saveable import Saveable
-from maxmargin.estimators.scikit import BaseEstimator
+from maxmargin.estimators.typed_sklearn import BaseEstimator
 from maxmargin.formulations.latent import LatentProblem
-from maxmargin.formulations.problem import Problem as HingeProblem
 from maxmargin.formulations.ramp import Ramp
-from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.kernel import compile_seconds
 from maxmargin.models.user import short
 from maxmargin.planes import aligned_zeros
 from maxmargin.solvers.driver import Result
 from maxmargin.solvers.history import as_frame
-from maxmargin.solvers.presets import SOLVERS, solver_for
+from maxmargin.solvers.presets import solver_for
 
 __all__ = ["Stopwatch", "Structured"]
 
-Resume = Mapping[str, np.ndarray] | str | os.PathLike[str]
+Resume = Mapping[str, np.ndarray] | str | os.PathLike[str] | None
+SampleWeight = ArrayLike | None
+
+
+Inputs = TypeVar("Inputs", contravariant=True)
+Outputs = TypeVar("Outputs", contravariant=True)
+
+
+@runtime_checkable
+class Named(Protocol):
+    """Features with names."""
+
+    def names(self) -> Iterable[str]: ...
 
 
 class Stopwatch:
@@ -49,7 +58,7 @@ class Stopwatch:
         return compile_seconds() - self._compiled
 
 
-class Structured(Saveable, Training, BaseEstimator, ABC):
+class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs]):
     """Base of all estimators. Subclasses bind their data; everything from there to the certificate happens here.
 
     Fitted attributes of every estimator:
@@ -65,30 +74,40 @@ class Structured(Saveable, Training, BaseEstimator, ABC):
     seconds_ : dict
         Time split: total, oracle, solver, compile.
     rounds_ : pandas.DataFrame or list of dict
-        Of a ramp fit: one row a round of CCCP with its objective and the size of the concave set.
+        Of a ramp fit: one row per round of CCCP with its objective and the size of the concave set.
     weights_ : array (n_weights,)
         All weights in the layout of the model.
     """
 
+    traits: ClassVar[frozenset[str]] = frozenset({"quadratic"})  # of all problems that it makes
+
     @abstractmethod
-    def _predict_codes(self, weights: np.ndarray, X: Any) -> list:
+    def _formulation(self) -> Formulation:
+        """What is minimised, as the parameters say it."""
+
+    @abstractmethod
+    def _predict_codes(self, weights: np.ndarray, X: Inputs) -> list:
         """Predictions at given weights."""
 
     @abstractmethod
-    def _score_predictions(self, y: Any, predicted: list) -> float:
+    def _score_predictions(self, y: Outputs, predicted: list) -> float:
         """The estimator's default score."""
+
+    def _bind_held_out(self, X: Inputs, y: Outputs) -> BoundModel:
+        """Examples that were not trained on, bound to the fitted weights."""
+        return self.model_.bind(X, y, layout=self.layout_)
 
     def _train(
         self,
         bound: BoundModel,
         *,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: SampleWeight = None,
         positive: np.ndarray | None = None,
-        resume: Resume | None = None,
+        resume: Resume = None,
         begin: Stopwatch | None = None,
-        formulation: Formulation | None = None,
         latent: Callable[[np.ndarray], BoundModel] | None = None,
         refits: int = 0,
+        first_completion: object = None,
     ) -> None:
         """Fit the weights of a bound model and set the fitted attributes.
 
@@ -96,17 +115,18 @@ class Structured(Saveable, Training, BaseEstimator, ABC):
         ----------
         begin : Stopwatch, optional
             When the fit began, so that the time to bind the data and to load its kernels counts too.
-        formulation : Formulation, optional
-            Takes the place of the one that the parameters name.
         latent : (weights) -> BoundModel, optional
             The examples with the best completions at some weights as true outputs, for ``refits`` further rounds.
+        first_completion : fitted estimator or array (n_weights,), optional
+            Whose completions the first round begins with; else it takes the outputs as they are.
         """
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
         from maxmargin.solvers.driver import run
+        from maxmargin.solvers.outer import with_outer_loops
 
         budgets = self._budgets()
-        formulation = self._formulation() if formulation is None else formulation
+        formulation = self._formulation()
 
         def problem_of(model: BoundModel) -> Problem:
             return formulation.problem(model, C=self.C, sample_weight=sample_weight, positive=positive)
@@ -118,7 +138,17 @@ class Structured(Saveable, Training, BaseEstimator, ABC):
             )
         if latent is not None:
             problem = LatentProblem(problem, latent, problem_of)
-        solver = self._solver(problem, bound.n_weights, refits, fresh=resume is None)
+        ramp, fresh = formulation if isinstance(formulation, Ramp) else None, resume is None
+        solver = with_outer_loops(
+            self._engine(problem),
+            problem,
+            tol=self.tol,
+            start=self._ramp_start(ramp, bound.n_weights) if ramp and fresh else None,
+            max_rounds=ramp.max_rounds if ramp else None,
+            passes_per_round=ramp.passes_per_round if ramp else None,
+            refits=refits,
+            first_completion=self._weights_of(first_completion if fresh and latent else None, bound.n_weights),
+        )
         executor = make_executor(self.n_jobs, compiled=bound.kernel() is not None)
         warm = self.__dict__.get("state_") if self.warm_start and resume is None else None
         bound_after = 0.0 if begin is None else begin.seconds()
@@ -157,53 +187,16 @@ class Structured(Saveable, Training, BaseEstimator, ABC):
         if result.status.code not in ("converged", "finished"):
             warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=4)
 
-    def _learn_more(self, bound: BoundModel, sample_weight: Any = None) -> None:
-        """One pass of a primal solver over further examples; what was learned before carries on.
+    def _ramp_start(self, ramp: Ramp, n_weights: int) -> np.ndarray | str | None:
+        """Where CCCP begins; None at zero weights."""
+        if isinstance(ramp.start, str):
+            return None if ramp.start == "zero" else ramp.start
+        return self._weights_of(ramp.start, n_weights)
 
-        Certificates need all examples, so there is none afterwards.
-        """
-        from maxmargin.solvers.primal import PrimalEngine
-
-        problem = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight)
-        if "ramp" in problem.traits:
-            raise ValueError(
-                'partial_fit is for loss="hinge" and "squared_hinge"; the ramp needs all examples at once.'
-            )
-        solver = self._engine(problem)
-        assert isinstance(solver, PrimalEngine) and isinstance(problem, HingeProblem)
-        earlier = self.__dict__.get("stream_")
-        seen = bound.n_examples + int(self.__dict__.get("n_seen_", 0))
-        if solver.rule.method == "subgradient":  # steps are scaled to the sum over all examples seen so far
-            problem = replace(problem, weight=problem.weight * seen / max(1, bound.n_examples))
-        state = solver.adopt(problem, earlier)
-        solver.step(state)
-        self.stream_, self.n_seen_ = state, seen
-        self.weights_ = aligned_zeros(bound.n_weights)
-        self.weights_[:] = solver.weights(state)
-        self.n_iter_ = state.passes
-        for name in ("certificate_", "history_", "status_", "state_", "rounds_", "temperature_"):
-            self.__dict__.pop(name, None)
-
-    def _solver(self, problem: Problem, n_weights: int, refits: int, fresh: bool) -> Solver:
-        """The user's solver, seeded, with the outer loops that the problem asks for."""
-        from maxmargin.solvers.outer import with_outer_loops
-
-        start: np.ndarray | str | None = None
-        if fresh and problem.traits & {"ramp", "latent"} and not (isinstance(self.start, str) and self.start == "zero"):
-            hinge = isinstance(self.start, str) and self.start == "hinge"
-            start = "hinge" if hinge else self._start_weights(self.start, n_weights)
-        return with_outer_loops(
-            self._engine(problem),
-            problem,
-            tol=self.tol,
-            start=start,
-            max_rounds=None if self.max_rounds is None else int(self.max_rounds),
-            passes_per_round=None if self.passes_per_round is None else float(self.passes_per_round),
-            refits=refits,
-        )
-
-    def _start_weights(self, start: Any, n_weights: int) -> np.ndarray:
-        """The weights that a ramp fit starts from: an array, or those of a fitted estimator with the same labels."""
+    def _weights_of(self, start: object, n_weights: int) -> np.ndarray | None:
+        """The weights that training starts from: an array, or those of a fitted estimator with the same labels."""
+        if start is None:
+            return None
         if isinstance(start, Structured):
             start._check_fitted()
             names, others = _feature_names(self), _feature_names(start)
@@ -212,7 +205,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC):
                     "the start model was trained on other features than these examples have; fit it on the same "
                     'examples, or begin with start="hinge".'
                 )
-            own, other = getattr(self, "classes_", None), getattr(start, "classes_", None)
+            own, other = vars(self).get("classes_"), vars(start).get("classes_")
             if own is not None and (other is None or list(own) != list(other)):
                 raise ValueError(
                     f"the start model has other labels ({short(other)}) than the examples ({short(own)}); start from "
@@ -234,12 +227,6 @@ class Structured(Saveable, Training, BaseEstimator, ABC):
             raise ValueError("the start model has weights that are not finite numbers.")
         return weights
 
-    def _formulation(self) -> Formulation:
-        rescaling = self.get_params(deep=False).get("rescaling", "margin")  # some estimators have no other
-        if self.loss == "ramp":
-            return Ramp(self.ramp, RescaledHinge(rescaling=rescaling))
-        return RescaledHinge(self.loss, rescaling)
-
     def _engine(self, problem: Problem) -> InnerSolver:
         """What the solver brings to a problem, seeded."""
         seed = self.random_state
@@ -247,7 +234,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC):
             seed = check_random_state(seed).randint(2**31 - 1)
         return solver_for(self.solver, problem).engine(problem, seed)
 
-    def _callbacks(self) -> list:
+    def _callbacks(self) -> list[Callback]:
         callbacks = [] if self.callbacks is None else self.callbacks
         if not isinstance(callbacks, (list, tuple)) or not all(isinstance(c, Callback) for c in callbacks):
             raise TypeError(f"callbacks must be a list of maxmargin.callbacks.Callback objects, got {callbacks!r}.")
@@ -258,47 +245,34 @@ class Structured(Saveable, Training, BaseEstimator, ABC):
             callbacks.append(Progress())
         return callbacks
 
-    def _evaluate(self, weights: np.ndarray, X: Any, y: Any) -> float:
-        return self._score_predictions(y, self._predict_codes(weights, X))
+    def _evaluate(self, weights: np.ndarray, X: object, y: object) -> float:
+        return self._score_predictions(cast(Outputs, y), self._predict_codes(weights, cast(Inputs, X)))
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "weights_"):
+        if "weights_" not in self.__dict__:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with examples first.")
 
-    def __sklearn_clone__(self) -> Any:
-        """As scikit-learn does it, but a fitted model to start from stays fitted."""
-        twin = super().__sklearn_clone__()
-        start = self.start
-        if isinstance(start, Structured):
-            twin.start = start
-        return twin
+    def __sklearn_tags__(self) -> Tags:
+        """Structured inputs are not arrays (n_examples, n_features), which most of scikit-learn's checks give."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__())
         state.pop("state_", None)  # the working set is large and refers to the training data
         state.pop("stream_", None)
         return state
 
 
-def _feature_names(estimator: Any) -> list | None:
+def _feature_names(estimator: Structured) -> list[str] | None:
     """Names of the features that an estimator was fitted on, where it has them."""
     for part in ("features_", "layout_"):
-        names = getattr(getattr(estimator, part, None), "names", None)
-        if callable(names):
+        found = vars(estimator).get(part)
+        if isinstance(found, Named):
             try:
-                return list(names())
+                return list(found.names())
             except ValueError:  # hashed features have none
                 return None
-    given = getattr(estimator, "feature_names_in_", None)
+    given = vars(estimator).get("feature_names_in_")
     return None if given is None else list(given)
-
-
-def learns_from_streams(estimator: Any) -> bool:
-    """Whether there is ``partial_fit``; an AttributeError, as scikit-learn wants it, says what would have it."""
-    solver = SOLVERS.get(estimator.solver) if isinstance(estimator.solver, str) else estimator.solver
-    if not getattr(solver, "incremental", False):
-        raise AttributeError(
-            f"partial_fit needs a solver that learns example by example: perceptron, mira, sgd or pegasos; "
-            f"got {estimator.solver!r}."
-        )
-    return True

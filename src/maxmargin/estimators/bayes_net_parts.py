@@ -2,21 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from maxmargin.models.frames import Frame, encode_column, learn_states
 from maxmargin.models.labels import Labels, plain
-from maxmargin.models.network import Network
+from maxmargin.models.network import Network, Structure
 from maxmargin.models.structure import learn_structure
 
-__all__ = ["aligned_network", "build_network", "column_of", "draw", "table_frames", "unusual_hidden"]
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["aligned_network", "build_network", "column_of", "draw", "hidden_mask", "table_frames"]
+
+
+@runtime_checkable
+class NamedGraph(Protocol):
+    """networkx's graphs."""
+
+    @property
+    def nodes(self) -> Iterable[str]: ...
+
+
+@runtime_checkable
+class NumberedGraph(Protocol):
+    """pyAgrum's graphs."""
+
+    def arcs(self) -> Iterable[tuple[int, int]]: ...
+
+    def nodes(self) -> Iterable[int]: ...
+
+    def parents(self, node: int) -> Iterable[int]: ...
+
+
+class Variable(Protocol):
+    def name(self) -> str: ...
+
+
+@runtime_checkable
+class NumberedNetwork(NumberedGraph, Protocol):
+    """pyAgrum's networks."""
+
+    def variable(self, node: int) -> Variable: ...
 
 
 def build_network(
-    structure: Any, frame: Frame, states: Mapping[str, Sequence[Hashable]] | None, targets: Sequence[str], unknown: str
+    structure: object,
+    frame: Frame,
+    states: Mapping[str, Sequence[Hashable]] | None,
+    targets: Sequence[str],
+    unknown: str,
 ) -> Network:
     """The network of a frame.
 
@@ -31,11 +68,11 @@ def build_network(
     unknown : {"error", "missing"}
         What a value that is not among given states is.
     """
-    if callable(getattr(structure, "arcs", None)):  # pyAgrum's networks and graphs number their variables
-        name = structure.variable if hasattr(structure, "variable") else None
-        if name is None:
+    if isinstance(structure, NumberedGraph):  # pyAgrum's networks and graphs number their variables
+        if not isinstance(structure, NumberedNetwork):
             raise ValueError("the graph has numbers for variables; give a network, or edges by name.")
-        structure = {name(v).name(): [name(p).name() for p in structure.parents(v)] for v in structure.nodes()}
+        named = {v: structure.variable(v).name() for v in structure.nodes()}
+        structure = {name: [named[p] for p in structure.parents(v)] for v, name in named.items()}
     if isinstance(structure, Network):
         _check_columns(frame, structure.names)
         return structure
@@ -43,7 +80,7 @@ def build_network(
     _check_columns(frame, [*names, *targets])
     labels = {name: _states(frame, name, states) for name in names}
     if not isinstance(structure, str):
-        return Network.of(structure, {name: own.classes for name, own in labels.items()})
+        return Network.of(cast(Structure, structure), {name: own.classes for name, own in labels.items()})
     codes = np.empty((frame.n_rows, len(names)), np.int32)
     for v, name in enumerate(names):
         codes[:, v] = encode_column(frame.columns[name], labels[name], name, unknown)
@@ -54,15 +91,16 @@ def build_network(
     return learn_structure(structure, names, [labels[name] for name in names], codes, targets[0] if targets else None)
 
 
-def _names(structure: Any, frame: Frame, targets: Sequence[str]) -> list[str]:
+def _names(structure: object, frame: Frame, targets: Sequence[str]) -> list[str]:
     """Variables of a graph, in the order of the frame."""
-    if hasattr(structure, "nodes"):
+    if isinstance(structure, NamedGraph):
         used = set(structure.nodes)
     elif isinstance(structure, Mapping):
         used = set(structure).union(*(above for above in structure.values() if not isinstance(above, str)))
     else:
         try:
-            used = {name for pair in structure if not isinstance(pair, str) for name in pair}
+            pairs = cast(Iterable[Sequence[str]], structure)
+            used = {name for pair in pairs if not isinstance(pair, str) for name in pair}
         except TypeError:
             raise TypeError(
                 'structure must be "naive", "tan", "chow-liu", a Network, a list of edges (parent, child), a mapping '
@@ -90,9 +128,9 @@ def _states(frame: Frame, name: str, states: Mapping[str, Sequence[Hashable]] | 
     return learn_states(frame.columns[name], name)
 
 
-def unusual_hidden(hidden: Any, network: Network, n: int) -> np.ndarray:
+def hidden_mask(hidden: object, network: Network, n: int) -> np.ndarray:
     """Hidden variables from lists of names, one for each row; bool (n, v)."""
-    if isinstance(hidden, str) or not hasattr(hidden, "__len__"):
+    if isinstance(hidden, str) or not isinstance(hidden, (Sequence, np.ndarray)):
         raise TypeError(f'hidden must be "coding" or one list of names for each row; got {hidden!r}.')
     if len(hidden) != n:
         raise ValueError(f"there are {n} rows and {len(hidden)} hidden lists; give one for each row, empty for none.")
@@ -128,7 +166,7 @@ def aligned_network(network: Network, other: Network, probabilities: np.ndarray)
     return network.join(tables)
 
 
-def draw(network: Network, probabilities: np.ndarray, n: int, rng: Any) -> np.ndarray:
+def draw(network: Network, probabilities: np.ndarray, n: int, rng: np.random.RandomState) -> np.ndarray:
     """Codes of n rows, parents before children, (n, v)."""
     codes = np.empty((n, len(network)), np.int64)
     groups = network.groups(probabilities)
@@ -139,20 +177,20 @@ def draw(network: Network, probabilities: np.ndarray, n: int, rng: Any) -> np.nd
     return codes
 
 
-def table_frames(network: Network, probabilities: np.ndarray) -> dict[str, Any]:
+def table_frames(network: Network, probabilities: np.ndarray) -> dict[str, pandas.DataFrame | pandas.Series]:
     """Tables with the names of states: a Series without parents, else a frame with a row for each configuration."""
     try:
         import pandas
     except ImportError:
         raise ImportError("tables() needs pandas; install maxmargin[viz].") from None
-    frames: dict[str, Any] = {}
+    frames: dict[str, pandas.DataFrame | pandas.Series] = {}
     for v, (name, table) in enumerate(network.groups(probabilities).items()):
         classes = [network.states[u].classes for u in network.family(v)]
         if len(classes) == 1:
             frames[name] = pandas.Series(table, index=classes[0], name=name)
             continue
         above = [network.names[u] for u in network.parents[v]]
-        index: Any = pandas.Index(classes[0], name=above[0])
+        index = pandas.Index(classes[0], name=above[0])
         if len(above) > 1:
             index = pandas.MultiIndex.from_product(classes[:-1], names=above)
         frames[name] = pandas.DataFrame(table.reshape(-1, len(classes[-1])), index=index, columns=classes[-1])

@@ -1,10 +1,10 @@
-"""Probabilities that can be believed: one temperature for all scores, learned on held-out sequences."""
+"""Calibrated probabilities: one temperature for all scores, learned on held-out sequences."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,12 +12,15 @@ from maxmargin.models.base import writable
 from maxmargin.models.labels import plain
 from maxmargin.models.sequence_bound import SequenceBound
 
+if TYPE_CHECKING:
+    from maxmargin.estimators.sequence_tagger import Labellings, SequenceInput, SequenceTagger
+
 __all__ = ["check_temperature", "fit_temperature", "negative_log_likelihood"]
 
 COLDEST, HOTTEST = 1e-2, 1e2
 
 
-def fit_temperature(tagger: Any, X: Any, y: Any) -> float:
+def fit_temperature(tagger: SequenceTagger, X: SequenceInput, y: Labellings) -> float:
     """The temperature that makes held-out labels most probable.
 
     Formula: ``min_T  sum_i log sum_y' exp(score(x_i, y') / T) - score(x_i, y_i) / T`` for T from 0.01 to 100. The sum
@@ -91,7 +94,7 @@ def negative_log_likelihood(bound: SequenceBound, weights: np.ndarray, codes: li
     return float(total)
 
 
-def check_temperature(temperature: Any) -> float:
+def check_temperature(temperature: object) -> float:
     """The temperature as a float; an error says what it may be."""
     if isinstance(temperature, (int, float, np.number)) and 0 < temperature < math.inf:
         return float(temperature)

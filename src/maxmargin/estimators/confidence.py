@@ -6,28 +6,30 @@ An estimator has these where its bound model can (:data:`maxmargin.contracts.CAP
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 
-from maxmargin.contracts import offers_k_best, offers_marginals, refusal
+from maxmargin.contracts import BoundModel, offers_k_best, offers_marginals, refusal
+from maxmargin.estimators.base import Inputs
 from maxmargin.estimators.calibration import check_temperature
-from maxmargin.models.base import BoundModel
+
+Output = TypeVar("Output", covariant=True)
 
 __all__ = ["RankedOutputs", "WithMarginals", "marginal_tables"]
 
 
-class RankedOutputs(ABC):
+class RankedOutputs(ABC, Generic[Inputs, Output]):
     """Several outputs of each example instead of one."""
 
     @abstractmethod
-    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
+    def _bound_scores(self, X: Inputs, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
         """Examples bound to the fitted model, and the weights that score their outputs.
 
         With ``probabilities`` the weights whose distribution is asked for: generative models renormalise theirs.
         """
 
-    def predict_kbest(self, X: Any, k: int) -> list[list[tuple[Any, float]]]:
+    def predict_kbest(self, X: Inputs, k: int) -> list[list[tuple[Output, float]]]:
         """The k best outputs of each example with their scores, best first; fewer when there are no more."""
         if not (isinstance(k, (int, np.integer)) and k >= 1):
             raise ValueError(f"k must be a whole number >= 1, got {k!r}.")
@@ -37,19 +39,19 @@ class RankedOutputs(ABC):
             raise _refused(self, bound, "predict_kbest", "k_best", "predict or predict_marginals")
         for i in range(bound.n_examples):
             codes, scores = bound.k_best(w, i, int(k))
-            answers.append([(layout.output(row), float(s)) for row, s in zip(codes, scores, strict=True)])
+            answers.append([(cast(Output, layout.output(row)), float(s)) for row, s in zip(codes, scores, strict=True)])
         return answers
 
-    def predict_margin(self, X: Any) -> np.ndarray:
+    def predict_margin(self, X: Inputs) -> np.ndarray:
         """Score of the best output minus that of the runner-up: confidence, in units of the score. inf: no other."""
         scores = [[score for _, score in answers] for answers in self.predict_kbest(X, 2)]
         return np.array([s[0] - s[1] if len(s) > 1 else np.inf for s in scores])
 
 
-class WithMarginals(RankedOutputs):
+class WithMarginals(RankedOutputs[Inputs, Output]):
     """The k best outputs, and probabilities of the labels of each part of an output."""
 
-    def predict_marginals(self, X: Any, temperature: float | None = None) -> list[np.ndarray]:
+    def predict_marginals(self, X: Inputs, temperature: float | None = None) -> list[np.ndarray]:
         """Marginals (length, n_classes) of the distribution proportional to exp(score / temperature).
 
         Hidden Markov models are renormalised first, so that these are their posterior probabilities.

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from maxmargin.costs import MatrixCost
-from maxmargin.estimators.base import Stopwatch
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.bayes_net_parts import (
     aligned_network,
     build_network,
     column_of,
-    unusual_hidden,
+    hidden_mask,
 )
 from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.generative_base import IMPOSSIBLE
-from maxmargin.estimators.network_base import NetworkEstimator
+from maxmargin.estimators.network_base import Hidden, NetworkEstimator, Probabilities, Target
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.models.base import writable
@@ -33,8 +33,18 @@ __all__ = ["DiscriminativeBayesNet"]
 UNKNOWN = ("error", "missing")
 
 
+@runtime_checkable
+class NamedColumn(Protocol):
+    """A column of a frame."""
+
+    @property
+    def name(self) -> object: ...
+
+    def tolist(self) -> list: ...
+
+
 @parameters
-class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
+class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     """A Bayesian network whose most probable values of the variables you care about are the right ones.
 
     Minimises, over log-probabilities theta with every conditional distribution summing to at most 1,
@@ -50,7 +60,7 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
     cost : str, mapping, array, callable or Cost, or a mapping of variable to such or to a number
         Cost of a value where another is true, added up over hidden variables.
     reference : {"ml", "uniform", "smoothed"}, DiscriminativeBayesNet, or mapping of variable to table
-        What the tables are pulled towards: counts of the training data, nothing in particular, counts with
+        What the tables are pulled towards: counts of the training data, uniform distributions, counts with
         ``smoothing`` added, another model of the same graph, or probabilities.
     states : mapping of variable to sequence, optional
         All values that may occur; learned from the training data where missing.
@@ -60,6 +70,7 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
         When a junction tree needs more than ``max_cells`` cells: refuse, or train and predict with mini-buckets, whose
         maxima are upper bounds, so that the certificate stays valid.
     max_cells : int
+        The most cells of the tables of a junction tree.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -97,7 +108,8 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
     ['yes', 'no']
     """
 
-    structure: Any = "naive"
+    structure: str | Network | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]] = "naive"
+    states: Mapping[str, Sequence[Hashable]] | None = None
     inference: str = "exact"
     max_cells: int = 2**24
 
@@ -105,14 +117,14 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        X: object,
+        y: Sequence[object] | np.ndarray | None = None,
+        sample_weight: SampleWeight = None,
         *,
-        target: Any = None,
-        hidden: Any = None,
-        resume: Any = None,
-    ) -> DiscriminativeBayesNet:
+        target: Target = None,
+        hidden: Hidden = None,
+        resume: Resume = None,
+    ) -> Self:
         """Learn from rows.
 
         Parameters
@@ -145,14 +157,20 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
         self._take_layout(self.model_.layout(np.flatnonzero(mask.any(axis=0)).tolist()))
         codes = self._codes(frame)
         self.counts_, self.n_seen_ = network.counts(codes), frame.n_rows
-        self._take_reference(self.layout_)
+        self._take_reference()
         bound = self.model_.bind(codes, mask, layout=self.layout_, start=np.log(self.reference_))
-        self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin, formulation=self._generative())
+        self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin)
         self._keep_trace(bound.n_examples)
         return self
 
     def partial_fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, hidden: Any = None
+        self,
+        X: object,
+        y: Sequence[object] | np.ndarray | None = None,
+        sample_weight: SampleWeight = None,
+        *,
+        target: Target = None,
+        hidden: Hidden = None,
     ) -> DiscriminativeBayesNet:
         """Learn from further rows, without those of before.
 
@@ -169,26 +187,28 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
         if other:
             raise ValueError(f"{self.network_.names[other[0]]!r} was not hidden in the first rows; hide it there too.")
         self.counts_ = self.counts_ + self.network_.counts(codes)
-        self._take_reference(self.layout_)
+        self._take_reference()
         bound = self.model_.bind(codes, mask, layout=self.layout_, start=np.log(self.reference_))
         self._learn_further(bound, sample_weight)
         return self
 
-    def _read(self, X: Any, y: Any, target: Any, hidden: Any) -> tuple[Frame, list[str]]:
+    def _read(
+        self, X: object, y: Sequence[object] | np.ndarray | None, target: Target, hidden: Hidden
+    ) -> tuple[Frame, list[str]]:
         """The frame with y in it, and the names of the targets."""
         frame = read_frame(X)
         targets = [target] if isinstance(target, str) else list(target or [])
         if y is not None:
             if len(targets) > 1:
                 raise ValueError("y is one column; for several targets leave y out and keep them in X.")
-            name = getattr(y, "name", None)
+            name = y.name if isinstance(y, NamedColumn) else None
             targets = targets or [name if isinstance(name, str) else "class"]
-            frame = frame.with_column(targets[0], plain(y.tolist() if hasattr(y, "tolist") else y))
+            frame = frame.with_column(targets[0], plain(y.tolist() if isinstance(y, (np.ndarray, NamedColumn)) else y))
         if bool(targets) == (hidden is not None):
             raise ValueError('say what is to be predicted: target="name" (or a list), or hidden="coding" or lists.')
         return frame, targets
 
-    def _take_network(self, network: Network, targets: list[str], hidden: Any) -> None:
+    def _take_network(self, network: Network, targets: list[str], hidden: object) -> None:
         for name in targets:
             if name not in network.code:
                 raise ValueError(f"the target {name!r} is not a variable of the network; correct its name.")
@@ -229,7 +249,7 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
         self._take_layout(layout)
         self._take_learned(fitted)
 
-    def _codes(self, frame: Frame, without: Any = ()) -> np.ndarray:
+    def _codes(self, frame: Frame, without: Sequence[str] = ()) -> np.ndarray:
         """Codes of the columns of the network, -1 for those left out; int32 (n, v)."""
         codes = np.full((frame.n_rows, len(self.network_)), -1, np.int32)
         for v, (name, labels) in enumerate(zip(self.network_.names, self.network_.states, strict=True)):
@@ -240,7 +260,7 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
             codes[:, v] = encode_column(frame.columns[name], labels, name, self.unknown)
         return codes
 
-    def _mask(self, n: int, hidden: Any = None, first: int = 0) -> np.ndarray:
+    def _mask(self, n: int, hidden: Hidden = None, first: int = 0) -> np.ndarray:
         """Which variables are hidden in each row, bool (n, v)."""
         mask = np.zeros((n, len(self.network_)), bool)
         if hidden is None:
@@ -250,11 +270,11 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
             for k, own in enumerate(sets):
                 mask[(k - first) % len(sets) :: len(sets), list(own)] = True
         else:
-            mask = unusual_hidden(hidden, self.network_, n)
+            mask = hidden_mask(hidden, self.network_, n)
         return mask
 
-    def _given_reference(self, layout: BayesNetLayout) -> str | np.ndarray:
-        reference = self.reference
+    def _given_reference(self) -> str | np.ndarray:
+        reference, layout = self.reference, self.layout_
         if isinstance(reference, str):
             return reference
         if isinstance(reference, DiscriminativeBayesNet):
@@ -274,7 +294,7 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
 
     # --- prediction ---------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any, hidden: Any = None) -> Any:
+    def predict(self, X: object, hidden: Hidden = None) -> object:
         """The most probable values of the target, or of what is hidden, given the rest of each row.
 
         Parameters
@@ -293,7 +313,7 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
         self._check_fitted()
         return self._predict_codes(self.weights_, X, hidden)
 
-    def predict_marginals(self, X: Any) -> Any:
+    def predict_marginals(self, X: object) -> np.ndarray | dict[str, np.ndarray]:
         """Posterior probabilities under the renormalised model, missing values summed out.
 
         Returns
@@ -320,13 +340,13 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
         named = {self.network_.names[v]: table for v, table in answers.items()}
         return named[self.target_[0]] if len(self.target_) == 1 else named
 
-    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[BayesNetBound, np.ndarray]:
+    def _bound_scores(self, X: object, probabilities: bool = False) -> tuple[BayesNetBound, np.ndarray]:
         self._check_fitted()
         codes = self._codes(read_frame(X), self.target_)
         mask = self._mask(len(codes)) if self.target_ else codes < 0
         return self.model_.bind(codes, mask, layout=self.layout_, labels=False), np.maximum(self.weights_, IMPOSSIBLE)
 
-    def log_likelihood(self, X: Any, y: Any = None) -> np.ndarray:
+    def log_likelihood(self, X: object, y: Sequence[object] | np.ndarray | None = None) -> np.ndarray:
         """``ln P`` of all that is known in each row, the target too when it is there, under the renormalised model."""
         theta = writable(self._normalised())
         frame = read_frame(X)
@@ -337,7 +357,14 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
         bound = self.model_.bind(codes, nothing, layout=self.layout_, labels=False, all_missing=True)
         return bound.sums(theta, marginals=False)[0]
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, hidden: Any = None) -> float:
+    def score(
+        self,
+        X: object,
+        y: Sequence[object] | np.ndarray | None = None,
+        sample_weight: SampleWeight = None,
+        *,
+        hidden: Hidden = None,
+    ) -> float:
         """Share of values that are right: of targets, of what is hidden, or of all variables, each hidden once.
 
         The truth stands in X, or that of one target in y; ``hidden`` is as in fit.
@@ -348,7 +375,7 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
             right, count = right + float(weight @ (truth == found)), count + float(weight.sum())
         return right / count if count else 1.0
 
-    def mean_cost(self, X: Any, y: Any = None, *, hidden: Any = None) -> float:
+    def mean_cost(self, X: object, y: Sequence[object] | np.ndarray | None = None, *, hidden: Hidden = None) -> float:
         """Mean over rows of the cost of what is predicted."""
         total = np.zeros(read_frame(X).n_rows)
         for v, rows, truth, found in self._compared(X, y, hidden):
@@ -363,7 +390,9 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
     # --- other libraries ----------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_network(cls, network: Network, probabilities: Any, target: Any = None, **parameters: Any) -> Self:
+    def from_network(
+        cls, network: Network, probabilities: Probabilities, target: Target = None, **parameters: Any
+    ) -> Self:
         """A network with its probabilities as an estimator that predicts, and may be a ``reference``.
 
         Parameters
@@ -387,7 +416,7 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _predict_codes(self, weights: np.ndarray, X: Any, hidden: Any = None) -> Any:
+    def _predict_codes(self, weights: np.ndarray, X: object, hidden: Hidden = None) -> Any:
         frame = read_frame(X)
         target = bool(self.target_) and hidden is None
         codes = self._codes(frame, self.target_ if target else ())
@@ -402,7 +431,9 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
         bound = self.model_.bind(codes, mask, layout=self.layout_, labels=False)
         return bound.filled(bound.argmax(np.maximum(weights, IMPOSSIBLE)).outputs)
 
-    def _compared(self, X: Any, y: Any, hidden: Any) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+    def _compared(
+        self, X: object, y: Sequence[object] | np.ndarray | None, hidden: Hidden
+    ) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """Variable, rows, true codes (-1: never seen) and predicted codes of all that is hidden."""
         self._check_fitted()
         frame = read_frame(X) if y is None else self._read(X, y, self.target_, None)[0]
@@ -428,7 +459,7 @@ class DiscriminativeBayesNet(RankedOutputs, NetworkEstimator):
                 answers.append((v, rows, codes[rows, v], filled[rows, v]))
         return answers
 
-    def _score_predictions(self, y: Any, predicted: Any) -> float:
+    def _score_predictions(self, y: Sequence[object] | np.ndarray | None, predicted: Iterable[object]) -> float:
         return float(np.mean([a == b for a, b in zip(plain(y), predicted, strict=True)]))
 
 

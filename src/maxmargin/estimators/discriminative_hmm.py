@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from maxmargin.estimators.base import Stopwatch
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.generative_base import IMPOSSIBLE, GenerativeEstimator
 from maxmargin.estimators.hmm_exchange import aligned
@@ -19,13 +19,19 @@ from maxmargin.models.base import writable
 from maxmargin.models.hmm import HMM, HMMBound, HMMLayout
 from maxmargin.models.labels import plain
 
+if TYPE_CHECKING:
+    import pandas
+    from hmmlearn.hmm import CategoricalHMM
+
 __all__ = ["DiscriminativeHMM"]
+
+Series = Sequence[Sequence[object] | np.ndarray]
 
 TABLES = ("initial", "transition", "emission")
 
 
 @parameters
-class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
+class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimator[Series, Series]):
     """A hidden Markov model whose most probable states are the right ones.
 
     Minimises, over log-probabilities theta with every table summing to at most 1,
@@ -38,11 +44,11 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
     cost : str, mapping, array, callable or Cost
         Cost of a state where another is true: "hamming", weights, a matrix over the sorted states, or a function.
     reference : {"ml", "uniform", "smoothed"}, DiscriminativeHMM, or mapping
-        What the tables are pulled towards: counts of the training data, nothing in particular, counts with
+        What the tables are pulled towards: counts of the training data, uniform distributions, counts with
         ``smoothing`` added, another model, or probabilities ``initial``, ``transition`` and ``emission``
         (``model.tables()``; scikit-learn's ``clone``, hence a grid search, forgets what a model has learned).
-    states, symbols : int, sequence of hashable, or None
-        All that may occur; a number n stands for 0, ..., n - 1; None learns them from the training data.
+    classes, symbols : int, sequence of hashable, or None
+        All states and symbols that may occur; a number n stands for 0, ..., n - 1; None learns them from the data.
     unknown : {"error", "missing"}
         What a symbol never seen is at prediction. None and NaN are always missing observations.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
@@ -75,11 +81,12 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
     True
     """
 
-    symbols: Any = None
+    classes: int | Sequence[Hashable] | None = None
+    symbols: int | Sequence[Hashable] | None = None
 
     # --- learning -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, resume: Any = None) -> DiscriminativeHMM:
+    def fit(self, X: Series, y: Series, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
         """Learn from sequences.
 
         Parameters
@@ -95,27 +102,27 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
         begin = Stopwatch()
         bound = self._bind_first(X, y)
         self.counts_, self.n_seen_ = bound.counts(), bound.n_examples
-        self._take_reference(bound.layout)
-        self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin, formulation=self._generative())
+        self._take_reference()
+        self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin)
         self._keep_trace(bound.n_examples)
         return self
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> DiscriminativeHMM:
+    def partial_fit(self, X: Series, y: Series, sample_weight: SampleWeight = None) -> Self:
         """Learn from further sequences, without those of before.
 
         What the earlier ones have taught stays in planes and multipliers, and their counts go on counting. The
         objective over all sequences can no longer be known, so the certificate afterwards is not certified; its
-        ``dual`` is still a lower bound. The first call is a fit; give it ``states`` and ``symbols`` when not all occur.
+        ``dual`` is still a lower bound. The first call is a fit; give it all ``classes`` and ``symbols``.
         """
         if not self._continues():
             return self.fit(X, y, sample_weight)
         bound = self.model_.bind(X, y, layout=self.layout_)
         self.counts_ = self.counts_ + bound.counts()
-        self._take_reference(bound.layout)
+        self._take_reference()
         self._learn_further(bound, sample_weight)
         return self
 
-    def _bind_first(self, X: Any, y: Any) -> HMMBound:
+    def _bind_first(self, X: Series, y: Series) -> HMMBound:
         if y is None:
             raise ValueError("y is missing; give the true states of every sequence.")
         self.model_ = self._model()
@@ -128,7 +135,7 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
     def _model(self) -> HMM:
         return HMM(
             cost=self.cost,
-            states=_values(self.states, "states"),
+            classes=_values(self.classes, "classes"),
             symbols=_values(self.symbols, "symbols"),
             margin=self.margin,
             unknown=self.unknown,
@@ -152,8 +159,8 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
         self._take_layout(fitted.layout)
         self._take_learned(fitted)
 
-    def _given_reference(self, layout: HMMLayout) -> str | np.ndarray:
-        reference = self.reference
+    def _given_reference(self) -> str | np.ndarray:
+        reference, layout = self.reference, self.layout_
         if isinstance(reference, str):
             return reference
         if isinstance(reference, DiscriminativeHMM):
@@ -162,7 +169,7 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
         if isinstance(reference, Mapping):
             if set(reference) != set(TABLES):
                 raise ValueError(f"reference has {sorted(map(str, reference))}; give {', '.join(TABLES)}.")
-            return layout.join(**reference)
+            return layout.join(*(np.asarray(reference[name], np.float64) for name in TABLES))
         raise TypeError(
             f'reference must be "ml", "uniform", "smoothed", a fitted DiscriminativeHMM or a mapping of tables; '
             f"got {type(reference).__name__}."
@@ -170,12 +177,12 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
 
     # --- prediction ---------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> list[list]:
+    def predict(self, X: Series) -> list[list]:
         """The most probable states of each sequence."""
         self._check_fitted()
         return self._predict_codes(self.weights_, X)
 
-    def log_likelihood(self, X: Any, y: Any = None) -> np.ndarray:
+    def log_likelihood(self, X: Series, y: Series | None = None) -> np.ndarray:
         """``ln P(x)`` of each sequence under the renormalised model, or ``ln P(x, y)``."""
         if y is None:
             bound, theta = self._bound_scores(X, probabilities=True)
@@ -183,15 +190,17 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
         weights = self._normalised()
         return self.model_.bind(X, y, layout=self.layout_).log_joint(weights)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Series, y: Series, sample_weight: SampleWeight = None) -> float:
         """Share of positions whose state is right."""
         return self._score_predictions(y, self.predict(X))
 
-    def mean_cost(self, X: Any, y: Any) -> float:
+    def mean_cost(self, X: Series, y: Series) -> float:
         """Mean over sequences of the cost of the predicted states."""
         return float(np.mean([self.layout_.cost(plain(a), b) for a, b in zip(y, self.predict(X), strict=True)]))
 
-    def sample(self, n: int, length: int, random_state: Any = None) -> tuple[list[list], list[list]]:
+    def sample(
+        self, n: int, length: int, random_state: int | np.random.RandomState | None = None
+    ) -> tuple[list[list[Hashable]], list[list[Hashable]]]:
         """``n`` sequences of symbols and their states, drawn from the renormalised model."""
         theta = self._normalised()
         groups = self.layout_.groups(np.exp(theta))
@@ -225,7 +234,7 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
     def emission_(self) -> np.ndarray:
         return self._probabilities("emission")
 
-    def tables(self, renormalised: bool = False) -> dict[str, Any]:
+    def tables(self, renormalised: bool = False) -> dict[str, pandas.DataFrame | pandas.Series]:
         """``initial``, ``transition`` and ``emission`` as frames with the names of states and symbols; needs pandas.
 
         Parameters
@@ -246,27 +255,33 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
             "emission": pandas.DataFrame(groups["emission"], index=self.classes_, columns=self.symbols_),
         }
 
-    def to_hmmlearn(self) -> Any:
+    def to_hmmlearn(self) -> CategoricalHMM:
         """The renormalised model as hmmlearn's ``CategoricalHMM``; its symbols are the codes in ``symbols_``."""
         from maxmargin.estimators.hmm_exchange import to_hmmlearn
 
         return to_hmmlearn(self)
 
     @classmethod
-    def from_hmmlearn(cls, model: Any, states: Any = None, symbols: Any = None, **parameters: Any) -> DiscriminativeHMM:
+    def from_hmmlearn(
+        cls,
+        model: CategoricalHMM,
+        classes: Sequence[Hashable] | None = None,
+        symbols: Sequence[Hashable] | None = None,
+        **parameters: Any,
+    ) -> Self:
         """A fitted hmmlearn ``CategoricalHMM`` as an estimator that predicts, and may be a ``reference``.
 
         Parameters
         ----------
         model : hmmlearn.hmm.CategoricalHMM
-        states, symbols : sequence, optional
+        classes, symbols : sequence, optional
             Names of its states and symbols, in order; numbers when missing.
         **parameters
             Parameters of the estimator.
         """
         from maxmargin.estimators.hmm_exchange import from_hmmlearn
 
-        return from_hmmlearn(cls, model, states, symbols, parameters)
+        return from_hmmlearn(cls, model, classes, symbols, parameters)
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
@@ -275,23 +290,23 @@ class DiscriminativeHMM(WithMarginals, GenerativeEstimator):
             raise AttributeError(f"{name}_ is there after fit.")
         return np.exp(self.layout_.groups(self.weights_)[name])
 
-    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[HMMBound, np.ndarray]:
+    def _bound_scores(self, X: Series, probabilities: bool = False) -> tuple[HMMBound, np.ndarray]:
         self._check_fitted()
         theta = writable(self._normalised()) if probabilities else np.maximum(self.weights_, IMPOSSIBLE)
         return self.model_.bind(X, layout=self.layout_), theta
 
-    def _predict_codes(self, weights: np.ndarray, X: Any) -> list:
+    def _predict_codes(self, weights: np.ndarray, X: Series) -> list:
         bound = self.model_.bind(X, layout=self.layout_)
         return [self.layout_.output(codes) for codes in bound.argmax(np.maximum(weights, IMPOSSIBLE)).outputs]
 
-    def _score_predictions(self, y: Any, predicted: list) -> float:
+    def _score_predictions(self, y: Series, predicted: list) -> float:
         return token_accuracy([plain(states) for states in y], predicted)
 
 
-def _values(given: Any, name: str) -> Any:
+def _values(given: int | Sequence[Hashable] | None, name: str) -> Sequence[Hashable] | None:
     """States or symbols as a list; a number n stands for 0, ..., n - 1."""
     if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
         if given < 1:
             raise ValueError(f"{name} must be a number >= 1, a sequence, or None; got {given}.")
         return range(int(given))
-    return given
+    return cast(Sequence[Hashable] | None, given)

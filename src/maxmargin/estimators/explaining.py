@@ -1,4 +1,4 @@
-"""Which weights speak for a labelling, and how loudly.
+"""Which weights make one labelling score higher than another, and by how much.
 
 The score of a chain is a sum over features, so the difference of two scores splits without remainder:
 
@@ -7,18 +7,42 @@ The score of a chain is a sum over features, so the difference of two scores spl
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.features.sequences import Sequences
 
-__all__ = ["coef_table", "explain"]
+if TYPE_CHECKING:
+    from maxmargin.estimators.sequence_tagger import SequenceTagger
+
+__all__ = ["Contribution", "WeightRow", "coef_table", "explain"]
+
+Labelling = Sequence[Hashable]
 
 
-def coef_table(tagger: Any, top: int | None = None, label: Any = None) -> list[dict[str, Any]]:
+class WeightRow(TypedDict):
+    """A weight; its label is a pair (left, right) for transitions and edge features."""
+
+    feature: str
+    label: Hashable
+    weight: float
+
+
+class Contribution(TypedDict):
+    """What a feature at a position adds to the difference of two scores."""
+
+    position: int
+    feature: str
+    label: Hashable
+    other: Hashable
+    value: float
+    contribution: float
+
+
+def coef_table(tagger: SequenceTagger, top: int | None = None, label: Hashable = None) -> list[WeightRow]:
     """The weights of a fitted tagger that are not zero, largest absolute value first.
 
     Parameters
@@ -70,7 +94,9 @@ def coef_table(tagger: Any, top: int | None = None, label: Any = None) -> list[d
     return [{"feature": names[g][feature], "label": where, "weight": w} for g, feature, where, w in rows]
 
 
-def explain(tagger: Any, x: Any, y: Any = None, other: Any = None) -> list[dict[str, Any]]:
+def explain(
+    tagger: SequenceTagger, x: object, y: Labelling | None = None, other: Labelling | None = None
+) -> list[Contribution]:
     """Why one labelling of a sequence scores higher than another: the difference, split by features.
 
     Parameters
@@ -103,9 +129,9 @@ def explain(tagger: Any, x: Any, y: Any = None, other: Any = None) -> list[dict[
     return sorted(kept, key=lambda row: -abs(row["contribution"]))
 
 
-def _non_zero(block: Any, only: int | None) -> tuple[np.ndarray, np.ndarray]:
+def _non_zero(block: np.ndarray | sp.csr_array, only: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Flat places (row after row) and values of the weights of a group, those of label ``only`` if it is given."""
-    if sp.issparse(block):
+    if isinstance(block, sp.csr_array):
         rows = np.repeat(np.arange(block.shape[0], dtype=np.int64), np.diff(block.indptr))
         places, values = rows * block.shape[1] + block.indices, block.data
         kept = values != 0 if only is None else (values != 0) & (block.indices == only)
@@ -128,21 +154,21 @@ def _strongest(values: np.ndarray, top: int | None) -> np.ndarray:
     return np.argsort(-size, kind="stable")
 
 
-def _names(tagger: Any, group: str, ids: Iterable[int]) -> dict[int, str]:
+def _names(tagger: SequenceTagger, group: str, ids: Iterable[int]) -> dict[int, str]:
     """Names of features of a group by id."""
     ids = sorted(ids)
     if group not in ("sparse", "dense", "edge"):
         return dict.fromkeys(ids, group)
-    extractor = getattr(tagger, "features_", None)
-    if extractor is not None and group != "dense" and getattr(extractor, "hashing", None) is None:
+    extractor = tagger.features_
+    if extractor is not None and group != "dense" and vars(extractor).get("hashing") is None:
         edge = {"edge": True} if group == "edge" else {}
         return dict(zip(ids, extractor.names(ids, **edge), strict=True))
     first = tagger.layout_.n_sparse if group == "dense" else 0
     return {i: f"{'edge ' if group == 'edge' else ''}x{first + i}" for i in ids}
 
 
-def _one_sequence(tagger: Any, x: Any) -> Sequences:
-    extractor = getattr(tagger, "features_", None)
+def _one_sequence(tagger: SequenceTagger, x: object) -> Sequences:
+    extractor = tagger.features_
     if isinstance(x, Sequences):
         if len(x) != 1:
             raise ValueError(f"one sequence can be explained at a time; got {len(x)}.")
@@ -150,7 +176,9 @@ def _one_sequence(tagger: Any, x: Any) -> Sequences:
     return Sequences.of([x]) if extractor is None else extractor.transform([x])
 
 
-def _two_labellings(tagger: Any, sequence: Sequences, y: Any, other: Any) -> tuple[list, list]:
+def _two_labellings(
+    tagger: SequenceTagger, sequence: Sequences, y: Labelling | None, other: Labelling | None
+) -> tuple[Labelling, Labelling]:
     for name, labels in (("y", y), ("other", other)):
         if isinstance(labels, str):
             raise TypeError(f"{name} is one string; give a list with a label for each token.")
@@ -167,16 +195,16 @@ def _two_labellings(tagger: Any, sequence: Sequences, y: Any, other: Any) -> tup
     return y, list(other)
 
 
-def _features(tagger: Any, sequence: Sequences) -> sp.csr_array:
+def _features(tagger: SequenceTagger, sequence: Sequences) -> sp.csr_array:
     """Features of the tokens side by side in the order of ``coef_``, whichever kinds they were given as."""
     blocks = [sp.csr_array(block) for block in (sequence.sparse, sequence.dense) if block is not None]
     width, expected = sum(b.shape[1] for b in blocks), tagger.layout_.n_sparse + tagger.layout_.n_dense
     if width != expected:
-        raise ValueError(f"x has {width} features a token; the model was fitted with {expected}.")
+        raise ValueError(f"x has {width} features per token; the model was fitted with {expected}.")
     return sp.csr_array(sp.hstack(blocks, format="csr"))
 
 
-def _emission_rows(tagger: Any, sequence: Sequences, y: np.ndarray, other: np.ndarray) -> list[dict[str, Any]]:
+def _emission_rows(tagger: SequenceTagger, sequence: Sequences, y: np.ndarray, other: np.ndarray) -> list[Contribution]:
     layout, classes = tagger.layout_, tagger.classes_
     groups, rows = layout.groups(tagger.weights_), []
     X = _features(tagger, sequence)
@@ -194,11 +222,20 @@ def _emission_rows(tagger: Any, sequence: Sequences, y: np.ndarray, other: np.nd
             contributions = values[inside] * (weights[:, y[t]] - weights[:, other[t]])
             names = _names(tagger, group, chosen.tolist())
             for i, value, part in zip(chosen.tolist(), values[inside].tolist(), contributions.tolist(), strict=True):
-                rows.append(_row(t, names[i], classes[y[t]], classes[other[t]], value, part))
+                rows.append(
+                    Contribution(
+                        position=t,
+                        feature=names[i],
+                        label=classes[y[t]],
+                        other=classes[other[t]],
+                        value=value,
+                        contribution=part,
+                    )
+                )
     return rows
 
 
-def _pair_rows(tagger: Any, sequence: Sequences, y: np.ndarray, other: np.ndarray) -> list[dict[str, Any]]:
+def _pair_rows(tagger: SequenceTagger, sequence: Sequences, y: np.ndarray, other: np.ndarray) -> list[Contribution]:
     groups, classes, rows = tagger.layout_.groups(tagger.weights_), tagger.classes_, []
     edge = sequence.edge if tagger.layout_.n_edge else None
     for t in range(1, len(y)):
@@ -207,33 +244,30 @@ def _pair_rows(tagger: Any, sequence: Sequences, y: np.ndarray, other: np.ndarra
         ours, theirs = (int(y[t - 1]), int(y[t])), (int(other[t - 1]), int(other[t]))
         pair, pair_other = (classes[ours[0]], classes[ours[1]]), (classes[theirs[0]], classes[theirs[1]])
         part = float(groups["transition"][ours] - groups["transition"][theirs])
-        rows.append(_row(t, "transition", pair, pair_other, 1.0, part))
+        rows.append(
+            Contribution(position=t, feature="transition", label=pair, other=pair_other, value=1.0, contribution=part)
+        )
         if edge is None:
             continue
         ids, values = edge.indices[edge.indptr[t] : edge.indptr[t + 1]], edge.data[edge.indptr[t] : edge.indptr[t + 1]]
         names = _names(tagger, "edge", ids.tolist())
         for i, value in zip(ids.tolist(), values.tolist(), strict=True):
             part = value * float(groups["edge"][(i, *ours)] - groups["edge"][(i, *theirs)])
-            rows.append(_row(t, names[i], pair, pair_other, value, part))
+            rows.append(
+                Contribution(position=t, feature=names[i], label=pair, other=pair_other, value=value, contribution=part)
+            )
     return rows
 
 
-def _end_rows(tagger: Any, y: np.ndarray, other: np.ndarray) -> list[dict[str, Any]]:
+def _end_rows(tagger: SequenceTagger, y: np.ndarray, other: np.ndarray) -> list[Contribution]:
     groups, classes = tagger.layout_.groups(tagger.weights_), tagger.classes_
     rows = []
     for name, t in (("start", 0), ("end", len(y) - 1)):
         if name in groups and len(y) and y[t] != other[t]:
             part = float(groups[name][y[t]] - groups[name][other[t]])
-            rows.append(_row(t, name, classes[y[t]], classes[other[t]], 1.0, part))
+            rows.append(
+                Contribution(
+                    position=t, feature=name, label=classes[y[t]], other=classes[other[t]], value=1.0, contribution=part
+                )
+            )
     return rows
-
-
-def _row(position: int, feature: str, label: Any, other: Any, value: float, contribution: float) -> dict[str, Any]:
-    return {
-        "position": position,
-        "feature": feature,
-        "label": label,
-        "other": other,
-        "value": float(value),
-        "contribution": contribution,
-    }

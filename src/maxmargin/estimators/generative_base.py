@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin.estimators.base import Structured
+from maxmargin.contracts import BoundModel, Formulation, State
+from maxmargin.costs import Cost
+from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.formulations.generative import Generative
-from maxmargin.formulations.ramp import Ramp
-from maxmargin.models.base import BoundModel
 from maxmargin.models.tables import reference_distribution
+from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.cccp import CCCPState
 from maxmargin.solvers.history import as_frame
 from maxmargin.solvers.proximal_state import TRACE, ProximalState
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["IMPOSSIBLE", "GenerativeEstimator"]
 
@@ -26,7 +32,7 @@ IMPOSSIBLE = -1e6  # stands for ln 0 in decoding: outputs with the fewest imposs
 
 
 @parameters
-class GenerativeEstimator(Structured):
+class GenerativeEstimator(Structured[Inputs, Outputs]):
     """Base of estimators whose weights are log-probabilities in tables.
 
     Subclasses bind their data and count it; ``layout_.tables`` says where each conditional distribution lives.
@@ -42,17 +48,15 @@ class GenerativeEstimator(Structured):
     reference : {"ml", "uniform", "smoothed"}, estimator of the same class, or mapping
         What the tables are pulled towards.
     smoothing : float
+        What "smoothed" adds to every count.
     floor : float
         Least probability of the reference.
     pull : float
         Weight of ``1/2 |theta - ln c|^2`` beside the divergence, so that rare values stay near the reference too.
-    states : None or all values that may occur
     unknown : {"error", "missing"}
         What a value never seen is.
     solver : "proximal" or ProximalPoint
-    start : {"zero", "hinge"}, fitted estimator or array
-        Where a ramp fit begins: with nothing subtracted (its first round is then the hinge), from a hinge fit, or from
-        log-probabilities or a model of the same tables, such as the reference (a fit with ``C=0``).
+        The only kind of solver for tables of log-probabilities.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -64,35 +68,37 @@ class GenerativeEstimator(Structured):
     n_seen_ : int
         Examples seen.
     trace_ : pandas.DataFrame or list of dict
-        One row an iteration of the solver; bounds in a ramp fit are those of the convex problem of the round.
+        One row per iteration of the solver; bounds in a ramp fit are those of the convex problem of the round.
     """
 
+    traits: ClassVar[frozenset[str]] = frozenset({"tables"})
+
     C: float = 0.01
-    cost: Any = "hamming"
+    cost: str | Mapping[Hashable, object] | ArrayLike | Callable[[Hashable, Hashable], float] | Cost = "hamming"
     margin: float = 1.0
-    reference: Any = "ml"
+    reference: str | Structured | Mapping[str, ArrayLike] = "ml"
     smoothing: float = 1.0
     floor: float = 1e-6
     pull: float = 0.0
-    states: Any = None
     unknown: str = "error"
-    solver: Any = "proximal"
+    solver: str | BaseSolver = "proximal"
 
     @abstractmethod
-    def _given_reference(self, layout: Any) -> str | np.ndarray:
-        """The parameter ``reference`` as a name, or as probabilities in a layout."""
+    def _given_reference(self) -> str | np.ndarray:
+        """The parameter ``reference`` as a name, or as probabilities in ``layout_``."""
 
-    def _take_reference(self, layout: Any) -> None:
+    def _take_reference(self) -> None:
         """Set ``reference_`` from the parameter and the counts so far."""
         self.reference_ = reference_distribution(
-            layout.tables, self._given_reference(layout), self.counts_, smoothing=self.smoothing, floor=self.floor
+            self.layout_.tables, self._given_reference(), self.counts_, smoothing=self.smoothing, floor=self.floor
         )
 
-    def _generative(self) -> Any:
-        """The formulation, at the reference of now."""
-        if self.loss == "ramp":
-            return Ramp(self.ramp, Generative(reference=self.reference_, pull=self.pull))
-        return Generative(loss=self.loss, reference=self.reference_, pull=self.pull)
+    def _formulation(self) -> Formulation:
+        """At the current reference."""
+        ramp = self._ramp()
+        if ramp is not None:
+            return ramp.with_convex(Generative(reference=self.reference_, pull=self.pull))
+        return Generative(loss=cast(str, self.loss), reference=self.reference_, pull=self.pull)
 
     def _keep_trace(self, n_seen: int) -> None:
         """After training: what the solver went through, and how many examples it has seen."""
@@ -102,7 +108,7 @@ class GenerativeEstimator(Structured):
 
     def _continues(self) -> bool:
         """Whether further examples follow earlier ones, whose planes and multipliers they need."""
-        if self.loss == "ramp":
+        if self._ramp() is not None:
             raise ValueError(
                 'partial_fit is for loss="hinge" and "squared_hinge"; the ramp needs all examples at once.'
             )
@@ -115,20 +121,22 @@ class GenerativeEstimator(Structured):
             )
         return True
 
-    def _learn_further(self, bound: BoundModel, sample_weight: Any) -> None:
-        """Go on with further examples, at the reference of now."""
+    def _learn_further(self, bound: BoundModel, sample_weight: SampleWeight) -> None:
+        """Go on with further examples, at the current reference."""
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
         from maxmargin.solvers.driver import run
         from maxmargin.solvers.proximal_engine import Further
 
         budgets = self._budgets()
-        problem = self._generative().problem(bound, C=self.C, sample_weight=sample_weight)
+        problem = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight)
         solver = self._engine(problem)
         executor = make_executor(self.n_jobs, compiled=True)
         problem = problem.with_oracles(lambda oracle: ShardedOracle(oracle, executor))
         try:
-            result = run(solver, problem, **budgets, callbacks=self._callbacks(), warm=Further(self.state_))
+            result = run(
+                solver, problem, **budgets, callbacks=self._callbacks(), warm=cast(State, Further(self.state_))
+            )
         finally:
             executor.close()
         self.weights_ = np.array(result.weights)
@@ -144,7 +152,7 @@ class GenerativeEstimator(Structured):
         self._check_fitted()
         return self.layout_.tables.normalised(self.weights_)
 
-    def movement(self) -> Any:
+    def movement(self) -> pandas.DataFrame | list[dict[str, object]]:
         """How far each table has moved: its divergence ``KL(c_j || e^{theta_j})`` and the mass it has left.
 
         Returns
@@ -171,9 +179,9 @@ class GenerativeEstimator(Structured):
         state, shape = fitted.state, fitted.weights.shape
         reference, counts = state.floats("reference", shape), state.floats("counts", shape)
         if not ((reference > 0) & (reference <= 1 + 1e-6)).all():
-            raise ValueError("its 'reference' has what is no probability")
+            raise ValueError("its 'reference' has numbers that are not probabilities")
         if (counts < 0).any():
-            raise ValueError("its 'counts' have what is no count")
+            raise ValueError("its 'counts' have numbers that are not counts")
         self.weights_, self.reference_ = fitted.weights, reference
         self.counts_: np.ndarray = counts
         self.n_seen_ = state.whole("n_seen", most=2**62)

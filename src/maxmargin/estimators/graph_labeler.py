@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from maxmargin.estimators.base import Stopwatch, Structured
+from maxmargin.contracts import BoundModel
+from maxmargin.costs import Cost
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.large_margin import LargeMargin
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
-from maxmargin.estimators.signs import positive_mask
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
-from maxmargin.models.base import BoundModel, writable
+from maxmargin.models.base import writable
 from maxmargin.models.graph import Graph, GraphLayout
 from maxmargin.models.layout_state import StateReader
 
 __all__ = ["GraphLabeler"]
 
+Graphs = Sequence[Mapping[str, object]]
+Labellings = Sequence[Sequence[Hashable]]
+
 
 @parameters
-class GraphLabeler(WithMarginals, Structured):
+class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, Labellings]):
     """Labels for the nodes of graphs, learned with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the graph model (:mod:`maxmargin.models.graph`).
@@ -35,21 +41,21 @@ class GraphLabeler(WithMarginals, Structured):
         Weights of an edge feature: for each ordered pair of labels, for each pair whatever its order, or one that
         counts against different labels.
     cost : str, mapping, array, callable or Cost
-        Cost of a label where another is true.
+        "hamming", weights by true label, a (K, K) matrix, or a function of (true label, label).
     method : str
         How labels are found; "auto" is exact where it can be, see :class:`~maxmargin.models.graph.Graph`.
-    positive : "auto", None, True, names, indices or mask
-        Weights that must be >= 0; names are "node", "edge" and "factor3", ... "auto": the edges of "potts", which then
-        join labels, so that two labels are one cut.
+    positive : None, True, name or names of groups of weights, array of indices, or bool array (n_weights,)
+        Weights that must be >= 0; names are "node", "edge" and "factor3", ... None: the edges of "potts", which then
+        join labels, so that two labels are one cut. An empty list leaves all weights free.
     classes : sequence of hashable, optional
         All labels that may occur; learned from the training data when missing.
     ignore : hashable, optional
         The label of nodes to be left out of training.
     max_cells : int
         The most cells of the tables of a junction tree.
-    passes : int
+    message_passes : int
         The most passes of tree-reweighted messages.
-    branches : int
+    max_branches : int
         The most parts of the labelings that a branch and bound looks at for one argmax.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
@@ -78,19 +84,24 @@ class GraphLabeler(WithMarginals, Structured):
     """
 
     pairwise: str = "full"
-    cost: Any = "hamming"
+    cost: str | Mapping[Hashable, float] | ArrayLike | Callable[[Hashable, Hashable], float] | Cost = "hamming"
     method: str = "auto"
-    positive: Any = "auto"
     classes: Sequence[Hashable] | None = None
-    ignore: Any = None
+    ignore: Hashable = None
     max_cells: int = MAX_CELLS
-    passes: int = PASSES
-    branches: int = BRANCHES
+    message_passes: int = PASSES
+    max_branches: int = BRANCHES
     tol: float = 1e-2
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, node_cost: Any = None, resume: Any = None
-    ) -> GraphLabeler:
+        self,
+        X: Graphs,
+        y: Labellings,
+        sample_weight: SampleWeight = None,
+        *,
+        node_cost: Sequence[ArrayLike] | None = None,
+        resume: Resume = None,
+    ) -> Self:
         """Learn from graphs and the labels of their nodes.
 
         Parameters
@@ -110,32 +121,27 @@ class GraphLabeler(WithMarginals, Structured):
         bound = self.model_.bind(X, y, node_cost=node_cost)
         self.layout_ = bound.layout
         self.classes_ = self.layout_.labels.classes
-        automatic = isinstance(self.positive, str) and self.positive == "auto"
-        positive = positive_mask(self.layout_.positive() if automatic else self.positive, self.layout_)
-        self._train(
-            bound,
-            sample_weight=sample_weight,
-            positive=positive if positive is not None and positive.any() else None,
-            resume=resume,
-            begin=begin,
-        )
+        positive = self.layout_.positive() if self.positive is None else self._positive(bound, self.layout_)
+        if positive is not None and not positive.any():
+            positive = None
+        self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
         self._set_fitted(self.layout_, self.weights_)
         self.method_ = dict(Counter(bound.solution(self.weights_, i).method for i in range(bound.n_examples)))
         return self
 
-    def predict(self, X: Any) -> list[np.ndarray]:
+    def predict(self, X: Graphs) -> list[np.ndarray]:
         """The labels of each graph, an array (nodes,)."""
         self._check_fitted()
         return self._predict_codes(self.weights_, X)
 
-    def predict_bounds(self, X: Any) -> list[GraphAnswer]:
+    def predict_bounds(self, X: Graphs) -> list[GraphAnswer]:
         """For each graph the labels, their score, an upper bound of all scores, and the method that answered."""
         self._check_fitted()
         bound, weights = self.model_.bind(X, None, layout=self.layout_), writable(self.weights_)
         answers = (bound.solution(weights, i) for i in range(bound.n_examples))
         return [answer._replace(labels=self._labels(answer.labels)) for answer in answers]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Graphs, y: Labellings, sample_weight: SampleWeight = None) -> float:
         """Share of nodes with the right label, those to be ignored left out."""
         return self._score_predictions(y, self.predict(X))
 
@@ -151,7 +157,7 @@ class GraphLabeler(WithMarginals, Structured):
             raise ValueError("its 'method' is not a mapping of names of methods to numbers of graphs")
         self.method_ = {name: StateReader(method, {}).whole(name) for name in method}
 
-    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
+    def _bound_scores(self, X: Graphs, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
         self._check_fitted()
         return self.model_.bind(X, None, layout=self.layout_), writable(self.weights_)
 
@@ -163,8 +169,8 @@ class GraphLabeler(WithMarginals, Structured):
             classes=self.classes,
             ignore=self.ignore,
             max_cells=self.max_cells,
-            passes=self.passes,
-            branches=self.branches,
+            message_passes=self.message_passes,
+            max_branches=self.max_branches,
         )
 
     def _set_fitted(self, layout: GraphLayout, weights: np.ndarray) -> None:
@@ -173,7 +179,7 @@ class GraphLabeler(WithMarginals, Structured):
         self.classes_ = layout.labels.classes
         self.node_coef_, self.edge_coef_ = layout.groups(weights)["node"], layout.tables(weights)
 
-    def _predict_codes(self, weights: np.ndarray, X: Any) -> list[np.ndarray]:
+    def _predict_codes(self, weights: np.ndarray, X: Graphs) -> list[np.ndarray]:
         if len(X) == 0:
             return []
         bound = self.model_.bind(X, None, layout=self.layout_)
@@ -186,7 +192,7 @@ class GraphLabeler(WithMarginals, Structured):
             classes[:] = self.classes_
         return classes[codes]
 
-    def _score_predictions(self, y: Any, predicted: list) -> float:
+    def _score_predictions(self, y: Labellings, predicted: list) -> float:
         right, total = 0, 0
         for true, found in zip(y, predicted, strict=True):
             pairs = [(t, f) for t, f in zip(true, found, strict=True) if not self.layout_.ignored(t)]

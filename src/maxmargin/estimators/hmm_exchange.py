@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from maxmargin.models.hmm import HMMLayout
 from maxmargin.models.tables import reference_distribution
 
+if TYPE_CHECKING:
+    from hmmlearn.hmm import CategoricalHMM
+
+    from maxmargin.estimators.discriminative_hmm import DiscriminativeHMM
+
+    H = TypeVar("H", bound=DiscriminativeHMM)
+
 __all__ = ["aligned", "from_hmmlearn", "to_hmmlearn"]
 
 
-def to_hmmlearn(estimator: Any) -> Any:
+def to_hmmlearn(estimator: DiscriminativeHMM) -> CategoricalHMM:
     """The renormalised model as a ``CategoricalHMM``; its symbols are codes."""
     try:
         from hmmlearn.hmm import CategoricalHMM
@@ -27,13 +35,20 @@ def to_hmmlearn(estimator: Any) -> Any:
     return model
 
 
-def from_hmmlearn(cls: Any, model: Any, states: Any, symbols: Any, parameters: dict[str, Any]) -> Any:
+def from_hmmlearn(
+    cls: type[H],
+    model: CategoricalHMM,
+    classes: Sequence[Hashable] | None,
+    symbols: Sequence[Hashable] | None,
+    parameters: Mapping[str, object],
+) -> H:
     """An estimator of class ``cls`` with the probabilities of a fitted ``CategoricalHMM``."""
     for name in ("startprob_", "transmat_", "emissionprob_"):
-        if not hasattr(model, name):
+        if name not in vars(model):
             raise ValueError(f"the hmmlearn model has no {name}; fit it first.")
     K, V = np.asarray(model.emissionprob_).shape
-    own = cls(states=K if states is None else states, symbols=V if symbols is None else symbols, **parameters)
+    own = cls(classes=K if classes is None else classes, symbols=V if symbols is None else symbols)
+    own.set_params(**parameters)
     own.model_ = own._model()
     own._take_layout(own.model_.bind([], []).layout)
     with np.errstate(divide="ignore"):
@@ -43,7 +58,7 @@ def from_hmmlearn(cls: Any, model: Any, states: Any, symbols: Any, parameters: d
     return own
 
 
-def aligned(model: Any, layout: HMMLayout) -> np.ndarray:
+def aligned(model: DiscriminativeHMM, layout: HMMLayout) -> np.ndarray:
     """The probabilities of another model in this layout; what it does not know gets none, and so the floor."""
     groups = {name: np.exp(table) for name, table in model.layout_.groups(model.weights_).items()}
     rows = [model.layout_.states.code.get(state, -1) for state in layout.states.classes]

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import Self, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from maxmargin.estimators.base import Stopwatch, Structured
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch, Structured
+from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.interactive_segmentation import InteractiveSegmentation
+from maxmargin.estimators.large_margin import LargeMargin
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
-from maxmargin.estimators.signs import positive_mask
-from maxmargin.features.image_files import read_images, read_masks, read_scribbles
+from maxmargin.features.image_files import Picture, read_images, read_masks, read_scribbles
 from maxmargin.features.images import ImageFeatures
 from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.inference.min_cut import directions
@@ -23,9 +25,11 @@ from maxmargin.models.grid import IGNORE, Grid, GridBound, GridLayout, sure_labe
 
 __all__ = ["ImageSegmenter"]
 
+Image = Picture | Mapping[str, ArrayLike]
+
 
 @parameters
-class ImageSegmenter(Structured):
+class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Sequence[Image], Sequence[Picture]]):
     """A mask for every image, by a minimum cut whose weights are learned with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the grid model (:mod:`maxmargin.models.grid`),
@@ -47,16 +51,15 @@ class ImageSegmenter(Structured):
         after each fit the best mask that agrees with the others takes the place of the truth, and the fit is repeated
         ``refits`` times; the certificate is that of the last. Without it the truth has to outdo masks that follow the
         edges of the image better than it does, and the learned edges come out too weak. What comes out depends on the
-        first fit; ``start``, if it is a model or weights, takes the place of that.
+        first fit.
     refits : int
-    normalize : bool
+        How often the fit is repeated.
+    start : fitted ImageSegmenter or array (n_weights,), optional
+        Where a fit with a tolerance begins: its masks take the place of the first fit. (Where a ramp begins is said by
+        the ramp: ``loss=Ramp(start=...)``.)
+    per_pixel : bool
         Divide the loss of an image by its number of pixels: large images then count no more than small ones, and C
         does not depend on the size.
-    positive : "node", True, indices or boolean mask, optional
-        Further weights that must be >= 0, nodes first; those of edges always are.
-    start : {"zero", "hinge"}, fitted estimator or array
-        Where a ramp fit, or one with a tolerance, begins: at zero weights (its first round is then the hinge), from a
-        hinge fit, or from a model.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -85,20 +88,26 @@ class ImageSegmenter(Structured):
     True
     """
 
-    features: Any = None
+    features: ImageFeatures | None = None
     neighbours: int = 4
     cost: str = "hamming"
     boundary: float = 0.0
     width: float = 3.0
     tolerance: float = 0.0
     refits: int = 2
-    normalize: bool = True
-    positive: Any = None
+    start: Structured | ArrayLike | None = None
+    per_pixel: bool = True
     tol: float = 1e-2
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, pixel_cost: Any = None, resume: Any = None
-    ) -> ImageSegmenter:
+        self,
+        X: Sequence[Image],
+        y: Sequence[Picture],
+        sample_weight: SampleWeight = None,
+        *,
+        pixel_cost: Sequence[ArrayLike] | None = None,
+        resume: Resume = None,
+    ) -> Self:
         """Learn from images and their masks.
 
         Parameters
@@ -124,32 +133,30 @@ class ImageSegmenter(Structured):
         made = self.features is None and _is_features(X)
         self.features_ = None if made else copy(ImageFeatures() if self.features is None else self.features)
         if self.features_ is not None:
-            images = read_images(X)
+            images = read_images(cast(Sequence[Picture], X))
             _check_masks(images, masks, steps.shape[1])
             X = self.features_.fit_transform(images, masks, steps)
         bound = self.model_.bind(X, masks, pixel_cost=pixel_cost)
         del X  # the features are packed now, and are the largest thing there is
         self.layout_ = bound.layout
         weights = check_sample_weight(sample_weight, bound.n_examples)
-        if self.normalize:
+        if self.per_pixel:
             weights = weights / np.array([max(1, np.count_nonzero(mask != IGNORE)) for mask in masks])
-        positive = bound.layout.positive()
-        if (more := positive_mask(self.positive, bound.layout)) is not None:
-            positive = positive | more
         known = bound.with_fixed([sure_labels(mask, self.tolerance) for mask in masks]) if latent else None
         self._train(
             bound,
             sample_weight=weights,
-            positive=positive,
+            positive=self._positive(bound, bound.layout),
             resume=resume,
             begin=begin,
             latent=None if known is None else lambda w: bound.with_truth(known.argmax(w).outputs),
             refits=self.refits,
+            first_completion=self.start,
         )
         self._set_fitted(self.layout_, self.weights_)
         return self
 
-    def predict(self, X: Any, scribbles: Any = None) -> list[np.ndarray]:
+    def predict(self, X: Sequence[Image], scribbles: Sequence[Picture] | None = None) -> list[np.ndarray]:
         """Masks of 0 and 1 (uint8), one per image.
 
         Parameters
@@ -163,7 +170,7 @@ class ImageSegmenter(Structured):
         self._check_fitted()
         return self._predict_codes(self.weights_, X, scribbles)
 
-    def interactive(self, image: Any) -> InteractiveSegmentation:
+    def interactive(self, image: Image) -> InteractiveSegmentation:
         """The mask of one image that follows strokes: ``session.mask``, then ``session.update(scribble)``.
 
         Keeps the features and the cut, so that each stroke is answered far faster than by :meth:`predict`.
@@ -177,7 +184,7 @@ class ImageSegmenter(Structured):
         bound = self._bound([image])
         return InteractiveSegmentation(*bound.energy(self.weights_, 0), self.layout_.neighbours)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Sequence[Image], y: Sequence[Picture], sample_weight: SampleWeight = None) -> float:
         """Mean intersection over union of the foregrounds."""
         return self._score_predictions(y, self.predict(X))
 
@@ -210,6 +217,11 @@ class ImageSegmenter(Structured):
             raise ValueError(f"tolerance is {self.tolerance!r}; give a finite number of pixels >= 0.")
         if not (isinstance(self.refits, (int, np.integer)) and self.refits >= 0):
             raise ValueError(f"refits must be a whole number >= 0, got {self.refits!r}.")
+        if isinstance(self.start, str):
+            raise ValueError(
+                f"start must be a fitted ImageSegmenter or an array, got {self.start!r}; where a ramp begins, the ramp "
+                "itself says: loss=Ramp(start=...)."
+            )
         latent = self.tolerance > 0 and self.refits > 0
         if latent and self.warm_start:
             raise ValueError(
@@ -217,15 +229,27 @@ class ImageSegmenter(Structured):
             )
         return latent
 
-    def _bound(self, X: list, scribbles: Any = None) -> GridBound:
+    def __sklearn_clone__(self) -> Self:
+        """As scikit-learn does it, but a fitted model to start from stays fitted."""
+        twin = super().__sklearn_clone__()
+        twin.start = self.start if isinstance(self.start, Structured) else twin.start
+        return twin
+
+    def _bound_scores(self, X: Sequence[Image], probabilities: bool = False) -> tuple[GridBound, np.ndarray]:
+        self._check_fitted()
+        return self._bound(_images(X)), self.weights_
+
+    def _bound(self, X: Sequence[Image], scribbles: Sequence[Picture] | None = None) -> GridBound:
         if self.features_ is not None:
-            X = self.features_.transform(read_images(X))
+            X = self.features_.transform(read_images(cast(Sequence[Picture], X)))
         elif not _is_features(X):
             raise ValueError("the model was fitted on mappings of feature arrays; give those, not images.")
         known = None if scribbles is None else read_scribbles(scribbles)
         return self.model_.bind(X, None, layout=self.layout_, fixed=known)
 
-    def _predict_codes(self, weights: np.ndarray, X: Any, scribbles: Any = None) -> list:
+    def _predict_codes(
+        self, weights: np.ndarray, X: Sequence[Image], scribbles: Sequence[Picture] | None = None
+    ) -> list[np.ndarray]:
         X = _images(X)
         if not X:
             return []
@@ -233,18 +257,18 @@ class ImageSegmenter(Structured):
         codes = bound.argmax(weights).outputs
         return [code.reshape(shape).astype(np.uint8) for code, shape in zip(codes, bound.shapes, strict=True)]
 
-    def _score_predictions(self, y: Any, predicted: list) -> float:
+    def _score_predictions(self, y: Sequence[Picture], predicted: list) -> float:
         return mean_iou(read_masks(y), predicted)
 
 
-def _images(X: Any) -> list:
+def _images(X: Sequence[Image]) -> list[Image]:
     """A list of images; one path is not a list of letters."""
     if isinstance(X, (str, os.PathLike)):
         raise TypeError(f"X is the path {os.fspath(X)!r}; give a list of images or paths, also for one.")
     return list(X)
 
 
-def _is_features(X: list) -> bool:
+def _is_features(X: Sequence[Image]) -> bool:
     return bool(X) and isinstance(X[0], Mapping)
 
 

@@ -20,6 +20,7 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from numbers import Integral, Real
@@ -84,9 +85,20 @@ KINDS: dict[str, Kind] = {
     "ImageFeatures": Kind("features", "maxmargin.features.images", "GridLayout"),
 } | {kind.__name__: Kind("component", kind.__module__) for kind in _COMPONENTS}
 
-# Parameters that files have under a former name, by class (estimators, models, costs and solvers): the name of now, or
-# None for one that is gone.
-RENAMED: dict[str, dict[str, str | None]] = {}
+# Parameters that files have under a former name, by class (estimators, models, costs and solvers): the present name, or
+# None for one that is gone. "loss__name" is a parameter of the ramp, dropped where the loss is another.
+_RAMP = {name: f"loss__{name}" for name in ("ramp", "start", "max_rounds", "passes_per_round")}
+RENAMED: dict[str, dict[str, str | None]] = {
+    "SequenceTagger": {**_RAMP},
+    "MulticlassClassifier": {**_RAMP},
+    "StructuredSVM": {**_RAMP},
+    "DiscriminativeHMM": {**_RAMP, "states": "classes"},
+    "DiscriminativeBayesNet": {**_RAMP},
+    "GraphLabeler": {**_RAMP, "passes": "message_passes", "branches": "max_branches"},
+    "ImageSegmenter": {**_RAMP, "start": "start", "normalize": "per_pixel"},
+    "Graph": {"passes": "message_passes", "branches": "max_branches"},
+    "Multiclass": {"intercept": "fit_intercept"},
+}
 
 
 class _Reader(Protocol):
@@ -98,7 +110,7 @@ class _Reader(Protocol):
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file says, not yet believed."""
+    """What a file says, not yet checked."""
 
     kind: str
     parameters: Mapping[str, object]
@@ -287,7 +299,11 @@ def _make(kind: str, arguments: dict[str, object]) -> object:
 def _renamed(kind: str, parameters: Mapping[str, object]) -> dict[str, object]:
     """Parameters under their names of today; see ``RENAMED``."""
     names = {name: RENAMED.get(kind, {}).get(name, name) for name in parameters}
-    return {new: parameters[name] for name, new in names.items() if new is not None}
+    found = {new: parameters[name] for name, new in names.items() if new is not None}
+    ramp = {name.removeprefix("loss__"): found.pop(name) for name in [*found] if name.startswith("loss__")}
+    if ramp and found.get("loss") == "ramp":
+        found["loss"] = Ramp().set_params(**ramp)
+    return found
 
 
 _PLAIN: dict[str, tuple[type, str]] = {"int": (Integral, "a whole number"), "float": (Real, "a number")}
@@ -312,6 +328,8 @@ def _storable_parameters(estimator: Structured, fitted: Fitted) -> dict[str, obj
             continue  # features are stored as they are after fit
         if name == "start" and isinstance(value, Structured):
             continue
+        if isinstance(value, Ramp) and isinstance(value.start, Structured):  # a file cannot hold another model
+            value = copy(value).set_params(start="zero")
         value = list(value) if isinstance(value, range) else value
         if not _is_storable(value) and name in fitted.stand_ins:
             value = fitted.stand_ins[name]()

@@ -49,9 +49,15 @@ def read_0_1(header: Mapping[str, str], tensors: Mapping[str, np.ndarray], make:
     features = None if fitted["features"] is None else as_mapping(fitted["features"], "feature extractor")
     if features is not None and kind == "ImageSegmenter":
         features = {**features, "kind": "ImageFeatures"}
+    parameters = as_mapping(unpack_value(header["parameters"], tensors, make), "parameters")
+    if kind == "GraphLabeler" and "positive" in parameters:  # None stood for no weights, "auto" for what None is now
+        given = parameters["positive"]
+        parameters["positive"] = [] if given is None else None if type(given) is str and given == "auto" else given
+    if kind == "ImageSegmenter" and isinstance(parameters.get("start"), str):  # it said where a ramp begins
+        parameters["start"] = None
     return Contents(
         kind=kind,
-        parameters=as_mapping(unpack_value(header["parameters"], tensors, make), "parameters"),
+        parameters=parameters,
         training=as_mapping(unpack_value(header["training"], tensors), "training"),
         layout=(KINDS[kind].layout, facts, arrays),
         weights=weights,

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Self, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
-from maxmargin.estimators.base import Stopwatch, Structured, learns_from_streams
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import RankedOutputs, marginal_tables
+from maxmargin.estimators.label_weights import LabelWeights
+from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
-from maxmargin.estimators.scikit import ClassifierMixin
+from maxmargin.estimators.typed_sklearn import ClassifierMixin
 from maxmargin.formulations.problem import check_sample_weight
+from maxmargin.models.labels import plain
 from maxmargin.models.multiclass import Multiclass, MulticlassBound, MulticlassLayout
 
 __all__ = ["MulticlassClassifier"]
 
+Matrix: TypeAlias = ArrayLike | sp.csr_array
+
 
 @parameters
-class MulticlassClassifier(RankedOutputs, ClassifierMixin, Structured):
+class MulticlassClassifier(
+    RankedOutputs[Matrix, Hashable], ClassifierMixin, LabelWeights, LargeMargin[Matrix, ArrayLike]
+):
     """Multiclass classification by Crammer and Singer's machine, with any cost between classes.
 
     Minimises ``1/2 |W|^2 + C sum_i s_i max_y [ cost(y_i, y) - (W[:, y_i] - W[:, y]) . x_i ]``. With the default cost
@@ -31,17 +41,13 @@ class MulticlassClassifier(RankedOutputs, ClassifierMixin, Structured):
 
     Parameters
     ----------
-    rescaling : {"margin", "slack"}
-        Whether the cost of an output is its margin, or multiplies its violation of a margin of 1. Not for the ramp.
-    cost : str, mapping, array, callable or Cost
-    class_weight : mapping or "balanced", optional
-        Multiplies the weight of the examples of a class, as in scikit-learn.
     fit_intercept : bool
         A constant for each class, regularised like the other weights.
     intercept_scaling : float
         The constant feature behind the intercept; larger values regularise the intercept less.
-    positive : bool, or indices or names of features
-        Whether all coefficients, or those of some features, must be >= 0; the intercepts are free.
+    positive : None, True, name or names of features, "coef", "intercept", array of indices, or bool array (n_weights,)
+        Weights that must be >= 0: those of some features (columns of a frame, or "x0", "x1", ...), or all but the
+        intercepts (True); indices and masks follow ``weights_``.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -59,59 +65,40 @@ class MulticlassClassifier(RankedOutputs, ClassifierMixin, Structured):
     True
     """
 
-    rescaling: str = "margin"
-    cost: Any = "hamming"
-    class_weight: Mapping | str | None = None
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
-    positive: Any = False
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.two_d_array = tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, resume: Any = None) -> MulticlassClassifier:
+    def fit(self, X: Matrix, y: ArrayLike, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
         """Learn from examples X (n, n_features), dense or sparse, and labels y (n,)."""
         begin = Stopwatch()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         weights = check_sample_weight(sample_weight, X.shape[0])
         if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, y)
+            weights = weights * compute_sample_weight(self._label_weights([y.tolist()]), y)
         self.model_ = self._model()
         bound = self.model_.bind(X, y)
         self.layout_ = bound.layout
         self.classes_ = np.unique(y)
-        positive = self._positive(X.shape[1])
-        if positive is not None:
-            intercept = np.zeros(int(bound.layout.intercept), bool)
-            positive = np.repeat(np.concatenate([positive, intercept]), bound.layout.stride)
-            positive &= bound.layout.real()
+        positive = self._positive(bound, bound.layout)
         self._train(bound, sample_weight=weights, positive=positive, resume=resume, begin=begin)
         self._set_coef()
         return self
 
-    def _positive(self, n_features: int) -> np.ndarray | None:
-        """Which features have coefficients >= 0, a mask; None when all are free."""
-        if self.positive is None or self.positive is False:
-            return None
-        mask = np.zeros(n_features, bool)
-        if self.positive is True:
-            return ~mask
-        names = getattr(self, "feature_names_in_", np.arange(n_features))
-        place = {name: j for j, name in enumerate(names.tolist())} | {j: j for j in range(n_features)}
-        for name in np.atleast_1d(np.asarray(self.positive)).tolist():
-            if name not in place or isinstance(name, bool):
-                raise ValueError(
-                    f"positive names the feature {name!r}; give True, indices from 0 to {n_features - 1}, or names of "
-                    "columns."
-                )
-            mask[place[name]] = True
-        return mask
+    def _named_weights(self, groups: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
+        names = vars(self).get("feature_names_in_", [f"x{j}" for j in range(len(groups["coef"]))])
+        features = {name: [row] for name, row in zip(names, groups["coef"], strict=True) if name not in groups}
+        return {name: [block] for name, block in groups.items()} | features
 
     @available_if(learns_from_streams)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> MulticlassClassifier:
+    def partial_fit(
+        self, X: Matrix, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: SampleWeight = None
+    ) -> Self:
         """Learn from further examples, one pass over them, with a solver of the primal family.
 
         Give all labels as ``classes`` in the first call. There is no certificate, which would need all examples.
@@ -119,11 +106,11 @@ class MulticlassClassifier(RankedOutputs, ClassifierMixin, Structured):
         first = "stream_" not in self.__dict__
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=first)
         check_classification_targets(y)
-        if self.class_weight == "balanced" or self._positive(X.shape[1]) is not None:
-            raise ValueError('partial_fit knows no class_weight="balanced" and no positive=; use fit.')
+        if self.class_weight == "balanced":
+            raise ValueError('partial_fit cannot know class_weight="balanced"; give a mapping, or use fit.')
         weights = check_sample_weight(sample_weight, X.shape[0])
         if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self.class_weight, y)
+            weights = weights * compute_sample_weight(self._label_weights([y.tolist()]), y)
         if first:
             self.classes_ = np.unique(y if classes is None else classes)
             self.model_ = self._model(self.classes_.tolist())
@@ -135,10 +122,10 @@ class MulticlassClassifier(RankedOutputs, ClassifierMixin, Structured):
         self._set_coef()
         return self
 
-    def _model(self, classes: list | None = None) -> Multiclass:
+    def _model(self, classes: Sequence[Hashable] | None = None) -> Multiclass:
         return Multiclass(
             cost=self.cost,
-            intercept=self.fit_intercept,
+            fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,
             classes=classes,
         )
@@ -171,12 +158,12 @@ class MulticlassClassifier(RankedOutputs, ClassifierMixin, Structured):
             self.feature_names_in_ = np.array(names, dtype=object)
         self._set_coef()
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores (n, n_classes); with two classes the difference (n,), positive for ``classes_[1]``."""
         scores = self._bound(X).scores(self.weights_)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Matrix) -> np.ndarray:
         """The class of largest score."""
         bound = self._bound(X)
         return (
@@ -185,23 +172,31 @@ class MulticlassClassifier(RankedOutputs, ClassifierMixin, Structured):
             else self.classes_[:0]
         )
 
-    def predict_marginals(self, X: Any, temperature: float | None = None) -> np.ndarray:
+    def predict_marginals(self, X: Matrix, temperature: float | None = None) -> np.ndarray:
         """Probabilities (n, n_classes) proportional to exp(score / temperature); not calibrated."""
         bound, w = self._bound_scores(X)
         return np.concatenate([np.empty((0, len(self.classes_))), *marginal_tables(self, bound, w, temperature)])
 
-    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[MulticlassBound, np.ndarray]:
+    def _bind_held_out(self, X: Matrix, y: ArrayLike) -> MulticlassBound:
+        """A label that training has not seen is judged like the one that fits worst."""
+        labels, given = self.layout_.labels, plain(y)
+        if not all(label in labels.code for label in given):
+            worst = self.model_.bind(X, None, layout=self.layout_).scores(self.weights_).argmin(axis=1).tolist()
+            given = [a if a in labels.code else labels.classes[k] for a, k in zip(given, worst, strict=True)]
+        return self.model_.bind(X, given, layout=self.layout_)
+
+    def _bound_scores(self, X: Matrix, probabilities: bool = False) -> tuple[MulticlassBound, np.ndarray]:
         return self._bound(X), self.weights_
 
-    def _bound(self, X: Any) -> MulticlassBound:
+    def _bound(self, X: Matrix) -> MulticlassBound:
         self._check_fitted()
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return self.model_.bind(X, None, layout=self.layout_)
 
-    def _predict_codes(self, weights: np.ndarray, X: Any) -> list:
+    def _predict_codes(self, weights: np.ndarray, X: Matrix) -> list[Hashable]:
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
         bound = self.model_.bind(X, None, layout=self.layout_)
         return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
-    def _score_predictions(self, y: Any, predicted: list) -> float:
+    def _score_predictions(self, y: ArrayLike, predicted: list) -> float:
         return float(np.mean(np.asarray(y) == np.asarray(predicted)))

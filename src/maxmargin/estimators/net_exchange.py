@@ -10,12 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from maxmargin.models.network import Network
 from maxmargin.persistence.bif import Bif, read_bif, write_bif
+
+if TYPE_CHECKING:
+    import networkx
+    import pyagrum
+    from pgmpy.models import DiscreteBayesianNetwork
 
 __all__ = [
     "from_bif",
@@ -56,7 +61,7 @@ def from_bif(path: str | os.PathLike[str], states: States | None = None) -> tupl
     return _assembled(bif.states, bif.parents, bif.tables, states, str(path))
 
 
-def to_pyagrum(network: Network, probabilities: np.ndarray) -> Any:
+def to_pyagrum(network: Network, probabilities: np.ndarray) -> pyagrum.BayesNet:
     """As ``pyagrum.BayesNet``; its labels are the states as text."""
     try:
         import pyagrum as gum
@@ -73,7 +78,7 @@ def to_pyagrum(network: Network, probabilities: np.ndarray) -> Any:
     return net
 
 
-def from_pyagrum(net: Any, states: States | None = None) -> tuple[Network, np.ndarray]:
+def from_pyagrum(net: pyagrum.BayesNet, states: States | None = None) -> tuple[Network, np.ndarray]:
     """From ``pyagrum.BayesNet``; ``states`` as for :func:`from_bif`."""
     names = [net.variable(node).name() for node in net.nodes()]
     labels = {name: list(net.variable(name).labels()) for name in names}
@@ -86,7 +91,7 @@ def from_pyagrum(net: Any, states: States | None = None) -> tuple[Network, np.nd
     return _assembled(labels, parents, tables, states, "the network")
 
 
-def to_pgmpy(network: Network, probabilities: np.ndarray) -> Any:
+def to_pgmpy(network: Network, probabilities: np.ndarray) -> DiscreteBayesianNetwork:
     """As pgmpy's ``DiscreteBayesianNetwork``, with the states themselves."""
     try:
         from pgmpy.factors.discrete import TabularCPD
@@ -113,7 +118,7 @@ def to_pgmpy(network: Network, probabilities: np.ndarray) -> Any:
     return net
 
 
-def from_pgmpy(net: Any, states: States | None = None) -> tuple[Network, np.ndarray]:
+def from_pgmpy(net: DiscreteBayesianNetwork, states: States | None = None) -> tuple[Network, np.ndarray]:
     """From pgmpy's ``DiscreteBayesianNetwork``; ``states`` as for :func:`from_bif`."""
     names, labels, parents, tables = [str(node) for node in net.nodes()], {}, {}, {}
     for node, name in zip(net.nodes(), names, strict=True):
@@ -131,7 +136,7 @@ def from_pgmpy(net: Any, states: States | None = None) -> tuple[Network, np.ndar
     return _assembled(labels, parents, tables, states, "the pgmpy network")
 
 
-def to_networkx(network: Network, probabilities: np.ndarray) -> Any:
+def to_networkx(network: Network, probabilities: np.ndarray) -> networkx.DiGraph:
     """As ``networkx.DiGraph``: every node has its ``states``, its ``parents`` in order, and its ``table``.
 
     The table has one axis for each parent and the last for the variable itself.
@@ -149,7 +154,7 @@ def to_networkx(network: Network, probabilities: np.ndarray) -> Any:
     return graph
 
 
-def from_networkx(graph: Any, states: States | None = None) -> tuple[Network, np.ndarray]:
+def from_networkx(graph: networkx.DiGraph, states: States | None = None) -> tuple[Network, np.ndarray]:
     """From a graph as :func:`to_networkx` makes it; without ``parents``, the axes are in the order of predecessors."""
     labels, parents, tables = {}, {}, {}
     for name, facts in graph.nodes(data=True):

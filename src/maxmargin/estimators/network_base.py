@@ -1,26 +1,43 @@
-"""What an estimator with a Bayesian network gives away: samples, tables, and the network for other libraries."""
+"""Samples, tables and conversions to other libraries of an estimator with a Bayesian network."""
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from maxmargin.estimators.bayes_net_parts import draw, table_frames
 from maxmargin.estimators.generative_base import GenerativeEstimator
+from maxmargin.estimators.net_exchange import States
 from maxmargin.models.network import Network
+
+if TYPE_CHECKING:
+    import networkx
+    import pandas
+    import pyagrum
+    from pgmpy.models import DiscreteBayesianNetwork
 
 __all__ = ["NetworkEstimator"]
 
+Target = str | Sequence[str] | None
+Hidden = str | Sequence[Sequence[str]] | None
+Probabilities = ArrayLike | Mapping[str, ArrayLike]
 
-class NetworkEstimator(GenerativeEstimator):
+
+class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
     """Base of estimators that have a ``network_``."""
 
     network_: Network
 
-    def sample(self, n: int, random_state: Any = None) -> Any:
+    def sample(
+        self, n: int, random_state: int | np.random.RandomState | None = None
+    ) -> pandas.DataFrame | dict[str, list]:
         """``n`` rows drawn from the renormalised model: a pandas frame, or a dict of lists without pandas."""
         codes = draw(*self._renormalised(), n, check_random_state(random_state))
         net = self.network_
@@ -31,7 +48,7 @@ class NetworkEstimator(GenerativeEstimator):
             return columns
         return pandas.DataFrame(columns)
 
-    def tables(self, renormalised: bool = False) -> dict[str, Any]:
+    def tables(self, renormalised: bool = False) -> dict[str, pandas.DataFrame | pandas.Series]:
         """Conditional probabilities of each variable, by name: a row for each configuration of parents; needs pandas.
 
         Parameters
@@ -42,25 +59,25 @@ class NetworkEstimator(GenerativeEstimator):
         self._check_fitted()
         return table_frames(self.network_, np.exp(self._normalised() if renormalised else self.weights_))
 
-    def to_bif(self, path: Any) -> Any:
+    def to_bif(self, path: str | os.PathLike[str]) -> Path:
         """Write the renormalised network as a BIF file."""
         from maxmargin.estimators.net_exchange import to_bif
 
         return to_bif(*self._renormalised(), path)
 
-    def to_pgmpy(self) -> Any:
+    def to_pgmpy(self) -> DiscreteBayesianNetwork:
         """The renormalised network as pgmpy's ``DiscreteBayesianNetwork``."""
         from maxmargin.estimators.net_exchange import to_pgmpy
 
         return to_pgmpy(*self._renormalised())
 
-    def to_pyagrum(self) -> Any:
+    def to_pyagrum(self) -> pyagrum.BayesNet:
         """The renormalised network as ``pyagrum.BayesNet``."""
         from maxmargin.estimators.net_exchange import to_pyagrum
 
         return to_pyagrum(*self._renormalised())
 
-    def to_networkx(self) -> Any:
+    def to_networkx(self) -> networkx.DiGraph:
         """The renormalised network as a ``networkx.DiGraph`` with states and tables at its nodes."""
         from maxmargin.estimators.net_exchange import to_networkx
 
@@ -68,32 +85,42 @@ class NetworkEstimator(GenerativeEstimator):
 
     @classmethod
     @abstractmethod
-    def from_network(cls, network: Network, probabilities: Any, target: Any = None, **parameters: Any) -> Self:
+    def from_network(
+        cls, network: Network, probabilities: Probabilities, target: Target = None, **parameters: Any
+    ) -> Self:
         """A network with its probabilities as an estimator that predicts."""
 
     @classmethod
-    def from_bif(cls, path: Any, target: Any = None, states: Any = None, **parameters: Any) -> Self:
+    def from_bif(
+        cls, path: str | os.PathLike[str], target: Target = None, states: States | None = None, **parameters: Any
+    ) -> Self:
         """The network of a BIF file; ``states`` (name to sequence) where its values are not to be text."""
         from maxmargin.estimators.net_exchange import from_bif
 
         return cls.from_network(*from_bif(path, states), target=target, **parameters)
 
     @classmethod
-    def from_pgmpy(cls, net: Any, target: Any = None, states: Any = None, **parameters: Any) -> Self:
+    def from_pgmpy(
+        cls, net: DiscreteBayesianNetwork, target: Target = None, states: States | None = None, **parameters: Any
+    ) -> Self:
         """A pgmpy ``DiscreteBayesianNetwork`` with its tables."""
         from maxmargin.estimators.net_exchange import from_pgmpy
 
         return cls.from_network(*from_pgmpy(net, states), target=target, **parameters)
 
     @classmethod
-    def from_pyagrum(cls, net: Any, target: Any = None, states: Any = None, **parameters: Any) -> Self:
+    def from_pyagrum(
+        cls, net: pyagrum.BayesNet, target: Target = None, states: States | None = None, **parameters: Any
+    ) -> Self:
         """A ``pyagrum.BayesNet``; ``states`` (name to sequence) where its labels are not to be text."""
         from maxmargin.estimators.net_exchange import from_pyagrum
 
         return cls.from_network(*from_pyagrum(net, states), target=target, **parameters)
 
     @classmethod
-    def from_networkx(cls, graph: Any, target: Any = None, states: Any = None, **parameters: Any) -> Self:
+    def from_networkx(
+        cls, graph: networkx.DiGraph, target: Target = None, states: States | None = None, **parameters: Any
+    ) -> Self:
         """A ``networkx.DiGraph`` with states and tables at its nodes, as :meth:`to_networkx` makes it."""
         from maxmargin.estimators.net_exchange import from_networkx
 

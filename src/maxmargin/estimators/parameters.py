@@ -9,17 +9,30 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, is_dataclass
-from typing import Any, TypeVar, dataclass_transform
+from typing import TypedDict, TypeVar, dataclass_transform
 
 import numpy as np
+
+from maxmargin.callbacks.base import Callback
+from maxmargin.formulations.ramp import Ramp
+from maxmargin.solvers.base import BaseSolver
 
 __all__ = ["SHARED", "Training", "check_tol", "parameters"]
 
 SHARED = "... and the parameters that all estimators share; see maxmargin.estimators.parameters."
 
 T = TypeVar("T")
+
+
+class Budgets(TypedDict):
+    """When a run ends."""
+
+    tol: float
+    max_passes: float | None
+    max_oracle_calls: int | None
+    max_seconds: float | None
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
@@ -58,14 +71,10 @@ class Training:
     ----------
     C : float
         Weight of the losses: ``1/2 |w|^2 + C sum_i s_i loss_i``; larger fits the training data more closely.
-    loss : {"hinge", "squared_hinge", "ramp"}
-        "ramp" is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
-    ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"} or pair of float
-        Which ramp; see :class:`~maxmargin.formulations.ramp.Ramp`.
-    max_rounds, passes_per_round : number or None
-        Of CCCP, for the ramp: the most convex fits, and passes for each; None lets the gap decide.
-    start : {"zero", "hinge"}, fitted estimator or array
-        Where a ramp fit begins: at zero weights (its first round is then the hinge), from a hinge fit, or from a model.
+    loss : {"hinge", "squared_hinge", "ramp"} or Ramp
+        A ramp is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
+        "ramp" is ``Ramp()``; :class:`~maxmargin.formulations.ramp.Ramp` says which others there are, where training
+        begins, and how many convex fits it makes.
     solver : str or solver object
         "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", "pegasos", "sgd", "perceptron",
         "mira", or an object of one of their classes.
@@ -84,43 +93,38 @@ class Training:
     """
 
     C: float = 1.0
-    loss: str = "hinge"
-    ramp: Any = "cost_diminished"
-    max_rounds: int | None = None
-    passes_per_round: float | None = None
-    start: Any = "zero"
-    solver: Any = "auto"
+    loss: str | Ramp = "hinge"
+    solver: str | BaseSolver = "auto"
     tol: float = 1e-3
     max_passes: float | None = 1000
     max_oracle_calls: int | None = None
     max_seconds: float | None = None
     n_jobs: int | None = None
-    random_state: Any = 0
+    random_state: int | np.random.Generator | np.random.RandomState | None = 0
     verbose: int = 0
-    callbacks: list | None = None
+    callbacks: Sequence[Callback] | None = None
     warm_start: bool = False
 
-    def _budgets(self) -> dict[str, Any]:
+    def _ramp(self) -> Ramp | None:
+        """The ramp that ``loss`` stands for; None for a convex loss."""
+        return self.loss if isinstance(self.loss, Ramp) else Ramp() if self.loss == "ramp" else None
+
+    def _budgets(self) -> Budgets:
         """When training ends, as the driver takes it; checked."""
         check_tol(self.tol)
-        names = ("max_passes", "max_oracle_calls", "max_seconds")
-        for name in names:
-            _check_budget(name, getattr(self, name))
-        _check_budget("passes_per_round", self.passes_per_round)
-        rounds, start = self.max_rounds, self.start
-        if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
-            raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")
-        if isinstance(start, str) and start not in ("zero", "hinge"):
-            raise ValueError(f'start must be "zero", "hinge", a fitted estimator or an array; got {start!r}.')
-        return {name: getattr(self, name) for name in ("tol", *names)}
+        budgets = Budgets(
+            tol=self.tol,
+            max_passes=self.max_passes,
+            max_oracle_calls=self.max_oracle_calls,
+            max_seconds=self.max_seconds,
+        )
+        for name, value in budgets.items():
+            if name != "tol" and value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
+                raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
+        return budgets
 
 
-def check_tol(tol: Any) -> None:
-    """Refuse what is no relative duality gap."""
+def check_tol(tol: object) -> None:
+    """Refuse anything but a relative duality gap."""
     if not isinstance(tol, (int, float, np.number)) or not tol >= 0:
         raise ValueError(f"tol must be a relative duality gap >= 0, got {tol!r}.")
-
-
-def _check_budget(name: str, value: Any) -> None:
-    if value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
-        raise ValueError(f"{name} must be a positive number or None, got {value!r}.")

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.certificate import Certificate
-from maxmargin.estimators.generative_base import GenerativeEstimator
+from maxmargin.contracts import require
+from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 
 __all__ = ["PathPoint", "RegularisationPath", "regularisation_path"]
@@ -31,13 +31,16 @@ FIT_SHARE = 0.3  # a fit goes to this share of tol, the rest is for scaling
 
 @dataclass(frozen=True)
 class PathPoint:
-    """A fit on the path, good for all values from ``C`` to ``C_until``."""
+    """A fit on the path, good for all values from ``C`` to ``C_until``.
+
+    It has ``weights`` and a ``certificate``, ``linear`` (sum alpha b), and took so many ``passes``.
+    """
 
     C: float
     C_until: float
     weights: np.ndarray
     certificate: Certificate
-    linear: float  # sum alpha b
+    linear: float
     passes: float
 
     def scaled(self, C: float) -> tuple[np.ndarray, Certificate]:
@@ -72,7 +75,7 @@ def largest_step(certificate: Certificate, linear: float, tol: float, most: floa
 
 @dataclass(frozen=True)
 class RegularisationPath:
-    """Certified solutions for all C in a range."""
+    """Certified solutions for all C in a range: its ``points`` have a relative gap of at most ``tol``."""
 
     points: list[PathPoint]
     tol: float
@@ -92,13 +95,20 @@ class RegularisationPath:
 
 
 def regularisation_path(
-    estimator: Any, X: Any, y: Any, *, C_min: float, C_max: float, tol: float = 0.05, sample_weight: Any = None
+    estimator: Structured[Inputs, Outputs],
+    X: Inputs,
+    y: Outputs,
+    *,
+    C_min: float,
+    C_max: float,
+    tol: float = 0.05,
+    sample_weight: SampleWeight = None,
 ) -> RegularisationPath:
     """Solutions for every C from ``C_min`` to ``C_max`` with a relative duality gap of at most ``tol``.
 
     Parameters
     ----------
-    estimator : SequenceTagger, MulticlassClassifier or StructuredSVM
+    estimator : SequenceTagger, MulticlassClassifier, StructuredSVM, GraphLabeler or ImageSegmenter
         With ``loss="hinge"``; it is cloned, not fitted.
     X, y : training examples
     C_min, C_max : float
@@ -115,11 +125,11 @@ def regularisation_path(
         raise ValueError(f"need 0 < C_min <= C_max, got {C_min} and {C_max}.")
     if not 0 < tol < 1:
         raise ValueError(f"tol must be between 0 and 1, got {tol}.")
-    formulation = estimator.get_params(deep=False).get("formulation") or estimator._formulation()
+    instead = "fit with warm_start=True at each C"
+    require("the path", {"quadratic"}, type(estimator).__name__, estimator.traits, instead)
+    formulation = estimator._formulation()
     if not (isinstance(formulation, RescaledHinge) and formulation.loss == "hinge"):
-        raise ValueError('the path needs loss="hinge"; for other losses fit with warm_start=True at each C.')
-    if isinstance(estimator, GenerativeEstimator):
-        raise ValueError("log-probabilities do not scale with C as other weights do; fit at each C, warm_start=True.")
+        raise ValueError(f'the path needs loss="hinge"; for other losses {instead}.')
     work = clone(estimator)
     work.set_params(warm_start=True, tol=FIT_SHARE * tol)
     points: list[PathPoint] = []
@@ -127,10 +137,22 @@ def regularisation_path(
     while True:
         work.set_params(C=C)
         with warnings.catch_warnings():
-            warnings.simplefilter("error", ConvergenceWarning)
-            work.fit(X, y, sample_weight=sample_weight)
-        linear = work.state_.working_set.linear
-        certificate = work.certificate_
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            try:
+                work.fit(X, y, sample_weight=sample_weight)
+            except ValueError as error:
+                if not points:
+                    raise
+                raise ValueError(
+                    f"the path starts every fit from the last one, which solver={work.solver!r} cannot at another C; "
+                    'use "auto", "simplicial", "sequential_dual" or "bcfw".'
+                ) from error
+        solver = work._engine(work.state_.problem)
+        if not solver.minimises:
+            raise ValueError(f"the path needs multipliers, which solver={work.solver!r} does not have; use another.")
+        if not work.status_.converged:
+            raise ConvergenceWarning(work.status_.sentence)
+        linear, certificate = solver.dual_point(work.state_).linear, work.certificate_
         step = largest_step(certificate, linear, tol)
         until = min(C * step, C_max)
         points.append(PathPoint(C, until, work.weights_.copy(), certificate, linear, work.n_iter_))

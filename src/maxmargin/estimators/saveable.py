@@ -20,7 +20,7 @@ __all__ = ["Extractor", "Fitted", "Saveable", "matrix_cost"]
 class Extractor(Protocol):
     """Features that were fitted along with an estimator; the class method ``from_state(*state)`` brings them back."""
 
-    def to_state(self) -> tuple[dict[str, object], dict[str, object]]: ...
+    def to_state(self) -> tuple[Mapping[str, object], Mapping[str, object]]: ...
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Protocol, Self, cast
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin.estimators.base import Stopwatch, Structured, learns_from_streams
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.explaining import Contribution, WeightRow, coef_table, explain
+from maxmargin.estimators.label_weights import LabelWeights
+from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
-from maxmargin.estimators.saveable import Fitted, matrix_cost
-from maxmargin.estimators.signs import positive_mask
+from maxmargin.estimators.saveable import Extractor, Fitted, matrix_cost
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
 from maxmargin.metrics import token_accuracy
@@ -23,9 +26,32 @@ from maxmargin.models.chain_few import observed_part
 
 __all__ = ["SequenceTagger"]
 
+SequenceInput = Sequences | Iterable[object]
+Labellings = Sequence[Sequence[object] | np.ndarray]
+Known = Sequence[Sequence[object]] | None
+Classes = Sequence[Hashable] | None
+
+
+class SequenceFeatures(Extractor, Protocol):
+    """Turns sequences of what it knows into features."""
+
+    @property
+    def fit_transform(self) -> Callable[..., Sequences]: ...
+
+    @property
+    def transform(self) -> Callable[..., Sequences]: ...
+
+    @property
+    def names(self) -> Callable[..., list[str]]: ...
+
+    @property
+    def n_features_(self) -> int: ...
+
 
 @parameters
-class SequenceTagger(WithMarginals, Structured):
+class SequenceTagger(
+    WithMarginals[SequenceInput, list[Hashable]], LabelWeights, LargeMargin[SequenceInput, Labellings]
+):
     """A label for every token, learned from examples with a large margin.
 
     Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of a first-order chain and stops with a
@@ -36,13 +62,6 @@ class SequenceTagger(WithMarginals, Structured):
     features : TextFeatures, DictFeatures or None
         How features are made of text; None takes arrays as they are, dicts of features as
         :class:`~maxmargin.features.dicts.DictFeatures` does, and words with a window of words, affixes and shapes.
-    rescaling : {"margin", "slack"}
-        Whether the cost of an output is its margin, or multiplies its violation of a margin of 1. With "slack", costs
-        must be whole multiples of one number, and time grows with the square of long sequences; not for the ramp.
-    cost : str, mapping, array, callable or Cost
-        "hamming", weights by true label, a (K, K) matrix, or a function of (true label, label).
-    class_weight : mapping or "balanced", optional
-        Multiplies the cost of mistakes on tokens with that true label.
     weights : {"all", "observed"}
         A weight for every (feature, label) pair, or only for pairs seen in training (less memory; sparse features).
     ends : bool
@@ -51,8 +70,6 @@ class SequenceTagger(WithMarginals, Structured):
         Which labels may follow each other, in training and prediction.
     classes : sequence, optional
         All labels that may occur; learned from ``y`` when missing.
-    positive : sequence of {"emission", "transition", "start", "end", "edge"}, indices, or boolean mask, optional
-        Weights that must be >= 0.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -80,19 +97,21 @@ class SequenceTagger(WithMarginals, Structured):
     True
     """
 
-    features: Any = None
-    rescaling: str = "margin"
-    cost: Any = "hamming"
-    class_weight: Mapping | str | None = None
+    features: SequenceFeatures | None = None
     weights: str = "all"
     ends: bool = False
-    constraints: Any = None
-    classes: Any = None
-    positive: Any = None
+    constraints: str | Sequence[tuple[Hashable, Hashable]] | np.ndarray | None = None
+    classes: Classes = None
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, fixed: Any = None, resume: Any = None
-    ) -> SequenceTagger:
+        self,
+        X: SequenceInput,
+        y: Labellings,
+        sample_weight: SampleWeight = None,
+        *,
+        fixed: Known = None,
+        resume: Resume = None,
+    ) -> Self:
         """Learn from sequences.
 
         Parameters
@@ -112,17 +131,14 @@ class SequenceTagger(WithMarginals, Structured):
             self.__dict__.pop(name, None)
         bound = self._bind_first(X, y, fixed)
         del X  # packed now, and may be the largest thing there is
-        self._train(
-            bound,
-            sample_weight=sample_weight,
-            positive=_positive(self.positive, bound.layout),
-            resume=resume,
-            begin=begin,
-        )
+        positive = self._positive(bound, bound.layout)
+        self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
         return self
 
     @available_if(learns_from_streams)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SequenceTagger:
+    def partial_fit(
+        self, X: SequenceInput, y: Labellings, classes: Classes = None, sample_weight: SampleWeight = None
+    ) -> Self:
         """Learn from further sequences, one pass over them, with a solver of the primal family.
 
         The first call fixes the features and the labels: give all labels as ``classes`` (here or to the constructor).
@@ -140,12 +156,10 @@ class SequenceTagger(WithMarginals, Structured):
         else:
             X = X if self.features_ is None else self.features_.transform(X)
             bound = self.model_.bind(X, y, layout=self.layout_)
-        if self.positive is not None:
-            raise ValueError("partial_fit does not keep weights >= 0; fit with a dual solver for positive=.")
         self._learn_more(bound, sample_weight)
         return self
 
-    def _model(self, classes: Any = None) -> Chain:
+    def _model(self, classes: Classes = None) -> Chain:
         return Chain(
             weights=self.weights,
             ends=self.ends,
@@ -154,33 +168,41 @@ class SequenceTagger(WithMarginals, Structured):
             classes=self.classes if classes is None else classes,
         )
 
-    def _bind_first(self, X: Any, y: Any, fixed: Any = None, classes: Any = None) -> ChainBound:
+    def _bind_first(self, X: SequenceInput, y: Labellings, fixed: Known = None, classes: Classes = None) -> ChainBound:
         """Choose features and labels; the features are packed then, and not kept besides."""
         self.model_ = self._model(classes)
         self.features_ = copy(self.features if self.features is not None else extractor_for(X))
         if self.features_ is not None:
             X = self.features_.fit_transform(X)
-        bound = self.model_.bind(X, y, class_weight=_class_weight(self.class_weight, y), fixed=fixed)
+        bound = self.model_.bind(X, y, class_weight=self._label_weights(y), fixed=fixed)
         self.layout_ = bound.layout
         self.classes_ = bound.layout.labels.classes
         return bound
 
+    def _named_weights(self, groups: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
+        emission = [groups[name] for name in ("sparse", "dense") if name in groups]
+        return {name: [block] for name, block in groups.items()} | {"emission": emission}
+
     @property
-    def coef_(self) -> Any:
+    def coef_(self) -> np.ndarray | sp.csr_array:
         groups = self._groups()
         parts = [groups[name] for name in ("sparse", "dense") if name in groups]
-        return parts[0] if len(parts) == 1 else np.vstack([getattr(p, "toarray", lambda p=p: p)() for p in parts])
+        return (
+            parts[0]
+            if len(parts) == 1
+            else np.vstack([p.toarray() if isinstance(p, sp.csr_array) else p for p in parts])
+        )
 
     @property
     def transition_(self) -> np.ndarray:
         return self._groups()["transition"]
 
-    def _groups(self) -> dict:
+    def _groups(self) -> dict[str, np.ndarray]:
         if "weights_" not in self.__dict__:
             raise AttributeError("the weights are there after fit.")
         return self.layout_.groups(self.weights_)
 
-    def predict(self, X: Any, fixed: Any = None) -> list[list]:
+    def predict(self, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
         """The best label sequence of each sequence.
 
         Parameters
@@ -192,7 +214,7 @@ class SequenceTagger(WithMarginals, Structured):
         self._check_fitted()
         return self._predict_codes(self.weights_, X, fixed)
 
-    def fit_temperature(self, X: Any, y: Any) -> Self:
+    def fit_temperature(self, X: SequenceInput, y: Labellings) -> Self:
         """Calibrate the marginals on held-out sequences: sets ``temperature_``.
 
         Predicted labels stay as they are; another ``fit`` forgets the temperature. See
@@ -204,7 +226,7 @@ class SequenceTagger(WithMarginals, Structured):
         self.temperature_ = fit_temperature(self, X, y)
         return self
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: SequenceInput, y: Labellings, sample_weight: SampleWeight = None) -> float:
         """Share of tokens labelled correctly."""
         return self._score_predictions(y, self.predict(X))
 
@@ -216,35 +238,39 @@ class SequenceTagger(WithMarginals, Structured):
 
     def _take_fitted(self, fitted: Fitted) -> None:
         assert isinstance(fitted.layout, ChainLayout)
-        self.layout_, self.weights_, self.features_ = fitted.layout, fitted.weights, fitted.features
+        self.layout_, self.weights_, self.features_ = (
+            fitted.layout,
+            fitted.weights,
+            cast(SequenceFeatures | None, fitted.features),
+        )
         self.classes_, self.model_ = fitted.layout.labels.classes, self._model()
 
-    def coef_table(self, top: int | None = None, label: Any = None) -> list[dict[str, Any]]:
+    def coef_table(self, top: int | None = None, label: Hashable = None) -> list[WeightRow]:
         """Weights by name, strongest first; see :func:`~maxmargin.estimators.explaining.coef_table`."""
-        from maxmargin.estimators.explaining import coef_table
-
         return coef_table(self, top, label)
 
-    def explain(self, x: Any, y: Any = None, other: Any = None) -> list[dict[str, Any]]:
+    def explain(
+        self, x: object, y: Sequence[Hashable] | None = None, other: Sequence[Hashable] | None = None
+    ) -> list[Contribution]:
         """Why one labelling scores higher than another; see :func:`~maxmargin.estimators.explaining.explain`."""
-        from maxmargin.estimators.explaining import explain
-
         return explain(self, x, y, other)
 
-    def _bound(self, X: Any, fixed: Any = None, y: Any = None) -> ChainBound:
-        return self.model_.bind(self._made(X), y, layout=self.layout_, fixed=fixed)
+    def _bound(self, X: SequenceInput, y: Labellings | None = None) -> ChainBound:
+        return self.model_.bind(self._made(X), y, layout=self.layout_)
 
-    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[ChainBound, np.ndarray]:
+    def _bind_held_out(self, X: SequenceInput, y: Labellings) -> ChainBound:
+        return self._bound(X, y)
+
+    def _bound_scores(self, X: SequenceInput, probabilities: bool = False) -> tuple[ChainBound, np.ndarray]:
         self._check_fitted()
         return self._bound(X), writable(self.weights_)
 
-    def _made(self, X: Any) -> Any:
+    def _made(self, X: SequenceInput) -> SequenceInput:
         """Features of text, or what was given when it has features."""
-        if getattr(self, "features_", None) is not None and not isinstance(X, Sequences):
-            return self.features_.transform(X)
-        return X
+        features = vars(self).get("features_")
+        return X if features is None or isinstance(X, Sequences) else features.transform(X)
 
-    def _predict_codes(self, weights: np.ndarray, X: Any, fixed: Any = None) -> list:
+    def _predict_codes(self, weights: np.ndarray, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
         X, layout, w = self._made(X), self.layout_, writable(weights)
         if layout.pair_rows is not None and isinstance(X, Sequences) and len(X) <= FEW:
             if X.sparse is not None and X.sparse.shape[1] == layout.n_sparse:
@@ -252,44 +278,5 @@ class SequenceTagger(WithMarginals, Structured):
         bound = self.model_.bind(X, layout=layout, fixed=fixed)
         return [layout.output(codes) for codes in bound.argmax(w).outputs]
 
-    def _score_predictions(self, y: Any, predicted: list) -> float:
+    def _score_predictions(self, y: Labellings, predicted: list) -> float:
         return token_accuracy([list(labels) for labels in y], predicted)
-
-
-def _class_weight(class_weight: Any, y: Any) -> dict | None:
-    """Weights by label; "balanced" gives each label the same total weight."""
-    if class_weight is None:
-        return None
-    if class_weight == "balanced":
-        labels = [label for sequence in y for label in sequence]
-        kinds, counts = np.unique(np.array(labels, dtype=object).astype(str), return_counts=True)
-        by_name = dict(zip(kinds.tolist(), (len(labels) / (len(kinds) * counts)).tolist(), strict=True))
-        return {label: by_name[str(label)] for label in set(labels)}
-    if not isinstance(class_weight, Mapping):
-        raise ValueError(f'class_weight must be a mapping of labels to weights or "balanced"; got {class_weight!r}.')
-    for label, weight in class_weight.items():
-        if not (np.isfinite(weight) and weight >= 0):
-            raise ValueError(f"class_weight of {label!r} is {weight}; weights must be finite and not negative.")
-    return dict(class_weight)
-
-
-def _positive(positive: Any, layout: Any) -> np.ndarray | None:
-    """A mask over the weights from names of groups, indices or a mask."""
-    if positive is None:
-        return None
-    mask = np.zeros(layout.n_weights, bool)
-    if np.asarray(positive).dtype.kind in "iu":
-        return positive_mask(positive, layout) & layout.real()
-    if not isinstance(positive, np.ndarray):
-        names = [positive] if isinstance(positive, str) else list(positive)
-        order = ["sparse", "dense", "transition", "start", "end", "edge", "total"]
-        starts = layout.starts
-        for name in names:
-            for group in ("sparse", "dense") if name == "emission" else (name,):
-                if group not in order[:-1]:
-                    raise ValueError(f"positive names {name!r}; use emission, transition, start, end or edge.")
-                mask[starts[group] : starts[order[order.index(group) + 1]]] = True
-        return mask & layout.real()
-    if positive.dtype != bool or positive.shape != mask.shape:
-        raise ValueError(f"positive must be a boolean mask of shape {mask.shape} or names of weights.")
-    return positive & layout.real()

@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import field
-from typing import Any
+from typing import Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin.estimators.base import Stopwatch, Structured, learns_from_streams
+from maxmargin.contracts import BoundModel, Formulation, Layout
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.positive_weights import GroupedWeights
 from maxmargin.estimators.saveable import Fitted, matrix_cost
-from maxmargin.estimators.signs import positive_mask
-from maxmargin.models.base import BoundModel
 from maxmargin.models.chain import Chain
 from maxmargin.models.graph import Graph
+from maxmargin.models.labels import Labels
+from maxmargin.models.layout_state import StorableLayout
 from maxmargin.models.multiclass import Multiclass
-from maxmargin.models.user import PythonLayout, PythonModel
+from maxmargin.models.user import PythonLayout, PythonModel, UserModel
 
 __all__ = ["StructuredSVM"]
 
 
+@runtime_checkable
+class Model(Protocol):
+    """A model that binds examples itself."""
+
+    def bind(
+        self, X: Sequence[object], Y: Sequence[object] | None = None, *, layout: Layout | None = None
+    ) -> BoundModel: ...
+
+
+class KnownLayout(Layout, StorableLayout, GroupedWeights, Protocol):
+    """What this estimator asks of the layout of a model; ``labels`` only where it stores a cost by its table."""
+
+    @property
+    def labels(self) -> Labels: ...
+
+    def cost(self, y_true: object, y: object) -> float: ...
+
+
 @parameters
-class StructuredSVM(WithMarginals, Structured):
+class StructuredSVM(WithMarginals[Sequence[object], object], LargeMargin[Sequence[object], Sequence[object]]):
     """Large-margin training of any model, also your own.
 
     Parameters
@@ -33,13 +55,9 @@ class StructuredSVM(WithMarginals, Structured):
         :class:`~maxmargin.models.chain.Chain`, :class:`~maxmargin.models.multiclass.Multiclass`, or an object of your
         own with four functions: ``n_weights(X, Y)``, ``joint_features(x, y)``, ``cost(y_true, y)`` and
         ``argmax(x, w, y_true=None, cost_weight=0.0)``. :func:`maxmargin.testing.check_model` finds mistakes in it.
-    rescaling : {"margin", "slack"}
-        Whether the cost of an output is its margin, or multiplies its violation of a margin of 1. For "slack",
-        which the ramp does not have, a model of your own needs ``slack_argmax``; see :mod:`maxmargin.models.user`.
-    formulation : object, optional
-        In place of ``loss`` and ``rescaling``.
-    positive : name or names of groups of weights, array of indices, or bool array (n_weights,), optional
-        Weights that must be >= 0; the names are those of the model's ``layout.groups``, such as "transition".
+    formulation : Formulation, optional
+        In place of ``loss`` and ``rescaling``. (For ``rescaling="slack"`` a model of your own needs ``slack_argmax``;
+        see :mod:`maxmargin.models.user`.)
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -67,12 +85,12 @@ class StructuredSVM(WithMarginals, Structured):
     [1]
     """
 
-    model: Any = field(kw_only=False)
-    rescaling: str = "margin"
-    formulation: Any = None
-    positive: Any = None
+    model: Model | UserModel = field(kw_only=False)
+    formulation: Formulation | None = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, resume: Any = None) -> StructuredSVM:
+    def fit(
+        self, X: Sequence[object], y: Sequence[object], sample_weight: SampleWeight = None, *, resume: Resume = None
+    ) -> Self:
         """Learn the weights.
 
         Parameters
@@ -85,78 +103,68 @@ class StructuredSVM(WithMarginals, Structured):
         """
         begin = Stopwatch()
         bound = self._bind_first(X, y)
-        self._train(
-            bound,
-            formulation=self.formulation,
-            sample_weight=sample_weight,
-            positive=_positive(self.positive, bound),
-            resume=resume,
-            begin=begin,
-        )
+        positive = self._positive(bound, self.layout_)
+        self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
         self.coef_ = self.weights_
         return self
 
     @available_if(learns_from_streams)
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> StructuredSVM:
+    def partial_fit(self, X: Sequence[object], y: Sequence[object], sample_weight: SampleWeight = None) -> Self:
         """Learn from further examples, one pass over them, with a solver of the primal family; no certificate."""
         if "stream_" not in self.__dict__:
             bound = self._bind_first(X, y)
         else:
             bound = self.model_.bind(X, y, layout=self.layout_)
-        if self.positive is not None:
-            raise ValueError("partial_fit does not keep weights >= 0; fit with a dual solver for positive=.")
         self._learn_more(bound, sample_weight)
         self.coef_ = self.weights_
         return self
 
-    def _bind_first(self, X: Any, y: Any) -> BoundModel:
+    def _formulation(self) -> Formulation:
+        return super()._formulation() if self.formulation is None else self.formulation
+
+    def _bind_first(self, X: Sequence[object], y: Sequence[object]) -> BoundModel:
         self.model_ = self._model()
         bound = self.model_.bind(X, y)
-        self.layout_ = bound.layout
+        self.layout_ = cast(KnownLayout, bound.layout)
         return bound
 
-    def _model(self) -> Any:
-        return self.model if callable(getattr(self.model, "bind", None)) else PythonModel(self.model)
+    def _model(self) -> Model:
+        return self.model if isinstance(self.model, Model) else cast(Model, PythonModel(self.model))
 
     def _fitted(self) -> Fitted:
         return Fitted(self.layout_, self.weights_, stand_ins={"model": self._storable_model})
 
     def _storable_model(self) -> object:
         """The model with its cost as a table, which files can hold; None for one that has to be given again."""
-        if type(self.model) not in (Chain, Multiclass, Graph):
+        model: object = self.model
+        if not isinstance(model, (Chain, Multiclass, Graph)) or type(model) not in (Chain, Multiclass, Graph):
             return None
-        return copy(self.model).set_params(cost=matrix_cost(self.model.cost, self.layout_.labels.classes))
+        return copy(model).set_params(cost=matrix_cost(model.cost, self.layout_.labels.classes))
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        self.model_, self.layout_ = self._model(), fitted.layout
+        self.model_, self.layout_ = self._model(), cast(KnownLayout, fitted.layout)
         if isinstance(self.model_, PythonModel) != isinstance(self.layout_, PythonLayout):
             raise ValueError(f"a {type(self.model).__name__} is not the model that it was trained with; give that one")
         self.weights_ = self.coef_ = fitted.weights
 
-    def predict(self, X: Any) -> list:
+    def predict(self, X: Sequence[object]) -> list:
         """The best output of each input."""
         self._check_fitted()
         return self._predict_codes(self.weights_, X)
 
-    def _bound_scores(self, X: Any, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
+    def _bound_scores(self, X: Sequence[object], probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
         self._check_fitted()
         return self.model_.bind(X, None, layout=self.layout_), self.weights_
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Sequence[object], y: Sequence[object], sample_weight: SampleWeight = None) -> float:
         """Mean negative cost of the predictions, so that higher is better."""
         self._check_fitted()
         return self._score_predictions(y, self.predict(X))
 
-    def _predict_codes(self, weights: np.ndarray, X: Any) -> list:
+    def _predict_codes(self, weights: np.ndarray, X: Sequence[object]) -> list:
         bound = self.model_.bind(X, None, layout=self.layout_)
         return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
-    def _score_predictions(self, y: Any, predicted: list) -> float:
+    def _score_predictions(self, y: Sequence[object], predicted: list) -> float:
         cost = self.layout_.cost
         return -float(np.mean([cost(true, found) for true, found in zip(y, predicted, strict=True)])) if len(y) else 0.0
-
-
-def _positive(positive: Any, bound: BoundModel) -> np.ndarray | None:
-    """Weights that must be >= 0: those asked for, and those without which a model (a grid, say) has no exact argmax."""
-    mask, needed = positive_mask(positive, bound.layout), bound.needs_positive
-    return mask if needed is None else needed if mask is None else needed | mask

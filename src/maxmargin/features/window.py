@@ -256,7 +256,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Ends:
-    """A feature on the first token of a sentence and one on the last."""
+    """A feature named ``first`` on the first token of a sentence and one named ``last`` on the last."""
 
     first: str = "__BOS__"
     last: str = "__EOS__"

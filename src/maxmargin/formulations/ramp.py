@@ -27,6 +27,7 @@ plane. CCCP minimises one majorant after the other; see :mod:`maxmargin.solvers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -166,6 +167,13 @@ class Ramp(Parameters):
     ----------
     ramp : {"cost_diminished", "best_output", "cost_diminished_vs_best"}, or (float, float)
         A name, or the pair of cost weights (lam+, lam-) with lam+ >= 0, lam+ > lam- and lam- <= 0.
+    start : {"zero", "hinge"}, fitted estimator or array (n_weights,)
+        Where training begins: at zero weights (its first round is then the hinge; generative models begin with nothing
+        subtracted), from a hinge fit, or from given weights.
+    max_rounds : int or None
+        The most convex fits.
+    passes_per_round : float or None
+        Passes of each convex fit; None lets the gap decide.
     convex : RescaledHinge or Generative, optional
         The formulation with the hinge that the ramp is made of; margin rescaling when missing.
 
@@ -177,10 +185,30 @@ class Ramp(Parameters):
     """
 
     def __init__(
-        self, ramp: str | Sequence[float] = "cost_diminished", convex: RescaledHinge | Generative | None = None
+        self,
+        ramp: str | Sequence[float] = "cost_diminished",
+        start: object = "zero",
+        max_rounds: int | None = None,
+        passes_per_round: float | None = None,
+        convex: RescaledHinge | Generative | None = None,
     ) -> None:
         self.ramp = ramp
+        self.start = start
+        self.max_rounds = max_rounds
+        self.passes_per_round = passes_per_round
         self.convex = convex
+
+    def __sklearn_clone__(self) -> Ramp:
+        """As scikit-learn does it, but a fitted model to start from stays fitted."""
+        twin = copy(self)
+        twin.convex = copy(self.convex)
+        return twin
+
+    def with_convex(self, convex: RescaledHinge | Generative) -> Ramp:
+        """The same ramp of another hinge, unless it has one of its own."""
+        twin = copy(self)
+        twin.convex = convex if self.convex is None else self.convex
+        return twin
 
     def cost_weights(self) -> tuple[float, float]:
         """(lam+, lam-), checked."""
@@ -207,6 +235,13 @@ class Ramp(Parameters):
         positive: np.ndarray | None = None,
     ) -> RampProblem:
         """The problem of fitting a bound model; parameters as those of :meth:`RescaledHinge.problem`."""
+        rounds, passes = self.max_rounds, self.passes_per_round
+        if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
+            raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")
+        if passes is not None and not (isinstance(passes, (int, float, np.number)) and passes > 0):
+            raise ValueError(f"passes_per_round must be a positive number or None, got {passes!r}.")
+        if self.start is None or (isinstance(self.start, str) and self.start not in ("zero", "hinge")):
+            raise ValueError(f'start must be "zero", "hinge", a fitted estimator or an array; got {self.start!r}.')
         above, below = self.cost_weights()
         formulation = RescaledHinge() if self.convex is None else self.convex
         if isinstance(formulation, RescaledHinge) and formulation.rescaling != "margin":

@@ -177,8 +177,8 @@ def graph_argmax(
     factors: Factors = (),
     method: str = "auto",
     max_cells: int = MAX_CELLS,
-    passes: int = PASSES,
-    branches: int = BRANCHES,
+    message_passes: int = PASSES,
+    max_branches: int = BRANCHES,
 ) -> GraphAnswer:
     """Labels of a graph, their score, an upper bound of all scores, and the name of the method that answered.
 
@@ -200,14 +200,14 @@ def graph_argmax(
     method : str
         "tree", "cut" and "junction_tree" are exact and refuse other graphs. "roof_duality" (two labels),
         "expansion" (metric tables), "trws" (any) and "relaxation" (any, small) give labels and a bound;
-        "branch_and_bound" continues from "trws" with parts of the labelings until both meet or ``branches`` run out,
-        "integer" until they meet. "auto": exact where that is cheap, otherwise the best labels and the best bound of
-        those that apply.
+        "branch_and_bound" continues from "trws" with parts of the labelings until both meet or ``max_branches`` run
+        out, "integer" until they meet. "auto": exact where that is cheap, otherwise the best labels and the best bound
+        of those that apply.
     max_cells : int
         Maximum number of cells in the tables of a junction tree.
-    passes : int
+    message_passes : int
         Maximum number of passes of tree-reweighted messages.
-    branches : int
+    max_branches : int
         Maximum number of parts in a branch and bound.
 
     Returns
@@ -223,10 +223,17 @@ def graph_argmax(
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
-    for name, number, least in (("max_cells", max_cells, 0), ("passes", passes, 1), ("branches", branches, 0)):
-        if not (isinstance(number, (int, np.integer)) and number >= least):
-            raise ValueError(f"{name} must be a whole number >= {least}, got {number!r}.")
-    return solve(GraphProblem.of(unary, edges, pairwise, weights, factors), method, max_cells, passes, branches)
+    check_limits(max_cells, message_passes, max_branches)
+    problem = GraphProblem.of(unary, edges, pairwise, weights, factors)
+    return solve(problem, method, max_cells, message_passes, max_branches)
+
+
+def check_limits(max_cells: object, message_passes: object, max_branches: object) -> None:
+    """Refuse limits that are not whole numbers in their range."""
+    limits = (("max_cells", max_cells, 0), ("message_passes", message_passes, 1), ("max_branches", max_branches, 0))
+    for name, number, least in limits:
+        if isinstance(number, bool) or not (isinstance(number, (int, np.integer)) and least <= number < 2**31):
+            raise ValueError(f"{name} must be a whole number from {least} to 2^31 - 1, got {number!r}.")
 
 
 def solve(

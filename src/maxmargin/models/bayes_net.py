@@ -57,6 +57,11 @@ class BayesNetLayout:
     def n_weights(self) -> int:
         return self.network.n_weights
 
+    def values(self, j: int) -> list[Hashable]:
+        """What the entries of table ``j`` stand for."""
+        net = self.network
+        return net.states[int(np.searchsorted(net.starts, self.tables.starts[j], side="right")) - 1].classes
+
     @property
     def tables(self) -> Tables:
         return self.network.tables
@@ -64,11 +69,6 @@ class BayesNetLayout:
     def output(self, code: np.ndarray) -> np.ndarray:
         """Codes of the hidden variables; :meth:`BayesNetBound.filled` puts them into their rows."""
         return code
-
-    def values(self, table: int) -> list[Hashable]:
-        """States of the variable that one of the tables belongs to."""
-        net = self.network
-        return net.states[int(np.searchsorted(net.starts, self.tables.starts[table], side="right")) - 1].classes
 
     def names(self) -> list[tuple]:
         """Each variable with its parents and its states, in the order of their weights."""

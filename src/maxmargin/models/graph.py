@@ -17,7 +17,16 @@ from numpy.typing import ArrayLike
 
 from maxmargin.contracts import Answer, Answers
 from maxmargin.costs import as_cost
-from maxmargin.inference.graph import BRANCHES, MAX_CELLS, METHODS, PASSES, GraphAnswer, GraphProblem, solve
+from maxmargin.inference.graph import (
+    BRANCHES,
+    MAX_CELLS,
+    METHODS,
+    PASSES,
+    GraphAnswer,
+    GraphProblem,
+    check_limits,
+    solve,
+)
 from maxmargin.inference.graph import k_best as graph_k_best
 from maxmargin.inference.graph import marginals as graph_marginals
 from maxmargin.models.base import BoundModel, CompiledModel, offsets_of
@@ -93,6 +102,10 @@ class GraphLayout:
         """Scores of pairs of labels for each edge feature, (G, K, K), whatever the kind of weights."""
         rows = self.groups(w)["edge"].reshape(self.n_edge, self.n_pair)
         return self.sign * np.where(self.place >= 0, rows[:, self.place], 0.0)
+
+    def real(self) -> np.ndarray:
+        """None of the weights is padding."""
+        return np.ones(self.n_weights, bool)
 
     def positive(self) -> np.ndarray:
         """Mask of the weights that make edges attractive when they are >= 0: those of Potts edges."""
@@ -205,9 +218,7 @@ class PlainGraphBound(BoundModel):
     layout: GraphLayout
     inner: GraphBound
     method: str
-    max_cells: int = MAX_CELLS
-    passes: int = PASSES
-    branches: int = BRANCHES
+    limits: tuple[int, int, int] = (MAX_CELLS, PASSES, BRANCHES)
 
     @property
     def fingerprint(self) -> str:
@@ -246,7 +257,7 @@ class PlainGraphBound(BoundModel):
 
     def _solve(self, w: np.ndarray, i: int, cost_weight: float) -> GraphAnswer:
         problem = self.inner.problem(w, i, cost_weight)
-        return solve(problem, self.method, self.max_cells, self.passes, self.branches)
+        return solve(problem, self.method, *self.limits)
 
 
 @dataclass(repr=False, eq=False)
@@ -267,15 +278,15 @@ class Graph(Parameters):
         All labels that may occur; learned from the training data when missing.
     ignore : hashable, optional
         The label of nodes to be left out: they, their edges and factors count for nothing in training.
-    max_cells, passes, branches : int
+    max_cells, message_passes, max_branches : int
         Limits of the methods, as there.
     """
 
     pairwise: str = "full"
     _: KW_ONLY
     max_cells: int = MAX_CELLS
-    passes: int = PASSES
-    branches: int = BRANCHES
+    message_passes: int = PASSES
+    max_branches: int = BRANCHES
     cost: object = "hamming"
     method: str = "auto"
     classes: Sequence[Hashable] | None = None
@@ -306,6 +317,7 @@ class Graph(Parameters):
 
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
+        check_limits(self.max_cells, self.message_passes, self.max_branches)
         graphs = checked_graphs(X)
         labels = None if Y is None else checked_labels(Y, graphs)
         if layout is None:
@@ -333,7 +345,8 @@ class Graph(Parameters):
                 costs = [c * factor for c, factor in zip(costs, given, strict=True)]
             used = [np.array([not layout.ignored(label) for label in row], bool) for row in labels]
             graphs = [graph.without(mask) for graph, mask in zip(graphs, used, strict=True)]
-        bound = pack(layout, graphs, codes, costs, self.method, self.max_cells, self.passes, self.branches)
+        limits = (self.max_cells, self.message_passes, self.max_branches)
+        bound = pack(layout, graphs, codes, costs, self.method, *limits)
         if self.method in COMPILED:
             return bound
         return PlainGraphBound(
@@ -342,9 +355,7 @@ class Graph(Parameters):
             capabilities=frozenset({"exact"} if self.method == "integer" else ()),
             inner=bound,
             method=self.method,
-            max_cells=self.max_cells,
-            passes=self.passes,
-            branches=self.branches,
+            limits=limits,
         )
 
     def _layout(self, graphs: list[GraphInput], Y: list[list[Hashable]]) -> GraphLayout:

@@ -51,6 +51,10 @@ class GridLayout:
         """``node`` (F,) and ``edge`` (G,) weights."""
         return {"node": w[: self.n_node], "edge": w[self.n_node : self.n_weights]}
 
+    def real(self) -> np.ndarray:
+        """None of the weights is padding."""
+        return np.ones(self.n_weights, bool)
+
     def positive(self) -> np.ndarray:
         """Mask of the weights that must be >= 0: those of the edges."""
         return np.arange(self.n_weights) >= self.n_node

@@ -21,7 +21,7 @@ from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.models.tables import Tables
 from maxmargin.parameters import Parameters
 
-__all__ = ["HMM", "HMMLayout"]
+__all__ = ["HMM", "HMMBound", "HMMLayout"]
 
 Lists = list[list[Hashable]]
 UNKNOWN = ("error", "missing")
@@ -50,6 +50,10 @@ class HMMLayout:
         names = ["initial"] + [f"transition from {s!r}" for s in states] + [f"emission of {s!r}" for s in states]
         return Tables.of([K] + [K] * K + [V] * K, names)
 
+    def values(self, j: int) -> list[Hashable]:
+        """What the entries of table ``j`` stand for."""
+        return (self.states if j <= len(self.states) else self.symbols).classes
+
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``initial`` (K,), ``transition`` (K, K) and ``emission`` (K, V)."""
         K, V = len(self.states), len(self.symbols)
@@ -70,10 +74,6 @@ class HMMLayout:
                 raise ValueError(f"{name} has shape {table.shape}; {K} states and {V} symbols need {shape}.")
             parts.append(table.ravel())
         return np.concatenate(parts)
-
-    def values(self, table: int) -> list[Hashable]:
-        """What the entries of one of the tables belong to: states, or symbols for emissions."""
-        return self.states.classes if table <= len(self.states) else self.symbols.classes
 
     def names(self) -> list[Hashable]:
         """The symbols, in the order of their weights."""
@@ -163,7 +163,7 @@ class HMM(Parameters):
     ----------
     cost : str, mapping, array, callable or Cost
         Cost of a state where another is true, added up over positions; see :func:`maxmargin.costs.as_cost`.
-    states, symbols : sequence of hashable, optional
+    classes, symbols : sequence of hashable, optional
         All states and symbols that may occur; learned from the training data when missing.
     margin : float
         Margin asked for each unit of cost. Log-probabilities have a scale of their own, so this is a choice.
@@ -172,7 +172,7 @@ class HMM(Parameters):
     """
 
     cost: object = "hamming"
-    states: Sequence[Hashable] | None = None
+    classes: Sequence[Hashable] | None = None
     symbols: Sequence[Hashable] | None = None
     margin: float = 1.0
     unknown: str = "error"
@@ -203,9 +203,9 @@ class HMM(Parameters):
             raise ValueError(f"unknown must be one of {', '.join(UNKNOWN)}; got {self.unknown!r}.")
         if not (isinstance(self.margin, (int, float, np.number)) and np.isfinite(self.margin) and self.margin >= 0):
             raise ValueError(f"margin must be a finite number >= 0, got {self.margin!r}.")
-        if self.states is None and Y is None:
+        if self.classes is None and Y is None:
             raise ValueError("states are needed to learn the layout of a hidden Markov model; pass Y.")
-        states = Labels.chosen(self.states, (state for y in Y or [] for state in y))
+        states = Labels.chosen(self.classes, (state for y in Y or [] for state in y))
         if self.symbols is None:
             for i, x in enumerate(X):
                 odd = next((o for o in x if isinstance(o, float) and not _missing(o) and not o.is_integer()), None)

@@ -58,7 +58,9 @@ class MulticlassLayout:
         """``coef`` (F, K), sparse features first, and ``intercept`` (K,): the scores are ``X @ coef + intercept``."""
         K, F = len(self.labels), self.n_features
         rows = w[: self.n_weights].reshape(-1, self.stride)[:, :K]
-        intercept = self.intercept_scaling * rows[F] if self.intercept else np.zeros(K)
+        intercept = rows[F] if self.intercept else np.zeros(K)
+        if self.intercept_scaling != 1.0:
+            intercept = self.intercept_scaling * intercept
         return {"coef": rows[:F], "intercept": intercept}
 
     def output(self, codes: np.ndarray) -> Hashable:
@@ -123,6 +125,10 @@ class MulticlassBound(CompiledModel):
         cost = self.layout.cost_table[self.truth(example)] if cost_weight else 0.0
         return scores + cost_weight * cost, np.zeros((0, K, K))
 
+    def part_scores(self, w: np.ndarray, codes: Sequence[np.ndarray]) -> np.ndarray:
+        """The scores (n, K): an example has one part."""
+        return self.scores(w)
+
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Codes (m, 1) and scores (m,) of the k classes of largest score, best first."""
         scores = self.scores(w, np.array([example]))[0]
@@ -142,7 +148,7 @@ class Multiclass(Parameters):
     ----------
     cost : str, mapping, array, callable or Cost
         Cost of a label where another is true; see :func:`maxmargin.costs.as_cost`.
-    intercept : bool
+    fit_intercept : bool
         A constant for each class, regularised like the other weights.
     intercept_scaling : float
         The constant feature behind the intercept; larger values regularise the intercept less.
@@ -151,7 +157,7 @@ class Multiclass(Parameters):
     """
 
     cost: object = "hamming"
-    intercept: bool = False
+    fit_intercept: bool = False
     intercept_scaling: float = 1.0
     classes: Sequence[Hashable] | None = None
 
@@ -202,12 +208,12 @@ class Multiclass(Parameters):
             labels=labels,
             n_sparse=0 if sparse is None else sparse.shape[1],
             n_dense=0 if dense is None else dense.shape[1],
-            intercept=bool(self.intercept),
+            intercept=bool(self.fit_intercept),
             intercept_scaling=scaling,
             cost_table=weighted(as_cost(self.cost).table(labels.classes), labels, class_weight),
         )
         if layout.n_weights == 0:
-            raise ValueError("X has no features; give at least one, or set intercept=True.")
+            raise ValueError("X has no features; give at least one, or set fit_intercept=True.")
         what = f"{layout.n_features} features times {len(labels)} classes make"
         check_count(layout.n_weights, "weights", what, "hash or select the features")
         return layout
@@ -295,7 +301,7 @@ def _pack(layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, codes:
     return MulticlassBound(
         n_examples=n,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "marginals"}),
+        capabilities=frozenset({"exact", "k_best", "marginals", "part_scores"}),
         plane=mk.multiclass_plane,
         searches={name: _enumerated(power) for name, power in POWERS.items()},
         meta=meta,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -26,7 +27,7 @@ class Tabulated(Protocol):
 class SequenceBound(CompiledModel):
     """A model bound to n sequences of T positions and K labels each; see :mod:`maxmargin.inference.recursion`."""
 
-    capabilities: frozenset[str] = frozenset({"exact", "k_best", "marginals"})
+    capabilities: frozenset[str] = frozenset({"exact", "k_best", "marginals", "part_scores"})
 
     @abstractmethod
     def tables(self, w: np.ndarray, example: int, cost_weight: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -47,6 +48,17 @@ class SequenceBound(CompiledModel):
         from maxmargin.inference.recursion import marginals
 
         return marginals(*self.tables(w, example), pairwise=False)[1]
+
+    def part_scores(self, w: np.ndarray, codes: Sequence[np.ndarray]) -> np.ndarray:
+        """Score (positions, K) of every label at every position of all sequences, the neighbours as in ``codes``."""
+        rows = []
+        for i, y in enumerate(codes):
+            unary, pairs = self.tables(w, i)
+            steps = np.minimum(np.arange(max(len(y) - 1, 0)), len(pairs) - 1)  # one table for all steps, or one each
+            unary[1:] += pairs[steps, y[:-1]]
+            unary[:-1] += pairs[steps, :, y[1:]]
+            rows.append(unary)
+        return np.concatenate(rows)
 
     def log_partition(self, w: np.ndarray, example: int) -> float:
         """``ln sum exp(score)`` over all label sequences."""

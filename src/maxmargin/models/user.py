@@ -61,6 +61,14 @@ class PythonLayout:
         """The user's cost."""
         return self.model.cost(y_true, y)
 
+    def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
+        """The weights have no names."""
+        return {}
+
+    def real(self) -> np.ndarray:
+        """None of the weights is padding."""
+        return np.ones(self.n_weights, bool)
+
     def output(self, code: object) -> object:
         """Outputs have no codes."""
         return code

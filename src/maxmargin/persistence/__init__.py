@@ -1,0 +1,13 @@
+"""Files of models, checkpoints and networks; names load when they are first used."""
+
+from maxmargin.lazy import lazy
+
+_NAMES = {
+    "model_file": "read_model write_model",
+    "checkpoint": "load_checkpoint save_checkpoint",
+    "bif": "Bif read_bif write_bif",
+}
+_PLACES = {name: f"maxmargin.persistence.{module}" for module, names in _NAMES.items() for name in names.split()}
+
+__all__ = [*_PLACES]
+__getattr__, __dir__ = lazy(__name__, _PLACES)

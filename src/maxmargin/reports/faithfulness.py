@@ -7,7 +7,7 @@ Their sum is the divergence that training penalises.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,8 +29,8 @@ ORDERS = ("divergence", "lost_mass")
 
 def faithfulness(
     estimator: DiscriminativeHMM | DiscriminativeBayesNet,
-    train: Sequence[object],
-    held_out: Sequence[object],
+    train: Sequence,
+    held_out: Sequence,
     C: Sequence[float] = GRID,
     **fit_words: object,
 ) -> pandas.DataFrame | list[dict[str, float]]:
@@ -60,7 +60,8 @@ def faithfulness(
     rows = []
     for value in C:
         model = type(estimator)(**{**estimator.get_params(deep=False), "C": float(value)})
-        model.fit(*train, **fit_words)
+        fit: Callable[..., object] = model.fit
+        fit(*train, **fit_words)
         shape, mass = _divergences(model)
         row = {
             "C": float(value),

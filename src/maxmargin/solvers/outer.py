@@ -20,6 +20,7 @@ def with_outer_loops(
     max_rounds: int | None = None,
     passes_per_round: float | None = None,
     refits: int = 0,
+    first_completion: np.ndarray | None = None,
 ) -> Solver:
     """CCCP round a convex solver for a ramp, refits round that for latent outputs.
 
@@ -31,17 +32,17 @@ def with_outer_loops(
     tol : float
         Relative gap of rounds that must be solved before the next begins.
     start : array (n_weights,), "hinge" or None
-        Where a ramp fit or a latent one begins.
+        Where a ramp fit begins.
     max_rounds, passes_per_round
         Of :class:`~maxmargin.solvers.cccp.CCCP`.
     refits : int
         Of :class:`~maxmargin.solvers.refits.Refits`.
+    first_completion : array (n_weights,) or None
+        Weights whose completions of latent outputs the first fit begins with.
     """
-    latent = "latent" in problem.traits
     whole: Solver = solver
     if "ramp" in problem.traits:
-        begin = None if latent and not isinstance(start, str) else start
-        whole = CCCP(solver, max_rounds=max_rounds, passes_per_round=passes_per_round, start=begin, tol=tol)
-    if latent:
-        whole = Refits(whole, refits, tol=tol, start=None if isinstance(start, str) else start)
+        whole = CCCP(solver, max_rounds=max_rounds, passes_per_round=passes_per_round, start=start, tol=tol)
+    if "latent" in problem.traits:
+        whole = Refits(whole, refits, tol=tol, start=first_completion)
     return whole

@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from maxmargin.compat.sklearn_crfsuite.metrics import flat_accuracy_score
-from maxmargin.estimators.scikit import BaseEstimator
 from maxmargin.estimators.sequence_tagger import SequenceTagger
+from maxmargin.estimators.typed_sklearn import BaseEstimator
 from maxmargin.features.dicts import DictFeatures, Sentences
 from maxmargin.metrics.tokens import Labels
 
@@ -121,7 +121,7 @@ class CRF(BaseEstimator):
             if budget_is_meant:  # the user chose where training ends
                 warnings.simplefilter("ignore", ConvergenceWarning)
             self._tagger = tagger.fit(X, y)
-        if self.verbose and X_dev is not None:
+        if self.verbose and X_dev is not None and y_dev is not None:
             print(f"held-out accuracy: {tagger.score(X_dev, y_dev):.4f}")
         if self.model_filename is not None:
             tagger.save(self.model_filename)

@@ -24,13 +24,20 @@ def test_groups_of_a_chain(given):
         assert fitted.layout_.groups(fitted.weights_)["transition"].min() >= 0
 
 
-@pytest.mark.parametrize("given", [["b", "d"], [1, 3], np.array([1, 3])])
+@pytest.mark.parametrize("given", [["b", "d"], ["x1", "x3"], "indices", "mask"], ids=str)
 def test_features_of_a_classifier(given):
     inputs, classes = random_multiclass(20, 3, 4, seed=1)
     planes = multiclass_planes(inputs, classes, 3).planes
     mask = np.zeros((4, 3), bool)
     mask[[1, 3]] = True
-    frame = pd.DataFrame(inputs, columns=list("abcd"))
+    frame = pd.DataFrame(inputs, columns=list("abcd")) if "b" in given else inputs
+    if isinstance(given, str):  # places in weights_, which has padding
+        stride = mm.Multiclass().bind(inputs, classes).n_weights // 4
+        given = (
+            np.repeat([False, True, False, True], stride)
+            if given == "mask"
+            else np.r_[stride : stride + 3, 3 * stride : 3 * stride + 3]
+        )
     fitted = mm.MulticlassClassifier(C=0.5, positive=given, fit_intercept=False, tol=1e-8).fit(frame, classes)
     assert (fitted.coef_[:, [1, 3]] >= 0).all()
     assert (fitted.coef_[:, [0, 2]] < 0).any()
@@ -38,11 +45,20 @@ def test_features_of_a_classifier(given):
     assert fitted.certificate_.primal == pytest.approx(best, rel=1e-6)
 
 
-@pytest.mark.parametrize(("given", "message"), [(["e"], "names the feature 'e'"), ([4], "names the feature 4")])
+@pytest.mark.parametrize(("given", "message"), [(["e"], "names 'e'"), ([99], "names weight 99")])
 def test_unknown_features_are_named(given, message):
     inputs, classes = random_multiclass(20, 3, 4, seed=1)
     with pytest.raises(ValueError, match=message):
         mm.MulticlassClassifier(positive=given).fit(inputs, classes)
+
+
+@pytest.mark.parametrize(("given", "free"), [(True, "intercept"), ("coef", "intercept"), ("intercept", "coef")])
+def test_groups_of_a_classifier(given, free):
+    inputs, classes = random_multiclass(20, 3, 4, seed=1)
+    fitted = mm.MulticlassClassifier(positive=given).fit(inputs, classes)
+    groups = fitted.layout_.groups(fitted.weights_)
+    assert groups.pop(free).min() < 0
+    assert min(block.min() for block in groups.values()) >= 0
 
 
 @pytest.mark.parametrize(
@@ -88,3 +104,11 @@ def test_a_grid_keeps_its_edges_positive_in_any_estimator():
     images = [{"node": rng.normal(size=(6, 6, 2)), "edge": np.ones((2, 6, 6, 1))} for _ in range(4)]
     fitted = mm.StructuredSVM(mm.Grid(), tol=1e-4).fit(images, [board] * 4)
     assert fitted.status_.code == "converged" and fitted.weights_[2] == 0
+
+
+def test_an_empty_list_leaves_all_weights_free():
+    """So that solvers without sign constraints serve too."""
+    free = mm.SequenceTagger(solver="sgd", positive=[], max_passes=20, tol=0.5).fit(X, LISTS)
+    np.testing.assert_array_equal(
+        free.weights_, mm.SequenceTagger(solver="sgd", max_passes=20, tol=0.5).fit(X, LISTS).weights_
+    )

@@ -1,0 +1,100 @@
+"""What estimators with linear scores share: the rescaled hinge or ramp, signs of weights, and learning from streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from maxmargin.contracts import BoundModel, Formulation
+from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
+from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.positive_weights import GroupedWeights, Positive, positive_weights
+from maxmargin.formulations.problem import Problem
+from maxmargin.formulations.rescaled_hinge import RescaledHinge
+from maxmargin.planes import aligned_zeros
+from maxmargin.solvers.base import BaseSolver
+from maxmargin.solvers.presets import SOLVERS
+
+__all__ = ["LargeMargin", "learns_from_streams"]
+
+
+@parameters
+class LargeMargin(Structured[Inputs, Outputs]):
+    """Base of estimators that minimise ``1/2 |w|^2 + C sum_i s_i loss_i(w)``.
+
+    Parameters
+    ----------
+    rescaling : {"margin", "slack", "sqrt_slack", "unit"}
+        How the cost of an output enters its loss. "margin": the true output must outscore it by its cost. "slack" and
+        "sqrt_slack": by 1, and the cost or its square root multiplies the violation. "unit": by 1, whatever its cost.
+        Classes have all four, chains all but "sqrt_slack" (with "slack" they need costs that are whole multiples of one
+        number, and time that grows with the square of the length); models refuse what they cannot search. A ramp takes
+        "margin" only.
+    positive : None, True, name or names of groups of weights, array of indices, or bool array (n_weights,)
+        Weights that must be >= 0: those named, all but intercepts (True), or those that the model asks for (None).
+        Names are the keys of ``layout_.groups(weights_)``; indices and masks follow ``weights_``.
+    ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
+    """
+
+    rescaling: str = "margin"
+    positive: Positive = None
+
+    def _formulation(self) -> Formulation:
+        ramp = self._ramp()
+        if ramp is not None:
+            return ramp.with_convex(RescaledHinge(rescaling=self.rescaling))
+        return RescaledHinge(cast(str, self.loss), self.rescaling)
+
+    def _positive(self, bound: BoundModel, layout: GroupedWeights) -> np.ndarray | None:
+        """Weights that must be >= 0: those asked for, and those without which the model has no exact argmax."""
+        mask, needed = positive_weights(self.positive, layout, self._named_weights), bound.needs_positive
+        if mask is not None and mask.any():
+            return mask if needed is None else needed | mask
+        return needed
+
+    def _named_weights(self, groups: Mapping[str, np.ndarray]) -> Mapping[str, Sequence[np.ndarray]]:
+        """What ``positive`` may name, as views of the weights."""
+        return {name: [block] for name, block in groups.items()}
+
+    def _learn_more(self, bound: BoundModel, sample_weight: SampleWeight = None) -> None:
+        """One pass of a primal solver over further examples; what was learned before carries on.
+
+        Certificates need all examples, so there is none afterwards.
+        """
+        from maxmargin.solvers.primal import PrimalEngine
+
+        if self.positive is not None and self.positive is not False:
+            raise ValueError("partial_fit does not keep weights >= 0; fit with a dual solver for positive=.")
+        problem = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight)
+        if "ramp" in problem.traits:
+            raise ValueError(
+                'partial_fit is for loss="hinge" and "squared_hinge"; the ramp needs all examples at once.'
+            )
+        solver = self._engine(problem)
+        assert isinstance(solver, PrimalEngine) and isinstance(problem, Problem)
+        earlier = self.__dict__.get("stream_")
+        seen = bound.n_examples + int(self.__dict__.get("n_seen_", 0))
+        if solver.rule.method == "subgradient":  # steps are scaled to the sum over all examples seen so far
+            problem = replace(problem, weight=problem.weight * seen / max(1, bound.n_examples))
+        state = solver.adopt(problem, earlier)
+        solver.step(state)
+        self.stream_, self.n_seen_ = state, seen
+        self.weights_ = aligned_zeros(bound.n_weights)
+        self.weights_[:] = solver.weights(state)
+        self.n_iter_ = state.passes
+        for name in ("certificate_", "history_", "status_", "state_", "rounds_", "temperature_"):
+            self.__dict__.pop(name, None)
+
+
+def learns_from_streams(estimator: Structured) -> bool:
+    """Whether there is ``partial_fit``; an AttributeError, as scikit-learn wants it, says what would have it."""
+    solver = SOLVERS.get(estimator.solver) if isinstance(estimator.solver, str) else type(estimator.solver)
+    if solver is None or not (issubclass(solver, BaseSolver) and solver.incremental):
+        raise AttributeError(
+            "partial_fit needs a solver that learns example by example: perceptron, mira, sgd or pegasos; "
+            f"got {estimator.solver!r}."
+        )
+    return True
