@@ -18,7 +18,7 @@ from maxmargin.models.base import BoundModel
 from maxmargin.models.tables import reference_distribution
 from maxmargin.solvers.cccp import CCCPState
 from maxmargin.solvers.history import as_frame
-from maxmargin.solvers.proximal_state import TRACE, ProximalState
+from maxmargin.solvers.recentring_state import TRACE, RecentringState
 
 __all__ = ["IMPOSSIBLE", "GenerativeEstimator"]
 
@@ -108,7 +108,7 @@ class GenerativeEstimator(Structured):
             )
         if "weights_" not in self.__dict__:
             return False
-        if not isinstance(self.__dict__.get("state_"), ProximalState):
+        if not isinstance(self.__dict__.get("state_"), RecentringState):
             raise ValueError(
                 "partial_fit goes on where a fit in the same process ended; to start from this model, give it as the "
                 "reference of a new one."
@@ -120,7 +120,7 @@ class GenerativeEstimator(Structured):
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
         from maxmargin.solvers.driver import run
-        from maxmargin.solvers.proximal_engine import Further
+        from maxmargin.solvers.recentring import OtherExamples
 
         budgets = self._budgets()
         problem = self._generative().problem(bound, C=self.C, sample_weight=sample_weight)
@@ -128,7 +128,7 @@ class GenerativeEstimator(Structured):
         executor = make_executor(self.n_jobs, compiled=True)
         problem = problem.with_oracles(lambda oracle: ShardedOracle(oracle, executor))
         try:
-            result = run(solver, problem, **budgets, callbacks=self._callbacks(), warm=Further(self.state_))
+            result = run(solver, problem, **budgets, callbacks=self._callbacks(), warm=OtherExamples(self.state_))
         finally:
             executor.close()
         self.weights_ = np.array(result.weights)

@@ -226,7 +226,7 @@ class CCCP:
             return True
         if not self.inner.certificate_due(state.inner):
             return False
-        if not (self.inner.free_certificates and state.inner.news and self._stands(state)):
+        if not (self.inner.free_certificates and state.inner.improved and self._stands(state)):
             return True
         # only the bound of the round is better: news when it is one of J too, or when it may end the round
         assert state.last is not None and state.next is not None
