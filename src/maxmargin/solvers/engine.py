@@ -528,7 +528,8 @@ class DualEngine:
         if state.joint:
             problem, tol = state.problem, None
             if settings.accuracy is not None and np.isfinite(state.gap):
-                tol = max(settings.accuracy * state.gap, ROUNDING * (abs(ws.linear) + abs(state.reached)))
+                size = abs(ws.linear) + abs(problem.regulariser.conjugate(state.u))
+                tol = max(settings.accuracy * state.gap, ROUNDING * size)
             solve_jointly(
                 ws, blocks, state.u, state.w, problem.regulariser, problem.n_weights, settings.patience, tol
             )

@@ -102,6 +102,7 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
                 gradients(store, block, w, g)
         elif violation < best - 1e-9 * scale:
             store.size[WORSE] += 1
-        gain[0] += solve(store, blocks[row : row + 1], point, visit, 1)
+        if visit.bits > 0:  # else the master problem that follows does it all
+            gain[0] += solve(store, blocks[row : row + 1], point, visit, 1)
         row = end
     return row
