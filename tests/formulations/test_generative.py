@@ -106,7 +106,9 @@ def test_derivatives_are_finite_differences(seed, gamma):
 def test_conjugate_is_what_a_conic_solver_finds():
     proximal, rng = a_proximal(2, 0.5)
     u = rng.normal(size=8)
-    value, theta = optimum([], [], proximal.divergence.reference + u, proximal.divergence.tables.starts, gamma=0.5, centre=proximal.centre)
+    value, theta = optimum(
+        [], [], proximal.divergence.reference + u, proximal.divergence.tables.starts, gamma=0.5, centre=proximal.centre
+    )
     assert proximal.conjugate(u) == pytest.approx(-value, abs=1e-7)
     np.testing.assert_allclose(proximal.weights(u), theta, atol=1e-4)
 

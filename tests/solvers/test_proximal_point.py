@@ -8,12 +8,11 @@ import pytest
 
 from maxmargin.formulations.divergence import TableDivergence
 from maxmargin.models.tables import Tables, reference_distribution
-from maxmargin.solvers.driver import run
 from maxmargin.solvers import working_set_kernel as wk
+from maxmargin.solvers.driver import run
 from maxmargin.solvers.masters.joint import solve_jointly
 from maxmargin.solvers.masters.newton import Quadratic, projected_newton
 from maxmargin.solvers.proximal_point import BoundColumns, ProximalPoint
-from maxmargin.solvers.recentring import OtherExamples
 from reference.generative import (
     BLOCKS,
     SUBSETS,
@@ -255,13 +254,11 @@ def test_further_examples_without_the_first(squared, blocks):
     planes, c, starts = random_problem(11, n=6)
     weight = np.full(6, 1.0)
     value, _ = optimum(planes, weight, c, starts, squared=squared)
-    first, second = (
-        generative_problem(part, np.ones(3), c, starts, squared) for part in (planes[:3], planes[3:])
-    )
+    first, second = (generative_problem(part, np.ones(3), c, starts, squared) for part in (planes[:3], planes[3:]))
     engine = ProximalPoint(blocks=blocks).engine(first, 0)
     state = run(engine, first, tol=1e-6).state
     alone = run(engine, second, tol=1e-6).weights
-    state = engine.init(second, OtherExamples(state))
+    state = engine.init(second, replace(state, other_examples=True))
     engine.certificate(state)
     for _ in range(40):
         engine.step(state)

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 
 from maxmargin.callbacks.base import Callback
-from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem, Solver
+from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem, Solver, State
 from maxmargin.estimators.parameters import Training
 from maxmargin.estimators.saveable import Saveable
 from maxmargin.estimators.scikit import BaseEstimator
@@ -89,6 +89,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC):
         formulation: Formulation | None = None,
         latent: Callable[[np.ndarray], BoundModel] | None = None,
         refits: int = 0,
+        warm: State | None = None,
     ) -> None:
         """Fit the weights of a bound model and set the fitted attributes.
 
@@ -100,6 +101,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC):
             Takes the place of the one that the parameters name.
         latent : (weights) -> BoundModel, optional
             The examples with the best completions at some weights as true outputs, for ``refits`` further rounds.
+        warm : State, optional
+            Where to go on from; without it ``warm_start`` says whether that is where the last fit ended.
         """
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
@@ -120,7 +123,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC):
             problem = LatentProblem(problem, latent, problem_of)
         solver = self._solver(problem, bound.n_weights, refits, fresh=resume is None)
         executor = make_executor(self.n_jobs, compiled=bound.kernel() is not None)
-        warm = self.__dict__.get("state_") if self.warm_start and resume is None else None
+        if warm is None and self.warm_start and resume is None:
+            warm = self.__dict__.get("state_")
         bound_after = 0.0 if begin is None else begin.seconds()
         try:
             result = run(

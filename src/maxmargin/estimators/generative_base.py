@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
+from numpy.typing import ArrayLike
 
 from maxmargin.estimators.base import Structured
 from maxmargin.estimators.parameters import parameters
@@ -115,29 +115,12 @@ class GenerativeEstimator(Structured):
             )
         return True
 
-    def _learn_further(self, bound: BoundModel, sample_weight: Any) -> None:
+    def _learn_further(self, bound: BoundModel, sample_weight: ArrayLike | None) -> None:
         """Go on with further examples, at the reference of now."""
-        from maxmargin.execution.executors import make_executor
-        from maxmargin.execution.sharded import ShardedOracle
-        from maxmargin.solvers.driver import run
-        from maxmargin.solvers.recentring import OtherExamples
-
-        budgets = self._budgets()
-        problem = self._generative().problem(bound, C=self.C, sample_weight=sample_weight)
-        solver = self._engine(problem)
-        executor = make_executor(self.n_jobs, compiled=True)
-        problem = problem.with_oracles(lambda oracle: ShardedOracle(oracle, executor))
-        try:
-            result = run(solver, problem, **budgets, callbacks=self._callbacks(), warm=OtherExamples(self.state_))
-        finally:
-            executor.close()
-        self.weights_ = np.array(result.weights)
-        self.certificate_, self.status_, self.state_ = result.certificate, result.status, result.state
-        self.history_, self.seconds_ = result.history.to_frame(), result.seconds
-        self.n_iter_ = result.state.oracle_calls / max(1, bound.n_examples)
-        self._keep_trace(self.n_seen_ + bound.n_examples)
-        if not result.status.converged:
-            warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=3)
+        seen = self.n_seen_ + bound.n_examples
+        earlier = replace(self.state_, other_examples=True)
+        self._train(bound, sample_weight=sample_weight, formulation=self._generative(), warm=earlier)
+        self._keep_trace(seen)
 
     def _normalised(self) -> np.ndarray:
         """Log-probabilities with every table divided by its sum."""

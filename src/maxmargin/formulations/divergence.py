@@ -1,4 +1,4 @@
-"""The regulariser of generative models, tables of log-probabilities near a reference, and the same with a proximal term.
+"""The regulariser of generative models: tables of log-probabilities near a reference; and with a proximal term.
 
     R(theta)   = - c . theta + rho/2 |theta - ln c|^2                    with  1'e^{theta_j} <= 1 for every table j
     R_n(theta) = R(theta) + gamma/2 |theta - theta^n|^2
@@ -222,9 +222,7 @@ class Proximal:
         head = u[: len(self.centre)]
         if not (self._last and np.array_equal(self._last[0], head)):
             theta, lam = np.empty(len(head)), np.empty(len(self.divergence.tables))
-            solve_tables(
-                self.divergence.tables.starts, self._fixed + head, self._curving, int(self.newton), theta, lam
-            )
+            solve_tables(self.divergence.tables.starts, self._fixed + head, self._curving, int(self.newton), theta, lam)
             self._last[:] = [head.copy(), Maximiser(theta, lam)]
         return self._last[1]
 

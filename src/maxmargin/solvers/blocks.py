@@ -13,7 +13,7 @@ from maxmargin.models.base import digest
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import Planes
 
-__all__ = ["Blocks", "BlockWords", "blocks_of", "group_planes", "natural_scale", "summed"]
+__all__ = ["BlockWords", "Blocks", "blocks_of", "group_planes", "natural_scale", "summed", "totals"]
 
 BlockWords = str | int | Sequence[Sequence[int]]
 
@@ -68,6 +68,15 @@ def _atoms(subsets: Sequence[Sequence[int]], n: int) -> Blocks:
     return Blocks(members, [np.flatnonzero(kinds[:, t]) for t in range(len(subsets))])
 
 
+def totals(problem: Problem, blocks: Blocks) -> np.ndarray:
+    """Sum of the multipliers of each block: that of its example, or 1 for a sum of planes that carry their C_i."""
+    if blocks.members is None:
+        return problem.total
+    bounded = np.array([np.isfinite(problem.total[m]).all() for m in blocks.members])
+    empty = np.array([(problem.weight[m] == 0).all() for m in blocks.members])
+    return np.where(empty, 0.0, np.where(bounded, 1.0, np.inf))
+
+
 def group_planes(
     problem: Problem, oracle: CountingOracle, members: list[np.ndarray], blocks: np.ndarray, w: np.ndarray
 ) -> tuple[Planes, np.ndarray]:
@@ -84,7 +93,9 @@ def group_planes(
             first = np.flatnonzero(np.diff(planes.example, prepend=-1))
             losses[examples] = loss = planes.bound[first]
             assert problem.lift is not None
-            present = w[problem.n_weights + examples] * problem.lift[examples]  # zeta_i / C_i, which violations subtract
+            present = (
+                w[problem.n_weights + examples] * problem.lift[examples]
+            )  # zeta_i / C_i, which violations subtract
             found = planes.violations(w[: planes.n_weights])[first] + present
             scale = np.zeros(len(planes))
             scale[first] = np.where(loss > present, problem.weight[examples] * np.maximum(found, 0.0), 0.0)

@@ -99,10 +99,6 @@ class CCCPState:
             "solver": seconds["solver"] + self.solver_seconds + self.earlier[3],
         }
 
-    def extras(self) -> dict[str, float]:
-        """What the convex solver has to say beside its certificate, where it has."""
-        return self.inner.extras()
-
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
         arrays = {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}

@@ -24,14 +24,14 @@ from maxmargin.oracles.counting import CountingOracle
 from maxmargin.oracles.oracle import buffers, packed
 from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers.block_selection import select
-from maxmargin.solvers.blocks import Blocks, blocks_of, group_planes, natural_scale, summed
+from maxmargin.solvers.blocks import blocks_of, group_planes, natural_scale, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
 from maxmargin.solvers.masters.joint import solve_jointly
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.state import FIRST_TAU, PLANE_FIELDS, DualState
+from maxmargin.solvers.warm_start import warm_set
 
 if TYPE_CHECKING:
-    from maxmargin.solvers.working_set import WorkingSet
     from maxmargin.solvers.working_set_kernel import Point, Visit
 
 __all__ = ["DualEngine", "DualState"]
@@ -70,11 +70,13 @@ class DualEngine:
 
         blocks = blocks_of(self.settings.blocks, problem.n_examples)
         if warm is not None:
-            working_set = self._warm_set(problem, warm, blocks)
+            working_set = warm_set(problem, warm, blocks)
+            working_set.limit, working_set.budget = self.settings.limit, self.settings.memory
+            working_set.restart_mean(self._averaging())
         else:
             longest = problem.n_columns if blocks.members is not None else problem.oracle.longest
             working_set = WorkingSet(
-                _totals(problem, blocks),
+                totals(problem, blocks),
                 problem.n_columns,
                 longest,
                 self.settings.limit,
@@ -93,7 +95,7 @@ class DualEngine:
             blocks,
             np.random.default_rng(self.random_state),
         )
-        state.cursor = np.zeros(1 + (self._choices(state) if self.settings.selection == "shuffled" else 0), np.int64)
+        state.cursor = self._first_cursor(state)
         if warm is not None or problem.shift is not None or not problem.quadratic:
             self._rebuild(state)
         if warm is not None:
@@ -144,6 +146,9 @@ class DualEngine:
     def _choices(self, state: DualState) -> int:
         """Blocks, or subsets of a stream, that a visit may be of."""
         return state.n_blocks if state.blocks.subsets is None else len(state.blocks.subsets)
+
+    def _first_cursor(self, state: DualState) -> np.ndarray:
+        return np.zeros(1 + (self._choices(state) if self.settings.selection == "shuffled" else 0), np.int64)
 
     def _visits(self, state: DualState) -> int:
         """Blocks (subsets of a stream) visited in a step."""
@@ -261,9 +266,9 @@ class DualEngine:
         state.retired = state.working_set.n_blocks
         state.problem, state.oracle = problem, CountingOracle(problem.oracle)
         state.blocks = blocks_of(self.settings.blocks, problem.n_examples)
-        total = _totals(problem, state.blocks)
+        total = totals(problem, state.blocks)
         state.working_set.prepend(total, problem.n_weights, problem.n_columns - problem.n_weights)
-        state.cursor = np.zeros(1 + (self._choices(state) if self.settings.selection == "shuffled" else 0), np.int64)
+        state.cursor = self._first_cursor(state)
         state.u, state.w = aligned_zeros(state.working_set.n_columns), aligned_zeros(state.working_set.n_columns)
         state.since = 0.0
         self._rebuild(state)
@@ -302,31 +307,6 @@ class DualEngine:
         return state
 
     # --- inside -------------------------------------------------------------------------------------------------------
-
-    def _warm_set(self, problem: Problem, warm: State, blocks: Blocks) -> WorkingSet:
-        from maxmargin.solvers.working_set import WorkingSet
-
-        if not isinstance(warm, DualState):
-            raise ValueError(
-                "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
-            )
-        same = warm.problem.n_columns == problem.n_columns and warm.problem.n_examples == problem.n_examples
-        if not (same and warm.problem.fingerprint == problem.fingerprint):
-            raise ValueError("warm start needs the same examples, costs and rescaling; else set warm_start=False.")
-        if warm.problem.squared != problem.squared or warm.retired or warm.blocks.fingerprint != blocks.fingerprint:
-            raise ValueError("warm start needs the same loss and the same blocks as the earlier fit.")
-        working_set = WorkingSet.from_arrays(warm.working_set.to_arrays())
-        working_set.limit, working_set.budget = self.settings.limit, self.settings.memory
-        working_set.restart_mean(self._averaging())
-        stretch = None
-        if problem.squared:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                stretch = np.where(problem.weight > 0, np.sqrt(warm.problem.weight / problem.weight), 1.0)
-        if blocks.members is None:
-            working_set.rescale(problem.total, stretch, problem.n_weights)
-        elif not np.array_equal(warm.problem.weight, problem.weight):
-            working_set.rescale_sums(_ratios(warm.problem.weight, problem.weight, blocks.members), stretch, problem.n_weights)
-        return working_set
 
     def _averaging(self) -> int:
         from maxmargin.solvers.working_set_kernel import NO_MEAN, UNIFORM, WEIGHTED
@@ -425,8 +405,9 @@ class DualEngine:
     def _lift(self, state: DualState) -> np.ndarray:
         """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example."""
         lift = state.problem.lift
-        known = lift is not None and state.members is None and state.problem.quadratic
-        return lift if known else np.empty(0)
+        if lift is None or state.members is not None or not state.problem.quadratic:
+            return np.empty(0)
+        return lift
 
     def _absorb(self, state: DualState, planes: Planes) -> float:
         from maxmargin.oracles.batch_kernel import Rows
@@ -530,9 +511,7 @@ class DualEngine:
             if settings.accuracy is not None and np.isfinite(state.gap):
                 size = abs(ws.linear) + abs(problem.regulariser.conjugate(state.u))
                 tol = max(settings.accuracy * state.gap, ROUNDING * size)
-            solve_jointly(
-                ws, blocks, state.u, state.w, problem.regulariser, problem.n_weights, settings.patience, tol
-            )
+            solve_jointly(ws, blocks, state.u, state.w, problem.regulariser, problem.n_weights, settings.patience, tol)
             return
         visit, point, solve = self._visit_rules(state), self._point(state), self._block_solver(state)
         share, jumps = settings.cached_share, None
@@ -547,25 +526,3 @@ class DualEngine:
                 break
             if jumps is not None:
                 gain += jumps.after_pass()
-
-
-def _totals(problem: Problem, blocks: Blocks) -> np.ndarray:
-    """Sum of the multipliers of each block: that of its example, or 1 for a sum of planes that carry their C_i."""
-    if blocks.members is None:
-        return problem.total
-    bounded = np.array([np.isfinite(problem.total[m]).all() for m in blocks.members])
-    empty = np.array([(problem.weight[m] == 0).all() for m in blocks.members])
-    return np.where(empty, 0.0, np.where(bounded, 1.0, np.inf))
-
-
-def _ratios(before: np.ndarray, after: np.ndarray, members: list[np.ndarray]) -> np.ndarray:
-    """The factor by which the weights C_i of each block have changed."""
-    ratios = np.ones(len(members))
-    for block, examples in enumerate(members):
-        own = examples[(before[examples] > 0) | (after[examples] > 0)]  # the others count for nothing, then as now
-        with np.errstate(divide="ignore"):
-            ratio = after[own] / before[own]
-        if not np.isfinite(ratio).all() or not np.allclose(ratio, ratio[:1], rtol=1e-12, atol=0.0):
-            raise ValueError("warm start needs weights that change by one factor within a block; set warm_start=False.")
-        ratios[block] = ratio[0] if len(ratio) else 1.0
-    return ratios

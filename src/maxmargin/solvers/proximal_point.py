@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from maxmargin.callbacks.base import Callback
+from maxmargin.callbacks.base import Callback, Run
 from maxmargin.contracts import Problem
 from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.settings import Settings
 
 if TYPE_CHECKING:
-    from maxmargin.solvers.driver import Run
     from maxmargin.solvers.recentring import Recentring
 
 __all__ = ["BoundColumns", "ProximalPoint"]
@@ -153,8 +152,15 @@ class BoundColumns(Callback):
     """
 
     def on_certificate(self, run: Run) -> None:
-        taken = {"primal", "dual", "oracle_calls", "seconds"}
-        run.history.annotate(**{name: x for name, x in run.state.extras().items() if name not in taken})
+        from maxmargin.solvers.cccp import CCCPState
+        from maxmargin.solvers.driver import Run as DriverRun
+        from maxmargin.solvers.recentring_state import TRACE, RecentringState
+
+        state = run.state if isinstance(run, DriverRun) else None
+        state = state.inner if isinstance(state, CCCPState) else state
+        if isinstance(state, RecentringState) and state.trace:
+            row, taken = dict(zip(TRACE, state.trace[-1], strict=True)), {"primal", "dual", "oracle_calls", "seconds"}
+            run.history.annotate(**{name: x for name, x in row.items() if name not in taken})
 
 
 def _check(s: ProximalPoint) -> None:

@@ -4,19 +4,19 @@
 
     (D_n)   max_alpha  sum alpha b - R_n*(sum alpha a)                  which is finite everywhere
 
-A step is a step of the engine inside. When that has looked at all examples there are an upper bound P(theta), a certified
-lower bound from the multipliers, and the gap of (P_n), which says whether the centre theta^n moves to theta. Multipliers
-and planes do not depend on the centre, so the engine runs on when it moves. Yu, Bertsekas, Rousu, An efficient
-discriminative training method for generative models. What is added: lambda is eliminated, so that theta is always
-feasible; certified lower bounds (:func:`~maxmargin.solvers.masters.joint.best_bound`); and blocks keep multipliers of
-their own, so that subsets of the examples may be visited one at a time and still solve (P).
+A step is a step of the engine inside. When that has looked at all examples there are an upper bound P(theta), a
+certified lower bound from the multipliers, and the gap of (P_n), which says whether the centre theta^n moves to theta.
+Multipliers and planes do not depend on the centre, so the engine runs on when it moves. Yu, Bertsekas, Rousu, An
+efficient discriminative training method for generative models. What is added: lambda is eliminated, so that theta is
+always feasible; certified lower bounds (:func:`~maxmargin.solvers.masters.joint.best_bound`); and blocks keep
+multipliers of their own, so that subsets of the examples may be visited one at a time and still solve (P).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,17 +34,11 @@ from maxmargin.solvers.recentring_state import RecentringState
 if TYPE_CHECKING:
     from maxmargin.solvers.proximal_point import ProximalPoint
 
-__all__ = ["OtherExamples", "Recentring"]
+__all__ = ["Recentring"]
 
 JOINT_BELOW = 400  # planes that the lower bound is taken from one by one; beyond, from one point for each block
 REPORT_EVERY = 100  # certificates of the engine without a better bound between two reports; three equal ones end a run
 ROUNDING = 1e-13
-
-
-class OtherExamples(NamedTuple):
-    """A warm start with other examples in place of those that the state has seen; what was learned of them stays."""
-
-    state: RecentringState
 
 
 class Recentring:
@@ -67,10 +61,10 @@ class Recentring:
 
     # --- the contract with the driver ---------------------------------------------------------------------------------
 
-    def init(self, problem: Problem, warm: State | OtherExamples | None = None) -> RecentringState:
+    def init(self, problem: Problem, warm: State | None = None) -> RecentringState:
         """Start at the reference, from the planes of an earlier run on the same examples, or go on with others."""
-        if isinstance(warm, OtherExamples):
-            return self._extend(warm.state, problem)
+        if isinstance(warm, RecentringState) and warm.other_examples:
+            return self._extend(warm, problem)
         if warm is not None and not isinstance(warm, RecentringState):
             raise ValueError(
                 "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
@@ -124,13 +118,13 @@ class Recentring:
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> RecentringState:
         """Resume where :meth:`RecentringState.to_arrays` left off."""
-        numbers = RecentringState.numbers(arrays)
         if float(arrays["pull"]) != _divergence(problem).pull:
             raise ValueError("the saved state belongs to another problem: resume with the same pull.")
         inner = {name.removeprefix("inner/"): array for name, array in arrays.items() if name.startswith("inner/")}
         centre, best = np.array(arrays["centre"]), np.array(arrays["best"])
-        around = self._around(problem, centre, float(numbers["gamma"]))
-        state = RecentringState(problem, self.inner.from_arrays(around, inner), centre, best, **numbers)
+        gamma = float(arrays["numbers"][0])
+        around = self._around(problem, centre, gamma)
+        state = RecentringState(problem, self.inner.from_arrays(around, inner), centre, best, gamma)
         state.restore(arrays)
         if np.isinf(state.primal):
             self.inner.begin_at(state.inner, best)
@@ -191,7 +185,7 @@ class Recentring:
         self.inner.extend(state.inner, self._around(problem, state.best, state.gamma))
         state.problem, state.bound = problem, None  # whose columns are others
         state.primal, state.centre_primal, state.certified = np.inf, np.inf, False
-        state.centre, state.improved = state.best.copy(), True
+        state.centre, state.improved, state.other_examples = state.best.copy(), True, False
         self._move_inner(state)
         return state
 

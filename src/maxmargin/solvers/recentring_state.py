@@ -42,6 +42,7 @@ class RecentringState:
     centres: int = 0
     bound_seconds: float = 0.0
     centre_seconds: float = 0.0
+    other_examples: bool = False  # whether the run that begins here has other examples in place of these
     bound: tuple[float, np.ndarray] | None = None  # sum alpha b and sum alpha a of the best lower bound from all planes
     trace: list[tuple] = field(default_factory=list)
 
@@ -88,10 +89,6 @@ class RecentringState:
             )
         )  # fmt: skip
 
-    def extras(self) -> dict[str, float]:
-        """The newest row of the trace, by name."""
-        return dict(zip(TRACE, self.trace[-1], strict=True)) if self.trace else {}
-
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
         arrays = {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}
@@ -106,17 +103,13 @@ class RecentringState:
             arrays |= {"bound/linear": np.array(self.bound[0]), "bound/u": self.bound[1].copy()}
         return arrays
 
-    @staticmethod
-    def numbers(arrays: Mapping[str, np.ndarray]) -> dict[str, float]:
-        """The numbers that :meth:`to_arrays` wrote, by name."""
-        numbers = zip(_NUMBERS.items(), arrays["numbers"], strict=True)
-        return {name: {"int": int, "bool": bool}.get(kind, float)(number) for (name, kind), number in numbers}
-
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over the trace and the point of the best lower bound that :meth:`to_arrays` wrote."""
+        """Take over the numbers, the trace and the best lower bound that :meth:`to_arrays` wrote."""
+        for (name, kind), number in zip(_NUMBERS.items(), arrays["numbers"], strict=True):
+            setattr(self, name, {"int": int, "bool": bool}.get(kind, float)(number))
         self.trace = [tuple(row) for row in np.asarray(arrays["trace"])]
         if "bound/u" in arrays:
             self.bound = float(arrays["bound/linear"]), np.array(arrays["bound/u"])
 
 
-_NUMBERS = {f.name: str(f.type) for f in fields(RecentringState) if f.type in ("int", "bool", "float")}
+_NUMBERS = {f.name: str(f.type) for f in fields(RecentringState) if f.type in ("float", "int", "bool")}  # gamma first

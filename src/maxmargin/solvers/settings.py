@@ -12,7 +12,16 @@ __all__ = ["Settings"]
 
 AVERAGES = (None, "uniform", "weighted", "tail")
 # whole numbers and their least values
-_WHOLE = {"batch": 1, "limit": 1, "parts": 1, "memory": 1, "patience": 0, "cached_passes": 0, "max_steps": 1, "repeats": 1}
+_WHOLE = {
+    "batch": 1,
+    "limit": 1,
+    "parts": 1,
+    "memory": 1,
+    "patience": 0,
+    "cached_passes": 0,
+    "max_steps": 1,
+    "repeats": 1,
+}
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,8 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
 
     ``blocks`` (m,) names the block of each plane; consecutive planes of one block come in together, the plane of the
     argmax first. A plane that is not above all planes of its block at the current weights cannot help: it is left
-    out, unless ``visit.bits`` is 0. The block gap ``weight * loss - sum_p alpha_p g_p`` (squared slacks: the cone's form) is noted on the way.
+    out, unless ``visit.bits`` is 0. The block gap ``weight * loss - sum_p alpha_p g_p`` (squared slacks: the cone's
+    form) is noted on the way.
 
     Returns the number of rows absorbed; less than all of them means that the store has to grow first. ``gain[0]``
     receives the gain of the dual.

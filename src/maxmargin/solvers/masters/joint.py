@@ -59,7 +59,11 @@ class JointMaster:
         total, bounded = store.total[blocks], np.isfinite(store.total[blocks])
         open_ = bounded & ((store.open[blocks] > 0) | (store.origin[blocks] > 0))
         self.origins = blocks[open_]
-        owner, alpha, b = np.repeat(np.arange(len(blocks)), store.held[blocks]), store.alpha[self.ids], store.b[self.ids]
+        owner, alpha, b = (
+            np.repeat(np.arange(len(blocks)), store.held[blocks]),
+            store.alpha[self.ids],
+            store.b[self.ids],
+        )
         d = ws.n_columns if quadratic else n_weights
         A: sp.csr_array | np.ndarray = ws.rows(self.ids) if quadratic else ws.matrix(self.ids, d)
         tail = ws.rows(self.ids)[:, d:] if d < ws.n_columns else None
@@ -178,7 +182,13 @@ def solve_jointly(
 
 
 def best_bound(
-    ws: WorkingSet, u: np.ndarray, divergence: TableDivergence, offset: float, centre: np.ndarray, tol: float, merged: bool
+    ws: WorkingSet,
+    u: np.ndarray,
+    divergence: TableDivergence,
+    offset: float,
+    centre: np.ndarray,
+    tol: float,
+    merged: bool,
 ) -> tuple[float, float, np.ndarray]:
     """The best certified lower bound that the planes at hand can give, and ``sum alpha b`` and u behind it.
 
