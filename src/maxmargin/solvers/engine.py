@@ -24,12 +24,12 @@ from maxmargin.oracles.counting import CountingOracle
 from maxmargin.oracles.oracle import buffers, packed
 from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers.block_selection import select
-from maxmargin.solvers.blocks import blocks_of, group_planes, natural_scale, summed, totals
+from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
 from maxmargin.solvers.masters.joint import solve_jointly
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.state import FIRST_TAU, PLANE_FIELDS, DualState
-from maxmargin.solvers.warm_start import warm_set
+from maxmargin.solvers.warm_start import retire_examples, retired_losses, warm_set
 
 if TYPE_CHECKING:
     from maxmargin.solvers.working_set_kernel import Point, Visit
@@ -68,33 +68,19 @@ class DualEngine:
         """Start at the origin, or from the multipliers of an earlier run on the same examples."""
         from maxmargin.solvers.working_set import WorkingSet
 
-        blocks = blocks_of(self.settings.blocks, problem.n_examples)
+        s, d = self.settings, problem.n_columns
+        blocks = blocks_of(s.blocks, problem.n_examples)
         if warm is not None:
             working_set = warm_set(problem, warm, blocks)
-            working_set.limit, working_set.budget = self.settings.limit, self.settings.memory
+            working_set.limit, working_set.budget = s.limit, s.memory
             working_set.restart_mean(self._averaging())
         else:
-            longest = problem.n_columns if blocks.members is not None else problem.oracle.longest
-            working_set = WorkingSet(
-                totals(problem, blocks),
-                problem.n_columns,
-                longest,
-                self.settings.limit,
-                self.settings.memory,
-                self._averaging(),
-            )
-        u = aligned_zeros(problem.n_columns)
-        regulariser = problem.regulariser
-        w = u if problem.quadratic and regulariser.positive is None else aligned_zeros(problem.n_columns)
-        state = DualState(
-            problem,
-            CountingOracle(problem.oracle),
-            working_set,
-            u,
-            w,
-            blocks,
-            np.random.default_rng(self.random_state),
-        )
+            longest = d if blocks.members is not None else problem.oracle.longest
+            working_set = WorkingSet(totals(problem, blocks), d, longest, s.limit, s.memory, self._averaging())
+        u = aligned_zeros(d)
+        w = u if problem.quadratic and problem.positive is None else aligned_zeros(d)
+        rng = np.random.default_rng(self.random_state)
+        state = DualState(problem, CountingOracle(problem.oracle), working_set, u, w, blocks, rng)
         state.cursor = self._first_cursor(state)
         if warm is not None or problem.shift is not None or not problem.quadratic:
             self._rebuild(state)
@@ -116,7 +102,7 @@ class DualEngine:
         point = self.dual_point(state)
         planes, losses = self._ask(state, np.arange(state.n_blocks), point.w)
         certificate = Certificate(
-            problem.primal(point.w, losses) + self._retired(state, point.w),
+            problem.primal(point.w, losses) + retired_losses(state, point.w),
             problem.dual(point.linear, point.u),
             bool(np.isfinite(losses[problem.weight > 0]).all()) and state.retired == 0,
         )
@@ -258,19 +244,10 @@ class DualEngine:
         What the examples that are gone add to the objective is estimated from below by their planes, so certificates
         say that they are not certified. The dual stays a bound, because losses are not negative.
         """
-        if problem.squared != state.problem.squared or problem.n_weights != state.problem.n_weights:
-            raise ValueError("further examples must have the loss and the tables of the first.")
         if state.pending is not None:
             self._absorb(state, state.pending)
-            state.pending = None
-        state.retired = state.working_set.n_blocks
-        state.problem, state.oracle = problem, CountingOracle(problem.oracle)
-        state.blocks = blocks_of(self.settings.blocks, problem.n_examples)
-        total = totals(problem, state.blocks)
-        state.working_set.prepend(total, problem.n_weights, problem.n_columns - problem.n_weights)
+        retire_examples(state, problem, blocks_of(self.settings.blocks, problem.n_examples))
         state.cursor = self._first_cursor(state)
-        state.u, state.w = aligned_zeros(state.working_set.n_columns), aligned_zeros(state.working_set.n_columns)
-        state.since = 0.0
         self._rebuild(state)
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> DualState:
@@ -490,17 +467,6 @@ class DualEngine:
             return group_planes(problem, state.oracle, state.members, blocks, w)
         planes = state.oracle.planes(w, blocks, self.settings.parts)
         return planes, planes.losses(problem.n_examples)
-
-    def _retired(self, state: DualState, w: np.ndarray) -> float:
-        """What examples that are gone add to the objective, estimated from below by their planes."""
-        if state.retired == 0:
-            return 0.0
-        ws = state.working_set
-        A, b, _, block = ws.planes()
-        values = natural_scale(A, b, ws.store.total[block], w, state.problem.n_weights)[1]
-        most = np.zeros(ws.n_blocks)
-        np.maximum.at(most, block, values)
-        return float(most[state.n_blocks :].sum())
 
     def _inner(self, state: DualState, visited: np.ndarray, gain: float) -> None:
         """Use the planes at hand: passes over blocks, or one joint master problem."""

@@ -1,4 +1,4 @@
-"""Warm starts of the dual engine: multipliers and planes of an earlier run, at other weights of the losses."""
+"""Warm starts of the dual engine: multipliers and planes of earlier runs, at other weights or with other examples."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import numpy as np
 
 from maxmargin.contracts import State
 from maxmargin.formulations.problem import Problem
-from maxmargin.solvers.blocks import Blocks
+from maxmargin.oracles.counting import CountingOracle
+from maxmargin.planes import aligned_zeros
+from maxmargin.solvers.blocks import Blocks, natural_scale, totals
 from maxmargin.solvers.state import DualState
 
 if TYPE_CHECKING:
     from maxmargin.solvers.working_set import WorkingSet
 
-__all__ = ["warm_set"]
+__all__ = ["retire_examples", "retired_losses", "warm_set"]
 
 
 def warm_set(problem: Problem, warm: State, blocks: Blocks) -> WorkingSet:
@@ -54,3 +56,24 @@ def _ratios(before: np.ndarray, after: np.ndarray, members: list[np.ndarray]) ->
             raise ValueError("warm start needs weights that change by one factor within a block; set warm_start=False.")
         ratios[block] = ratio[0] if len(ratio) else 1.0
     return ratios
+
+
+def retire_examples(state: DualState, problem: Problem, blocks: Blocks) -> None:
+    """Put the examples of a problem in place of those that a state has seen, whose blocks come to stand behind."""
+    if problem.squared != state.problem.squared or problem.n_weights != state.problem.n_weights:
+        raise ValueError("further examples must have the loss and the tables of the first.")
+    ws, state.retired, state.pending, state.since = state.working_set, state.working_set.n_blocks, None, 0.0
+    ws.prepend(totals(problem, blocks), problem.n_weights, problem.n_columns - problem.n_weights)
+    state.problem, state.oracle, state.blocks = problem, CountingOracle(problem.oracle), blocks
+    state.u, state.w = aligned_zeros(ws.n_columns), aligned_zeros(ws.n_columns)
+
+
+def retired_losses(state: DualState, w: np.ndarray) -> float:
+    """What examples that are gone add to the objective, estimated from below by their planes."""
+    if state.retired == 0:
+        return 0.0
+    ws = state.working_set
+    A, b, _, block = ws.planes()
+    most = np.zeros(ws.n_blocks)
+    np.maximum.at(most, block, natural_scale(A, b, ws.store.total[block], w, state.problem.n_weights)[1])
+    return float(most[state.n_blocks :].sum())
