@@ -25,7 +25,7 @@ from maxmargin.contracts import DualPoint, State
 from maxmargin.formulations.divergence import Proximal, TableDivergence
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
-from maxmargin.planes import weighted_sum
+from maxmargin.planes import Planes, weighted_sum
 from maxmargin.solvers.blocks import natural_scale
 from maxmargin.solvers.engine import DualEngine
 from maxmargin.solvers.masters.joint import best_bound, blas_threads
@@ -244,21 +244,22 @@ class Recentring:
 
     def _size(self, state: RecentringState) -> float:
         """Root mean square of the plane that the last look has found, summed over all blocks."""
-        planes, d = state.inner.pending, state.problem.n_weights
-        assert planes is not None
-        total = state.inner.working_set.store.total[planes.example]
-        scale, _ = natural_scale(planes.to_csr(), planes.b, total, state.inner.w, d)
-        return float(np.sqrt(np.mean(weighted_sum(planes, scale)[:d] ** 2)))
+        planes, scale, _ = self._found(state)
+        return float(np.sqrt(np.mean(weighted_sum(planes, scale)[: state.problem.n_weights] ** 2)))
 
     def _estimate(self, state: RecentringState) -> float:
-        """P_n at theta where losses have no proven bounds: those of the planes that were found."""
-        planes, problem, w = state.inner.pending, state.inner.problem, state.inner.w
-        assert planes is not None
-        total = state.inner.working_set.store.total[planes.example]
-        values = natural_scale(planes.to_csr(), planes.b, total, w, problem.n_weights)[1]
-        most = np.zeros(state.inner.n_blocks)
+        """P_n at theta where losses have no proven bounds: from those of the planes that were found."""
+        planes, _, values = self._found(state)
+        most, problem = np.zeros(state.inner.n_blocks), state.inner.problem
         np.maximum.at(most, planes.example, values)
-        return problem.primal(w, np.zeros(problem.n_examples)) + float(most.sum())
+        return problem.primal(state.inner.w, np.zeros(problem.n_examples)) + float(most.sum())
+
+    def _found(self, state: RecentringState) -> tuple[Planes, np.ndarray, np.ndarray]:
+        """The planes of the last look, the scale at which each counts, and what it then adds to the objective."""
+        planes, inner = state.inner.pending, state.inner
+        assert planes is not None
+        total = inner.working_set.store.total[planes.example]
+        return planes, *natural_scale(planes.to_csr(), planes.b, total, inner.w, state.problem.n_weights)
 
     def _bound(self, state: RecentringState, primal: float) -> float:
         """The lower bound from all planes. While it does not close the gap by much, it is asked for less often."""

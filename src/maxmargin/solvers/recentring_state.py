@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
+from maxmargin.formulations.divergence import TableDivergence
 from maxmargin.formulations.problem import Problem
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.solvers.state import DualState
@@ -91,13 +92,15 @@ class RecentringState:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
+        regulariser = self.problem.regulariser
+        assert isinstance(regulariser, TableDivergence)
         arrays = {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}
         arrays |= {
             "centre": self.centre.copy(),
             "best": self.best.copy(),
             "numbers": np.array([float(getattr(self, name)) for name in _NUMBERS]),
             "trace": np.array(self.trace, np.float64).reshape(-1, len(TRACE)),
-            "pull": np.array(self.problem.regulariser.pull),  # type: ignore[attr-defined]
+            "pull": np.array(regulariser.pull),
         }
         if self.bound is not None:
             arrays |= {"bound/linear": np.array(self.bound[0]), "bound/u": self.bound[1].copy()}
