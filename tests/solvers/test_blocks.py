@@ -1,4 +1,4 @@
-"""Blocks of examples: streams of subsets, sums of planes, what planes prove, and warm starts of sums at other weights."""
+"""Blocks of examples: streams of subsets, sums of planes, what planes prove, and warm starts at other weights."""
 
 import numpy as np
 import pytest

@@ -263,11 +263,11 @@ class Recentring:
 
     def _bound(self, state: RecentringState, primal: float) -> float:
         """The lower bound from all planes. While it does not close the gap by much, it is asked for less often."""
-        every, bound = self.options.bound_every, -np.inf
+        every, bound, used = self.options.bound_every, -np.inf, np.empty(0, np.int32)
+        inner, problem, ws = state.inner, state.problem, state.inner.working_set
         if state.looks:
-            inner, problem, ws = state.inner, state.problem, state.inner.working_set
             tol = max(self.options.accuracy * (primal - state.dual), ROUNDING * abs(primal))
-            bound, linear, u = best_bound(
+            bound, linear, u, used = best_bound(
                 ws, inner.u, _divergence(problem), problem.offset, state.best, tol, ws.n_planes > JOINT_BELOW
             )
             if bound > state.dual:
@@ -275,6 +275,7 @@ class Recentring:
         closed = bound - state.dual >= 0.3 * (primal - state.dual)
         state.bound_wait = every if closed else min(2 * max(state.bound_wait, every // 2), 8 * every)
         state.bound_at = state.looks + state.bound_wait
+        ws.keep(used, state.bound_wait)  # what proves most now will be of use the next time
         return bound
 
 

@@ -222,6 +222,10 @@ class WorkingSet:
         wk.scatter(self.store, ids, A)
         return A
 
+    def keep(self, ids: np.ndarray, visits: int) -> None:
+        """Let planes stay for so many further visits than they would without weight."""
+        self.store.idle[ids] = -visits
+
     def planes(self) -> tuple[sp.csr_array, np.ndarray, np.ndarray, np.ndarray]:
         """All planes: matrix A (m, n_columns), b (m,), alpha (m,), block (m,)."""
         blocks = np.arange(self.n_blocks)

@@ -32,7 +32,7 @@ class Store(NamedTuple):
     length: np.ndarray  # int32 (planes,)
     b: np.ndarray  # float64 (planes,)
     alpha: np.ndarray  # float64 (planes,)
-    idle: np.ndarray  # int32 (planes,): visits since alpha was last positive
+    idle: np.ndarray  # int32 (planes,): visits since alpha was last positive; negative: so many are not counted
     iterate: np.ndarray  # int8 (planes,): 1 for a stored iterate (S^x), 0 for an extreme point (S^s)
     gram: np.ndarray  # float64 (planes, width): dot products within the block, by position
     columns: np.ndarray  # int32 (pool,)
@@ -356,7 +356,7 @@ def forget(store, block, patience):
     for p in range(store.held[block] - 1, -1, -1):
         plane = store.slots[block, p]
         if store.alpha[plane] > 0.0:
-            store.idle[plane] = 0
+            store.idle[plane] = min(store.idle[plane], 0)
         else:
             store.idle[plane] += 1
             if store.idle[plane] > patience:

@@ -189,8 +189,8 @@ def best_bound(
     centre: np.ndarray,
     tol: float,
     merged: bool,
-) -> tuple[float, float, np.ndarray]:
-    """The best certified lower bound that the planes at hand can give, and ``sum alpha b`` and u behind it.
+) -> tuple[float, float, np.ndarray, np.ndarray]:
+    """The best certified lower bound that the planes at hand can give, ``sum alpha b`` and u behind it, and its planes.
 
     That is the largest value of the dual of (P) itself over their multipliers; each block may give weight to its
     origin, so that blocks shrink apart from each other. The dual is finite for ``c + u >= 0`` only, hence a proximal
@@ -211,7 +211,7 @@ def best_bound(
         From one point for each block only, where planes are many.
     """
     blocks = np.flatnonzero(ws.store.held > 0)
-    best, q = (-np.inf, 0.0, u), None
+    best, q = (-np.inf, 0.0, u, np.empty(0, np.int32)), None
     if len(blocks) == 0:
         return best
     master = JointMaster(ws, blocks, u, len(centre), False, merged)
@@ -220,7 +220,9 @@ def best_bound(
         point, q = master.solve(proximal, tol if master.all_bounded else 1e-9 * tol, q, FEW_STEPS)
         linear = ws.linear + point.linear + offset
         value, scale = divergence.lower_bound(linear, u + point.moved)
-        best = max(best, (value, scale * linear - offset, scale * (u + point.moved)), key=lambda found: found[0])
+        if value > best[0]:
+            used = master.ids if merged else master.ids[point.planes > 0]
+            best = value, scale * linear - offset, scale * (u + point.moved), used
     return best
 
 
