@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["JointMaster", "blas_threads", "solve_jointly"]
 
 SMOOTHING = (1e-3, 1e-5)  # of the reference: the second alone is too steep to start with
+DENSE_BELOW = 1 << 23  # entries of the planes with their columns of squared slacks, which are sparse beyond
 FEW_STEPS = 50  # of masters that are not solved to the end
 
 
@@ -66,11 +67,14 @@ class JointMaster:
         )
         d = ws.n_columns if quadratic else n_weights
         A: sp.csr_array | np.ndarray = ws.rows(self.ids) if quadratic else ws.matrix(self.ids, d)
-        tail = ws.rows(self.ids)[:, d:] if d < ws.n_columns else None
+        tail: sp.csr_array | np.ndarray | None = None
+        if d < ws.n_columns:
+            few = len(b) * ws.n_columns <= DENSE_BELOW
+            tail = ws.matrix(self.ids, ws.n_columns)[:, d:] if few else ws.rows(self.ids)[:, d:]
         origin = store.origin[self.origins]
         if merged:
             share = sp.csr_array((alpha, (owner, np.arange(len(alpha)))), shape=(len(blocks), len(alpha)))
-            A, b, tail = share @ A, share @ b, None if tail is None else sp.csr_array(share @ tail)
+            A, b, tail = share @ A, share @ b, None if tail is None else share @ tail
             owner, alpha, total = np.arange(len(blocks)), np.ones(len(blocks)), np.where(bounded, 1.0, np.inf)
             origin = np.zeros(len(origin))
         self.A, self.m, self.total, self.all_bounded = A, len(b), total, bool(bounded.all())
@@ -79,7 +83,8 @@ class JointMaster:
         self.q0 = np.concatenate([alpha, origin])
         self.rest, self.tail = u[:d] - A.T @ alpha, tail
         if tail is not None:
-            self.tail_slope, self.tail_gram = tail @ u[d:], (tail @ tail.T).toarray()
+            gram = tail @ tail.T
+            self.tail_slope, self.tail_gram = tail @ u[d:], gram if isinstance(gram, np.ndarray) else gram.toarray()
         self.at: tuple[np.ndarray, np.ndarray] | None = None
         self.regulariser: Regulariser | None = None
         self.fixed: np.ndarray | None = None
