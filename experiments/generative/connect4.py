@@ -101,7 +101,7 @@ class AfterVisits(Callback):
         self.visits = visits
 
     def on_certificate(self, run: Any) -> str | None:
-        return "stop" if run.state.cursor >= self.visits else None
+        return "stop" if run.state.visits >= self.visits else None
 
 
 def fit(network: Network, part: Part, **words: Any) -> tuple[float, DiscriminativeBayesNet]:

@@ -131,7 +131,7 @@ def print_time(label: str, seconds: float, fitted: DiscriminativeHMM) -> None:
     share = {name: 100 * state.seconds[name] / total for name in ("master", "oracle", "bound", "centre")}
     print(
         f"  {label}: {seconds:.2f} s, {state.looks} iterations, {state.centres} centre changes, "
-        f"{int((state.pool.alpha > 0).sum())} planes at the end, gap {fitted.certificate_.relative_gap:.1e}\n"
+        f"{state.active} planes at the end, gap {fitted.certificate_.relative_gap:.1e}\n"
         f"    master {share['master']:.0f} %, direction finding {share['oracle']:.0f} %, "
         f"bounds {share['bound']:.0f} %; {share['centre']:.0f} % right after centre changes"
     )

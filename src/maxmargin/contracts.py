@@ -268,8 +268,8 @@ class Regulariser(Protocol):
     def weights(self, u: np.ndarray) -> np.ndarray:
         """The maximiser, the gradient of R*."""
 
-    def curvature(self, A: sp.csr_array, u: np.ndarray) -> np.ndarray:
-        """``A R*''(u) A'``, (m, m)."""
+    def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """``A R*''(u) A'``, (m, m); a dense A where R* is not quadratic."""
 
     def feasible(self, w: np.ndarray) -> np.ndarray:
         """Given weights, moved into the domain; a ValueError where they are too far from it."""

@@ -60,7 +60,7 @@ class Case:
         value, _ = self.following(theta)
         assert -1e-6 * size <= J - value <= 1.1 * tol * size + 1e-7 * size
         assert result.certificate.dual <= value + 1e-7 * size
-        assert (self.problem().convex.tables.log_mass(theta) <= 1e-12).all()
+        assert (self.problem().convex.regulariser.tables.log_mass(theta) <= 1e-12).all()
         objectives = [row["objective"] for row in result.state.rounds]
         assert all(after <= before + 1e-9 * size for before, after in pairwise(objectives))
 
@@ -121,10 +121,10 @@ def test_against_the_global_minimum(ramp):
     for seed in (1, 3):
         case = Case(seed, ramp, 1.0, n=3, outputs=3)
         lowest, theta = global_minimum(*case.data, case.above, case.below)
-        theta = case.problem().convex.tables.feasible(theta)
+        theta = case.problem().convex.regulariser.tables.feasible(theta)
         assert lowest == pytest.approx(case.J(theta), rel=1e-6)
         rng, values = np.random.default_rng(seed), []
-        starts = [case.problem().convex.tables.normalised(rng.normal(size=len(case.c))) for _ in range(6)]
+        starts = [case.problem().convex.regulariser.tables.normalised(rng.normal(size=len(case.c))) for _ in range(6)]
         for start in [None, *starts]:
             result = case.solve(options={"start": start})
             case.check(result)
@@ -190,7 +190,7 @@ def test_the_first_round_is_the_hinge_and_the_second_its_majorant():
 @pytest.mark.parametrize("variant", ["whole set", "groups in turn", "product"])
 def test_never_above_the_start(variant):
     case, rng = Case(3, "best_output"), np.random.default_rng(1)
-    tables = case.problem().convex.tables
+    tables = case.problem().convex.regulariser.tables
     _, hinge = optimum(case.planes, case.weight, case.c, case.starts)
     for start in (tables.feasible(hinge), np.log(case.c), tables.normalised(2.0 * rng.normal(size=len(case.c)))):
         for passes in (3, 9, 40):
@@ -204,7 +204,7 @@ def test_no_call_is_made_twice():
     case = Case(3, "cost_diminished")
     problem, asked = case.problem(), []
     planes = problem.concave.planes
-    problem.concave.planes = lambda w, examples, known=None: asked.append(w.copy()) or planes(w, examples)
+    problem.concave.planes = lambda w, examples, most=1: asked.append(w.copy()) or planes(w, examples)
     solver = CCCP(ProximalPoint().engine(problem.convex, 0))
     state = run(solver, problem, tol=1e-6).state
     assert state.concave.oracle_calls == 6 * len(asked)

@@ -100,5 +100,5 @@ def test_the_set_is_read_and_trained_on(connect4, tmp_path, monkeypatch):
     for together in (1, 6):
         with pytest.warns(ConvergenceWarning, match="Stopped by a callback"):
             _, model = connect4.rounds(network, part, 0.01, together)
-        assert model.state_.cursor >= 60 and model.certificate_.certified
+        assert model.state_.visits >= 60 and model.certificate_.certified
         assert part.mistakes(model) < 200

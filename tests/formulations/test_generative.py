@@ -1,5 +1,6 @@
 """The generative formulation: theta, lambda, derivatives, the closed dual and its bounds, against general tools."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,11 +10,11 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.special import wrightomega
 
-from maxmargin.formulations.generative import Generative, GenerativeProblem
-from maxmargin.formulations.generative_kernel import wright_omega
-from maxmargin.formulations.proximal import Proximal, theta_closed, theta_newton
+from maxmargin.formulations.divergence import TableDivergence
+from maxmargin.formulations.generative import Generative
+from maxmargin.formulations.generative_kernel import newton_theta, wright_omega
 from maxmargin.models.tables import Tables
-from reference.generative import ArrayOracle, objective, optimum, random_problem
+from reference.generative import generative_problem, objective, optimum, random_problem
 
 GAMMAS = (1e-8, 1e-3, 0.1, 1.0, 1e3)
 
@@ -23,7 +24,7 @@ def a_proximal(seed, gamma=0.1, sizes=(3, 1, 4)):
     tables = Tables.of(sizes)
     c = rng.dirichlet(np.ones(tables.n_weights)) + 0.01
     centre = tables.feasible(rng.normal(-1.5, 1.0, tables.n_weights))
-    return Proximal(tables, c, gamma, centre), rng
+    return TableDivergence(tables, c).proximal(centre, gamma), rng
 
 
 def test_omega_is_scipys():
@@ -33,37 +34,34 @@ def test_omega_is_scipys():
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
-@pytest.mark.parametrize("solve", [theta_closed, theta_newton])
-def test_theta_solves_its_equation(gamma, solve):
+def test_theta_by_newton_solves_its_equation(gamma):
     rng = np.random.default_rng(0)
     s = np.concatenate([rng.normal(size=500) * scale for scale in (1e-3, 1.0, 30.0)]) + gamma * -3.0
-    lam = np.where(rng.random(len(s)) < 0.1, 0.0, 10.0 ** rng.uniform(-8, 4, len(s)))
-    inside = (lam > 0) | (s / gamma < 600)  # without lambda the answer is s / gamma, whose exponential nobody needs
-    s, lam = s[inside], lam[inside]
-    x = solve(s, lam, gamma)
-    with np.errstate(over="ignore", invalid="ignore"):
-        residual = np.abs(np.where(lam > 0, lam * np.exp(x), 0.0) + gamma * x - s)
+    lam = 10.0 ** rng.uniform(-8, 4, len(s))
+    x = np.array([newton_theta(*pair, gamma) for pair in zip(s, np.log(lam), strict=True)])
+    residual = np.abs(lam * np.exp(x) + gamma * x - s)
     assert (residual <= 1e-10 * np.maximum(1.0, np.abs(s))).all()
 
 
-def test_the_two_ways_to_theta_agree_also_where_the_paper_s_newton_crawls():
-    s = 1e-3 * np.log(2.0) + 2.0 * np.array([1.0, 1e-3, 1e3])
-    lam = np.array([1.0, 1e-3, 1e3])
-    np.testing.assert_allclose(theta_closed(s, lam, 1e-3), np.log(2.0), atol=1e-12)
-    np.testing.assert_allclose(theta_newton(s, lam, 1e-3), np.log(2.0), atol=1e-12)
+def test_newton_also_ends_where_that_of_the_paper_crawls():
+    for lam in (1.0, 1e-3, 1e3):
+        s = 1e-3 * np.log(2.0) + 2.0 * lam
+        assert newton_theta(s, np.log(lam), 1e-3) == pytest.approx(np.log(2.0), abs=1e-12)
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
 @pytest.mark.parametrize("size", [0.0, 0.3, 30.0])
-def test_tables_are_solved_with_lambda_eliminated(gamma, size):
+@pytest.mark.parametrize("newton", [False, True])
+def test_tables_are_solved_with_lambda_eliminated(gamma, size, newton):
     proximal, rng = a_proximal(3, gamma)
+    proximal = replace(proximal, newton=newton)
     for _ in range(20):
         u = size * rng.normal(size=8)
         theta, lam = proximal.solve(u)
-        spread = lam[proximal.tables.table]
-        s = proximal.reference + u + gamma * proximal.centre
+        spread = lam[proximal.divergence.tables.table]
+        s = proximal.divergence.reference + u + gamma * proximal.centre
         assert np.abs(spread * np.exp(theta) + gamma * theta - s).max() <= 1e-10 * max(1.0, np.abs(s).max())
-        mass = np.exp(proximal.tables.log_mass(theta))
+        mass = np.exp(proximal.divergence.tables.log_mass(theta))
         assert (mass <= 1 + 1e-12).all() and (lam >= 0).all()
         assert np.abs(mass[lam > 0] - 1).max(initial=0.0) <= 1e-12
 
@@ -71,12 +69,26 @@ def test_tables_are_solved_with_lambda_eliminated(gamma, size):
 def test_lambda_is_the_root_that_a_bracketing_method_finds():
     proximal, rng = a_proximal(5, 0.2, (4,))
     u = rng.normal(size=4) + 1.0
-    s = proximal.reference + u + 0.2 * proximal.centre
+    s = proximal.divergence.reference + u + 0.2 * proximal.centre
+
+    def theta(s, lam):
+        return brentq(lambda x: lam * np.exp(x) + 0.2 * x - s, -200.0, 100.0, xtol=1e-14)
 
     def excess(lam):
-        return np.exp(theta_newton(s, np.full(4, lam), 0.2)).sum() - 1.0
+        return np.exp([theta(x, lam) for x in s]).sum() - 1.0
 
     assert proximal.solve(u).lam[0] == pytest.approx(brentq(excess, 0.0, 100.0, xtol=1e-13), abs=1e-10)
+
+
+def test_derivatives_of_the_divergence_itself():
+    proximal, rng = a_proximal(4)
+    divergence, u = proximal.divergence, 0.1 * rng.random(8)
+    for R in (divergence, replace(divergence, pull=0.3)):
+        step, eye = 1e-6, np.eye(8)
+        gradient = [(R.conjugate(u + step * e) - R.conjugate(u - step * e)) / (2 * step) for e in eye]
+        np.testing.assert_allclose(R.weights(u), gradient, atol=1e-6)
+        hessian = [(R.weights(u + step * e) - R.weights(u - step * e)) / (2 * step) for e in eye]
+        np.testing.assert_allclose(R.curvature(eye, u), hessian, atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -91,41 +103,19 @@ def test_derivatives_are_finite_differences(seed, gamma):
     np.testing.assert_allclose(proximal.curvature(eye, u), hessian, atol=1e-5)
 
 
-def test_second_derivatives_before_lambda_is_eliminated_have_the_corrected_denominators():
-    proximal, rng = a_proximal(1, 0.3)
-    u, lam, step = rng.normal(size=8), rng.uniform(0.1, 2.0, 3), 1e-5
-
-    def gradients(u, lam):  # of q: theta by mu, 1'e^theta by lambda
-        s = proximal.reference + u + 0.3 * proximal.centre
-        theta = theta_newton(s, lam[proximal.tables.table], 0.3)
-        return theta, proximal.tables.sums(np.exp(theta))
-
-    by_mu, mixed, by_lam = proximal.partials(u, lam)
-    for q, e in enumerate(np.eye(8)):  # mu = -u
-        up, down = gradients(u - step * e, lam), gradients(u + step * e, lam)
-        assert (up[0][q] - down[0][q]) / (2 * step) == pytest.approx(by_mu[q], rel=1e-6)
-        j = proximal.tables.table[q]
-        assert (up[1][j] - down[1][j]) / (2 * step) == pytest.approx(mixed[q], rel=1e-6)
-    for j, e in enumerate(np.eye(3)):
-        up, down = gradients(u, lam + step * e), gradients(u, lam - step * e)
-        assert (up[1][j] - down[1][j]) / (2 * step) == pytest.approx(by_lam[j], rel=1e-6)
-
-
 def test_conjugate_is_what_a_conic_solver_finds():
     proximal, rng = a_proximal(2, 0.5)
     u = rng.normal(size=8)
-    value, theta = optimum([], [], proximal.reference + u, proximal.tables.starts, gamma=0.5, centre=proximal.centre)
+    value, theta = optimum(
+        [], [], proximal.divergence.reference + u, proximal.divergence.tables.starts, gamma=0.5, centre=proximal.centre
+    )
     assert proximal.conjugate(u) == pytest.approx(-value, abs=1e-7)
     np.testing.assert_allclose(proximal.weights(u), theta, atol=1e-4)
 
 
-def problem_of(planes, c, starts, C, squared=False):
-    return GenerativeProblem(ArrayOracle(planes, len(c)), np.asarray(C, float), Tables(starts), c, squared)
-
-
 def test_dual_is_closed_inside_its_domain_and_minus_infinity_outside():
     planes, c, starts = random_problem(0)
-    problem = problem_of(planes, c, starts, np.ones(len(planes)))
+    problem = generative_problem(planes, np.ones(len(planes)), c, starts)
     u = 0.5 * c * np.linspace(-1.9, 4.0, len(c))
     assert problem.dual(0.7, u) == pytest.approx(0.7 + optimum([], [], c + u, starts)[0], abs=1e-7)
     assert problem.dual(0.7, -1.01 * c) == -np.inf
@@ -133,9 +123,9 @@ def test_dual_is_closed_inside_its_domain_and_minus_infinity_outside():
 
 def test_without_losses_the_reference_is_optimal():
     planes, c, starts = random_problem(1)
-    problem = problem_of(planes, c, starts, np.zeros(len(planes)))
+    problem = generative_problem(planes, np.zeros(len(planes)), c, starts)
     entropy = -float(c @ np.log(c))
-    assert problem.primal(problem.first(), np.full(len(planes), 3.0)) == pytest.approx(entropy)
+    assert problem.primal(problem.regulariser.first(), np.full(len(planes), 3.0)) == pytest.approx(entropy)
     assert problem.lower_bound(0.0, np.zeros(len(c))) == pytest.approx(entropy)
 
 
@@ -151,12 +141,13 @@ def test_any_multipliers_bound_the_optimum_from_below(seed, size, squared):
         alpha = [a * min(1.0, 0.8 / max(a.sum(), 1e-12)) for a in alpha]
     u = sum(A.T @ a for (A, _), a in zip(planes, alpha, strict=True))
     linear = sum(float(b @ a) for (_, b), a in zip(planes, alpha, strict=True))
-    quadratic = sum(a.sum() ** 2 / 0.8 for a in alpha) if squared else 0.0
-    problem = problem_of(planes, c, starts, C, squared)
-    bound, scale = problem.bound_along(linear, u, quadratic)
+    u = np.concatenate([u, [a.sum() / np.sqrt(0.8) for a in alpha]]) if squared else u
+    problem = generative_problem(planes, C, c, starts, squared)
+    bound, scale = problem.regulariser.lower_bound(linear, u)
+    assert bound == problem.lower_bound(linear, u)
     assert bound <= value + 1e-6 and 0 <= scale <= 1
     for t in np.linspace(0, 1, 50):  # and it is the best along the segment
-        assert problem.dual(t * linear, t * u, t * t * quadratic) <= bound + 1e-9
+        assert problem.dual(t * linear, t * u) <= bound + 1e-9
 
 
 def test_the_paper_s_estimate_is_no_bound_and_says_so():
@@ -168,8 +159,8 @@ def test_the_paper_s_estimate_is_no_bound_and_says_so():
         value, _ = optimum(planes, C, c, starts)
         u = sum(3.0 * A[np.argmax(b)] for A, b in planes)
         linear = sum(3.0 * b.max() for _, b in planes)
-        problem = problem_of(planes, c, starts, C)
-        estimate, outside = problem.estimate(linear, u)
+        problem = generative_problem(planes, C, c, starts)
+        estimate, outside = problem.regulariser.estimate(linear, u)
         assert problem.lower_bound(linear, u) <= value + 1e-6
         if estimate > value + 1e-3:
             above += 1
@@ -182,7 +173,7 @@ def test_primal_is_the_objective_written_out():
     theta = Tables(starts).feasible(np.random.default_rng(0).normal(size=len(c)))
     losses = np.array([max(0.0, (b - A @ theta).max()) for A, b in planes])
     for squared in (False, True):
-        problem = problem_of(planes, c, starts, np.arange(1.0, 5.0), squared)
+        problem = generative_problem(planes, np.arange(1.0, 5.0), c, starts, squared)
         expected = objective(planes, np.arange(1.0, 5.0), c, theta, squared=squared)
         assert problem.primal(theta, losses) == pytest.approx(expected)
 
@@ -190,15 +181,11 @@ def test_primal_is_the_objective_written_out():
 def test_problems_that_can_not_be_are_refused():
     planes, c, starts = random_problem(0)
     with pytest.raises(ValueError, match="reference must be"):
-        problem_of(planes, np.where(np.arange(len(c)) == 2, 0.0, c), starts, np.ones(4))
-    with pytest.raises(ValueError, match="weight must be"):
-        problem_of(planes, c, starts, [1.0, 1.0, -1.0, 1.0])
-    with pytest.raises(ValueError, match="they must agree"):
-        GenerativeProblem(ArrayOracle(planes, len(c)), np.ones(4), Tables.of([2, 2]), np.full(4, 0.5))
+        generative_problem(planes, np.ones(4), np.where(np.arange(len(c)) == 2, 0.0, c), starts)
     with pytest.raises(ValueError, match="start must be"):
-        GenerativeProblem(
-            ArrayOracle(planes, len(c)), np.ones(4), Tables(starts), c, start=np.full(len(c), -np.inf)
-        ).first()
+        TableDivergence(Tables(starts), c, start=np.full(len(c), -np.inf)).first()
+    with pytest.raises(ValueError, match="the model has 3 weights, the tables hold 4"):
+        Generative(tables=Tables.of([2, 2])).problem(SimpleNamespace(n_examples=4, n_weights=3))
     with pytest.raises(ValueError, match="loss must be"):
         Generative(loss="log").problem(SimpleNamespace(n_examples=4))
     with pytest.raises(ValueError, match="C must be"):

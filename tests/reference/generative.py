@@ -14,6 +14,10 @@ import warnings
 import cvxpy as cp
 import numpy as np
 
+from maxmargin.formulations.divergence import TableDivergence
+from maxmargin.formulations.problem import Problem
+from maxmargin.models.base import digest
+from maxmargin.models.tables import Tables
 from maxmargin.planes import Planes
 
 SUBSETS = [[0, 1, 2], [2, 3], [3, 4, 5], [5, 0]]  # a stream with overlaps that covers six examples
@@ -57,8 +61,22 @@ def objective(planes, C, c, theta, *, squared=False) -> float:
 class ArrayOracle:
     """An oracle over enumerated planes; the zero plane of the truth is implicit. `several` planes of each example."""
 
-    def __init__(self, planes, n_weights: int, several: int = 1) -> None:
-        self.planes_of, self.n_columns, self.n_examples, self.several = planes, n_weights, len(planes), several
+    batch_hint = 1
+
+    def __init__(self, planes, n_weights: int, several: int = 1, lift=None) -> None:
+        self.planes_of, self.n_weights, self.n_examples, self.several = planes, n_weights, len(planes), several
+        self.lift = lift
+        self.n_columns = self.longest = n_weights + (0 if lift is None else len(lift))
+
+    @property
+    def fingerprint(self) -> str:
+        return digest(*(part for pair in self.planes_of for part in pair))
+
+    def fused(self):
+        return None
+
+    def predicting(self):
+        raise NotImplementedError
 
     def sum(self, w, examples, scale):
         """As an oracle's: the weighted sum of the planes, and the losses."""
@@ -67,22 +85,34 @@ class ArrayOracle:
         dense = planes.to_csr().toarray()[first]
         return np.asarray(scale) @ dense, float(np.asarray(scale) @ planes.b[first]), planes.bound[first]
 
-    def planes(self, w, examples, known=None) -> Planes:
+    def planes(self, w, examples, most=1) -> Planes:
         rows, offsets, owner, bound = [], [], [], []
         for k in examples:
             A, b = self.planes_of[k]
-            values = b - A @ w
+            values = b - A @ w[: self.n_weights]
             order = np.argsort(-values, kind="stable")[: self.several]
             order = order[values[order] > 0]
             top = max(0.0, values.max(initial=0.0))
             for i in order if len(order) else [-1]:
-                a = A[i] if i >= 0 else np.zeros(0)
+                a = np.zeros(self.n_columns)
+                if i >= 0:
+                    a[: self.n_weights] = A[i]
+                if i >= 0 and self.lift is not None:
+                    a[self.n_weights + k] = self.lift[k]
                 index = np.flatnonzero(a)
                 rows.append((index, a[index]))
                 offsets.append(b[i] if i >= 0 else 0.0)
                 owner.append(k)
                 bound.append(top)
         return Planes.from_rows(rows, np.array(offsets), np.array(owner), np.array(bound), self.n_columns)
+
+
+def generative_problem(planes, C, c, starts, squared=False, *, oracle=ArrayOracle, several=1, pull=0.0) -> Problem:
+    """The library's problem over enumerated planes."""
+    weight = np.asarray(C, float)
+    lift = np.where(weight > 0, 1 / np.sqrt(np.where(weight > 0, weight, 1.0)), 0.0) if squared else None
+    regulariser = TableDivergence(Tables(starts), c, pull)
+    return Problem(oracle(planes, len(c), several, lift), weight, len(c), regulariser, lift)
 
 
 def random_problem(seed: int, *, sizes=(3, 2, 4), n=4, outputs=5, uniform=False):

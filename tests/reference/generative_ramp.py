@@ -12,10 +12,8 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from maxmargin.formulations.generative import GenerativeProblem
 from maxmargin.formulations.ramp import RampProblem
-from maxmargin.models.tables import Tables
-from reference.generative import ArrayOracle, optimum
+from reference.generative import ArrayOracle, generative_problem, optimum
 
 
 def parts(planes, theta, weight: float) -> np.ndarray:
@@ -66,6 +64,6 @@ def global_minimum(planes, C, c, starts, above: float, below: float) -> tuple:
 
 def ramp_problem(planes, C, c, starts, above: float, below: float, pull: float = 0.0) -> RampProblem:
     """The library's problem over the same planes."""
-    oracles = [ArrayOracle([(A, weight * cost) for A, cost in planes], len(c)) for weight in (above, below)]
-    convex = GenerativeProblem(oracles[0], np.asarray(C, float), Tables(starts), c, pull=pull)
-    return RampProblem(convex, oracles[1])
+    convex = generative_problem([(A, above * cost) for A, cost in planes], C, c, starts, pull=pull)
+    concave = ArrayOracle([(A, below * cost) for A, cost in planes], len(c))
+    return RampProblem(convex, concave, below, convex)

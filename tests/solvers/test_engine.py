@@ -110,8 +110,9 @@ def test_warm_start_needs_the_same_examples():
     with pytest.raises(ValueError, match="same blocks"):
         engine_of(mm.FrankWolfe(), problem).init(problem, warm=first.state)
     one = solve(Tiny(n=5), mm.CuttingPlane("one"), tol=1e-3)
-    problem = Tiny(n=5, C=7.0).problem()
-    with pytest.raises(ValueError, match="another C"):
+    problem = Tiny(n=5).problem()
+    problem = replace(problem, weight=problem.weight * np.arange(1.0, 6.0))
+    with pytest.raises(ValueError, match="one factor within a block"):
         engine_of(mm.CuttingPlane("one"), problem).init(problem, warm=one.state)
 
 

@@ -6,12 +6,22 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from maxmargin.formulations.generative import GenerativeProblem
+from maxmargin.formulations.divergence import TableDivergence
 from maxmargin.models.tables import Tables, reference_distribution
+from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.driver import run
-from maxmargin.solvers.masters.newton import newton_simplex
+from maxmargin.solvers.masters.joint import solve_jointly
+from maxmargin.solvers.masters.newton import Quadratic, projected_newton
 from maxmargin.solvers.proximal_point import BoundColumns, ProximalPoint
-from reference.generative import BLOCKS, SUBSETS, ArrayOracle, objective, optimum, random_problem
+from reference.generative import (
+    BLOCKS,
+    SUBSETS,
+    ArrayOracle,
+    generative_problem,
+    objective,
+    optimum,
+    random_problem,
+)
 
 VARIANTS = BLOCKS | {
     "groups in random order": {"blocks": 3, "visits": 2, "selection": "permutation"},
@@ -23,7 +33,7 @@ VARIANTS = BLOCKS | {
 def make(seed, C=0.7, squared=False, several=1, n=6, **words):
     planes, c, starts = random_problem(seed, n=n, **words)
     weight = np.full(n, float(C)) if np.isscalar(C) else np.asarray(C, float)
-    problem = GenerativeProblem(ArrayOracle(planes, len(c), several), weight, Tables(starts), c, squared)
+    problem = generative_problem(planes, weight, c, starts, squared, several=several)
     return problem, planes, c, starts
 
 
@@ -41,7 +51,7 @@ def check(result, problem, planes, c, starts, tol=1e-5):
     assert result.certificate.primal == pytest.approx(value, abs=tol * size)
     here = objective(planes, problem.weight, c, result.weights, squared=problem.squared)
     assert here == pytest.approx(result.certificate.primal, abs=1e-9 * size)
-    assert (problem.tables.log_mass(result.weights) <= 1e-12).all()
+    assert (problem.regulariser.tables.log_mass(result.weights) <= 1e-12).all()
 
 
 @pytest.mark.parametrize("squared", [False, True], ids=["hinge", "squared"])
@@ -61,7 +71,7 @@ def test_a_quadratic_pull_is_part_of_the_objective(pull, variant, squared):
     """``pull/2 |theta - ln c|^2`` beside the divergence, against the conic solver; bounds hold at every certificate."""
     for seed in range(2):
         problem, planes, c, starts = make(seed, squared=squared)
-        problem = replace(problem, pull=pull)
+        problem = replace(problem, regulariser=replace(problem.regulariser, pull=pull))
         anchor = np.concatenate([np.log(c[a:b] / c[a:b].sum()) for a, b in pairwise(starts)])
         value, theta = optimum(planes, problem.weight, c, starts, squared=squared, gamma=pull, centre=anchor)
         result = solve(problem, **VARIANTS[variant])
@@ -85,7 +95,7 @@ def test_theta_by_newton_is_theta_by_wrights_omega():
 @pytest.mark.parametrize("pull", [-1.0, np.nan, np.inf])
 def test_a_senseless_pull_is_refused(pull):
     with pytest.raises(ValueError, match="pull must be a finite number >= 0"):
-        replace(make(0)[0], pull=pull)
+        replace(make(0)[0].regulariser, pull=pull)
 
 
 @pytest.mark.parametrize("rule", ["gap", "improvement", "optimality", "paper"])
@@ -132,7 +142,7 @@ def test_references_with_zeros_get_a_floor():
     tables = Tables(starts)
     counts = np.where(np.arange(len(c)) % 3 == 0, 0.0, 5.0)
     c = reference_distribution(tables, "ml", counts, floor=1e-6)
-    problem = GenerativeProblem(ArrayOracle(planes, len(c)), np.full(len(planes), 0.5), tables, c)
+    problem = generative_problem(planes, np.full(len(planes), 0.5), c, starts)
     result = solve(problem, tol=1e-4, max_passes=3000)
     value, _ = optimum(planes, problem.weight, c, starts)
     assert result.certificate.dual - 1e-6 <= value <= result.certificate.primal + 1e-6
@@ -143,10 +153,10 @@ def test_weights_of_zero_and_examples_without_other_outputs():
     planes, c, starts = random_problem(8, n=3)
     planes.append((np.zeros((0, len(c))), np.zeros(0)))  # only the truth
     planes.append((planes[0][0], np.zeros(5)))  # all costs are 0
-    problem = GenerativeProblem(ArrayOracle(planes, len(c)), np.array([1.0, 0.0, 0.5, 1.0, 1.0]), Tables(starts), c)
+    problem = generative_problem(planes, [1.0, 0.0, 0.5, 1.0, 1.0], c, starts)
     for blocks in ("one", "product"):
         check(solve(problem, blocks=blocks), problem, planes, c, starts)
-    idle = GenerativeProblem(ArrayOracle(planes, len(c)), np.zeros(5), Tables(starts), c)
+    idle = generative_problem(planes, np.zeros(5), c, starts)
     result = solve(idle)
     assert result.status.converged
     np.testing.assert_allclose(result.weights, np.log(c), atol=1e-9)
@@ -179,7 +189,7 @@ def test_limits_keep_the_number_of_planes():
     problem, *_ = make(3, C=1.0, outputs=20)
     for limit in (1, 2, 5):
         result = solve(problem, limit=limit, tol=1e-3, max_passes=3000)
-        assert len(result.state.pool.rows()) <= limit + 1
+        assert result.state.inner.working_set.n_planes <= limit + 1
         assert result.certificate.relative_gap <= 1e-3
 
 
@@ -208,7 +218,7 @@ def test_a_saved_run_goes_on_exactly(settings, squared):
     for _ in range(6):
         engine.step(straight)
         engine.step(resumed)
-    assert np.array_equal(straight.best, resumed.best) and np.array_equal(straight.theta, resumed.theta)
+    assert np.array_equal(straight.best, resumed.best) and np.array_equal(straight.inner.w, resumed.inner.w)
     assert (straight.primal, straight.dual, straight.looks) == (resumed.primal, resumed.dual, resumed.looks)
     assert straight.oracle_calls == resumed.oracle_calls
     np.testing.assert_array_equal(np.delete(straight.trace, 6, axis=1), np.delete(resumed.trace, 6, axis=1))
@@ -244,14 +254,12 @@ def test_further_examples_without_the_first(squared, blocks):
     planes, c, starts = random_problem(11, n=6)
     weight = np.full(6, 1.0)
     value, _ = optimum(planes, weight, c, starts, squared=squared)
-    first, second = (
-        GenerativeProblem(ArrayOracle(part, len(c)), np.ones(3), Tables(starts), c, squared)
-        for part in (planes[:3], planes[3:])
-    )
+    first, second = (generative_problem(part, np.ones(3), c, starts, squared) for part in (planes[:3], planes[3:]))
     engine = ProximalPoint(blocks=blocks).engine(first, 0)
     state = run(engine, first, tol=1e-6).state
     alone = run(engine, second, tol=1e-6).weights
-    state = engine.extend(state, second)
+    state = engine.init(second, replace(state, other_examples=True))
+    engine.certificate(state)
     for _ in range(40):
         engine.step(state)
     certificate = engine.certificate(state)
@@ -274,13 +282,13 @@ def test_history_has_the_labelled_estimate():
 
 def test_an_oracle_without_upper_bounds_is_not_certified():
     class Guessing(ArrayOracle):
-        def planes(self, w, examples, known=None):
+        def planes(self, w, examples, most=1):
             planes = super().planes(w, examples)
             planes.bound[:] = np.inf
             return planes
 
     planes, c, starts = random_problem(2)
-    problem = GenerativeProblem(Guessing(planes, len(c)), np.ones(len(planes)), Tables(starts), c)
+    problem = generative_problem(planes, np.ones(len(planes)), c, starts, oracle=Guessing)
     result = solve(problem, tol=1e-4)
     assert not result.certificate.certified and "estimate" in result.status.sentence
 
@@ -298,7 +306,6 @@ def test_an_oracle_without_upper_bounds_is_not_certified():
         ({"blocks": [[0, 1], [2, 3]]}, "example 4 is in no subset"),
         ({"blocks": [[0, 1, 2, 3, 4, 5], [6]]}, "names example 6"),
         ({"blocks": [[0, 1, 2, 3, 4, 5], []]}, "subset 1 of the stream has no examples"),
-        ({"memory": 100}, "use fewer blocks"),
     ],
     ids=lambda value: str(value) if isinstance(value, str) else "",
 )
@@ -308,9 +315,16 @@ def test_settings_that_can_not_be(settings, message):
         solve(problem, **settings)
 
 
-def test_other_problems_are_refused():
-    with pytest.raises(ValueError, match="generative"):
-        ProximalPoint().engine(object())
+def test_too_little_memory_is_refused():
+    problem, *_ = make(0)
+    with pytest.raises(MemoryError, match="Raise the solver's memory"):
+        solve(problem, memory=100)
+
+
+def test_too_many_blocks_at_once_are_refused():
+    with pytest.raises(ValueError, match="too many for one master problem"):
+        ProximalPoint(blocks="product").settings(3000)
+    assert ProximalPoint(blocks="product", visits=5).settings(3000).selection == "cyclic"
 
 
 def test_parameters_can_be_read_and_set():
@@ -321,16 +335,19 @@ def test_parameters_can_be_read_and_set():
 
 def test_the_master_is_the_quadratic_one_where_no_table_binds():
     """Where no table binds R_n* is |u|^2 / (2 gamma) + u . (theta^n + c / gamma) + const."""
-    from maxmargin.formulations.proximal import Proximal
-    from maxmargin.solvers.masters.proximal import solve_planes
+    from maxmargin.solvers.working_set import WorkingSet
 
     rng = np.random.default_rng(0)
     tables, c = Tables.of([3, 2]), np.full(5, 0.3)
     centre = tables.feasible(rng.normal(-4, 0.1, 5))  # far inside, so that no table binds
     A, b, gamma = rng.normal(size=(4, 5)), rng.random(4) * 3 + 10, 1e3
-    proximal = Proximal(tables, c, gamma, centre)
-    ours = solve_planes(A, b, np.zeros(4, int), None, np.zeros(4), proximal, np.zeros(5), 1e-12)
+    proximal = TableDivergence(tables, c).proximal(centre, gamma)
+    ws, u = WorkingSet(np.ones(1), 5, 5), np.zeros(5)
+    for row, offset in zip(A, b, strict=True):
+        wk.insert(ws.store, 0, np.arange(5, dtype=np.int32), row, offset, ws.table, 0, ws.dense)
+    solve_jointly(ws, np.zeros(1, int), u, np.zeros(5), proximal, 5, 1 << 30, 1e-12)
     whole = np.vstack([A, np.zeros(5)])
     shifted = np.append(b, 0.0) - whole @ (centre + c / gamma)
-    theirs = newton_simplex(whole @ whole.T / gamma, shifted, 1.0)
-    np.testing.assert_allclose(ours.weights, theirs.q[:4], atol=1e-6)
+    theirs = projected_newton(Quadratic(whole @ whole.T / gamma, shifted), np.zeros(5, int), np.ones(1))
+    np.testing.assert_allclose(ws.store.alpha[ws.ids(np.zeros(1, int))], theirs.q[:4], atol=1e-6)
+    np.testing.assert_allclose(u, theirs.q @ whole, atol=1e-5)

@@ -5,10 +5,10 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.masters.newton import newton_orthant, newton_simplex
 from maxmargin.solvers.masters.smo_kernel import smo
 from maxmargin.solvers.masters.smo_signed_kernel import signed_step, smo_signed
 from maxmargin.solvers.working_set import WorkingSet
+from reference.masters import newton_orthant, newton_simplex
 from reference.qp import solve_dual
 
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags, check_random_state
 
 from maxmargin.callbacks.base import Callback
-from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem
+from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem, State
 from maxmargin.estimators.parameters import Training
 from maxmargin.estimators.saveable import Saveable
 from maxmargin.estimators.typed_sklearn import BaseEstimator
@@ -108,6 +108,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         latent: Callable[[np.ndarray], BoundModel] | None = None,
         refits: int = 0,
         first_completion: object = None,
+        warm: State | None = None,
     ) -> None:
         """Fit the weights of a bound model and set the fitted attributes.
 
@@ -119,6 +120,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
             The examples with the best completions at some weights as true outputs, for ``refits`` further rounds.
         first_completion : fitted estimator or array (n_weights,), optional
             Whose completions the first round begins with; else it takes the outputs as they are.
+        warm : State, optional
+            Where to go on from; without it ``warm_start`` says whether that is where the last fit ended.
         """
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
@@ -150,7 +153,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
             first_completion=self._weights_of(first_completion if fresh and latent else None, bound.n_weights),
         )
         executor = make_executor(self.n_jobs, compiled=bound.kernel() is not None)
-        warm = self.__dict__.get("state_") if self.warm_start and resume is None else None
+        if warm is None and self.warm_start and resume is None:
+            warm = self.__dict__.get("state_")
         bound_after = 0.0 if begin is None else begin.seconds()
         try:
             result = run(

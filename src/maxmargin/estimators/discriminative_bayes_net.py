@@ -460,7 +460,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         return answers
 
     def _score_predictions(self, y: Sequence[object] | np.ndarray | None, predicted: Iterable[object]) -> float:
-        return float(np.mean([a == b for a, b in zip(plain(y), predicted, strict=True)]))
+        return float(np.mean([a == b for a, b in zip(plain(cast("Iterable[Hashable]", y)), predicted, strict=True)]))
 
 
 def _decoded(net: Network, name: str, codes: np.ndarray) -> list:

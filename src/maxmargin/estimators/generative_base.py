@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin.contracts import BoundModel, Formulation, State
+from maxmargin.contracts import BoundModel, Formulation
 from maxmargin.costs import Cost
 from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
 from maxmargin.estimators.parameters import parameters
@@ -21,7 +20,7 @@ from maxmargin.models.tables import reference_distribution
 from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.cccp import CCCPState
 from maxmargin.solvers.history import as_frame
-from maxmargin.solvers.proximal_state import TRACE, ProximalState
+from maxmargin.solvers.recentring_state import TRACE, RecentringState
 
 if TYPE_CHECKING:
     import pandas
@@ -114,7 +113,7 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
             )
         if "weights_" not in self.__dict__:
             return False
-        if not isinstance(self.__dict__.get("state_"), ProximalState):
+        if not isinstance(self.__dict__.get("state_"), RecentringState):
             raise ValueError(
                 "partial_fit goes on where a fit in the same process ended; to start from this model, give it as the "
                 "reference of a new one."
@@ -123,29 +122,9 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
 
     def _learn_further(self, bound: BoundModel, sample_weight: SampleWeight) -> None:
         """Go on with further examples, at the current reference."""
-        from maxmargin.execution.executors import make_executor
-        from maxmargin.execution.sharded import ShardedOracle
-        from maxmargin.solvers.driver import run
-        from maxmargin.solvers.proximal_engine import Further
-
-        budgets = self._budgets()
-        problem = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight)
-        solver = self._engine(problem)
-        executor = make_executor(self.n_jobs, compiled=True)
-        problem = problem.with_oracles(lambda oracle: ShardedOracle(oracle, executor))
-        try:
-            result = run(
-                solver, problem, **budgets, callbacks=self._callbacks(), warm=cast(State, Further(self.state_))
-            )
-        finally:
-            executor.close()
-        self.weights_ = np.array(result.weights)
-        self.certificate_, self.status_, self.state_ = result.certificate, result.status, result.state
-        self.history_, self.seconds_ = result.history.to_frame(), result.seconds
-        self.n_iter_ = result.state.oracle_calls / max(1, bound.n_examples)
-        self._keep_trace(self.n_seen_ + bound.n_examples)
-        if not result.status.converged:
-            warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=3)
+        seen = self.n_seen_ + bound.n_examples
+        self._train(bound, sample_weight=sample_weight, warm=replace(self.state_, other_examples=True))
+        self._keep_trace(seen)
 
     def _normalised(self) -> np.ndarray:
         """Log-probabilities with every table divided by its sum."""

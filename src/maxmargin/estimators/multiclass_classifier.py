@@ -179,7 +179,7 @@ class MulticlassClassifier(
 
     def _bind_held_out(self, X: Matrix, y: ArrayLike) -> MulticlassBound:
         """A label that training has not seen is judged like the one that fits worst."""
-        labels, given = self.layout_.labels, plain(y)
+        labels, given = self.layout_.labels, plain(np.asarray(y))
         if not all(label in labels.code for label in given):
             worst = self.model_.bind(X, None, layout=self.layout_).scores(self.weights_).argmin(axis=1).tolist()
             given = [a if a in labels.code else labels.classes[k] for a, k in zip(given, worst, strict=True)]

@@ -76,6 +76,11 @@ class Problem:
         return self.lift is not None
 
     @property
+    def quadratic(self) -> bool:
+        """Whether R* is (piecewise) quadratic, so that blocks can be solved through Gram entries."""
+        return "quadratic" in self.regulariser.traits
+
+    @property
     def n_examples(self) -> int:
         return len(self.weight)
 

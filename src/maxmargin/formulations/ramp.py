@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.contracts import BoundModel, Oracle
-from maxmargin.formulations.generative import Generative, GenerativeProblem
+from maxmargin.formulations.generative import Generative
 from maxmargin.formulations.problem import LinearTerm, Problem
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.oracles.oracle import ModelOracle
@@ -83,20 +83,20 @@ class RampProblem:
 
     Attributes
     ----------
-    convex : Problem or GenerativeProblem
+    convex : Problem
         ``R(w) + sum_i C_i h_i(w)``.
     concave : oracle
         Planes of r_i.
     below : float
         Its cost weight, lam-: a warm start or a checkpoint must have the same.
-    hinge : Problem or GenerativeProblem
+    hinge : Problem
         With cost weight 1, from whose solution a ramp fit may start; the convex problem itself when lam+ is 1.
     """
 
-    convex: Problem | GenerativeProblem
+    convex: Problem
     concave: Oracle
     below: float
-    hinge: Problem | GenerativeProblem
+    hinge: Problem
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> RampProblem:
         """The same problem asked through other oracles."""
@@ -143,7 +143,7 @@ class RampProblem:
             Planes.from_rows([], empty, empty, empty, self.convex.n_columns), self.convex.weight, 0.0
         )
 
-    def majorant(self, linearisation: Linearisation) -> Problem | GenerativeProblem:
+    def majorant(self, linearisation: Linearisation) -> Problem:
         """The convex problem above J that touches it where the linearisation was made."""
         return replace(self.convex, term=linearisation.term)
 

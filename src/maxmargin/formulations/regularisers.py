@@ -3,7 +3,7 @@
 R*(u) = max_w  u . w - R(w),      weights(u) = its maximiser,      curvature(A, u) = A H(u) A'  with H = R*''(u)
 
 This file alone knows that R is ``1/2 |w|^2``; that of generative models is in
-:mod:`maxmargin.formulations.generative`.
+:mod:`maxmargin.formulations.divergence`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Quadratic:
         """The weights that belong to ``u = sum alpha a``."""
         return u
 
-    def curvature(self, A: sp.csr_array, u: np.ndarray) -> np.ndarray:
+    def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """Gram matrix of the rows of A, (m, m)."""
         return (A @ A.T).toarray()
 
@@ -75,7 +75,7 @@ class SignedQuadratic:
         """P(u)."""
         return np.where(self.positive & (u < 0), 0.0, u)
 
-    def curvature(self, A: sp.csr_array, u: np.ndarray) -> np.ndarray:
+    def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """Gram matrix of the rows of A without the coordinates that are cut off at u, (m, m)."""
         kept = sp.csr_array(A * ~(self.positive & (u < 0)))
         return (kept @ A.T).toarray()

@@ -66,16 +66,27 @@ POLICIES: dict[str, Callable[[Store, np.random.Generator, int], np.ndarray]] = {
 }
 
 
-def select(name: str, store: Store, rng: np.random.Generator, count: int, cursor: np.ndarray) -> np.ndarray:
+def select(
+    name: str, store: Store, rng: np.random.Generator, count: int, cursor: np.ndarray, n: int | None = None
+) -> np.ndarray:
     """Blocks to visit next, ``count`` of them where the policy can choose.
 
-    "cyclic" goes on where it stopped: ``cursor[0]`` is the next block and is moved.
+    "cyclic" and "shuffled" go on where they stopped, ``cursor[0]`` visits from the beginning; the latter takes a new
+    random order for each pass, which is in ``cursor[1:]``. Only these two can choose among ``n`` subsets of blocks.
     """
-    n = len(store.held)
-    if name == "cyclic":
-        chosen = (cursor[0] + np.arange(min(count, n))) % n
-        cursor[0] = (cursor[0] + len(chosen)) % n
-        return chosen.astype(np.int64)
+    if name in ("cyclic", "shuffled"):
+        n = len(store.held) if n is None else n
+        visits = cursor[0] + np.arange(min(count, n))
+        cursor[0] += len(visits)
+        if name == "cyclic":
+            return visits % n
+        chosen = np.empty(len(visits), np.int64)
+        for i, visit in enumerate(visits):
+            if visit % n == 0:
+                cursor[1:] = rng.permutation(n)
+            chosen[i] = cursor[1 + visit % n]
+        return chosen
     if name not in POLICIES:
-        raise ValueError(f"selection must be one of {', '.join(['cyclic', *POLICIES])}; got {name!r}.")
+        raise ValueError(f"selection must be one of {', '.join(['cyclic', 'shuffled', *POLICIES])}; got {name!r}.")
+    n = len(store.held)
     return POLICIES[name](store, rng, max(1, min(count, n) if name != "random" else count)).astype(np.int64)

@@ -99,10 +99,6 @@ class CCCPState:
             "solver": seconds["solver"] + self.solver_seconds + self.earlier[3],
         }
 
-    def extras(self) -> dict[str, float]:
-        """What the convex solver has to say beside its certificate, where it has."""
-        return self.inner.extras()
-
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
         arrays = {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}
@@ -226,7 +222,7 @@ class CCCP:
             return True
         if not self.inner.certificate_due(state.inner):
             return False
-        if not (self.inner.free_certificates and state.inner.news and self._stands(state)):
+        if not (self.inner.free_certificates and state.inner.improved and self._stands(state)):
             return True
         # only the bound of the round is better: news when it is one of J too, or when it may end the round
         assert state.last is not None and state.next is not None

@@ -24,13 +24,14 @@ from maxmargin.oracles.counting import CountingOracle
 from maxmargin.oracles.oracle import buffers, packed
 from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers.block_selection import select
+from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
 from maxmargin.solvers.masters.joint import solve_jointly
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.state import FIRST_TAU, PLANE_FIELDS, DualState
+from maxmargin.solvers.warm_start import retire_examples, retired_losses, warm_set
 
 if TYPE_CHECKING:
-    from maxmargin.solvers.working_set import WorkingSet
     from maxmargin.solvers.working_set_kernel import Point, Visit
 
 __all__ = ["DualEngine", "DualState"]
@@ -40,6 +41,7 @@ REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the 
 COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
 TAU_SHARE = 0.03  # share of the gap that blocks solved to within tau may leave, all together
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly,
+ROUNDING = 1e-13  # of the dual: joint masters are not solved further
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
 
 
@@ -66,32 +68,21 @@ class DualEngine:
         """Start at the origin, or from the multipliers of an earlier run on the same examples."""
         from maxmargin.solvers.working_set import WorkingSet
 
-        members = self._members(problem.n_examples)
+        s, d = self.settings, problem.n_columns
+        blocks = blocks_of(s.blocks, problem.n_examples)
         if warm is not None:
-            working_set = self._warm_set(problem, warm, members)
+            working_set = warm_set(problem, warm, blocks)
+            working_set.limit, working_set.budget = s.limit, s.memory
+            working_set.restart_mean(self._averaging())
         else:
-            total = problem.total
-            if members is not None:
-                bounded = np.array([np.isfinite(problem.total[m]).all() for m in members])
-                total = np.where(bounded, 1.0, np.inf)
-                empty = np.array([(problem.weight[m] == 0).all() for m in members])
-                total = np.where(empty, 0.0, total)
-            longest = problem.n_columns if members is not None else problem.oracle.longest
-            working_set = WorkingSet(
-                total, problem.n_columns, longest, self.settings.limit, self.settings.memory, self._averaging()
-            )
-        u = aligned_zeros(problem.n_columns)
-        w = u if problem.positive is None else aligned_zeros(problem.n_columns)
-        state = DualState(
-            problem,
-            CountingOracle(problem.oracle),
-            working_set,
-            u,
-            w,
-            members,
-            np.random.default_rng(self.random_state),
-        )
-        if warm is not None or problem.shift is not None:
+            longest = d if blocks.members is not None else problem.oracle.longest
+            working_set = WorkingSet(totals(problem, blocks), d, longest, s.limit, s.memory, self._averaging())
+        u = aligned_zeros(d)
+        w = u if problem.quadratic and problem.positive is None else aligned_zeros(d)
+        rng = np.random.default_rng(self.random_state)
+        state = DualState(problem, CountingOracle(problem.oracle), working_set, u, w, blocks, rng)
+        state.cursor = self._first_cursor(state)
+        if warm is not None or problem.shift is not None or not problem.quadratic:
             self._rebuild(state)
         if warm is not None:
             state.since = self.settings.certificate_every  # it may be good enough already: look first
@@ -109,20 +100,20 @@ class DualEngine:
         if state.certificates % REFRESH_EVERY == REFRESH_EVERY - 1:
             self._rebuild(state)
         point = self.dual_point(state)
-        if state.members is None:
-            planes = state.oracle.planes(point.w, np.arange(problem.n_examples), self.settings.parts)
-            losses = planes.losses(problem.n_examples)
-        else:
-            planes, losses = self._group_planes(state, np.arange(len(state.members)), point.w)
+        planes, losses = self._ask(state, np.arange(state.n_blocks), point.w)
         certificate = Certificate(
-            problem.primal(point.w, losses),
+            problem.primal(point.w, losses) + retired_losses(state, point.w),
             problem.dual(point.linear, point.u),
-            bool(np.isfinite(losses[problem.weight > 0]).all()),
+            bool(np.isfinite(losses[problem.weight > 0]).all()) and state.retired == 0,
         )
         if np.isfinite(certificate.gap):
-            state.tau = self._tau(state, certificate, planes)
+            if problem.quadratic:
+                state.tau = self._tau(state, certificate, planes)
+            state.gap = max(certificate.gap, 0.0)
             state.slow = certificate.relative_gap > 0.5 * state.relative_gap
             state.reached, state.relative_gap = certificate.dual, certificate.relative_gap
+        if state.pending is not None:
+            planes = Planes.concatenate([state.pending, planes])
         state.pending = planes if self.settings.reuse else None
         state.since = 0.0
         state.certificates += 1
@@ -136,12 +127,19 @@ class DualEngine:
             return n
         if self.settings.selection == "gap" and np.isinf(store.gap).any():
             return n + int(np.isinf(store.gap).sum())
-        return n + round(self._visits(state) * n / max(1, state.working_set.n_blocks))
+        return n + round(self.settings.repeats * self._visits(state) * n / max(1, self._choices(state)))
+
+    def _choices(self, state: DualState) -> int:
+        """Blocks, or subsets of a stream, that a visit may be of."""
+        return state.n_blocks if state.blocks.subsets is None else len(state.blocks.subsets)
+
+    def _first_cursor(self, state: DualState) -> np.ndarray:
+        return np.zeros(1 + (self._choices(state) if self.settings.selection == "shuffled" else 0), np.int64)
 
     def _visits(self, state: DualState) -> int:
-        """Blocks visited in a step."""
+        """Blocks (subsets of a stream) visited in a step."""
         visits = self.settings.visits
-        return max(1, round(visits * state.working_set.n_blocks) if visits <= 1 else int(visits))
+        return max(1, round(visits * self._choices(state)) if visits <= 1 else int(visits))
 
     def step(self, state: DualState) -> None:
         """Visit some blocks with new planes, then solve with the planes at hand. Keeps the dual from falling."""
@@ -156,20 +154,25 @@ class DualEngine:
 
     def _step(self, state: DualState) -> None:
         state.joint = self._jointly(state)
-        n_blocks = state.working_set.n_blocks
         if state.pending is not None:
             planes, state.pending = state.pending, None
-            visited = np.arange(n_blocks)
             gain = self._absorb(state, planes)
+            in_turn = not state.problem.quadratic and self.settings.selection != "whole"
+            if not (in_turn and state.working_set.n_planes > NEWTON_BELOW):  # else visits must do
+                self._inner(state, np.arange(state.working_set.n_blocks), gain)
         else:
             count = self._visits(state)
-            visited = select(self.settings.selection, state.working_set.store, state.rng, count, state.cursor)
+            visited = select(
+                self.settings.selection, state.working_set.store, state.rng, count, state.cursor, self._choices(state)
+            )
+            if state.blocks.subsets is not None:
+                visited = np.unique(np.concatenate([state.blocks.subsets[t] for t in visited]))
             first = state.certificates == 0 and state.oracle.oracle_calls == 0
-            gain = self._visit(state, visited)
+            for _ in range(self.settings.repeats):
+                self._inner(state, visited, self._visit(state, visited))
             # a first pass by a policy that starts with blocks never visited is not yet a pass of its own
             if not (first and self.settings.selection == "gap"):
-                state.since += len(visited) / n_blocks
-        self._inner(state, visited, gain)
+                state.since += len(visited) / state.n_blocks
         if self.settings.averaging == "tail":
             self._keep_tail(state)
 
@@ -208,21 +211,44 @@ class DualEngine:
         return certificate
 
     def begin_at(self, state: DualState, w: np.ndarray) -> None:
-        """Weights without multipliers are no point of the dual: only the linear term of a start counts here."""
+        """Look there first where w is more than u; else weights without multipliers are no point of the dual."""
+        if not state.problem.quadratic:
+            state.w[: len(w)] = w
 
     def move(self, state: DualState, problem: Problem) -> None:
-        """Go on with a problem that differs in its shift and offset only: ``w = u`` follows the shift."""
-        before, after = state.problem.shift, problem.shift
-        if before is not None:
-            state.u += before
-        if after is not None:
-            state.u -= after
+        """Go on with a problem that differs in its linear term or its regulariser only: u follows the shift.
+
+        Where R* is not finite everywhere, the planes behind a new shift become part of the working set: with all the
+        weight on them u = 0, which is inside.
+        """
+        before, after = state.problem.term, problem.term
+        if before is not after:
+            if before is not None:
+                state.u[: problem.n_columns] += before.shift
+            if after is not None:
+                state.u[: problem.n_columns] -= after.shift
+            if after is not None and len(after.planes) and not problem.quadratic:
+                more = [] if state.pending is None else [state.pending]
+                more.append(summed(after.planes, problem.weight, state.members))
+                state.pending = Planes.concatenate(more)
         if state.w is not state.u:
             state.w[:] = problem.regulariser.weights(state.u)
         state.problem = problem
         state.reached, state.relative_gap, state.slow = -np.inf, np.inf, False
         state.working_set.restart_mean()
         state.earlier = None
+
+    def extend(self, state: DualState, problem: Problem) -> None:
+        """Go on with other examples; the planes and multipliers of those before stay, in blocks without examples.
+
+        What the examples that are gone add to the objective is estimated from below by their planes, so certificates
+        say that they are not certified. The dual stays a bound, because losses are not negative.
+        """
+        if state.pending is not None:
+            self._absorb(state, state.pending)
+        retire_examples(state, problem, blocks_of(self.settings.blocks, problem.n_examples))
+        state.cursor = self._first_cursor(state)
+        self._rebuild(state)
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> DualState:
         """Resume where :meth:`DualState.to_arrays` left off."""
@@ -231,6 +257,7 @@ class DualEngine:
         state = self.init(problem)
         same = len(arrays["u"]) == problem.n_columns and np.array_equal(arrays["weight"], problem.weight)
         same = same and np.array_equal(arrays["set/total"], state.working_set.store.total)
+        same = same and str(arrays.get("blocks", state.blocks.fingerprint)) == state.blocks.fingerprint
         if not (same and str(arrays["data"]) == problem.fingerprint):
             raise ValueError(
                 "the saved state belongs to another problem: resume with the same examples, cost, C, loss, rescaling "
@@ -247,6 +274,7 @@ class DualEngine:
         state.oracle.restore(calls, argmax_calls, seconds)
         state.reached, state.relative_gap = map(float, arrays["numbers"][5:7])
         state.slow = bool(arrays["numbers"][7])
+        state.gap = float(arrays["numbers"][8]) if len(arrays["numbers"]) > 8 else np.inf
         if "earlier/u" in arrays:
             total, linear = map(float, arrays["earlier/numbers"])
             state.earlier = (total, np.array(arrays["earlier/u"]), linear)
@@ -256,42 +284,6 @@ class DualEngine:
         return state
 
     # --- inside -------------------------------------------------------------------------------------------------------
-
-    def _members(self, n: int) -> list[np.ndarray] | None:
-        blocks = self.settings.blocks
-        if blocks == "product":
-            return None
-        groups = 1 if blocks == "one" else min(int(blocks), max(n, 1))
-        return np.array_split(np.arange(n), groups)
-
-    def _warm_set(self, problem: Problem, warm: State, members: list[np.ndarray] | None) -> WorkingSet:
-        from maxmargin.solvers.working_set import WorkingSet
-
-        if not isinstance(warm, DualState):
-            raise ValueError(
-                "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
-            )
-        same = warm.problem.n_columns == problem.n_columns and warm.problem.n_examples == problem.n_examples
-        if not (same and warm.problem.fingerprint == problem.fingerprint):
-            raise ValueError("warm start needs the same examples, costs and rescaling; else set warm_start=False.")
-        groups, before = len(members or ()), len(warm.members or ())  # equal in size, so their number says all
-        if warm.problem.squared != problem.squared or groups != before:
-            raise ValueError("warm start needs the same loss and the same blocks as the earlier fit.")
-        working_set = WorkingSet.from_arrays(warm.working_set.to_arrays())
-        working_set.limit, working_set.budget = self.settings.limit, self.settings.memory
-        working_set.restart_mean(self._averaging())
-        if members is not None:
-            if not np.array_equal(warm.problem.weight, problem.weight):
-                raise ValueError(
-                    "warm start at another C needs one block per example; use a solver with product blocks."
-                )
-            return working_set
-        stretch = None
-        if problem.squared:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                stretch = np.where(problem.weight > 0, np.sqrt(warm.problem.weight / problem.weight), 1.0)
-        working_set.rescale(problem.total, stretch, problem.n_weights)
-        return working_set
 
     def _averaging(self) -> int:
         from maxmargin.solvers.working_set_kernel import NO_MEAN, UNIFORM, WEIGHTED
@@ -316,7 +308,7 @@ class DualEngine:
         before = state.u.copy()
         rebuild(state.working_set.store, state.u)
         if state.problem.shift is not None:
-            state.u -= state.problem.shift
+            state.u[: state.problem.n_columns] -= state.problem.shift
         state.drift = max(state.drift, float(np.abs(state.u - before).max(initial=0.0)))
         if state.w is not state.u:
             state.w[:] = state.problem.regulariser.weights(state.u)
@@ -352,9 +344,9 @@ class DualEngine:
         max_steps, patience = settings.max_steps, settings.patience
         if state.joint:  # the master problem comes after: nothing is solved or dropped before it
             max_steps, patience = 0, FOREVER
-        keep = int(settings.keep_origin)
+        keep, bits = int(settings.keep_origin), ws.bits if state.problem.quadratic else 0
         return wk.Visit(
-            limit, rule, keep, tau, max_steps, patience, ws.bits, ws.table, ws.dense, ws.g, ws.change
+            limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change
         )  # fmt: skip
 
     def _point(self, state: DualState) -> Point:
@@ -377,6 +369,8 @@ class DualEngine:
 
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
+        if not state.problem.quadratic:
+            return True
         if self.settings.master != "auto":
             return self.settings.master == "newton"
         late = (state.relative_gap <= NEWTON_LATE or state.slow) and state.pending is not None
@@ -388,7 +382,9 @@ class DualEngine:
     def _lift(self, state: DualState) -> np.ndarray:
         """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example."""
         lift = state.problem.lift
-        return lift if lift is not None and state.members is None else np.empty(0)
+        if lift is None or state.members is not None or not state.problem.quadratic:
+            return np.empty(0)
+        return lift
 
     def _absorb(self, state: DualState, planes: Planes) -> float:
         from maxmargin.oracles.batch_kernel import Rows
@@ -410,7 +406,8 @@ class DualEngine:
     def _grow(self, state: DualState, planes: Planes, row: int) -> None:
         """Room for the planes from ``row`` on that belong to the same block."""
         ws, block = state.working_set, int(planes.example[row])
-        rows = int((planes.example[row : row + self.settings.parts] == block).sum())
+        same = planes.example[row:] == block
+        rows = len(same) if same.all() else int(np.argmin(same))
         own = int(ws.store.length[ws.store.slots[block, : ws.store.held[block]]].sum())
         new = int(planes.indptr[row + rows] - planes.indptr[row])
         ws.grow(block, rows, (rows + 1) * (own + new))
@@ -420,8 +417,7 @@ class DualEngine:
         if state.members is not None:
             gain = 0.0
             for block in visited:
-                planes, _ = self._group_planes(state, np.array([block]), state.w)
-                gain += self._absorb(state, planes)
+                gain += self._absorb(state, self._ask(state, np.array([block]), state.w)[0])
             return gain
         batch = len(visited) if self.settings.batch is None else self.settings.batch
         if batch > 1:  # at the same weights a block drawn twice has nothing new to say
@@ -431,9 +427,9 @@ class DualEngine:
             return self._sequential(state, visited, batch, fused)
         if batch > 1:
             batch = max(batch, state.oracle.batch_hint)
-        gain = 0.0
+        gain, n_columns = 0.0, state.problem.n_columns
         for begin in range(0, len(visited), batch):
-            planes = state.oracle.planes(state.w, visited[begin : begin + batch], self.settings.parts)
+            planes = state.oracle.planes(state.w[:n_columns], visited[begin : begin + batch], self.settings.parts)
             gain += self._absorb(state, planes)
         return gain
 
@@ -463,43 +459,25 @@ class DualEngine:
         state.oracle.count_fused(len(visited), clock() - begin)
         return float(gain[0])
 
-    def _group_planes(self, state: DualState, blocks: np.ndarray, w: np.ndarray) -> tuple[Planes, np.ndarray]:
-        """One plane for each group of examples: the (weighted) sum over its members. And the losses of the members."""
-        problem, rows, b, bound, losses = state.problem, [], [], [], []
-        assert state.members is not None
-        for block in blocks:
-            examples = state.members[block]
-            if not problem.squared:
-                a, offset, loss = state.oracle.sum(w, examples, problem.weight[examples])
-                bound.append(float(problem.weight[examples] @ np.maximum(loss, 0.0)))
-            else:
-                # a ray of the cone: rays of the examples that ascend, each at its natural scale C_i loss_i
-                planes = state.oracle.planes(w, examples)
-                first = np.flatnonzero(np.diff(planes.example, prepend=-1))
-                loss = planes.bound[first]
-                assert problem.lift is not None
-                lift = problem.lift[examples]
-                present = w[problem.n_weights + examples] * lift  # zeta_i / C_i, which violations subtract
-                found = planes.violations(w)[first] + present
-                scale = np.zeros(len(planes))
-                scale[first] = np.where(loss > present, problem.weight[examples] * np.maximum(found, 0.0), 0.0)
-                a, offset = planes.to_csr().T @ scale, float(scale @ planes.b)
-                length = max(float(np.linalg.norm(a)), 1e-300)  # a cone has no scale: keep the master well conditioned
-                a, offset = a / length, offset / length
-                bound.append(np.inf)
-            index = np.flatnonzero(a).astype(np.int32)
-            rows.append((index, a[index]))
-            b.append(offset)
-            losses.append(loss)
-        planes = Planes.from_rows(rows, np.array(b), blocks, np.array(bound), problem.n_columns)
-        return planes, np.concatenate(losses) if losses else np.empty(0)
+    def _ask(self, state: DualState, blocks: np.ndarray, w: np.ndarray) -> tuple[Planes, np.ndarray]:
+        """New planes of some blocks at w, and the losses of their examples (0 for the others)."""
+        problem = state.problem
+        w = w[: problem.n_columns]  # behind are those of examples that are gone
+        if state.members is not None:
+            return group_planes(problem, state.oracle, state.members, blocks, w)
+        planes = state.oracle.planes(w, blocks, self.settings.parts)
+        return planes, planes.losses(problem.n_examples)
 
     def _inner(self, state: DualState, visited: np.ndarray, gain: float) -> None:
         """Use the planes at hand: passes over blocks, or one joint master problem."""
         settings, ws = self.settings, state.working_set
         blocks = np.unique(visited) if settings.cached_blocks == "visited" else np.arange(ws.n_blocks)
         if state.joint:
-            solve_jointly(ws, blocks, state.u, state.w, state.problem.regulariser, settings.patience)
+            problem, tol = state.problem, None
+            if settings.accuracy is not None and np.isfinite(state.gap):
+                size = abs(ws.linear) + abs(problem.regulariser.conjugate(state.u))
+                tol = max(settings.accuracy * state.gap, ROUNDING * size)
+            solve_jointly(ws, blocks, state.u, state.w, problem.regulariser, problem.n_weights, settings.patience, tol)
             return
         visit, point, solve = self._visit_rules(state), self._point(state), self._block_solver(state)
         share, jumps = settings.cached_share, None

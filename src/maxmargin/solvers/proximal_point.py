@@ -1,16 +1,23 @@
-"""The proximal point method by its name and settings; :mod:`~maxmargin.solvers.proximal_engine` says how it works."""
+"""The proximal point method by its name and settings; :mod:`~maxmargin.solvers.recentring` says how it works."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from maxmargin.callbacks.base import Callback
+from maxmargin.callbacks.base import Callback, Run
+from maxmargin.contracts import Problem
 from maxmargin.solvers.base import BaseSolver
+from maxmargin.solvers.settings import Settings
+
+if TYPE_CHECKING:
+    from maxmargin.solvers.recentring import Recentring
 
 __all__ = ["BoundColumns", "ProximalPoint"]
 
+MOST_BLOCKS = 2000  # that are solved all at once
 RULES = ("gap", "improvement", "optimality", "paper")
 
 
@@ -61,12 +68,12 @@ class ProximalPoint(BaseSolver):
 
     def __init__(
         self,
-        blocks: Any = "one",
+        blocks: str | int | Sequence[Sequence[int]] = "one",
         visits: int | None = None,
         repeats: int = 1,
         selection: str = "cyclic",
         limit: int | None = 100,
-        gamma: Any = "auto",
+        gamma: str | float = "auto",
         decay: float = 0.5,
         least: float = 0.01,
         rule: str = "gap",
@@ -103,24 +110,57 @@ class ProximalPoint(BaseSolver):
         self.patience = patience
         self.memory = memory
 
-    def engine(self, problem: Any, random_state: Any = None) -> Any:
-        """The engine with this setting."""
-        from maxmargin.solvers.proximal_engine import ProximalEngine
-
+    def settings(self, n_examples: int) -> Settings:
+        """The setting of the dual engine inside."""
         _check(self)
-        return ProximalEngine(self, random_state)
+        in_turn = self.visits is not None or not isinstance(self.blocks, (str, int, np.integer))
+        groups = n_examples if self.blocks == "product" else self.blocks
+        if not in_turn and isinstance(groups, (int, np.integer)) and min(groups, n_examples) > MOST_BLOCKS:
+            raise ValueError(
+                f"{groups} blocks are too many for one master problem; visit some at a time (visits=), or make fewer "
+                f"than {MOST_BLOCKS} groups (blocks=)."
+            )
+        selection = {"cyclic": "cyclic", "permutation": "shuffled"}[self.selection]
+        return Settings(
+            blocks=self.blocks,
+            selection=selection if in_turn else "whole",
+            visits=(self.visits or 1) + 0.5 if in_turn else 1.0,
+            repeats=self.repeats,
+            batch=None,
+            limit=self.limit,
+            patience=self.patience,
+            master="newton",
+            accuracy=self.accuracy,
+            cached_blocks="visited",
+            certificate_every=self.certificate_every if in_turn else 0.0,
+            memory=self.memory,
+        )
+
+    def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> Recentring:
+        """The outer loop round the dual engine with this setting."""
+        from maxmargin.solvers.engine import DualEngine
+        from maxmargin.solvers.recentring import Recentring
+
+        return Recentring(DualEngine(self.settings(problem.n_examples), random_state), self)
 
 
 class BoundColumns(Callback):
-    """Adds the columns of :data:`~maxmargin.solvers.proximal_state.TRACE` to the history, the *estimate* among them.
+    """Adds the columns of :data:`~maxmargin.solvers.recentring_state.TRACE` to the history, the *estimate* among them.
 
     ``estimate`` is the paper's lower estimate of the optimum, which is not a bound, and ``outside`` the number of
     tables that were outside the domain of the dual when it was made.
     """
 
-    def on_certificate(self, run: Any) -> None:
-        taken = {"primal", "dual", "oracle_calls", "seconds"}
-        run.history.annotate(**{name: x for name, x in run.state.extras().items() if name not in taken})
+    def on_certificate(self, run: Run) -> None:
+        from maxmargin.solvers.cccp import CCCPState
+        from maxmargin.solvers.driver import Run as DriverRun
+        from maxmargin.solvers.recentring_state import TRACE, RecentringState
+
+        state = run.state if isinstance(run, DriverRun) else None
+        state = state.inner if isinstance(state, CCCPState) else state
+        if isinstance(state, RecentringState) and state.trace:
+            row, taken = dict(zip(TRACE, state.trace[-1], strict=True)), {"primal", "dual", "oracle_calls", "seconds"}
+            run.history.annotate(**{name: x for name, x in row.items() if name not in taken})
 
 
 def _check(s: ProximalPoint) -> None:

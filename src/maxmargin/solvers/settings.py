@@ -6,11 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from maxmargin.solvers.blocks import BlockWords
+
 __all__ = ["Settings"]
 
 AVERAGES = (None, "uniform", "weighted", "tail")
 # whole numbers and their least values
-_WHOLE = {"batch": 1, "limit": 1, "parts": 1, "memory": 1, "patience": 0, "cached_passes": 0, "max_steps": 1}
+_WHOLE = {
+    "batch": 1,
+    "limit": 1,
+    "parts": 1,
+    "memory": 1,
+    "patience": 0,
+    "cached_passes": 0,
+    "max_steps": 1,
+    "repeats": 1,
+}
 
 
 @dataclass(frozen=True)
@@ -19,12 +30,15 @@ class Settings:
 
     Attributes
     ----------
-    blocks : "product", "one" or int
-        One block per example, one for all, or that many groups of examples.
+    blocks : "product", "one", int, or sequence of sequences of examples
+        One block per example, one for all, that many groups of examples, or the subsets of a stream, which may overlap:
+        examples in the same subsets then share a block.
     selection : str
         Policy of :mod:`maxmargin.solvers.block_selection`.
     visits : float
-        Blocks visited in a step, as a share of all (at most 1) or as a number (above 1).
+        Blocks (subsets of a stream) visited in a step, as a share of all (at most 1) or as a number (above 1).
+    repeats : int
+        Times that the visited blocks are asked for planes and solved in a step.
     batch : int or None
         Examples decoded at the same weights before their blocks are solved; None for all that are visited.
     limit : int or None
@@ -38,6 +52,9 @@ class Settings:
     master : "smo", "newton" or "auto"
         Blocks one after the other by SMO, or jointly by projected Newton; "auto" is
         Newton in the late phase, or when progress is slow, while there are few planes.
+    accuracy : float or None
+        Joint master problems are solved to this share of the gap of the last certificate; None: as exactly as rounding
+        allows.
     cached_passes : int
         Most passes over planes at hand after the oracle has been asked.
     cached_share : float
@@ -64,15 +81,17 @@ class Settings:
         planes; see :mod:`maxmargin.solvers.masters.extrapolation`.
     """
 
-    blocks: str | int = "product"
+    blocks: BlockWords = "product"
     selection: str = "permutation"
     visits: float = 1.0
+    repeats: int = 1
     batch: int | None = 1
     limit: int | None = None
     rule: str = "merge"
     keep_origin: bool = True
     patience: int = 10
     master: str = "smo"
+    accuracy: float | None = None
     cached_passes: int = 0
     cached_share: float = 0.0
     cached_blocks: str = "all"
@@ -92,7 +111,7 @@ class Settings:
                 continue
             if not (isinstance(value, (int, np.integer)) and value >= least):
                 raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
-        for name in ("visits", "tau", "certificate_every"):
+        for name in ("visits", "accuracy", "tau", "certificate_every"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float, np.number)) and value >= 0):
                 raise ValueError(f"{name} must be a number >= 0, got {value!r}.")

@@ -11,6 +11,7 @@ import numpy as np
 from maxmargin.formulations.problem import Problem
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import Planes
+from maxmargin.solvers.blocks import Blocks
 
 if TYPE_CHECKING:
     from maxmargin.solvers.working_set import WorkingSet
@@ -30,7 +31,7 @@ class DualState:
     working_set: WorkingSet
     u: np.ndarray  # sum alpha a, less the shift of the problem
     w: np.ndarray  # weights(u); the same array as u without sign constraints
-    members: list[np.ndarray] | None  # examples of each block; None when every example is its own block
+    blocks: Blocks
     rng: np.random.Generator
     pending: Planes | None = None  # planes of the last certificate, not yet used
     cursor: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
@@ -40,12 +41,24 @@ class DualState:
     drift: float = 0.0  # largest correction that a rebuild of the weights has made
     tau: float = FIRST_TAU
     reached: float = -np.inf  # dual of the last certificate
-    relative_gap: float = np.inf  # of the last certificate
+    gap: float = np.inf  # of the last certificate,
+    relative_gap: float = np.inf  # and in relation to its size
     slow: bool = False  # whether the gap has not even halved since the certificate before
     earlier: tuple[float, np.ndarray, float] | None = None  # the half before, of a tail average: weight, u, linear
     joint: bool = False  # whether the step at hand ends with a joint master problem
+    retired: int = 0  # blocks at the end whose examples are gone: their planes and multipliers stay
 
     rounds = None
+
+    @property
+    def members(self) -> list[np.ndarray] | None:
+        """Examples of each block; None when every example is its own block."""
+        return self.blocks.members
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks that have examples."""
+        return self.working_set.n_blocks - self.retired
 
     @property
     def oracle_calls(self) -> int:
@@ -77,10 +90,12 @@ class DualState:
                     self.reached,
                     self.relative_gap,
                     self.slow,
+                    self.gap,
                 ]
             ),
             "weight": self.problem.weight,
             "data": np.array(self.problem.fingerprint),
+            "blocks": np.array(self.blocks.fingerprint),
         }
         if self.earlier is not None:
             total, u, linear = self.earlier

@@ -43,7 +43,8 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
 
     ``blocks`` (m,) names the block of each plane; consecutive planes of one block come in together, the plane of the
     argmax first. A plane that is not above all planes of its block at the current weights cannot help: it is left
-    out. The block gap ``weight * loss - sum_p alpha_p g_p`` (squared slacks: the cone's form) is noted on the way.
+    out, unless ``visit.bits`` is 0. The block gap ``weight * loss - sum_p alpha_p g_p`` (squared slacks: the cone's
+    form) is noted on the way.
 
     Returns the number of rows absorbed; less than all of them means that the store has to grow first. ``gain[0]``
     receives the gain of the dual.
@@ -86,7 +87,8 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
         scale = abs(b[row])  # planes of one block for all examples carry C, which may be tiny
         for p in range(store.held[block]):
             scale = max(scale, abs(store.b[store.slots[block, p]]))
-        if violation > best + 1e-12 * scale or best == -np.inf:
+        wanted = violation > best + 1e-12 * scale or best == -np.inf
+        if wanted or (visit.bits == 0 and (last > first or b[row] != 0.0)):
             moved = 0
             for new in range(row, end):
                 if limit < NO_LIMIT:
@@ -101,6 +103,7 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
                 gradients(store, block, w, g)
         elif violation < best - 1e-9 * scale:
             store.size[WORSE] += 1
-        gain[0] += solve(store, blocks[row : row + 1], point, visit, 1)
+        if visit.bits > 0:  # else the master problem that follows does it all
+            gain[0] += solve(store, blocks[row : row + 1], point, visit, 1)
         row = end
     return row

@@ -202,17 +202,49 @@ class WorkingSet:
             columns = np.concatenate([self.store.columns, more.astype(np.int32)])
             self.store = self.store._replace(columns=columns, entries=np.concatenate([self.store.entries, more]))
 
-    def planes(self) -> tuple[sp.csr_array, np.ndarray, np.ndarray, np.ndarray]:
-        """All planes: matrix A (m, n_columns), b (m,), alpha (m,), block (m,)."""
+    def ids(self, blocks: np.ndarray) -> np.ndarray:
+        """The planes of some blocks, block by block."""
         store = self.store
-        block = np.repeat(np.arange(self.n_blocks), store.held)
-        position = np.concatenate([np.arange(m) for m in store.held]) if self.n_blocks else np.empty(0, np.int64)
-        ids = store.slots[block, position.astype(np.int64)]
+        held = [store.slots[i, : store.held[i]] for i in blocks]
+        return np.concatenate(held) if held else np.empty(0, np.int32)
+
+    def rows(self, ids: np.ndarray) -> sp.csr_array:
+        """The vectors of some planes, (m, n_columns)."""
+        store = self.store
         lengths = store.length[ids].astype(np.int64)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         at = np.repeat(store.start[ids] - indptr[:-1], lengths) + np.arange(indptr[-1])
-        A = sp.csr_array((store.entries[at], store.columns[at], indptr), shape=(len(ids), self.n_columns))
-        return A, store.b[ids], store.alpha[ids], block
+        return sp.csr_array((store.entries[at], store.columns[at], indptr), shape=(len(ids), self.n_columns))
+
+    def matrix(self, ids: np.ndarray, width: int) -> np.ndarray:
+        """The first ``width`` columns of some planes, (m, width)."""
+        A = np.zeros((len(ids), width))
+        wk.scatter(self.store, ids, A)
+        return A
+
+    def keep(self, ids: np.ndarray, visits: int) -> None:
+        """Let planes stay for so many further visits than they would without weight."""
+        self.store.idle[ids] = -visits
+
+    def planes(self) -> tuple[sp.csr_array, np.ndarray, np.ndarray, np.ndarray]:
+        """All planes: matrix A (m, n_columns), b (m,), alpha (m,), block (m,)."""
+        blocks = np.arange(self.n_blocks)
+        ids = self.ids(blocks)
+        return self.rows(ids), self.store.b[ids], self.store.alpha[ids], np.repeat(blocks, self.store.held)
+
+    def prepend(self, total: np.ndarray, n_weights: int, columns: int) -> None:
+        """Empty blocks in front of those at hand, whose extra columns move behind ``columns`` new ones."""
+        store, n = self.store, len(total)
+        fresh = {
+            "slots": np.zeros((n, store.slots.shape[1])), "held": np.zeros(n), "total": total, "origin": total,
+            "open": np.ones(n), "gap": np.full(n, np.inf),
+        }  # fmt: skip
+        store.columns[store.columns >= n_weights] += columns
+        self.store = store._replace(
+            **{k: np.concatenate([v.astype(getattr(store, k).dtype), getattr(store, k)]) for k, v in fresh.items()}
+        )
+        self.n_columns += columns
+        self._scratch(self.longest + columns)
 
     def rescale(self, total: np.ndarray, stretch: np.ndarray | None, n_weights: int) -> None:
         """Move to other totals: multipliers follow in proportion, so the point stays feasible.
@@ -245,6 +277,26 @@ class WorkingSet:
                 store.origin[block] = 0.0
         store.total[:] = total
         store.gap[:] = np.inf
+
+    def rescale_sums(self, ratio: np.ndarray, stretch: np.ndarray | None, n_weights: int) -> None:
+        """Let planes that are sums over examples follow the weights C_i; multipliers stay.
+
+        ``ratio`` (n_blocks,) multiplies the planes; ``stretch`` (n_columns - n_weights,) takes its place where slacks
+        are squared: there a plane is a ray and only its extra entries change.
+        """
+        for block in range(self.n_blocks):
+            ids = self.ids(np.array([block]))
+            for plane in ids:
+                cut = slice(self.store.start[plane], self.store.start[plane] + self.store.length[plane])
+                if stretch is None:
+                    self.store.entries[cut] *= ratio[block]
+                    self.store.b[plane] *= ratio[block]
+                else:
+                    extra = np.maximum(self.store.columns[cut] - n_weights, 0)
+                    self.store.entries[cut] *= np.where(self.store.columns[cut] < n_weights, 1.0, stretch[extra])
+            A = self.rows(ids)
+            self.store.gram[ids, : len(ids)] = (A @ A.T).toarray()
+        self.store.gap[:] = np.inf
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """The store, without unused entries."""

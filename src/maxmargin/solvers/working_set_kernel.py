@@ -32,7 +32,7 @@ class Store(NamedTuple):
     length: np.ndarray  # int32 (planes,)
     b: np.ndarray  # float64 (planes,)
     alpha: np.ndarray  # float64 (planes,)
-    idle: np.ndarray  # int32 (planes,): visits since alpha was last positive
+    idle: np.ndarray  # int32 (planes,): visits since alpha was last positive; negative: so many are not counted
     iterate: np.ndarray  # int8 (planes,): 1 for a stored iterate (S^x), 0 for an extreme point (S^s)
     gram: np.ndarray  # float64 (planes, width): dot products within the block, by position
     columns: np.ndarray  # int32 (pool,)
@@ -61,7 +61,7 @@ class Visit(NamedTuple):
     tau: float  # gradients may differ by this share of the block's largest cost
     max_steps: int
     patience: int  # visits that a plane without weight survives
-    bits: int  # of the hash table
+    bits: int  # of the hash table; 0 when R is not quadratic: then no Gram entries are kept, and no plane is left out
     table: np.ndarray
     dense: np.ndarray  # zeros, as long as the weights
     g: np.ndarray
@@ -158,29 +158,14 @@ def place(store, block, length, b, iterate, plane):
     return m
 
 
-@kernel(_i8(STORE, _i8, _i4s, _f8s, _f8, _i4s, _i8, _f8s), borrows=True)
-def insert(store, block, index, value, b, table, bits, dense):
-    """Add an extreme point to a block, with its Gram row. The caller has made room.
+@kernel(types.void(STORE, _i8, _i4s, _f8s, _f8s, _i4s, _i8, _f8s), borrows=True)
+def _gram_row(store, block, index, value, row, table, bits, dense):
+    """Dot products of a new plane with those of its block, and with itself.
 
-    Dot products go through a small hash table of the new plane (it stays in cache), or through the vector ``dense``
-    (zeros, as long as the weights) when the plane is long. Returns the position, or -1 when the block has an equal
-    plane already.
+    They go through a small hash table of the new plane (it stays in cache), or through the vector ``dense`` (zeros, as
+    long as the weights) when the plane is long.
     """
-    m, nnz = store.held[block], len(index)
-    plane = store.free[store.size[FREE] - 1]
-    row = store.gram[plane]
-    mask = (1 << bits) - 1
-    for q in range(m):  # the same output gives the same entries in the same order
-        other = store.slots[block, q]
-        if store.length[other] == nnz and store.b[other] == b:
-            begin, same = store.start[other], 0
-            while (
-                same < nnz and store.columns[begin + same] == index[same] and store.entries[begin + same] == value[same]
-            ):
-                same += 1
-            if same == nnz:
-                store.size[DUPLICATES] += 1
-                return -1
+    m, nnz, mask = store.held[block], len(index), (1 << bits) - 1
     norm = 0.0
     for p in range(nnz):
         norm += value[p] * value[p]
@@ -220,6 +205,29 @@ def insert(store, block, index, value, b, table, bits, dense):
         for p in range(nnz):
             dense[index[p]] = 0.0
     row[m] = norm
+
+
+@kernel(_i8(STORE, _i8, _i4s, _f8s, _f8, _i4s, _i8, _f8s), borrows=True)
+def insert(store, block, index, value, b, table, bits, dense):
+    """Add an extreme point to a block, with its Gram row unless ``bits`` is 0. The caller has made room.
+
+    Returns the position, or -1 when the block has an equal plane already.
+    """
+    m, nnz = store.held[block], len(index)
+    plane = store.free[store.size[FREE] - 1]
+    for q in range(m):  # the same output gives the same entries in the same order
+        other = store.slots[block, q]
+        if store.length[other] == nnz and store.b[other] == b:
+            begin, same = store.start[other], 0
+            while (
+                same < nnz and store.columns[begin + same] == index[same] and store.entries[begin + same] == value[same]
+            ):
+                same += 1
+            if same == nnz:
+                store.size[DUPLICATES] += 1
+                return -1
+    if bits > 0:
+        _gram_row(store, block, index, value, store.gram[plane], table, bits, dense)
     begin = store.size[POOL_END]
     for p in range(nnz):
         store.columns[begin + p] = index[p]
@@ -348,7 +356,7 @@ def forget(store, block, patience):
     for p in range(store.held[block] - 1, -1, -1):
         plane = store.slots[block, p]
         if store.alpha[plane] > 0.0:
-            store.idle[plane] = 0
+            store.idle[plane] = min(store.idle[plane], 0)
         else:
             store.idle[plane] += 1
             if store.idle[plane] > patience:
@@ -377,3 +385,12 @@ def rebuild(store, u):
                 sparse_add(u, store.columns[begin:end], store.entries[begin:end], store.alpha[plane])
                 linear += store.alpha[plane] * store.b[plane]
     store.linear[0] = linear
+
+
+@kernel(types.void(STORE, _i4s, types.float64[:, ::1]))
+def scatter(store, planes, A):
+    """Rows of A (m, k), zeros before, receive the entries of planes in the first k columns."""
+    for i in range(len(planes)):
+        for e in range(store.start[planes[i]], store.start[planes[i]] + store.length[planes[i]]):
+            if store.columns[e] < A.shape[1]:
+                A[i, store.columns[e]] = store.entries[e]

@@ -3,87 +3,234 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["solve_jointly"]
+from maxmargin.contracts import Regulariser
+from maxmargin.formulations.divergence import TableDivergence
+
+if TYPE_CHECKING:
+    from maxmargin.solvers.working_set import WorkingSet
+
+__all__ = ["JointMaster", "blas_threads", "solve_jointly"]
+
+SMOOTHING = (1e-3, 1e-5)  # of the reference: the second alone is too steep to start with
+DENSE_BELOW = 1 << 23  # entries of the planes with their columns of squared slacks, which are sparse beyond
+FEW_STEPS = 50  # of masters that are not solved to the end
 
 
-def solve_jointly(ws: Any, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, regulariser: Any, patience: int) -> None:
+class MasterPoint(NamedTuple):
+    """Multipliers of the planes and of the origins, and what they add to ``sum alpha b`` and to u."""
+
+    planes: np.ndarray
+    origins: np.ndarray
+    linear: float
+    moved: np.ndarray
+
+
+class JointMaster:
+    """``f(q) = b.q - R*(u + A'(q - q0))`` over the multipliers q of all planes of some blocks, the others fixed.
+
+    The origin of a simplex block is a variable of its own with the zero plane, behind the planes. Columns behind the
+    weights of the model (of squared slacks) are quadratic whatever R is, so their part of f'' is computed once; where R
+    is quadratic everywhere all of it is. Memory O(m^2) for m planes, and O(m d) where R is not quadratic.
+
+    Parameters
+    ----------
+    ws : WorkingSet
+    blocks : int array
+        Blocks that hold planes.
+    u : float64 array (n_columns,)
+        At the present multipliers.
+    n_weights : int
+        Weights of the model, d.
+    quadratic : bool
+        Whether R* is.
+    merged : bool
+        One plane for each block, its present point, in place of all.
+    """
+
+    def __init__(
+        self, ws: WorkingSet, blocks: np.ndarray, u: np.ndarray, n_weights: int, quadratic: bool, merged: bool = False
+    ) -> None:
+        store, self.ids = ws.store, ws.ids(blocks)
+        total, bounded = store.total[blocks], np.isfinite(store.total[blocks])
+        open_ = bounded & ((store.open[blocks] > 0) | (store.origin[blocks] > 0))
+        self.origins = blocks[open_]
+        owner, alpha, b = (
+            np.repeat(np.arange(len(blocks)), store.held[blocks]),
+            store.alpha[self.ids],
+            store.b[self.ids],
+        )
+        d = ws.n_columns if quadratic else n_weights
+        A: sp.csr_array | np.ndarray = ws.rows(self.ids) if quadratic else ws.matrix(self.ids, d)
+        tail: sp.csr_array | np.ndarray | None = None
+        if d < ws.n_columns:
+            few = len(b) * ws.n_columns <= DENSE_BELOW
+            tail = ws.matrix(self.ids, ws.n_columns)[:, d:] if few else ws.rows(self.ids)[:, d:]
+        origin = store.origin[self.origins]
+        if merged:
+            share = sp.csr_array((alpha, (owner, np.arange(len(alpha)))), shape=(len(blocks), len(alpha)))
+            A, b, tail = share @ A, share @ b, None if tail is None else share @ tail
+            owner, alpha, total = np.arange(len(blocks)), np.ones(len(blocks)), np.where(bounded, 1.0, np.inf)
+            origin = np.zeros(len(origin))
+        self.A, self.m, self.total, self.all_bounded = A, len(b), total, bool(bounded.all())
+        self.b = np.concatenate([b, np.zeros(len(self.origins))])
+        self.block = np.concatenate([owner, np.flatnonzero(open_)])
+        self.q0 = np.concatenate([alpha, origin])
+        self.rest, self.tail = u[:d] - A.T @ alpha, tail
+        if tail is not None:
+            gram = tail @ tail.T
+            self.tail_slope, self.tail_gram = tail @ u[d:], gram if isinstance(gram, np.ndarray) else gram.toarray()
+        self.at: tuple[np.ndarray, np.ndarray] | None = None
+        self.regulariser: Regulariser | None = None
+        self.fixed: np.ndarray | None = None
+
+    def solve(
+        self, regulariser: Regulariser, tol: float, q: np.ndarray | None = None, most: int = 500
+    ) -> tuple[MasterPoint, np.ndarray]:
+        """Maximise f with some R to within ``tol``, from the present multipliers or from q; the point and its q."""
+        from maxmargin.solvers.masters.newton import projected_newton
+
+        self.regulariser, self.fixed = regulariser, None
+        if "quadratic" in regulariser.traits and regulariser.positive is None:
+            self.fixed = self._padded(regulariser.curvature(self.A, self._u(self.q0)))
+        result = projected_newton(self, self.block, self.total, self.q0 if q is None else q, tol, most)
+        q = np.asarray(result.q)
+        change = q[: self.m] - self.q0[: self.m]
+        moved = self.A.T @ change
+        if self.tail is not None:
+            moved = np.concatenate([moved, self.tail.T @ change])
+        return MasterPoint(q[: self.m], q[self.m :], float(change @ self.b[: self.m]), moved), q
+
+    def _padded(self, H: np.ndarray) -> np.ndarray:
+        if len(self.b) == self.m:
+            return H
+        full = np.zeros((len(self.b), len(self.b)))
+        full[: self.m, : self.m] = H
+        return full
+
+    def _u(self, q: np.ndarray) -> np.ndarray:
+        """u of the columns in A; the last one is kept, because value, gradient and Hessian ask for the same q."""
+        if self.at is None or self.at[0] is not q:
+            self.at = q, self.rest + self.A.T @ q[: self.m]
+        return self.at[1]
+
+    def value(self, q: np.ndarray) -> float:
+        assert self.regulariser is not None
+        value = float(self.b @ q) - self.regulariser.conjugate(self._u(q))
+        if self.tail is not None:
+            change = q[: self.m] - self.q0[: self.m]
+            value -= float(change @ (self.tail_slope + 0.5 * (self.tail_gram @ change)))
+        return value
+
+    def gradient(self, q: np.ndarray) -> np.ndarray:
+        assert self.regulariser is not None
+        g = self.b.copy()
+        g[: self.m] -= self.A @ self.regulariser.weights(self._u(q))
+        if self.tail is not None:
+            g[: self.m] -= self.tail_slope + self.tail_gram @ (q[: self.m] - self.q0[: self.m])
+        return g
+
+    def hessian(self, q: np.ndarray) -> np.ndarray:
+        assert self.regulariser is not None
+        if self.fixed is not None:
+            return self.fixed
+        H = self.regulariser.curvature(self.A, self._u(q))
+        return self._padded(H if self.tail is None else H + self.tail_gram)
+
+
+def solve_jointly(
+    ws: WorkingSet,
+    blocks: np.ndarray,
+    u: np.ndarray,
+    w: np.ndarray,
+    regulariser: Regulariser,
+    n_weights: int,
+    patience: int,
+    tol: float | None = None,
+) -> None:
     """Solve the master problem over all planes of ``blocks`` at once, the other blocks fixed, by projected Newton.
 
-    The origin of a simplex block is a variable of its own with the zero plane. Memory O(m^2) for m planes.
+    To within ``tol`` in units of the dual; None for as exactly as rounding allows. u and w follow; planes that have had
+    no weight for more than ``patience`` masters leave.
     """
-    from maxmargin.solvers.masters.newton import projected_newton
     from maxmargin.solvers.working_set_kernel import LINEAR, TOTAL, forget
 
     store = ws.store
     blocks = blocks[store.held[blocks] > 0]
     if len(blocks) == 0:
         return
-    A, b, alpha, owner = ws.planes()
-    chosen = np.isin(owner, blocks)
-    A, b, alpha, owner = sp.csr_array(A[chosen]), b[chosen], alpha[chosen], owner[chosen]
-    bounded = blocks[np.isfinite(store.total[blocks])]
-    origins = bounded[(store.open[bounded] > 0) | (store.origin[bounded] > 0)]
-    m = len(b)
-    block = np.searchsorted(blocks, np.concatenate([owner, origins]))
-    q0 = np.concatenate([alpha, store.origin[origins]])
-    objective = _Master(A, np.concatenate([b, np.zeros(len(origins))]), q0, u, regulariser)
-    # on orthants the master measures its distance by a decrement, which is of second order in the gradients
-    share = 1e-12 if len(bounded) == len(blocks) else 1e-20
-    scale = max(abs(ws.linear), regulariser.conjugate(u), 1e-300)
     with blas_threads().limit(limits=1, user_api="blas"):  # small matrices; and the result must not depend on the cores
-        result = projected_newton(objective, block, store.total[blocks], q0, tol=share * scale)
-    q = np.asarray(result.q)
-    change = q[:m] - alpha
-    ids = np.concatenate([store.slots[i, : store.held[i]] for i in blocks])
-    store.alpha[ids] = q[:m]
-    store.origin[origins] = q[m:]
-    store.linear[0] += change @ b
-    moved = A.T @ change
-    u += moved
+        master = JointMaster(ws, blocks, u, n_weights, "quadratic" in regulariser.traits)
+        # on orthants the master measures its distance by a decrement, which is of second order in the gradients
+        if tol is None:
+            tol, most = max(abs(ws.linear), regulariser.conjugate(u), 1e-300), 500
+            tol *= 1e-12 if master.all_bounded else 1e-20
+        else:
+            tol, most = tol if master.all_bounded else 1e-9 * tol, FEW_STEPS
+        point, _ = master.solve(regulariser, tol, most=most)
+    store.alpha[master.ids] = point.planes
+    store.origin[master.origins] = point.origins
+    store.linear[0] += point.linear
+    u += point.moved
     if len(store.mean):
-        store.mean[:] -= store.moment[TOTAL] * moved
-        store.moment[LINEAR] -= store.moment[TOTAL] * (change @ b)
+        store.mean[:] -= store.moment[TOTAL] * point.moved
+        store.moment[LINEAR] -= store.moment[TOTAL] * point.linear
     if w is not u:
         w[:] = regulariser.weights(u)
     for i in blocks:
         forget(store, i, patience)
 
 
+def best_bound(
+    ws: WorkingSet,
+    u: np.ndarray,
+    divergence: TableDivergence,
+    offset: float,
+    centre: np.ndarray,
+    tol: float,
+    merged: bool,
+) -> tuple[float, float, np.ndarray, np.ndarray]:
+    """The best certified lower bound that the planes at hand can give, ``sum alpha b`` and u behind it, and its planes.
+
+    That is the largest value of the dual of (P) itself over their multipliers; each block may give weight to its
+    origin, so that blocks shrink apart from each other. The dual is finite for ``c + u >= 0`` only, hence a proximal
+    term that is small against the reference, entry by entry; what is left outside is shrunk away with one t for all.
+
+    Parameters
+    ----------
+    ws : WorkingSet
+    u : array (n_columns,)
+    divergence : TableDivergence
+    offset : float
+        Of the linear term of the problem.
+    centre : array (d,)
+        Any feasible theta close to the optimum.
+    tol : float
+        How exactly, in units of the dual.
+    merged : bool
+        From one point for each block only, where planes are many.
+    """
+    blocks = np.flatnonzero(ws.store.held > 0)
+    best, q = (-np.inf, 0.0, u, np.empty(0, np.int32)), None
+    if len(blocks) == 0:
+        return best
+    master = JointMaster(ws, blocks, u, len(centre), False, merged)
+    for share in SMOOTHING:
+        proximal = divergence.proximal(centre, share * divergence.reference)
+        point, q = master.solve(proximal, tol if master.all_bounded else 1e-9 * tol, q, FEW_STEPS)
+        linear = ws.linear + point.linear + offset
+        value, scale = divergence.lower_bound(linear, u + point.moved)
+        if value > best[0]:
+            used = master.ids if merged else master.ids[point.planes > 0]
+            best = value, scale * linear - offset, scale * (u + point.moved), used
+    return best
+
+
 @lru_cache(maxsize=1)
 def blas_threads() -> ThreadpoolController:
     return ThreadpoolController()
-
-
-class _Master:
-    """f(q) = b.q - R*(u + A'(q - q0)), the objective of the joint master problem; origins are zero rows behind A."""
-
-    def __init__(self, A: sp.csr_array, b: np.ndarray, q0: np.ndarray, u: np.ndarray, regulariser: Any) -> None:
-        self.A, self.b, self.regulariser = A, b, regulariser
-        self.m = A.shape[0]
-        self.rest = u - A.T @ q0[: self.m]
-        self.fixed = None if regulariser.positive is not None else self._padded(regulariser.curvature(A, u))
-
-    def _padded(self, H: np.ndarray) -> np.ndarray:
-        full = np.zeros((len(self.b), len(self.b)))
-        full[: self.m, : self.m] = H
-        return full
-
-    def _u(self, q: np.ndarray) -> np.ndarray:
-        return self.rest + self.A.T @ q[: self.m]
-
-    def value(self, q: np.ndarray) -> float:
-        return float(self.b @ q) - self.regulariser.conjugate(self._u(q))
-
-    def gradient(self, q: np.ndarray) -> np.ndarray:
-        g = self.b.copy()
-        g[: self.m] -= self.A @ self.regulariser.weights(self._u(q))
-        return g
-
-    def hessian(self, q: np.ndarray) -> np.ndarray:
-        return self.fixed if self.fixed is not None else self._padded(self.regulariser.curvature(self.A, self._u(q)))

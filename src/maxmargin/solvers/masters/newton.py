@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-__all__ = ["Newton", "Objective", "Quadratic", "newton_orthant", "newton_product", "newton_simplex", "projected_newton"]
+__all__ = ["Newton", "Objective", "Quadratic", "projected_newton"]
 
 _ARMIJO = 1e-4  # share of the first-order gain that a step must keep
 _RIDGE = 1e-12  # added to the unit diagonal of the scaled curvature: equal planes make it singular
@@ -60,40 +60,6 @@ class Newton(NamedTuple):
     gap: float
     iterations: int
     status: str
-
-
-def newton_simplex(
-    gram: np.ndarray,
-    b: np.ndarray,
-    total: float,
-    q0: np.ndarray | None = None,
-    tol: float = 1e-9,
-    max_iterations: int = 500,
-) -> Newton:
-    """Maximise b.q - q'Gq/2 over q >= 0, sum q = total; see :func:`projected_newton`."""
-    block = np.zeros(len(b), np.int64)
-    return projected_newton(Quadratic(gram, b), block, np.array([total], float), q0, tol, max_iterations)
-
-
-def newton_product(
-    gram: np.ndarray,
-    b: np.ndarray,
-    block: np.ndarray,
-    total: np.ndarray,
-    q0: np.ndarray | None = None,
-    tol: float = 1e-9,
-    max_iterations: int = 500,
-) -> Newton:
-    """Maximise b.q - q'Gq/2 over a product of simplexes and orthants; see :func:`projected_newton`."""
-    return projected_newton(Quadratic(gram, b), block, total, q0, tol, max_iterations)
-
-
-def newton_orthant(
-    gram: np.ndarray, b: np.ndarray, q0: np.ndarray | None = None, tol: float = 1e-9, max_iterations: int = 500
-) -> Newton:
-    """Maximise b.q - q'Gq/2 over q >= 0; see :func:`projected_newton`."""
-    block = np.zeros(len(b), np.int64)
-    return projected_newton(Quadratic(gram, b), block, np.array([np.inf]), q0, tol, max_iterations)
 
 
 def projected_newton(

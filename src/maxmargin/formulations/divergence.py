@@ -1,0 +1,285 @@
+"""The regulariser of generative models: tables of log-probabilities near a reference; and with a proximal term.
+
+    R(theta)   = - c . theta + rho/2 |theta - ln c|^2                    with  1'e^{theta_j} <= 1 for every table j
+    R_n(theta) = R(theta) + gamma/2 |theta - theta^n|^2
+
+The first term of R is the Kullback-Leibler divergence from c but for a constant. Without rho its conjugate is closed,
+
+    R*(u) = sum_j v_j . ln(v_j / 1'v_j)        over  v = c + u >= 0,  inf elsewhere,
+
+while that of R_n is finite everywhere: that is what the proximal term is for. With s = c + u + gamma theta^n + rho ln c
+the maximiser of ``u . theta - R_n(theta)`` solves, entry by entry,
+
+    lambda_j e^theta + (gamma + rho) theta = s
+
+which is closed in Wright's omega, and lambda_j >= 0 is the root of ``1'e^{theta_j} = 1``, or 0. Yu, Bertsekas, Rousu,
+section 2.3.2; their equations (23), (25) and (26) want ``lambda e^theta + gamma`` in the denominators.
+
+Columns behind the tables belong to squared slacks; there both are ``1/2 |u|^2``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.models.base import digest
+from maxmargin.models.tables import Tables
+
+__all__ = ["Maximiser", "Proximal", "TableDivergence"]
+
+ROUNDING = 1e-6  # of the logarithm of a table's mass
+SCALES = (0.0, 0.5, 1.0)  # tried where the conjugate is finite everywhere
+
+
+class Maximiser(NamedTuple):
+    """theta (d,) and lambda (J,) at some u."""
+
+    theta: np.ndarray
+    lam: np.ndarray
+
+
+@dataclass(frozen=True)
+class TableDivergence:
+    """R.
+
+    Attributes
+    ----------
+    tables : Tables
+    reference : float64 array (d,)
+        c > 0; tables need not sum to 1: a larger sum pulls harder.
+    pull : float
+        rho.
+    start : float64 array (d,), optional
+        Where to begin; ``ln c`` when missing.
+    """
+
+    tables: Tables
+    reference: np.ndarray
+    pull: float = 0.0
+    start: np.ndarray | None = None
+
+    traits = frozenset({"tables"})
+    positive = None
+
+    def __post_init__(self) -> None:
+        c, d = np.ascontiguousarray(self.reference, np.float64), self.tables.n_weights
+        if c.shape != (d,) or not np.isfinite(c).all() or (c <= 0).any():
+            raise ValueError(
+                f"the reference must be {d} finite numbers > 0; use reference_distribution with a floor for zeros."
+            )
+        if not (np.isfinite(self.pull) and self.pull >= 0):
+            raise ValueError(f"pull must be a finite number >= 0, got {self.pull!r}.")
+        object.__setattr__(self, "reference", c)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of the reference; multipliers of another pull are feasible all the same."""
+        return digest(self.reference, self.tables.starts)
+
+    def first(self) -> np.ndarray:
+        """A feasible theta to begin with."""
+        if self.start is None:
+            return self.tables.anchor(self.reference)
+        start = np.array(self.start, np.float64)
+        if start.shape != self.reference.shape or not np.isfinite(start).all():
+            raise ValueError(f"start must be {len(self.reference)} finite log-probabilities; give zeros a floor.")
+        return self.tables.feasible(start)
+
+    def proximal(self, centre: np.ndarray, gamma: float | np.ndarray, newton: bool = False) -> Proximal:
+        """R with the proximal term ``gamma/2 |theta - centre|^2``."""
+        return Proximal(self, centre, np.broadcast_to(np.asarray(gamma, np.float64), self.reference.shape), newton)
+
+    def value(self, w: np.ndarray) -> float:
+        """R(theta); inf where a table has more mass than 1."""
+        theta = w[: len(self.reference)]
+        if (self.tables.log_mass(theta) > ROUNDING).any():
+            return np.inf
+        return self.tables.pulled(theta, self.reference, self.pull) - float(self.reference @ theta)
+
+    def conjugate(self, u: np.ndarray) -> float:
+        """R*(u); inf outside ``c + u >= 0`` unless there is a pull."""
+        from maxmargin.formulations.generative_kernel import table_entropy
+
+        if self.pull:
+            return self._smooth.conjugate(u)
+        head, tail = self._split(u)
+        return 0.5 * float(tail @ tail) - float(table_entropy(self.tables.starts, self.reference + head))
+
+    def weights(self, u: np.ndarray) -> np.ndarray:
+        """The maximiser, ``ln(v_j / 1'v_j)`` without a pull."""
+        if self.pull:
+            return self._smooth.weights(u)
+        head, tail = self._split(u)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.concatenate([self.tables.anchor(self.reference + head), tail])
+
+    def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """``A R*''(u) A'``."""
+        if self.pull:
+            return self._smooth.curvature(A, u)
+        v = self.reference + self._split(u)[0]
+        lam = self.tables.sums(v)
+        return _curvature(self.tables, A, v / lam[self.tables.table], lam, np.zeros(len(v)))
+
+    def feasible(self, w: np.ndarray) -> np.ndarray:
+        """Given log-probabilities, as a start: a mass above 1 by rounding is divided away, a larger one is refused."""
+        mass = self.tables.log_mass(w)
+        if (mass > ROUNDING).any():
+            j = int(np.argmax(mass))
+            raise ValueError(
+                f"the start is no model of log-probabilities: {self.tables.name(j)} sums to {np.exp(mass[j]):.6g}, "
+                "more than 1. Give the logarithms of probabilities, such as the weights_ of a fitted model."
+            )
+        return self.tables.feasible(w)
+
+    def lower_bound(self, linear: float, u: np.ndarray) -> tuple[float, float]:
+        """The largest ``t linear - R*(t u)`` over t in [0, 1], and its t.
+
+        u = 0 is inside the domain, so for t small enough t u is. O(d) a trial of t.
+        """
+        from maxmargin.formulations.generative_kernel import best_shrink
+
+        if self.pull:
+            return max((t * linear - self.conjugate(t * u), t) for t in SCALES)
+        head, tail = self._split(u)
+        scale = np.zeros(1)
+        value = best_shrink(
+            self.tables.starts, self.reference, np.ascontiguousarray(head), linear, float(tail @ tail), scale
+        )
+        return float(value), float(scale[0])
+
+    def estimate(self, linear: float, u: np.ndarray) -> tuple[float, int]:
+        """The paper's lower *estimate*: the dual at ``max(c + u, 0)``, which no multipliers need reach.
+
+        It can lie above the optimum; the number of tables that were outside the domain, returned with it, tells how
+        little it means.
+        """
+        if self.pull:
+            return linear - self.conjugate(u), 0
+        inside = np.maximum(u, np.pad(-self.reference, (0, len(u) - len(self.reference)), constant_values=-np.inf))
+        head, _ = self._split(u)
+        return linear - self.conjugate(inside), len(np.unique(self.tables.table[self.reference + head < 0]))
+
+    def _split(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return u[: len(self.reference)], u[len(self.reference) :]
+
+    @cached_property
+    def _smooth(self) -> Proximal:
+        return self.proximal(np.zeros(len(self.reference)), 0.0)
+
+
+@dataclass(frozen=True)
+class Proximal:
+    """R_n.
+
+    Attributes
+    ----------
+    divergence : TableDivergence
+        R.
+    centre : float64 array (d,)
+        theta^n.
+    gamma : float64 array (d,)
+        One weight for each entry; the same for all in the paper.
+    newton : bool
+        theta by Newton's method in place of the closed form.
+    """
+
+    divergence: TableDivergence
+    centre: np.ndarray
+    gamma: np.ndarray
+    newton: bool = False
+    _last: list = field(default_factory=list, init=False, repr=False, compare=False)
+
+    traits = frozenset({"tables"})
+    positive = None
+
+    @property
+    def fingerprint(self) -> str:
+        """That of R: multipliers do not depend on the centre."""
+        return self.divergence.fingerprint
+
+    def term(self, theta: np.ndarray) -> float:
+        """``gamma/2 |theta - theta^n|^2``."""
+        away = theta - self.centre
+        return 0.5 * float(self.gamma @ (away * away))
+
+    def value(self, w: np.ndarray) -> float:
+        """R_n(theta)."""
+        return self.divergence.value(w) + self.term(w[: len(self.centre)])
+
+    def solve(self, u: np.ndarray) -> Maximiser:
+        """theta that maximises ``u . theta - R_n(theta)``, and its lambda. O(d).
+
+        The last answer is kept, because value, gradient and curvature ask for the same u.
+        """
+        from maxmargin.formulations.generative_kernel import solve_tables
+
+        head = u[: len(self.centre)]
+        if not (self._last and np.array_equal(self._last[0], head)):
+            theta, lam = np.empty(len(head)), np.empty(len(self.divergence.tables))
+            solve_tables(self.divergence.tables.starts, self._fixed + head, self._curving, int(self.newton), theta, lam)
+            self._last[:] = [head.copy(), Maximiser(theta, lam)]
+        return self._last[1]
+
+    @cached_property
+    def _curving(self) -> np.ndarray:
+        """Second derivative of R_n by entry, ``gamma + rho``."""
+        return self.gamma + self.divergence.pull
+
+    @cached_property
+    def _fixed(self) -> np.ndarray:
+        """What s is at u = 0."""
+        c, pull = self.divergence.reference, self.divergence.pull
+        s = c + self.gamma * self.centre
+        return s + pull * self.divergence.tables.anchor(c) if pull else s
+
+    def conjugate(self, u: np.ndarray) -> float:
+        """R_n*(u)."""
+        theta, lam = self.solve(u)
+        R, d = self.divergence, len(self.centre)
+        over = float(lam @ (R.tables.sums(np.exp(theta)) - 1.0))  # rounding only
+        own = R.tables.pulled(theta, R.reference, R.pull) + self.term(theta) + over
+        return float((R.reference + u[:d]) @ theta) - own + 0.5 * float(u[d:] @ u[d:])
+
+    def weights(self, u: np.ndarray) -> np.ndarray:
+        """The gradient of the conjugate."""
+        return np.concatenate([self.solve(u).theta, u[len(self.centre) :]])
+
+    def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """``A H A'`` (m, m) for the rows of A, where H is the second derivative of the conjugate.
+
+        With p = e^theta and D = 1/(lambda p + gamma + rho), H is ``D - (Dp)(Dp)'/(p'Dp)`` in each table, and D alone
+        where lambda is 0: the second term is what eliminating lambda takes away. O(m^2 d).
+        """
+        theta, lam = self.solve(u)
+        return _curvature(self.divergence.tables, A, np.exp(theta), lam, self._curving)
+
+    def feasible(self, w: np.ndarray) -> np.ndarray:
+        """As R."""
+        return self.divergence.feasible(w)
+
+    def lower_bound(self, linear: float, u: np.ndarray) -> tuple[float, float]:
+        """The dual itself, which is finite everywhere."""
+        return linear - self.conjugate(u), 1.0
+
+
+def _curvature(
+    tables: Tables, A: np.ndarray | sp.csr_array, p: np.ndarray, lam: np.ndarray, curving: np.ndarray
+) -> np.ndarray:
+    """``A H A'`` with H of :meth:`Proximal.curvature` for the columns of the tables, and 1 behind them."""
+    d, dense = len(p), A if isinstance(A, np.ndarray) else A.toarray()
+    head, tail = dense[:, :d], dense[:, d:]
+    D = 1.0 / (lam[tables.table] * p + curving)
+    scaled = head * np.sqrt(D)
+    H = scaled @ scaled.T
+    binding = lam > 0
+    if binding.any():
+        mass = tables.sums(p * D * p)
+        taken = tables.sums(head * (D * p)) * np.where(binding, 1.0 / np.sqrt(np.where(binding, mass, 1.0)), 0.0)
+        H -= taken @ taken.T
+    return H + tail @ tail.T if tail.shape[1] else H

@@ -1,0 +1,285 @@
+"""The proximal point method, an outer loop round the dual engine: for regularisers whose dual is not finite everywhere.
+
+    (P_n)   min_theta  P(theta) + gamma_n/2 |theta - theta^n|^2         solved through its dual
+
+    (D_n)   max_alpha  sum alpha b - R_n*(sum alpha a)                  which is finite everywhere
+
+A step is a step of the engine inside. When that has looked at all examples there are an upper bound P(theta), a
+certified lower bound from the multipliers, and the gap of (P_n), which says whether the centre theta^n moves to theta.
+Multipliers and planes do not depend on the centre, so the engine runs on when it moves. Yu, Bertsekas, Rousu, An
+efficient discriminative training method for generative models. What is added: lambda is eliminated, so that theta is
+always feasible; certified lower bounds (:func:`~maxmargin.solvers.masters.joint.best_bound`); and blocks keep
+multipliers of their own, so that subsets of the examples may be visited one at a time and still solve (P).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from maxmargin.certificate import Certificate
+from maxmargin.contracts import DualPoint, State
+from maxmargin.formulations.divergence import Proximal, TableDivergence
+from maxmargin.formulations.problem import Problem
+from maxmargin.kernel import clock
+from maxmargin.planes import Planes, weighted_sum
+from maxmargin.solvers.blocks import natural_scale
+from maxmargin.solvers.engine import DualEngine
+from maxmargin.solvers.masters.joint import best_bound, blas_threads
+from maxmargin.solvers.recentring_state import RecentringState
+
+if TYPE_CHECKING:
+    from maxmargin.solvers.proximal_point import ProximalPoint
+
+__all__ = ["Recentring"]
+
+JOINT_BELOW = 400  # planes that the lower bound is taken from one by one; beyond, from one point for each block
+REPORT_EVERY = 100  # certificates of the engine without a better bound between two reports; three equal ones end a run
+ROUNDING = 1e-13
+
+
+class Recentring:
+    """The outer loop, in the driver's verbs.
+
+    Parameters
+    ----------
+    inner : DualEngine
+        Solves (D_n).
+    options : ProximalPoint
+    """
+
+    passes_per_round: float | None = None  # of CCCP: the gap decides
+    handles = frozenset({"tables", "squared"})
+    minimises, free_certificates = True, True  # a certificate tells what the last step has found
+
+    def __init__(self, inner: DualEngine, options: ProximalPoint) -> None:
+        self.inner = inner
+        self.options = options
+
+    # --- the contract with the driver ---------------------------------------------------------------------------------
+
+    def init(self, problem: Problem, warm: State | None = None) -> RecentringState:
+        """Start at the reference, from the planes of an earlier run on the same examples, or go on with others."""
+        if isinstance(warm, RecentringState) and warm.other_examples:
+            return self._extend(warm, problem)
+        if warm is not None and not isinstance(warm, RecentringState):
+            raise ValueError(
+                "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
+            )
+        theta = _divergence(problem).first() if warm is None else warm.best.copy()
+        gamma = np.nan if isinstance(self.options.gamma, str) else float(self.options.gamma)
+        around = self._around(problem, theta, gamma)
+        state = RecentringState(
+            problem, self.inner.init(around, None if warm is None else warm.inner), theta.copy(), theta, gamma
+        )
+        self.inner.begin_at(state.inner, theta)
+        return state
+
+    def certificate_due(self, state: RecentringState) -> bool:
+        """Whether a bound has improved; from time to time also when none has."""
+        return state.improved or (state.unchanged > 0 and state.unchanged % REPORT_EVERY == 0)
+
+    def certificate(self, state: RecentringState) -> Certificate:
+        """The best objective and the best lower bound so far. Only the first costs oracle calls."""
+        if np.isinf(state.primal):
+            self._look(state)
+        state.improved = False
+        return Certificate(state.primal, state.dual, state.certified)
+
+    def step_calls(self, state: RecentringState) -> int:
+        """Oracle calls of the next step."""
+        return self.inner.step_calls(state.inner) * (2 if self.options.refind else 1)
+
+    def step(self, state: RecentringState) -> None:
+        """A step of the engine; when a look at all examples is due then, bounds, and perhaps another centre."""
+        with blas_threads().limit(limits=1, user_api="blas"):  # the result must not depend on the cores
+            self.inner.step(state.inner)
+            if self.inner.certificate_due(state.inner):
+                self._look(state)
+
+    def weights(self, state: RecentringState) -> np.ndarray:
+        """The best feasible log-probabilities so far (n_weights,)."""
+        return state.best
+
+    def may_end(self, state: RecentringState) -> bool:
+        """Always: there are no rounds."""
+        return True
+
+    def finished(self, state: RecentringState) -> str | None:
+        """Only the gap, the budgets or a stall end a run."""
+        return None
+
+    def conclude(self, state: RecentringState, certificate: Certificate, code: str) -> Certificate:
+        """The weights are the best all along."""
+        return certificate
+
+    def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> RecentringState:
+        """Resume where :meth:`RecentringState.to_arrays` left off."""
+        if float(arrays["pull"]) != _divergence(problem).pull:
+            raise ValueError("the saved state belongs to another problem: resume with the same pull.")
+        inner = {name.removeprefix("inner/"): array for name, array in arrays.items() if name.startswith("inner/")}
+        centre, best = np.array(arrays["centre"]), np.array(arrays["best"])
+        gamma = float(arrays["numbers"][0])
+        around = self._around(problem, centre, gamma)
+        state = RecentringState(problem, self.inner.from_arrays(around, inner), centre, best, gamma)
+        state.restore(arrays)
+        if np.isinf(state.primal):
+            self.inner.begin_at(state.inner, best)
+        return state
+
+    # --- rounds of CCCP -----------------------------------------------------------------------------------------------
+
+    def dual_point(self, state: RecentringState) -> DualPoint:
+        """The multipliers of the better lower bound, and the best theta."""
+        linear, u, _ = self.inner.dual_point(state.inner)
+        points = [DualPoint(linear, u, state.best)]
+        if state.bound is not None:
+            shift = state.problem.shift
+            points.append(DualPoint(state.bound[0], state.bound[1] - (0.0 if shift is None else shift), state.best))
+        return max(points, key=lambda point: state.problem.lower_bound(point.linear, point.u))
+
+    def begin_at(self, state: RecentringState, w: np.ndarray) -> None:
+        """Begin at given log-probabilities."""
+        theta = w[: state.problem.n_weights].copy()
+        state.centre, state.best = theta, theta.copy()
+        self._move_inner(state)
+
+    def move(self, state: RecentringState, problem: Problem) -> None:
+        """Go on with a problem that differs in its linear term only, from the best theta and the planes at hand.
+
+        What the best theta is worth there needs no look at the examples, and no later theta is worse: the objective of
+        a ramp, which is at most that of the round and equal to it where the round begins, does not increase.
+        """
+        for term, sign in ((state.problem.term, -1.0), (problem.term, 1.0)):
+            state.primal += 0.0 if term is None else sign * term.at(state.best)
+        state.problem = problem
+        state.centre, state.centre_primal = state.best.copy(), state.primal
+        self._move_inner(state)
+        linear, u, _ = self.dual_point(state)
+        state.dual = problem.lower_bound(linear, u)
+        state.gap = max(state.primal - state.dual, 0.0)
+        state.bound_at, state.bound_wait, state.unchanged, state.improved = state.looks, 0, 0, True
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _around(self, problem: Problem, centre: np.ndarray, gamma: float) -> Problem:
+        """(P_n). Before the first look gamma may not be known; theta is the centre until then whatever it is."""
+        newton = self.options.theta == "newton"
+        return replace(
+            problem, regulariser=_divergence(problem).proximal(centre, 1.0 if np.isnan(gamma) else gamma, newton)
+        )
+
+    def _move_inner(self, state: RecentringState) -> None:
+        """Let the engine go on round the present centre."""
+        self.inner.move(state.inner, self._around(state.problem, state.centre, state.gamma))
+        if np.isinf(state.primal):
+            self.inner.begin_at(state.inner, state.best)
+
+    def _extend(self, state: RecentringState, problem: Problem) -> RecentringState:
+        """Go on with other examples. The lower bound stays one, unless there is a new reference."""
+        if problem.regulariser.fingerprint != state.problem.regulariser.fingerprint:
+            state.dual, state.bound = -np.inf, None
+        self.inner.extend(state.inner, self._around(problem, state.best, state.gamma))
+        state.problem, state.bound = problem, None  # whose columns are others
+        state.primal, state.centre_primal, state.certified = np.inf, np.inf, False
+        state.centre, state.improved, state.other_examples = state.best.copy(), True, False
+        self._move_inner(state)
+        return state
+
+    def _look(self, state: RecentringState, again: bool = False) -> None:
+        """Ask all examples at theta: upper and lower bounds, and whether the centre moves."""
+        problem, inner, options = state.problem, state.inner, self.options
+        found = self.inner.certificate(inner)  # of (P_n)
+        begin = clock()
+        theta, proximal = inner.w[: problem.n_weights], inner.problem.regulariser
+        assert isinstance(proximal, Proximal)
+        upper = found.primal if np.isfinite(found.primal) else self._estimate(state)
+        here = upper - proximal.term(theta)
+        point = self.inner.dual_point(inner)
+        bound = problem.lower_bound(point.linear, point.u)
+        if state.looks >= state.bound_at:
+            bound = max(bound, self._bound(state, min(here, state.primal)))
+        better = here < state.primal or bound > state.dual
+        state.improved, state.unchanged = state.improved or better, 0 if better else state.unchanged + 1
+        if here < state.primal:
+            state.primal, state.best, state.certified = here, theta.copy(), found.certified
+        state.dual = max(state.dual, bound)
+        state.gap = max(upper - found.dual, 0.0) if np.isfinite(state.centre_primal) else state.gap
+        state.note(here, upper, found.dual, *_divergence(problem).estimate(point.linear + problem.offset, point.u))
+        moved = self._recentre(state, here)
+        state.looks += 1
+        state.bound_seconds += clock() - begin
+        if moved and options.refind and not again:
+            begin = clock()
+            self._look(state, again=True)
+            state.centre_seconds += clock() - begin
+
+    def _recentre(self, state: RecentringState, here: float) -> bool:
+        """Move the centre to theta when the rule says so."""
+        s, floor = self.options, self.options.least * float(_divergence(state.problem).reference.max())
+        if np.isinf(state.centre_primal):
+            state.centre_primal, state.first = here, max(abs(here), 1e-300)
+            state.gap = state.first if np.isinf(state.gap) else state.gap
+            if np.isnan(state.gamma):
+                state.gamma = max(0.1 * self._size(state), floor)
+            self._move_inner(state)
+            return False
+        promised = state.centre_primal - (here - state.gap)
+        rules = {
+            "gap": state.gap <= s.share * promised,
+            "improvement": here <= state.centre_primal - s.improvement * state.first,
+            "optimality": state.gap <= s.delta * s.delta_decay**state.centres * state.first,
+        }
+        moves = rules["improvement"] or rules["optimality"] if s.rule == "paper" else rules[s.rule]
+        if not moves:
+            return False
+        state.centre, state.centre_primal = state.inner.w[: state.problem.n_weights].copy(), here
+        state.centres += 1
+        state.gamma = max(state.gamma * s.decay, min(state.gamma, floor))
+        self._move_inner(state)
+        return True
+
+    def _size(self, state: RecentringState) -> float:
+        """Root mean square of the plane that the last look has found, summed over all blocks."""
+        planes, scale, _ = self._found(state)
+        return float(np.sqrt(np.mean(weighted_sum(planes, scale)[: state.problem.n_weights] ** 2)))
+
+    def _estimate(self, state: RecentringState) -> float:
+        """P_n at theta where losses have no proven bounds: from those of the planes that were found."""
+        planes, _, values = self._found(state)
+        most, problem = np.zeros(state.inner.n_blocks), state.inner.problem
+        np.maximum.at(most, planes.example, values)
+        return problem.primal(state.inner.w, np.zeros(problem.n_examples)) + float(most.sum())
+
+    def _found(self, state: RecentringState) -> tuple[Planes, np.ndarray, np.ndarray]:
+        """The planes of the last look, the scale at which each counts, and what it then adds to the objective."""
+        planes, inner = state.inner.pending, state.inner
+        assert planes is not None
+        total = inner.working_set.store.total[planes.example]
+        return planes, *natural_scale(planes.to_csr(), planes.b, total, inner.w, state.problem.n_weights)
+
+    def _bound(self, state: RecentringState, primal: float) -> float:
+        """The lower bound from all planes. While it does not close the gap by much, it is asked for less often."""
+        every, bound, used = self.options.bound_every, -np.inf, np.empty(0, np.int32)
+        inner, problem, ws = state.inner, state.problem, state.inner.working_set
+        if state.looks:
+            tol = max(self.options.accuracy * (primal - state.dual), ROUNDING * abs(primal))
+            bound, linear, u, used = best_bound(
+                ws, inner.u, _divergence(problem), problem.offset, state.best, tol, ws.n_planes > JOINT_BELOW
+            )
+            if bound > state.dual:
+                state.bound = linear, u if problem.shift is None else u + problem.shift
+        closed = bound - state.dual >= 0.3 * (primal - state.dual)
+        state.bound_wait = every if closed else min(2 * max(state.bound_wait, every // 2), 8 * every)
+        state.bound_at = state.looks + state.bound_wait
+        ws.keep(used, state.bound_wait)  # what proves most now will be of use the next time
+        return bound
+
+
+def _divergence(problem: Problem) -> TableDivergence:
+    """The regulariser that proximal terms are added to."""
+    assert isinstance(problem.regulariser, TableDivergence)
+    return problem.regulariser
