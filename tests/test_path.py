@@ -140,9 +140,19 @@ def test_solvers_without_multipliers_are_refused():
         mm.regularisation_path(mm.SequenceTagger(solver="perceptron"), X, Y, C_min=0.1, C_max=1)
 
 
-@pytest.mark.parametrize("solver", ["frank_wolfe", "cutting_plane", "sgd"])
-def test_solvers_that_cannot_change_C_are_refused(solver):
-    estimator = mm.SequenceTagger(solver=solver, max_passes=50_000)
+@pytest.mark.parametrize("solver", ["frank_wolfe", "cutting_plane"])
+def test_sums_over_all_examples_go_on_at_another_C_too(solver):
+    path = mm.regularisation_path(
+        mm.SequenceTagger(solver=solver, max_passes=50_000), X, Y, C_min=0.1, C_max=4.0, tol=0.3
+    )
+    for C in (0.1, 0.7, 4.0):
+        weights, certificate = path.at(C)
+        assert certificate.relative_gap <= 0.3
+        assert objective(PLANES, C, weights) <= certificate.primal * (1 + 1e-9)
+
+
+def test_solvers_that_cannot_change_C_are_refused():
+    estimator = mm.SequenceTagger(solver="sgd", max_passes=50_000)
     assert mm.regularisation_path(estimator, X, Y, C_min=0.1, C_max=0.1, tol=0.5).at(0.1)[1].relative_gap <= 0.5
-    with pytest.raises(ValueError, match=rf"which solver='{solver}' cannot at another C; use \"auto\""):
+    with pytest.raises(ValueError, match=r"which solver='sgd' cannot at another C; use \"auto\""):
         mm.regularisation_path(estimator, X, Y, C_min=0.1, C_max=4.0, tol=0.3)

@@ -226,8 +226,9 @@ def test_real_signal():
     )
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
     process = subprocess.Popen(
-        [sys.executable, "-c", script, os.path.dirname(__file__)], stdout=subprocess.PIPE, text=True, env=environment
-    )
+        [sys.executable, "-c", script, os.path.dirname(__file__)], stdout=subprocess.PIPE, text=True, env=environment,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
+    )  # fmt: skip
     assert process.stdout.readline() == "step\n"
     os.kill(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=240)

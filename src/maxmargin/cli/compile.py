@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +23,7 @@ def all_kernels() -> dict[str, Kernel]:
     package = Path(__file__).parents[1]
     found = {}
     for path in sorted(package.rglob("*.py")):
-        if b"from maxmargin.kernel import kernel\n" in path.read_bytes():
+        if re.search(rb"^from maxmargin\.kernel import .*\bkernel\b", path.read_bytes(), re.MULTILINE):
             module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
             for name, thing in vars(import_module(module)).items():
                 if isinstance(thing, Kernel) and thing.py_func.__module__ == module:
