@@ -163,7 +163,7 @@ PARAMETERS = [
     (
         {"solver": SD(working_set=2, selection="x")},
         ValueError,
-        r"selection must be one of cyclic, shuffled, whole.*got 'x'",
+        r"selection must be one of cyclic, shuffled.*got 'x'",
     ),
     ({"solver": SD(master="admm")}, ValueError, r'master must be "smo", "newton" or "auto", got \'admm\''),
     ({"solver": SD(memory=-1)}, ValueError, r"memory must be a whole number >= 1, got -1"),
