@@ -23,31 +23,10 @@ if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
 
 __all__ = [
-    "Answer",
-    "Answers",
-    "BoundModel",
-    "DualPoint",
-    "Executor",
-    "Formulation",
-    "Fused",
-    "InnerSolver",
-    "KBestModel",
-    "Layout",
-    "MarginalsModel",
-    "ModelKernel",
-    "Oracle",
-    "PartScoresModel",
-    "Problem",
-    "Regulariser",
-    "Solver",
-    "State",
-    "Sum",
-    "offers_k_best",
-    "offers_marginals",
-    "offers_part_scores",
-    "refusal",
-    "require",
-]
+    "Answer", "Answers", "BoundModel", "DualPoint", "Executor", "Formulation", "Fused", "InnerSolver", "KBestModel",
+    "Layout", "MarginalsModel", "ModelKernel", "Oracle", "PartScoresModel", "Problem", "Regulariser", "Solver",
+    "State", "Sum", "offers_k_best", "offers_marginals", "offers_part_scores", "refusal", "require",
+]  # fmt: skip
 
 # --- models -----------------------------------------------------------------------------------------------------------
 
@@ -304,12 +283,7 @@ class Formulation(Protocol):
     """An objective: makes the problem of fitting a bound model."""
 
     def problem(
-        self,
-        model: BoundModel,
-        *,
-        C: float,
-        sample_weight: ArrayLike | None = None,
-        positive: np.ndarray | None = None,
+        self, model: BoundModel, *, C: float, sample_weight: ArrayLike | None = None, positive: np.ndarray | None = None
     ) -> Problem: ...
 
 
