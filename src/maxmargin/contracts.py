@@ -102,10 +102,8 @@ class BoundModel(Protocol):
 
     @property
     def n_examples(self) -> int: ...
-
     @property
     def n_weights(self) -> int: ...
-
     @property
     def layout(self) -> Layout: ...
 
@@ -196,16 +194,11 @@ class Oracle(Protocol):
         """Length of a plane: the weights, and one column per example when slacks are squared."""
 
     @property
-    def longest(self) -> int:
-        """The most non-zeros that one plane can have."""
-
+    def longest(self) -> int: ...  # the most non-zeros that one plane can have
     @property
-    def batch_hint(self) -> int:
-        """How many examples to ask at once, at least; 1 where a call costs nothing."""
-
+    def batch_hint(self) -> int: ...  # how many examples to ask at once, at least; 1 where a call costs nothing
     @property
-    def fingerprint(self) -> str:
-        """Digest of all that its planes depend on."""
+    def fingerprint(self) -> str: ...  # digest of all that its planes depend on
 
     def planes(self, w: np.ndarray, examples: np.ndarray, most: int = 1) -> Planes:
         """Planes of ``examples`` at ``w``, in their order; up to ``most`` per example, the most violating one first."""
@@ -227,16 +220,14 @@ class Regulariser(Protocol):
     """``R(w)``, convex; the dual sees it through its conjugate ``R*(u) = max_w u . w - R(w)``."""
 
     @property
-    def traits(self) -> frozenset[str]:
-        """What a solver must handle, in the words of :data:`TRAITS`."""
+    def traits(self) -> frozenset[str]: ...  # what a solver must handle, in the words of :data:`TRAITS`
 
     @property
     def positive(self) -> np.ndarray | None:
         """Which weights must be >= 0, bool (n_columns,); None when all are free."""
 
     @property
-    def fingerprint(self) -> str:
-        """Digest of what it depends on besides the weights; empty when nothing."""
+    def fingerprint(self) -> str: ...  # digest of what it depends on besides the weights; empty when nothing
 
     def value(self, w: np.ndarray) -> float:
         """R at the weights of the model; inf outside its domain."""
@@ -262,18 +253,12 @@ class Problem(Protocol):
 
     @property
     def n_examples(self) -> int: ...
-
     @property
-    def n_columns(self) -> int:
-        """Length of a plane."""
-
+    def n_columns(self) -> int: ...  # length of a plane
     @property
-    def weight(self) -> np.ndarray:
-        """C_i, (n_examples,)."""
-
+    def weight(self) -> np.ndarray: ...  # C_i, (n_examples,)
     @property
-    def traits(self) -> frozenset[str]:
-        """What a solver must handle."""
+    def traits(self) -> frozenset[str]: ...  # what a solver must handle
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> Problem:
         """The same problem asked through other oracles, such as sharded ones."""
@@ -284,7 +269,21 @@ class Formulation(Protocol):
 
     def problem(
         self, model: BoundModel, *, C: float, sample_weight: ArrayLike | None = None, positive: np.ndarray | None = None
-    ) -> Problem: ...
+    ) -> Problem:
+        """The problem of fitting a bound model.
+
+        Parameters
+        ----------
+        model : BoundModel
+        C : float
+            Multiplies the sum of the losses (of their squares for the squared hinge).
+        sample_weight : array (n_examples,), optional
+        positive : bool array (n_weights,), optional
+            Weights that must be >= 0.
+        cost_weight : float
+            Of those that a ramp can be made of: lam of the table in :mod:`maxmargin.oracles.rescaling`; 1 but for the
+            convex part of some ramp losses.
+        """
 
 
 # --- solvers ----------------------------------------------------------------------------------------------------------
@@ -295,16 +294,12 @@ class State(Protocol):
 
     @property
     def oracle_calls(self) -> int: ...
-
     @property
     def argmax_calls(self) -> int: ...
-
     @property
     def seconds(self) -> Mapping[str, float]: ...
-
     @property
-    def rounds(self) -> list[dict[str, float]] | None:
-        """One row per round of a ramp fit; None for other fits."""
+    def rounds(self) -> list[dict[str, float]] | None: ...  # one row per round of a ramp fit; None for other fits
 
     def to_arrays(self) -> dict[str, np.ndarray]: ...
 
@@ -325,8 +320,7 @@ class Solver(Protocol[P, S]):
     """What the driver asks of a solver: it owns the steps, the driver owns the loop."""
 
     @property
-    def handles(self) -> frozenset[str]:
-        """Traits of the problems that it can solve, in the words of :data:`TRAITS`."""
+    def handles(self) -> frozenset[str]: ...  # traits of the problems that it can solve, in the words of :data:`TRAITS`
 
     def init(self, problem: P, warm: State | None = None) -> S:
         """A state to begin with, cold or from the state of an earlier run."""
@@ -363,12 +357,9 @@ class InnerSolver(Solver[P, S], Protocol[P, S]):
     """What an outer solver (CCCP, proximal point, refits) asks of the solver inside, beyond the driver's verbs."""
 
     @property
-    def minimises(self) -> bool:
-        """Whether its steps lower the objective of the problem (the perceptron's do not)."""
-
+    def minimises(self) -> bool: ...  # whether its steps lower the objective of the problem (the perceptron's do not)
     @property
-    def passes_per_round(self) -> float | None:
-        """Passes after which a round should end; None lets the gap decide."""
+    def passes_per_round(self) -> float | None: ...  # passes after which a round should end; None lets the gap decide
 
     @property
     def free_certificates(self) -> bool:

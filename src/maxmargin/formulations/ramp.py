@@ -160,6 +160,7 @@ def _better(found: Planes, known: Planes, n_examples: int) -> Planes:
     return both.take(np.argsort(both.example, kind="stable"))
 
 
+@dataclass(repr=False, eq=False)
 class Ramp(Parameters):
     """Ramp losses.
 
@@ -184,19 +185,11 @@ class Ramp(Parameters):
     translation.
     """
 
-    def __init__(
-        self,
-        ramp: str | Sequence[float] = "cost_diminished",
-        start: object = "zero",
-        max_rounds: int | None = None,
-        passes_per_round: float | None = None,
-        convex: RescaledHinge | Generative | None = None,
-    ) -> None:
-        self.ramp = ramp
-        self.start = start
-        self.max_rounds = max_rounds
-        self.passes_per_round = passes_per_round
-        self.convex = convex
+    ramp: str | Sequence[float] = "cost_diminished"
+    start: object = "zero"
+    max_rounds: int | None = None
+    passes_per_round: float | None = None
+    convex: RescaledHinge | Generative | None = None
 
     def __sklearn_clone__(self) -> Ramp:
         """As scikit-learn does it, but a fitted model to start from stays fitted."""
@@ -227,14 +220,10 @@ class Ramp(Parameters):
         return above, below
 
     def problem(
-        self,
-        model: BoundModel,
-        *,
-        C: float = 1.0,
-        sample_weight: ArrayLike | None = None,
+        self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
         positive: np.ndarray | None = None,
-    ) -> RampProblem:
-        """The problem of fitting a bound model; parameters as those of :meth:`RescaledHinge.problem`."""
+    ) -> RampProblem:  # fmt: skip
+        """The problem of fitting a bound model; see :class:`~maxmargin.contracts.Formulation`."""
         rounds, passes = self.max_rounds, self.passes_per_round
         if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
             raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")
