@@ -56,29 +56,16 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelKernel:
-    """What a compiled loop needs of a bound model: two functions and the arrays they read.
+    """What a compiled loop needs of a bound model: two functions and the arrays they read."""
 
-    Attributes
-    ----------
-    plane : numba function of ``PLANE_SIGNATURE``
-        The model's own argmax; see :mod:`maxmargin.models.signature`.
-    search : numba function of ``SEARCH_SIGNATURE``
-        Asks ``plane`` for the most violating output, once or several times; see :mod:`maxmargin.models.searches`.
-    meta, ints, floats : arrays
-        The packed data.
-    room : int
-        The most non-zeros that the planes of one example together can have.
-    iwork_size, fwork_size, output_size : int
-        Scratch the functions need, and the longest output.
-    """
-
-    plane: Callable[..., int]
+    plane: Callable[..., int]  # the model's own argmax; see :mod:`maxmargin.models.signature`
+    # asks ``plane`` for the most violating output, once or several times; see :mod:`maxmargin.models.searches`
     search: Callable[..., int]
-    meta: np.ndarray
+    meta: np.ndarray  # this and the next two: the packed data
     ints: np.ndarray
     floats: np.ndarray
-    room: int
-    iwork_size: int
+    room: int  # the most non-zeros that the planes of one example together can have
+    iwork_size: int  # this and the next two: scratch the functions need, and the longest output
     fwork_size: int
     output_size: int
 
@@ -163,24 +150,13 @@ class Sum(NamedTuple):
 
 @dataclass(frozen=True)
 class Fused:
-    """What a compiled loop needs to ask an oracle without going through Python.
-
-    Attributes
-    ----------
-    kernel : ModelKernel
-    rescaling : int
-        Row of the table in :mod:`maxmargin.oracles.rescaling`.
-    cost_weight : float
-    lift : float64 array (n_examples,) or (0,)
-    workspace : () -> (iwork, fwork, output)
-        Scratch of the calling thread.
-    """
+    """What a compiled loop needs to ask an oracle without going through Python."""
 
     kernel: ModelKernel
-    rescaling: int
+    rescaling: int  # row of the table in :mod:`maxmargin.oracles.rescaling`
     cost_weight: float
-    lift: np.ndarray
-    workspace: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]
+    lift: np.ndarray  # float64 (n_examples,) or (0,)
+    workspace: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]  # (iwork, fwork, output) of the calling thread
 
 
 class Oracle(Protocol):

@@ -30,28 +30,17 @@ def aligned_zeros(n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Planes:
-    """A batch of planes as raw CSR arrays.
+    """A batch of planes as raw CSR arrays."""
 
-    Attributes
-    ----------
-    indptr : int64 array (m + 1,)
-        Row ``p`` of A is ``indices[indptr[p]:indptr[p+1]]`` with ``data`` beside it; no duplicate indices in a row.
-    indices : int32 array (nnz,)
-    data : float64 array (nnz,)
-    b : float64 array (m,)
-    example : int64 array (m,)
-        The example each plane belongs to.
-    bound : float64 array (m,)
-        An upper bound of ``loss_i(w)`` at the weights of the call: the loss itself when the oracle is exact, ``inf``
-        when nothing is known. Certificates use the bound, steps use the plane.
-    n_weights : int
-    """
-
+    # int64 (m + 1,): row ``p`` of A is ``indices[indptr[p]:indptr[p+1]]`` with ``data`` beside it; no duplicate
+    # indices in a row
     indptr: np.ndarray
-    indices: np.ndarray
-    data: np.ndarray
-    b: np.ndarray
-    example: np.ndarray
+    indices: np.ndarray  # int32 (nnz,)
+    data: np.ndarray  # float64 (nnz,)
+    b: np.ndarray  # float64 (m,)
+    example: np.ndarray  # int64 (m,): the example each plane belongs to
+    # float64 (m,): an upper bound of ``loss_i(w)`` at the weights of the call: the loss itself when the oracle is
+    # exact, ``inf`` when nothing is known. Certificates use the bound, steps use the plane
     bound: np.ndarray
     n_weights: int
 

@@ -45,23 +45,12 @@ class Maximiser(NamedTuple):
 
 @dataclass(frozen=True)
 class TableDivergence:
-    """R.
-
-    Attributes
-    ----------
-    tables : Tables
-    reference : float64 array (d,)
-        c > 0; tables need not sum to 1: a larger sum pulls harder.
-    pull : float
-        rho.
-    start : float64 array (d,), optional
-        Where to begin; ``ln c`` when missing.
-    """
+    """The regulariser R."""
 
     tables: Tables
-    reference: np.ndarray
-    pull: float = 0.0
-    start: np.ndarray | None = None
+    reference: np.ndarray  # float64 (d,): c > 0; tables need not sum to 1: a larger sum pulls harder
+    pull: float = 0.0  # rho
+    start: np.ndarray | None = None  # float64 (d,): where to begin; ``ln c`` when missing
 
     traits = frozenset({"tables"})
     positive = None
@@ -175,24 +164,12 @@ class TableDivergence:
 
 @dataclass(frozen=True)
 class Proximal:
-    """R_n.
+    """R_n, the same with the proximal term."""
 
-    Attributes
-    ----------
-    divergence : TableDivergence
-        R.
-    centre : float64 array (d,)
-        theta^n.
-    gamma : float64 array (d,)
-        One weight for each entry; the same for all in the paper.
-    newton : bool
-        theta by Newton's method in place of the closed form.
-    """
-
-    divergence: TableDivergence
-    centre: np.ndarray
-    gamma: np.ndarray
-    newton: bool = False
+    divergence: TableDivergence  # R
+    centre: np.ndarray  # float64 (d,): theta^n
+    gamma: np.ndarray  # float64 (d,): one weight for each entry; the same for all in the paper
+    newton: bool = False  # theta by Newton's method in place of the closed form
     _last: list = field(default_factory=list, init=False, repr=False, compare=False)
 
     traits = frozenset({"tables"})

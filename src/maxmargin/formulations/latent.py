@@ -21,24 +21,12 @@ __all__ = ["LatentProblem"]
 
 @dataclass(frozen=True)
 class LatentProblem:
-    """A sequence of problems.
+    """A sequence of problems."""
 
-    Attributes
-    ----------
-    first : Problem
-        With the outputs as they were given.
-    complete : (weights) -> BoundModel
-        The examples with the best completions at some weights as true outputs.
-    problem_of : (BoundModel) -> Problem
-        The formulation.
-    wrap : (Oracle) -> Oracle
-        What the oracles of each round are asked through.
-    """
-
-    first: Problem
-    complete: Callable[[np.ndarray], BoundModel]
-    problem_of: Callable[[BoundModel], Problem]
-    wrap: Callable[[Oracle], Oracle] | None = None
+    first: Problem  # with the outputs as they were given
+    complete: Callable[[np.ndarray], BoundModel]  # the examples with the best completions at weights as true outputs
+    problem_of: Callable[[BoundModel], Problem]  # the formulation
+    wrap: Callable[[Oracle], Oracle] | None = None  # what the oracles of each round are asked through
 
     @property
     def n_examples(self) -> int:

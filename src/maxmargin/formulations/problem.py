@@ -26,19 +26,11 @@ LOSSES = ("hinge", "squared_hinge")
 
 @dataclass(frozen=True)
 class LinearTerm:
-    """``w . shift + offset``, as the rounds of CCCP have it.
+    """``w . shift + offset``, as the rounds of CCCP have it."""
 
-    Attributes
-    ----------
-    shift : float64 array (n_columns,)
-        v.
-    offset : float
-    planes : Planes
-        Those behind the shift, at most one per example: ``shift = sum_i C_i a_i``, ``offset = - sum_i C_i b_i``.
-    """
-
-    shift: np.ndarray
+    shift: np.ndarray  # float64 (n_columns,): v
     offset: float
+    # those behind the shift, at most one per example: ``shift = sum_i C_i a_i``, ``offset = - sum_i C_i b_i``
     planes: Planes
 
     def at(self, w: np.ndarray) -> float:
@@ -48,27 +40,13 @@ class LinearTerm:
 
 @dataclass(frozen=True)
 class Problem:
-    """``min_w R(w) + w . v + sum_i C_i loss_i(w)``, losses squared or not.
-
-    Attributes
-    ----------
-    oracle : Oracle
-    weight : float64 array (n_examples,)
-        C_i.
-    n_weights : int
-        Length of the weights of the model; further columns belong to squared slacks.
-    regulariser : Regulariser
-        Over all columns.
-    lift : float64 array (n_examples,), optional
-        Entry of the extra column of each example, when losses are squared.
-    term : LinearTerm, optional
-    """
+    """``min_w R(w) + w . v + sum_i C_i loss_i(w)``, losses squared or not."""
 
     oracle: Oracle
-    weight: np.ndarray
-    n_weights: int
-    regulariser: Regulariser
-    lift: np.ndarray | None = None
+    weight: np.ndarray  # float64 (n_examples,): C_i
+    n_weights: int  # length of the weights of the model; further columns belong to squared slacks
+    regulariser: Regulariser  # over all columns
+    lift: np.ndarray | None = None  # (n_examples,): entry of the extra column of each example, when losses are squared
     term: LinearTerm | None = None
 
     @property

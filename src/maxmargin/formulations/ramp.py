@@ -50,18 +50,10 @@ TINY = 1e-12  # r_i at most this, relative to 1, counts as 0: ties go to the tru
 
 @dataclass(frozen=True)
 class Linearisation:
-    """The planes of the concave part at some weights, one for each example of the concave set.
+    """The planes of the concave part at some weights, one for each example of the concave set."""
 
-    Attributes
-    ----------
-    term : LinearTerm
-        What they make of it: ``w . v + offset``.
-    value : float
-        ``sum_i C_i r_i`` at the weights.
-    """
-
-    term: LinearTerm
-    value: float
+    term: LinearTerm  # what they make of it: ``w . v + offset``
+    value: float  # ``sum_i C_i r_i`` at the weights
 
     def __len__(self) -> int:
         return len(self.term.planes)
@@ -79,23 +71,12 @@ class Linearisation:
 
 @dataclass(frozen=True)
 class RampProblem:
-    """A ramp problem: a convex problem and the oracle of what is subtracted from it.
+    """A ramp problem: a convex problem and the oracle of what is subtracted from it."""
 
-    Attributes
-    ----------
-    convex : Problem
-        ``R(w) + sum_i C_i h_i(w)``.
-    concave : oracle
-        Planes of r_i.
-    below : float
-        Its cost weight, lam-: a warm start or a checkpoint must have the same.
-    hinge : Problem
-        With cost weight 1, from whose solution a ramp fit may start; the convex problem itself when lam+ is 1.
-    """
-
-    convex: Problem
-    concave: Oracle
-    below: float
+    convex: Problem  # ``R(w) + sum_i C_i h_i(w)``
+    concave: Oracle  # planes of r_i
+    below: float  # its cost weight, lam-: a warm start or a checkpoint must have the same
+    # with cost weight 1, from whose solution a ramp fit may start; the convex problem itself when lam+ is 1
     hinge: Problem
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> RampProblem:

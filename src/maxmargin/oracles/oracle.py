@@ -26,26 +26,15 @@ BUFFER = 1 << 16  # non-zeros, at least
 
 @dataclass(frozen=True)
 class ModelOracle:
-    """Planes of a bound model; a value, so that anything that differs makes another oracle.
-
-    Attributes
-    ----------
-    model : BoundModel
-    rescaling : str
-        A row of :data:`~maxmargin.oracles.rescaling.RESCALINGS`.
-    cost_weight : float
-        lam.
-    lift : float64 array (n_examples,) or (0,)
-        Entry of the extra column that squared slacks give to each example. Planes then have ``n_weights + n_examples``
-        columns, and so have the weights passed in.
-    predicts : bool
-        Whether outputs are predictions instead of the most violating ones; then only one at a time, and not fused.
-    """
+    """Planes of a bound model; a value, so that anything that differs makes another oracle."""
 
     model: BoundModel
-    rescaling: str = "margin"
-    cost_weight: float = 1.0
+    rescaling: str = "margin"  # a row of :data:`~maxmargin.oracles.rescaling.RESCALINGS`
+    cost_weight: float = 1.0  # lam
+    # float64 (n_examples,) or (0,): entry of the extra column that squared slacks give to each example. Planes
+    # then have ``n_weights + n_examples`` columns, and so have the weights passed in
     lift: np.ndarray = field(default_factory=lambda: np.empty(0), repr=False)
+    # whether outputs are predictions instead of the most violating ones; then only one at a time, and not fused
     predicts: bool = False
     _scratch: threading.local = field(default_factory=threading.local, repr=False, compare=False, init=False)
 
