@@ -68,7 +68,6 @@ class Extrapolation:
     def jump(self) -> float:
         """Jump from the last point noted; returns the gain of the dual."""
         from maxmargin.solvers.masters.extrapolation_kernel import advance, aim
-        from maxmargin.solvers.working_set_kernel import LINEAR, TOTAL
 
         store, u, change = self.ws.store, self.u, self.ws.dense
         D = np.diff(self.points, axis=0)
@@ -81,13 +80,7 @@ class Extrapolation:
         before, share = self.regulariser.conjugate(u), self._line_search(linear, change)
         if share > 0.0:
             advance(store, target, share)
-            u += share * change
-            store.linear[0] += share * linear
-            if len(store.mean):
-                store.mean[:] -= store.moment[TOTAL] * share * change
-                store.moment[LINEAR] -= store.moment[TOTAL] * share * linear
-            if self.w is not u:
-                self.w[:] = self.regulariser.weights(u)
+            self.ws.follow(u, self.w, change, linear, self.regulariser, share)
         change[:] = 0.0
         return max(share * linear - (self.regulariser.conjugate(u) - before), 0.0)
 

@@ -60,11 +60,8 @@ class JointMaster:
         total, bounded = store.total[blocks], np.isfinite(store.total[blocks])
         open_ = bounded & ((store.open[blocks] > 0) | (store.origin[blocks] > 0))
         self.origins = blocks[open_]
-        owner, alpha, b = (
-            np.repeat(np.arange(len(blocks)), store.held[blocks]),
-            store.alpha[self.ids],
-            store.b[self.ids],
-        )
+        owner = np.repeat(np.arange(len(blocks)), store.held[blocks])
+        alpha, b = store.alpha[self.ids], store.b[self.ids]
         d = ws.n_columns if quadratic else n_weights
         A: sp.csr_array | np.ndarray = ws.rows(self.ids) if quadratic else ws.matrix(self.ids, d)
         tail: sp.csr_array | np.ndarray | None = None
@@ -144,21 +141,15 @@ class JointMaster:
 
 
 def solve_jointly(
-    ws: WorkingSet,
-    blocks: np.ndarray,
-    u: np.ndarray,
-    w: np.ndarray,
-    regulariser: Regulariser,
-    n_weights: int,
-    patience: int,
-    tol: float | None = None,
-) -> None:
+    ws: WorkingSet, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, regulariser: Regulariser, n_weights: int,
+    patience: int, tol: float | None = None,
+) -> None:  # fmt: skip
     """Solve the master problem over all planes of ``blocks`` at once, the other blocks fixed, by projected Newton.
 
     To within ``tol`` in units of the dual; None for as exactly as rounding allows. u and w follow; planes that have had
     no weight for more than ``patience`` masters leave.
     """
-    from maxmargin.solvers.working_set_kernel import LINEAR, TOTAL, forget
+    from maxmargin.solvers.working_set_kernel import forget
 
     store = ws.store
     blocks = blocks[store.held[blocks] > 0]
@@ -175,26 +166,15 @@ def solve_jointly(
         point, _ = master.solve(regulariser, tol, most=most)
     store.alpha[master.ids] = point.planes
     store.origin[master.origins] = point.origins
-    store.linear[0] += point.linear
-    u += point.moved
-    if len(store.mean):
-        store.mean[:] -= store.moment[TOTAL] * point.moved
-        store.moment[LINEAR] -= store.moment[TOTAL] * point.linear
-    if w is not u:
-        w[:] = regulariser.weights(u)
+    ws.follow(u, w, point.moved, point.linear, regulariser)
     for i in blocks:
         forget(store, i, patience)
 
 
 def best_bound(
-    ws: WorkingSet,
-    u: np.ndarray,
-    divergence: TableDivergence,
-    offset: float,
-    centre: np.ndarray,
-    tol: float,
+    ws: WorkingSet, u: np.ndarray, divergence: TableDivergence, offset: float, centre: np.ndarray, tol: float,
     merged: bool,
-) -> tuple[float, float, np.ndarray, np.ndarray]:
+) -> tuple[float, float, np.ndarray, np.ndarray]:  # fmt: skip
     """The best certified lower bound that the planes at hand can give, ``sum alpha b`` and u behind it, and its planes.
 
     That is the largest value of the dual of (P) itself over their multipliers; each block may give weight to its
