@@ -75,12 +75,8 @@ class _Notice:
 
     def say(self) -> None:
         if os.environ.get("MAXMARGIN_QUIET", "0") in ("", "0") and sys.stderr is not None:
-            print(
-                "maxmargin: compiling kernels for the first use, about 10 to 20 seconds; "
-                "`maxmargin compile` prepares them all",
-                file=sys.stderr,
-                flush=True,
-            )
+            first = "maxmargin: compiling kernels for the first use, about 10 to 20 seconds"
+            print(f"{first}; `maxmargin compile` prepares them all", file=sys.stderr, flush=True)
 
 
 _notice = _Notice()

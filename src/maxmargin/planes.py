@@ -75,16 +75,11 @@ class Planes:
         n_weights: int,
     ) -> Planes:  # fmt: skip
         """Planes from (indices, values) pairs, one pair per row."""
-        lengths = np.array([len(index) for index, _ in rows], dtype=np.int64)
-        return Planes(
-            indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            indices=np.concatenate([index for index, _ in rows] or [np.empty(0)]).astype(np.int32),
-            data=np.concatenate([value for _, value in rows] or [np.empty(0)]).astype(np.float64),
-            b=np.asarray(b, dtype=np.float64),
-            example=np.asarray(example, dtype=np.int64),
-            bound=np.asarray(bound, dtype=np.float64),
-            n_weights=n_weights,
-        )
+        indptr = np.cumsum([0, *(len(index) for index, _ in rows)], dtype=np.int64)
+        indices = np.concatenate([index for index, _ in rows] or [np.empty(0)]).astype(np.int32)
+        data = np.concatenate([value for _, value in rows] or [np.empty(0)]).astype(np.float64)
+        b, bound = np.asarray(b, dtype=np.float64), np.asarray(bound, dtype=np.float64)
+        return Planes(indptr, indices, data, b, np.asarray(example, dtype=np.int64), bound, n_weights)
 
     @staticmethod
     def concatenate(parts: list[Planes]) -> Planes:

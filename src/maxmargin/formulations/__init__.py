@@ -5,7 +5,7 @@ from maxmargin.lazy import lazy
 _NAMES = {
     "rescaled_hinge": "MarginRescaling RescaledHinge SlackRescaling",
     "ramp": "Ramp RampProblem",
-    "generative": "Generative GenerativeProblem",
+    "generative": "Generative",
     "problem": "Problem",
     "latent": "LatentProblem",
     "regularisers": "Quadratic SignedQuadratic",

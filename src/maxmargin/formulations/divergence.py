@@ -137,9 +137,8 @@ class TableDivergence:
             return max((t * linear - self.conjugate(t * u), t) for t in SCALES)
         head, tail = self._split(u)
         scale = np.zeros(1)
-        value = best_shrink(
-            self.tables.starts, self.reference, np.ascontiguousarray(head), linear, float(tail @ tail), scale
-        )
+        head, quadratic = np.ascontiguousarray(head), float(tail @ tail)
+        value = best_shrink(self.tables.starts, self.reference, head, linear, quadratic, scale)
         return float(value), float(scale[0])
 
     def estimate(self, linear: float, u: np.ndarray) -> tuple[float, int]:

@@ -119,10 +119,8 @@ class RampProblem:
 
     def none(self) -> Linearisation:
         """The linearisation at zero weights: the true outputs are best there, so nothing is subtracted."""
-        empty = np.empty(0)
-        return Linearisation.of(
-            Planes.from_rows([], empty, empty, empty, self.convex.n_columns), self.convex.weight, 0.0
-        )
+        planes = Planes.from_rows([], np.empty(0), np.empty(0), np.empty(0), self.convex.n_columns)
+        return Linearisation.of(planes, self.convex.weight, 0.0)
 
     def majorant(self, linearisation: Linearisation) -> Problem:
         """The convex problem above J that touches it where the linearisation was made."""

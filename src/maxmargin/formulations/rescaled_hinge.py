@@ -50,11 +50,10 @@ class RescaledHinge(Parameters):
         regulariser: Regulariser = Quadratic()
         if positive is not None:
             positive = np.asarray(positive)
-            if positive.shape != (model.n_weights,):
-                raise ValueError(
-                    f"positive must have one entry per weight, ({model.n_weights},); got {positive.shape}."
-                )
-            regulariser = SignedQuadratic(np.pad(positive.astype(bool), (0, oracle.n_columns - model.n_weights)))
+            d = model.n_weights
+            if positive.shape != (d,):
+                raise ValueError(f"positive must have one entry per weight, ({d},); got {positive.shape}.")
+            regulariser = SignedQuadratic(np.pad(positive.astype(bool), (0, oracle.n_columns - d)))
         return Problem(oracle, weight, model.n_weights, regulariser, lift)
 
 

@@ -67,10 +67,8 @@ class ModelOracle:
     @property
     def fingerprint(self) -> str:
         """That of the model, marked where the planes are not those of the hinge."""
-        mark = (
-            "" if (self.rescaling, self.cost_weight) == ("margin", 1.0) else f" {self.rescaling} {self.cost_weight!r}"
-        )
-        return self.model.fingerprint + mark
+        hinge = (self.rescaling, self.cost_weight) == ("margin", 1.0)
+        return self.model.fingerprint + ("" if hinge else f" {self.rescaling} {self.cost_weight!r}")
 
     @cached_property
     def _kernel(self) -> ModelKernel | None:
@@ -161,11 +159,9 @@ def packed(fused: Fused, most: int):  # type: ignore[no-untyped-def]  # a tuple 
     """The arrays of a question as the compiled loops take them, with room for ``most`` planes per example."""
     from maxmargin.oracles.batch_kernel import Pack
 
-    k = fused.kernel
-    room = k.room + most
-    return Pack(
-        k.meta, k.ints, k.floats, *fused.workspace(), room, fused.rescaling, float(fused.cost_weight), fused.lift
-    )
+    k, space = fused.kernel, fused.workspace()
+    lam = float(fused.cost_weight)
+    return Pack(k.meta, k.ints, k.floats, *space, k.room + most, fused.rescaling, lam, fused.lift)
 
 
 def buffers(planes: int, entries: int):  # type: ignore[no-untyped-def]

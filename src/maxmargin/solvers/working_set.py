@@ -48,27 +48,14 @@ class WorkingSet:
         pool = min(max(1 << 12, 4 * min(longest, n_columns), 200 * n), budget // (2 * _PER_ENTRY))
         self.n_columns, self.budget, self.limit = n_columns, budget, limit
         self.store = wk.Store(
-            slots=np.zeros((n, width), np.int32),
-            held=np.zeros(n, np.int32),
-            total=total,
-            origin=total.copy(),
-            open=np.ones(n, np.int8),
-            gap=np.full(n, np.inf),
-            start=np.zeros(planes, np.int64),
-            length=np.zeros(planes, np.int32),
-            b=np.zeros(planes),
-            alpha=np.zeros(planes),
-            idle=np.zeros(planes, np.int32),
-            iterate=np.zeros(planes, np.int8),
-            gram=np.zeros((planes, width)),
-            columns=np.zeros(pool, np.int32),
-            entries=np.zeros(pool),
-            free=np.arange(planes - 1, -1, -1, dtype=np.int32),
-            size=np.zeros(wk.SIZES, np.int64),
-            linear=np.zeros(1),
-            mean=np.zeros(n_columns if averaging else 0),
-            moment=np.zeros(wk.MOMENTS),
-        )
+            slots=np.zeros((n, width), np.int32), held=np.zeros(n, np.int32),
+            total=total, origin=total.copy(), open=np.ones(n, np.int8), gap=np.full(n, np.inf),
+            start=np.zeros(planes, np.int64), length=np.zeros(planes, np.int32), b=np.zeros(planes),
+            alpha=np.zeros(planes), idle=np.zeros(planes, np.int32), iterate=np.zeros(planes, np.int8),
+            gram=np.zeros((planes, width)), columns=np.zeros(pool, np.int32), entries=np.zeros(pool),
+            free=np.arange(planes - 1, -1, -1, dtype=np.int32), size=np.zeros(wk.SIZES, np.int64), linear=np.zeros(1),
+            mean=np.zeros(n_columns if averaging else 0), moment=np.zeros(wk.MOMENTS),
+        )  # fmt: skip
         self.store.size[wk.FREE] = planes
         self.store.moment[wk.RULE] = averaging
         self._scratch(longest)
