@@ -21,12 +21,16 @@ __all__ = ["LatentProblem"]
 
 @dataclass(frozen=True)
 class LatentProblem:
-    """A sequence of problems."""
+    """A sequence of problems.
 
-    first: Problem  # with the outputs as they were given
-    complete: Callable[[np.ndarray], BoundModel]  # the examples with the best completions at weights as true outputs
-    problem_of: Callable[[BoundModel], Problem]  # the formulation
-    wrap: Callable[[Oracle], Oracle] | None = None  # what the oracles of each round are asked through
+    ``first`` has the outputs as they were given, ``complete`` makes the examples with the best completions at weights
+    as true outputs, ``problem_of`` is the formulation, and ``wrap`` what the oracles of each round are asked through.
+    """
+
+    first: Problem
+    complete: Callable[[np.ndarray], BoundModel]
+    problem_of: Callable[[BoundModel], Problem]
+    wrap: Callable[[Oracle], Oracle] | None = None
 
     @property
     def n_examples(self) -> int:
@@ -42,11 +46,9 @@ class LatentProblem:
 
     @property
     def traits(self) -> frozenset[str]:
-        """What a solver must handle."""
         return self.first.traits | {"latent"}
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> LatentProblem:
-        """The same problem asked through other oracles."""
         return replace(self, first=self.first.with_oracles(wrap), wrap=wrap)
 
     def at(self, w: np.ndarray) -> Problem:

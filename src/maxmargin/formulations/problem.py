@@ -40,13 +40,18 @@ class LinearTerm:
 
 @dataclass(frozen=True)
 class Problem:
-    """``min_w R(w) + w . v + sum_i C_i loss_i(w)``, losses squared or not."""
+    """``min_w R(w) + w . v + sum_i C_i loss_i(w)``, losses squared or not.
+
+    ``oracle`` gives the planes, ``weight`` (n_examples,) holds C_i, and ``regulariser`` is R over all columns: the
+    ``n_weights`` of the model and, where losses are squared, one for each example with the entry ``lift`` (n_examples,)
+    of its planes. ``term`` is the linear one, if any.
+    """
 
     oracle: Oracle
-    weight: np.ndarray  # float64 (n_examples,): C_i
-    n_weights: int  # length of the weights of the model; further columns belong to squared slacks
-    regulariser: Regulariser  # over all columns
-    lift: np.ndarray | None = None  # (n_examples,): entry of the extra column of each example, when losses are squared
+    weight: np.ndarray
+    n_weights: int
+    regulariser: Regulariser
+    lift: np.ndarray | None = None
     term: LinearTerm | None = None
 
     @property
@@ -72,7 +77,6 @@ class Problem:
 
     @property
     def traits(self) -> frozenset[str]:
-        """What a solver must handle."""
         return self.regulariser.traits | ({"squared"} if self.squared else set())
 
     @property
@@ -106,7 +110,6 @@ class Problem:
         return self.regulariser.feasible(w)
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> Problem:
-        """The same problem asked through other oracles, such as sharded ones."""
         return replace(self, oracle=wrap(self.oracle))
 
     @property

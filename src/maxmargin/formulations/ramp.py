@@ -71,16 +71,19 @@ class Linearisation:
 
 @dataclass(frozen=True)
 class RampProblem:
-    """A ramp problem: a convex problem and the oracle of what is subtracted from it."""
+    """A ramp problem: a convex problem and the oracle of what is subtracted from it.
 
-    convex: Problem  # ``R(w) + sum_i C_i h_i(w)``
-    concave: Oracle  # planes of r_i
-    below: float  # its cost weight, lam-: a warm start or a checkpoint must have the same
-    # with cost weight 1, from whose solution a ramp fit may start; the convex problem itself when lam+ is 1
+    ``convex`` is ``R(w) + sum_i C_i h_i(w)``, ``concave`` gives the planes of r_i, and ``below`` is its cost weight
+    lam-, which a warm start or a checkpoint must share. ``hinge`` has cost weight 1: a ramp fit may start from its
+    solution; it is the convex problem itself when lam+ is 1.
+    """
+
+    convex: Problem
+    concave: Oracle
+    below: float
     hinge: Problem
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> RampProblem:
-        """The same problem asked through other oracles."""
         convex = self.convex.with_oracles(wrap)
         hinge = convex if self.hinge is self.convex else self.hinge.with_oracles(wrap)
         return replace(self, convex=convex, concave=wrap(self.concave), hinge=hinge)
@@ -99,7 +102,6 @@ class RampProblem:
 
     @property
     def traits(self) -> frozenset[str]:
-        """What a solver must handle."""
         return self.convex.traits | {"ramp"}
 
     def linearise(self, w: np.ndarray, known: Planes | None = None) -> Linearisation:

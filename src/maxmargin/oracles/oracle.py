@@ -50,12 +50,10 @@ class ModelOracle:
 
     @property
     def n_columns(self) -> int:
-        """Length of a plane: the weights, and one column per example when slacks are squared."""
         return self.model.n_weights + len(self.lift)
 
     @property
     def longest(self) -> int:
-        """The most non-zeros that one plane can have."""
         room = self.model.n_weights if self._kernel is None else self._kernel.room
         return room + (1 if len(self.lift) else 0)
 
@@ -82,7 +80,7 @@ class ModelOracle:
         return self._scratch.space
 
     def fused(self) -> Fused | None:
-        """What a compiled loop needs; None for a model in plain Python."""
+        """None for a model in plain Python."""
         if self._kernel is None or self.predicts:
             return None
         code = rescaling_named(self.rescaling).code
