@@ -38,8 +38,7 @@ from maxmargin.kernel_cache import DiskCache
 
 __all__ = ["Kernel", "clock", "compile_seconds", "kernel", "record"]
 
-NOTICE_AFTER = 2.0
-"""Seconds of compiling after which a line on standard error says what is going on."""
+NOTICE_AFTER = 2.0  # seconds of compiling after which a line on standard error says what is going on
 
 _spent = 0.0
 

@@ -20,11 +20,6 @@ class ShardedOracle(OracleAround):
     """Splits the examples of a call over the workers of an executor and joins the answers in order.
 
     Every worker has the whole oracle, so any split gives the same planes.
-
-    Parameters
-    ----------
-    oracle : Oracle
-    executor : Executor
     """
 
     def __init__(self, oracle: Oracle, executor: Executor) -> None:

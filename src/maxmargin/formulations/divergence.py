@@ -58,9 +58,8 @@ class TableDivergence:
     def __post_init__(self) -> None:
         c, d = np.ascontiguousarray(self.reference, np.float64), self.tables.n_weights
         if c.shape != (d,) or not np.isfinite(c).all() or (c <= 0).any():
-            raise ValueError(
-                f"the reference must be {d} finite numbers > 0; use reference_distribution with a floor for zeros."
-            )
+            advice = "use reference_distribution with a floor for zeros"
+            raise ValueError(f"the reference must be {d} finite numbers > 0; {advice}.")
         if not (np.isfinite(self.pull) and self.pull >= 0):
             raise ValueError(f"pull must be a finite number >= 0, got {self.pull!r}.")
         object.__setattr__(self, "reference", c)

@@ -32,17 +32,9 @@ class Extrapolation:
 
     The solution may leave the simplexes. It is pulled back into them, and the exact line search towards the point found
     decides how far to go, so that the dual never falls. A jump costs the non-zeros of the planes that move and a few
-    operations on vectors as long as the weights: it pays where these are short beside the planes.
+    operations on vectors as long as the weights: it pays where these are short beside the planes. The regulariser is a
+    quadratic one, with signs or not; ``u`` and ``w`` (n_columns,) are kept up to date.
 
-    Parameters
-    ----------
-    ws : WorkingSet
-    u, w : float64 array (n_columns,)
-        Kept up to date.
-    regulariser : Quadratic or SignedQuadratic
-
-    References
-    ----------
     Bertrand, Massias 2021, Anderson acceleration of coordinate descent. Here the combination is the best one for the
     dual in place of the one of least residual, and constraints are kept.
     """

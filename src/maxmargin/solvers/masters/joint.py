@@ -38,19 +38,8 @@ class JointMaster:
     weights of the model (of squared slacks) are quadratic whatever R is, so their part of f'' is computed once; where R
     is quadratic everywhere all of it is. Memory O(m^2) for m planes, and O(m d) where R is not quadratic.
 
-    Parameters
-    ----------
-    ws : WorkingSet
-    blocks : int array
-        Blocks that hold planes.
-    u : float64 array (n_columns,)
-        At the present multipliers.
-    n_weights : int
-        Weights of the model, d.
-    quadratic : bool
-        Whether R* is.
-    merged : bool
-        One plane for each block, its present point, in place of all.
+    All ``blocks`` hold planes; ``u`` (n_columns,) belongs to the present multipliers, the model has ``n_weights`` = d,
+    and ``merged`` asks for one plane of each block, its present point, in place of all.
     """
 
     def __init__(
@@ -181,19 +170,8 @@ def best_bound(
     origin, so that blocks shrink apart from each other. The dual is finite for ``c + u >= 0`` only, hence a proximal
     term that is small against the reference, entry by entry; what is left outside is shrunk away with one t for all.
 
-    Parameters
-    ----------
-    ws : WorkingSet
-    u : array (n_columns,)
-    divergence : TableDivergence
-    offset : float
-        Of the linear term of the problem.
-    centre : array (d,)
-        Any feasible theta close to the optimum.
-    tol : float
-        How exactly, in units of the dual.
-    merged : bool
-        From one point for each block only, where planes are many.
+    ``offset`` is that of the problem's linear term, ``centre`` (d,) any feasible theta close to the optimum, ``tol``
+    is in units of the dual, and ``merged`` takes one point for each block only, where planes are many.
     """
     blocks = np.flatnonzero(ws.store.held > 0)
     best, q = (-np.inf, 0.0, u, np.empty(0, np.int32)), None
