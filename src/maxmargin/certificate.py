@@ -45,17 +45,10 @@ class Certificate:
         return gap / max(abs(self.primal), abs(self.dual)) if math.isfinite(gap) else gap
 
     def check(self, tolerance: float = 1e-9) -> Certificate:
-        """Return the certificate itself, or raise when weak duality is violated.
+        """Return the certificate itself, or raise a :class:`WeakDualityError` when weak duality is violated.
 
-        Parameters
-        ----------
-        tolerance : float
-            Allowance for rounding, relative to max(1, |primal|, |dual|).
-
-        Raises
-        ------
-        WeakDualityError
-            When a value is NaN, or when a certified primal lies below the dual by more than the allowance.
+        That is, when a value is NaN, or when a certified primal lies below the dual by more than an allowance for
+        rounding, ``tolerance`` relative to max(1, |primal|, |dual|).
         """
         if math.isnan(self.primal) or math.isnan(self.dual):
             raise WeakDualityError(

@@ -23,31 +23,10 @@ if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
 
 __all__ = [
-    "Answer",
-    "Answers",
-    "BoundModel",
-    "DualPoint",
-    "Executor",
-    "Formulation",
-    "Fused",
-    "InnerSolver",
-    "KBestModel",
-    "Layout",
-    "MarginalsModel",
-    "ModelKernel",
-    "Oracle",
-    "PartScoresModel",
-    "Problem",
-    "Regulariser",
-    "Solver",
-    "State",
-    "Sum",
-    "offers_k_best",
-    "offers_marginals",
-    "offers_part_scores",
-    "refusal",
-    "require",
-]
+    "Answer", "Answers", "BoundModel", "DualPoint", "Executor", "Formulation", "Fused", "InnerSolver", "KBestModel",
+    "Layout", "MarginalsModel", "ModelKernel", "Oracle", "PartScoresModel", "Problem", "Regulariser", "Solver",
+    "State", "Sum", "offers_k_best", "offers_marginals", "offers_part_scores", "refusal", "require",
+]  # fmt: skip
 
 # --- models -----------------------------------------------------------------------------------------------------------
 
@@ -77,29 +56,16 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class ModelKernel:
-    """What a compiled loop needs of a bound model: two functions and the arrays they read.
+    """What a compiled loop needs of a bound model: two functions and the arrays they read."""
 
-    Attributes
-    ----------
-    plane : numba function of ``PLANE_SIGNATURE``
-        The model's own argmax; see :mod:`maxmargin.models.signature`.
-    search : numba function of ``SEARCH_SIGNATURE``
-        Asks ``plane`` for the most violating output, once or several times; see :mod:`maxmargin.models.searches`.
-    meta, ints, floats : arrays
-        The packed data.
-    room : int
-        The most non-zeros that the planes of one example together can have.
-    iwork_size, fwork_size, output_size : int
-        Scratch the functions need, and the longest output.
-    """
-
-    plane: Callable[..., int]
+    plane: Callable[..., int]  # the model's own argmax; see :mod:`maxmargin.models.signature`
+    # asks ``plane`` for the most violating output, once or several times; see :mod:`maxmargin.models.searches`
     search: Callable[..., int]
-    meta: np.ndarray
+    meta: np.ndarray  # this and the next two: the packed data
     ints: np.ndarray
     floats: np.ndarray
-    room: int
-    iwork_size: int
+    room: int  # the most non-zeros that the planes of one example together can have
+    iwork_size: int  # this and the next two: scratch the functions need, and the longest output
     fwork_size: int
     output_size: int
 
@@ -123,10 +89,8 @@ class BoundModel(Protocol):
 
     @property
     def n_examples(self) -> int: ...
-
     @property
     def n_weights(self) -> int: ...
-
     @property
     def layout(self) -> Layout: ...
 
@@ -186,24 +150,13 @@ class Sum(NamedTuple):
 
 @dataclass(frozen=True)
 class Fused:
-    """What a compiled loop needs to ask an oracle without going through Python.
-
-    Attributes
-    ----------
-    kernel : ModelKernel
-    rescaling : int
-        Row of the table in :mod:`maxmargin.oracles.rescaling`.
-    cost_weight : float
-    lift : float64 array (n_examples,) or (0,)
-    workspace : () -> (iwork, fwork, output)
-        Scratch of the calling thread.
-    """
+    """What a compiled loop needs to ask an oracle without going through Python."""
 
     kernel: ModelKernel
-    rescaling: int
+    rescaling: int  # row of the table in :mod:`maxmargin.oracles.rescaling`
     cost_weight: float
-    lift: np.ndarray
-    workspace: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]
+    lift: np.ndarray  # float64 (n_examples,) or (0,)
+    workspace: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]  # (iwork, fwork, output) of the calling thread
 
 
 class Oracle(Protocol):
@@ -217,16 +170,11 @@ class Oracle(Protocol):
         """Length of a plane: the weights, and one column per example when slacks are squared."""
 
     @property
-    def longest(self) -> int:
-        """The most non-zeros that one plane can have."""
-
+    def longest(self) -> int: ...  # the most non-zeros that one plane can have
     @property
-    def batch_hint(self) -> int:
-        """How many examples to ask at once, at least; 1 where a call costs nothing."""
-
+    def batch_hint(self) -> int: ...  # how many examples to ask at once, at least; 1 where a call costs nothing
     @property
-    def fingerprint(self) -> str:
-        """Digest of all that its planes depend on."""
+    def fingerprint(self) -> str: ...  # digest of all that its planes depend on
 
     def planes(self, w: np.ndarray, examples: np.ndarray, most: int = 1) -> Planes:
         """Planes of ``examples`` at ``w``, in their order; up to ``most`` per example, the most violating one first."""
@@ -248,16 +196,14 @@ class Regulariser(Protocol):
     """``R(w)``, convex; the dual sees it through its conjugate ``R*(u) = max_w u . w - R(w)``."""
 
     @property
-    def traits(self) -> frozenset[str]:
-        """What a solver must handle, in the words of :data:`TRAITS`."""
+    def traits(self) -> frozenset[str]: ...  # what a solver must handle, in the words of :data:`TRAITS`
 
     @property
     def positive(self) -> np.ndarray | None:
         """Which weights must be >= 0, bool (n_columns,); None when all are free."""
 
     @property
-    def fingerprint(self) -> str:
-        """Digest of what it depends on besides the weights; empty when nothing."""
+    def fingerprint(self) -> str: ...  # digest of what it depends on besides the weights; empty when nothing
 
     def value(self, w: np.ndarray) -> float:
         """R at the weights of the model; inf outside its domain."""
@@ -283,18 +229,12 @@ class Problem(Protocol):
 
     @property
     def n_examples(self) -> int: ...
-
     @property
-    def n_columns(self) -> int:
-        """Length of a plane."""
-
+    def n_columns(self) -> int: ...  # length of a plane
     @property
-    def weight(self) -> np.ndarray:
-        """C_i, (n_examples,)."""
-
+    def weight(self) -> np.ndarray: ...  # C_i, (n_examples,)
     @property
-    def traits(self) -> frozenset[str]:
-        """What a solver must handle."""
+    def traits(self) -> frozenset[str]: ...  # what a solver must handle
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> Problem:
         """The same problem asked through other oracles, such as sharded ones."""
@@ -304,13 +244,22 @@ class Formulation(Protocol):
     """An objective: makes the problem of fitting a bound model."""
 
     def problem(
-        self,
-        model: BoundModel,
-        *,
-        C: float,
-        sample_weight: ArrayLike | None = None,
-        positive: np.ndarray | None = None,
-    ) -> Problem: ...
+        self, model: BoundModel, *, C: float, sample_weight: ArrayLike | None = None, positive: np.ndarray | None = None
+    ) -> Problem:
+        """The problem of fitting a bound model.
+
+        Parameters
+        ----------
+        model : BoundModel
+        C : float
+            Multiplies the sum of the losses (of their squares for the squared hinge).
+        sample_weight : array (n_examples,), optional
+        positive : bool array (n_weights,), optional
+            Weights that must be >= 0.
+        cost_weight : float
+            Of those that a ramp can be made of: lam of the table in :mod:`maxmargin.oracles.rescaling`; 1 but for the
+            convex part of some ramp losses.
+        """
 
 
 # --- solvers ----------------------------------------------------------------------------------------------------------
@@ -321,16 +270,12 @@ class State(Protocol):
 
     @property
     def oracle_calls(self) -> int: ...
-
     @property
     def argmax_calls(self) -> int: ...
-
     @property
     def seconds(self) -> Mapping[str, float]: ...
-
     @property
-    def rounds(self) -> list[dict[str, float]] | None:
-        """One row per round of a ramp fit; None for other fits."""
+    def rounds(self) -> list[dict[str, float]] | None: ...  # one row per round of a ramp fit; None for other fits
 
     def to_arrays(self) -> dict[str, np.ndarray]: ...
 
@@ -351,8 +296,7 @@ class Solver(Protocol[P, S]):
     """What the driver asks of a solver: it owns the steps, the driver owns the loop."""
 
     @property
-    def handles(self) -> frozenset[str]:
-        """Traits of the problems that it can solve, in the words of :data:`TRAITS`."""
+    def handles(self) -> frozenset[str]: ...  # traits of the problems that it can solve, in the words of :data:`TRAITS`
 
     def init(self, problem: P, warm: State | None = None) -> S:
         """A state to begin with, cold or from the state of an earlier run."""
@@ -389,12 +333,9 @@ class InnerSolver(Solver[P, S], Protocol[P, S]):
     """What an outer solver (CCCP, proximal point, refits) asks of the solver inside, beyond the driver's verbs."""
 
     @property
-    def minimises(self) -> bool:
-        """Whether its steps lower the objective of the problem (the perceptron's do not)."""
-
+    def minimises(self) -> bool: ...  # whether its steps lower the objective of the problem (the perceptron's do not)
     @property
-    def passes_per_round(self) -> float | None:
-        """Passes after which a round should end; None lets the gap decide."""
+    def passes_per_round(self) -> float | None: ...  # passes after which a round should end; None lets the gap decide
 
     @property
     def free_certificates(self) -> bool:

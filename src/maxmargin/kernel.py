@@ -38,8 +38,7 @@ from maxmargin.kernel_cache import DiskCache
 
 __all__ = ["Kernel", "clock", "compile_seconds", "kernel", "record"]
 
-NOTICE_AFTER = 2.0
-"""Seconds of compiling after which a line on standard error says what is going on."""
+NOTICE_AFTER = 2.0  # seconds of compiling after which a line on standard error says what is going on
 
 _spent = 0.0
 
@@ -75,12 +74,8 @@ class _Notice:
 
     def say(self) -> None:
         if os.environ.get("MAXMARGIN_QUIET", "0") in ("", "0") and sys.stderr is not None:
-            print(
-                "maxmargin: compiling kernels for the first use, about 10 to 20 seconds; "
-                "`maxmargin compile` prepares them all",
-                file=sys.stderr,
-                flush=True,
-            )
+            first = "maxmargin: compiling kernels for the first use, about 10 to 20 seconds"
+            print(f"{first}; `maxmargin compile` prepares them all", file=sys.stderr, flush=True)
 
 
 _notice = _Notice()

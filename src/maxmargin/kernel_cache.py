@@ -81,12 +81,8 @@ def cache_folder() -> Path:
 
 @cache
 def _warn_once(folder: Path, reason: str) -> None:
-    warnings.warn(
-        f"compiled kernels cannot be kept in {folder} ({reason}) and will be compiled again in the next process; "
-        "name a writable folder in MAXMARGIN_KERNEL_CACHE.",
-        RuntimeWarning,
-        stacklevel=2,
-    )
+    lost = f"compiled kernels cannot be kept in {folder} ({reason}) and will be compiled again in the next process"
+    warnings.warn(f"{lost}; name a writable folder in MAXMARGIN_KERNEL_CACHE.", RuntimeWarning, stacklevel=2)
 
 
 class DiskCache:

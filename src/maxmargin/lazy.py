@@ -10,8 +10,9 @@ from typing import Any
 __all__ = ["lazy"]
 
 
-def lazy(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package; ``places`` maps each public name to its module."""
+def lazy(package: str, names: Mapping[str, str]) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """``__all__``, ``__getattr__`` and ``__dir__`` of a package; ``names`` holds the public ones of each module."""
+    places = {name: f"{package}.{module}" for module, owned in names.items() for name in owned.split()}
 
     def load(name: str) -> Any:
         if name not in places:
@@ -20,4 +21,4 @@ def lazy(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any],
         setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: sorted({*places, *vars(sys.modules[package])})
+    return [*places], load, lambda: sorted({*places, *vars(sys.modules[package])})

@@ -10,7 +10,7 @@ behind a plane is not needed to optimise, so solvers never see outputs and model
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,28 +30,17 @@ def aligned_zeros(n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Planes:
-    """A batch of planes as raw CSR arrays.
+    """A batch of planes as raw CSR arrays."""
 
-    Attributes
-    ----------
-    indptr : int64 array (m + 1,)
-        Row ``p`` of A is ``indices[indptr[p]:indptr[p+1]]`` with ``data`` beside it; no duplicate indices in a row.
-    indices : int32 array (nnz,)
-    data : float64 array (nnz,)
-    b : float64 array (m,)
-    example : int64 array (m,)
-        The example each plane belongs to.
-    bound : float64 array (m,)
-        An upper bound of ``loss_i(w)`` at the weights of the call: the loss itself when the oracle is exact, ``inf``
-        when nothing is known. Certificates use the bound, steps use the plane.
-    n_weights : int
-    """
-
+    # int64 (m + 1,): row ``p`` of A is ``indices[indptr[p]:indptr[p+1]]`` with ``data`` beside it; no duplicate
+    # indices in a row
     indptr: np.ndarray
-    indices: np.ndarray
-    data: np.ndarray
-    b: np.ndarray
-    example: np.ndarray
+    indices: np.ndarray  # int32 (nnz,)
+    data: np.ndarray  # float64 (nnz,)
+    b: np.ndarray  # float64 (m,)
+    example: np.ndarray  # int64 (m,): the example each plane belongs to
+    # float64 (m,): an upper bound of ``loss_i(w)`` at the weights of the call: the loss itself when the oracle is
+    # exact, ``inf`` when nothing is known. Certificates use the bound, steps use the plane
     bound: np.ndarray
     n_weights: int
 
@@ -77,36 +66,20 @@ class Planes:
         lengths = np.diff(self.indptr)[rows]
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         entries = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], lengths)
-        return Planes(
-            indptr,
-            self.indices[entries],
-            self.data[entries],
-            self.b[rows],
-            self.example[rows],
-            self.bound[rows],
-            self.n_weights,
-        )
+        indices, data = self.indices[entries], self.data[entries]
+        return Planes(indptr, indices, data, self.b[rows], self.example[rows], self.bound[rows], self.n_weights)
 
     @staticmethod
     def from_rows(
-        rows: Iterable[tuple[np.ndarray, np.ndarray]],
-        b: np.ndarray,
-        example: np.ndarray,
-        bound: np.ndarray,
+        rows: Sequence[tuple[np.ndarray, np.ndarray]], b: np.ndarray, example: np.ndarray, bound: np.ndarray,
         n_weights: int,
-    ) -> Planes:
+    ) -> Planes:  # fmt: skip
         """Planes from (indices, values) pairs, one pair per row."""
-        rows = list(rows)
-        lengths = np.array([len(index) for index, _ in rows], dtype=np.int64)
-        return Planes(
-            indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            indices=np.concatenate([index for index, _ in rows] or [np.empty(0)]).astype(np.int32),
-            data=np.concatenate([value for _, value in rows] or [np.empty(0)]).astype(np.float64),
-            b=np.asarray(b, dtype=np.float64),
-            example=np.asarray(example, dtype=np.int64),
-            bound=np.asarray(bound, dtype=np.float64),
-            n_weights=n_weights,
-        )
+        indptr = np.cumsum([0, *(len(index) for index, _ in rows)], dtype=np.int64)
+        indices = np.concatenate([index for index, _ in rows] or [np.empty(0)]).astype(np.int32)
+        data = np.concatenate([value for _, value in rows] or [np.empty(0)]).astype(np.float64)
+        b, bound = np.asarray(b, dtype=np.float64), np.asarray(bound, dtype=np.float64)
+        return Planes(indptr, indices, data, b, np.asarray(example, dtype=np.int64), bound, n_weights)
 
     @staticmethod
     def concatenate(parts: list[Planes]) -> Planes:
@@ -114,17 +87,10 @@ class Planes:
         if len(parts) == 1:
             return parts[0]
         shifts = np.cumsum([0] + [part.indptr[-1] for part in parts[:-1]])
-        return Planes(
-            indptr=np.concatenate(
-                [parts[0].indptr[:1]] + [p.indptr[1:] + s for p, s in zip(parts, shifts, strict=True)]
-            ),
-            indices=np.concatenate([part.indices for part in parts]),
-            data=np.concatenate([part.data for part in parts]),
-            b=np.concatenate([part.b for part in parts]),
-            example=np.concatenate([part.example for part in parts]),
-            bound=np.concatenate([part.bound for part in parts]),
-            n_weights=parts[0].n_weights,
-        )
+        indptr = [parts[0].indptr[:1], *(part.indptr[1:] + s for part, s in zip(parts, shifts, strict=True))]
+        names = ("indices", "data", "b", "example", "bound")
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return Planes(indptr=np.concatenate(indptr), n_weights=parts[0].n_weights, **joined)
 
 
 def weighted_sum(planes: Planes, scale: np.ndarray) -> np.ndarray:

@@ -59,7 +59,7 @@ def test_short_memory_restricts_and_goes_on(preset):
     limit, merges = wanted.state.working_set.limit, wanted.state.working_set.store.size[wk.MERGES]
     assert merges == 0
     for share in np.linspace(1.0, 0.1, 37):  # the first budget that is too small, but not hopeless
-        budget = int(share * wanted.state.working_set.bytes)
+        budget = int(share * sum(array.nbytes for array in wanted.state.working_set.store))
         short = type(preset)(**{**preset.get_params(), "memory": budget})
         try:
             result = solve(WIDE, short, tol=1e-6, max_passes=150)
@@ -71,7 +71,7 @@ def test_short_memory_restricts_and_goes_on(preset):
     assert ws.limit >= 2
     assert ws.store.size[wk.MERGES] > 0
     assert ws.store.held.max() <= ws.limit + 1
-    assert ws.bytes <= budget
+    assert sum(array.nbytes for array in ws.store) <= budget
     optimum = best(WIDE).objective
     assert result.certificate.dual <= optimum * (1 + 1e-7) <= result.certificate.primal * (1 + 2e-7)
     assert result.certificate.primal == pytest.approx(optimum, rel=0.1)

@@ -1,8 +1,27 @@
 """Quadratic master problems by the names of their domains, for tests."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from maxmargin.solvers.masters.newton import Quadratic, projected_newton
+from maxmargin.solvers.masters.newton import projected_newton
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """f(q) = b.q - q'Gq/2 with gram G (m, m) and b (m,)."""
+
+    gram: np.ndarray
+    b: np.ndarray
+
+    def value(self, q: np.ndarray) -> float:
+        return float(q @ (self.b - 0.5 * (self.gram @ q)))
+
+    def gradient(self, q: np.ndarray) -> np.ndarray:
+        return self.b - self.gram @ q
+
+    def hessian(self, q: np.ndarray) -> np.ndarray:
+        return self.gram
 
 
 def newton_product(gram, b, block, total, *words, **options):

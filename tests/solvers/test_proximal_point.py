@@ -11,7 +11,7 @@ from maxmargin.models.tables import Tables, reference_distribution
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.masters.joint import solve_jointly
-from maxmargin.solvers.masters.newton import Quadratic, projected_newton
+from maxmargin.solvers.masters.newton import projected_newton
 from maxmargin.solvers.proximal_point import BoundColumns, ProximalPoint
 from reference.generative import (
     BLOCKS,
@@ -22,6 +22,7 @@ from reference.generative import (
     optimum,
     random_problem,
 )
+from reference.masters import Quadratic
 
 VARIANTS = BLOCKS | {
     "groups in random order": {"blocks": 3, "visits": 2, "selection": "permutation"},

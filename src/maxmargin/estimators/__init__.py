@@ -15,7 +15,5 @@ _NAMES = {
     "model_files": "load save",
     "explaining": "coef_table explain",
 }
-_PLACES = {name: f"maxmargin.estimators.{module}" for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [*_PLACES]
-__getattr__, __dir__ = lazy(__name__, _PLACES)
+__all__, __getattr__, __dir__ = lazy(__name__, _NAMES)

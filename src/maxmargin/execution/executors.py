@@ -42,12 +42,7 @@ class Serial:
 
 
 class Threads(Serial):
-    """Threads that share the memory of this process: for kernels, which run without the GIL.
-
-    Parameters
-    ----------
-    n_workers : int
-    """
+    """Threads that share the memory of this process: for kernels, which run without the GIL."""
 
     def __init__(self, n_workers: int) -> None:
         super().__init__()
@@ -69,12 +64,7 @@ class Threads(Serial):
 
 
 class Processes:
-    """One process per resident, which stays there between calls: for models in plain Python.
-
-    Parameters
-    ----------
-    n_workers : int
-    """
+    """One process per resident, which stays there between calls: for models in plain Python."""
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers
@@ -125,10 +115,8 @@ class Processes:
             return connection.recv()
         except EOFError:
             process.join(1.0)
-            raise RuntimeError(
-                f"a worker process ended with code {process.exitcode}; it may have run out of memory. Use fewer "
-                "workers (n_jobs), or 1."
-            ) from None
+            end = f"a worker process ended with code {process.exitcode}; it may have run out of memory"
+            raise RuntimeError(f"{end}. Use fewer workers (n_jobs), or 1.") from None
 
     def close(self) -> None:
         """End all processes."""
@@ -161,9 +149,8 @@ def worker_count(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     if not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise ValueError(
-            f"n_jobs must be a whole number, not 0; got {n_jobs!r}. Use None or 1 for one worker, -1 for all cores."
-        )
+        wrong = f"n_jobs must be a whole number, not 0; got {n_jobs!r}"
+        raise ValueError(f"{wrong}. Use None or 1 for one worker, -1 for all cores.")
     return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
 
 

@@ -6,7 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from maxmargin.contracts import Executor, Fused, Oracle, Sum
+from maxmargin.contracts import Executor, Oracle, Sum
+from maxmargin.oracles.counting import OracleAround
 from maxmargin.planes import Planes
 
 __all__ = ["ShardedOracle"]
@@ -15,34 +16,19 @@ SUM_SHARDS = 4  # never depends on the number of workers: sums of floats depend 
 SMALLEST_SHARD = 8
 
 
-class ShardedOracle:
+class ShardedOracle(OracleAround):
     """Splits the examples of a call over the workers of an executor and joins the answers in order.
 
     Every worker has the whole oracle, so any split gives the same planes.
-
-    Parameters
-    ----------
-    oracle : Oracle
-    executor : Executor
     """
 
     def __init__(self, oracle: Oracle, executor: Executor) -> None:
-        self.oracle = oracle
+        super().__init__(oracle)
         self.executor = executor
-        self.n_examples, self.n_columns = oracle.n_examples, oracle.n_columns
-        self.longest, self.batch_hint = oracle.longest, oracle.batch_hint
-
-    @property
-    def fingerprint(self) -> str:
-        return self.oracle.fingerprint
 
     @cached_property
     def _homes(self) -> list[int]:
         return self.executor.start([self.oracle] * self.executor.n_workers)
-
-    def fused(self) -> Fused | None:
-        """A compiled loop runs in the thread that asks."""
-        return self.oracle.fused()
 
     def predicting(self) -> ShardedOracle:
         """That of the oracle, on the same workers."""

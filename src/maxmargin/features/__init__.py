@@ -15,7 +15,5 @@ _NAMES = {
     "image_files": "read_image read_images read_masks read_scribbles",
     "choose": "default_words extractor_for",
 }
-_PLACES = {name: f"maxmargin.features.{module}" for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [*_PLACES]
-__getattr__, __dir__ = lazy(__name__, _PLACES)
+__all__, __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -5,12 +5,10 @@ from maxmargin.lazy import lazy
 _NAMES = {
     "rescaled_hinge": "MarginRescaling RescaledHinge SlackRescaling",
     "ramp": "Ramp RampProblem",
-    "generative": "Generative GenerativeProblem",
+    "generative": "Generative",
     "problem": "Problem",
     "latent": "LatentProblem",
     "regularisers": "Quadratic SignedQuadratic",
 }
-_PLACES = {name: f"maxmargin.formulations.{module}" for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [*_PLACES]
-__getattr__, __dir__ = lazy(__name__, _PLACES)
+__all__, __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -45,23 +45,12 @@ class Maximiser(NamedTuple):
 
 @dataclass(frozen=True)
 class TableDivergence:
-    """R.
-
-    Attributes
-    ----------
-    tables : Tables
-    reference : float64 array (d,)
-        c > 0; tables need not sum to 1: a larger sum pulls harder.
-    pull : float
-        rho.
-    start : float64 array (d,), optional
-        Where to begin; ``ln c`` when missing.
-    """
+    """The regulariser R."""
 
     tables: Tables
-    reference: np.ndarray
-    pull: float = 0.0
-    start: np.ndarray | None = None
+    reference: np.ndarray  # float64 (d,): c > 0; tables need not sum to 1: a larger sum pulls harder
+    pull: float = 0.0  # rho
+    start: np.ndarray | None = None  # float64 (d,): where to begin; ``ln c`` when missing
 
     traits = frozenset({"tables"})
     positive = None
@@ -69,9 +58,8 @@ class TableDivergence:
     def __post_init__(self) -> None:
         c, d = np.ascontiguousarray(self.reference, np.float64), self.tables.n_weights
         if c.shape != (d,) or not np.isfinite(c).all() or (c <= 0).any():
-            raise ValueError(
-                f"the reference must be {d} finite numbers > 0; use reference_distribution with a floor for zeros."
-            )
+            advice = "use reference_distribution with a floor for zeros"
+            raise ValueError(f"the reference must be {d} finite numbers > 0; {advice}.")
         if not (np.isfinite(self.pull) and self.pull >= 0):
             raise ValueError(f"pull must be a finite number >= 0, got {self.pull!r}.")
         object.__setattr__(self, "reference", c)
@@ -148,9 +136,8 @@ class TableDivergence:
             return max((t * linear - self.conjugate(t * u), t) for t in SCALES)
         head, tail = self._split(u)
         scale = np.zeros(1)
-        value = best_shrink(
-            self.tables.starts, self.reference, np.ascontiguousarray(head), linear, float(tail @ tail), scale
-        )
+        head, quadratic = np.ascontiguousarray(head), float(tail @ tail)
+        value = best_shrink(self.tables.starts, self.reference, head, linear, quadratic, scale)
         return float(value), float(scale[0])
 
     def estimate(self, linear: float, u: np.ndarray) -> tuple[float, int]:
@@ -175,24 +162,12 @@ class TableDivergence:
 
 @dataclass(frozen=True)
 class Proximal:
-    """R_n.
+    """R_n, the same with the proximal term."""
 
-    Attributes
-    ----------
-    divergence : TableDivergence
-        R.
-    centre : float64 array (d,)
-        theta^n.
-    gamma : float64 array (d,)
-        One weight for each entry; the same for all in the paper.
-    newton : bool
-        theta by Newton's method in place of the closed form.
-    """
-
-    divergence: TableDivergence
-    centre: np.ndarray
-    gamma: np.ndarray
-    newton: bool = False
+    divergence: TableDivergence  # R
+    centre: np.ndarray  # float64 (d,): theta^n
+    gamma: np.ndarray  # float64 (d,): one weight for each entry; the same for all in the paper
+    newton: bool = False  # theta by Newton's method in place of the closed form
     _last: list = field(default_factory=list, init=False, repr=False, compare=False)
 
     traits = frozenset({"tables"})

@@ -28,6 +28,8 @@ Yu, Bertsekas, Rousu, An efficient discriminative training method for generative
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -41,6 +43,7 @@ from maxmargin.parameters import Parameters
 __all__ = ["Generative"]
 
 
+@dataclass(repr=False, eq=False)
 class Generative(Parameters):
     """Discriminative training of a generative model whose weights are log-probabilities.
 
@@ -57,42 +60,17 @@ class Generative(Parameters):
         Weight of ``1/2 |theta - ln c|^2`` in the objective, beside the divergence.
     """
 
-    def __init__(
-        self,
-        loss: str = "hinge",
-        tables: Tables | None = None,
-        reference: np.ndarray | None = None,
-        start: np.ndarray | None = None,
-        pull: float = 0.0,
-    ) -> None:
-        self.pull = pull
-        self.loss = loss
-        self.tables = tables
-        self.reference = reference
-        self.start = start
+    loss: str = "hinge"
+    tables: Tables | None = None
+    reference: np.ndarray | None = None
+    start: np.ndarray | None = None
+    pull: float = 0.0
 
     def problem(
-        self,
-        model: BoundModel,
-        *,
-        C: float = 1.0,
-        sample_weight: ArrayLike | None = None,
-        positive: np.ndarray | None = None,
-        cost_weight: float = 1.0,
-    ) -> Problem:
-        """The problem of fitting a bound model.
-
-        Parameters
-        ----------
-        model : BoundModel
-        C : float
-            Multiplies the sum of the losses (of their squares for the squared hinge); the paper's eta.
-        sample_weight : array (n_examples,), optional
-        positive
-            Not for log-probabilities, which are <= 0.
-        cost_weight : float
-            1 but for the convex part of some ramp losses.
-        """
+        self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
+        positive: np.ndarray | None = None, cost_weight: float = 1.0,
+    ) -> Problem:  # fmt: skip
+        """As that of a :class:`~maxmargin.contracts.Formulation`; C is the paper's eta, and positive is refused."""
         weight, squared = example_weights(self.loss, C, sample_weight, model.n_examples)
         if positive is not None:
             raise ValueError("log-probabilities are not positive; leave positive out.")

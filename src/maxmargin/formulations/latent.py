@@ -23,16 +23,8 @@ __all__ = ["LatentProblem"]
 class LatentProblem:
     """A sequence of problems.
 
-    Attributes
-    ----------
-    first : Problem
-        With the outputs as they were given.
-    complete : (weights) -> BoundModel
-        The examples with the best completions at some weights as true outputs.
-    problem_of : (BoundModel) -> Problem
-        The formulation.
-    wrap : (Oracle) -> Oracle
-        What the oracles of each round are asked through.
+    ``first`` has the outputs as they were given, ``complete`` makes the examples with the best completions at weights
+    as true outputs, ``problem_of`` is the formulation, and ``wrap`` what the oracles of each round are asked through.
     """
 
     first: Problem
@@ -54,11 +46,9 @@ class LatentProblem:
 
     @property
     def traits(self) -> frozenset[str]:
-        """What a solver must handle."""
         return self.first.traits | {"latent"}
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> LatentProblem:
-        """The same problem asked through other oracles."""
         return replace(self, first=self.first.with_oracles(wrap), wrap=wrap)
 
     def at(self, w: np.ndarray) -> Problem:

@@ -26,19 +26,11 @@ LOSSES = ("hinge", "squared_hinge")
 
 @dataclass(frozen=True)
 class LinearTerm:
-    """``w . shift + offset``, as the rounds of CCCP have it.
+    """``w . shift + offset``, as the rounds of CCCP have it."""
 
-    Attributes
-    ----------
-    shift : float64 array (n_columns,)
-        v.
-    offset : float
-    planes : Planes
-        Those behind the shift, at most one per example: ``shift = sum_i C_i a_i``, ``offset = - sum_i C_i b_i``.
-    """
-
-    shift: np.ndarray
+    shift: np.ndarray  # float64 (n_columns,): v
     offset: float
+    # those behind the shift, at most one per example: ``shift = sum_i C_i a_i``, ``offset = - sum_i C_i b_i``
     planes: Planes
 
     def at(self, w: np.ndarray) -> float:
@@ -50,18 +42,9 @@ class LinearTerm:
 class Problem:
     """``min_w R(w) + w . v + sum_i C_i loss_i(w)``, losses squared or not.
 
-    Attributes
-    ----------
-    oracle : Oracle
-    weight : float64 array (n_examples,)
-        C_i.
-    n_weights : int
-        Length of the weights of the model; further columns belong to squared slacks.
-    regulariser : Regulariser
-        Over all columns.
-    lift : float64 array (n_examples,), optional
-        Entry of the extra column of each example, when losses are squared.
-    term : LinearTerm, optional
+    ``oracle`` gives the planes, ``weight`` (n_examples,) holds C_i, and ``regulariser`` is R over all columns: the
+    ``n_weights`` of the model and, where losses are squared, one for each example with the entry ``lift`` (n_examples,)
+    of its planes. ``term`` is the linear one, if any.
     """
 
     oracle: Oracle
@@ -94,7 +77,6 @@ class Problem:
 
     @property
     def traits(self) -> frozenset[str]:
-        """What a solver must handle."""
         return self.regulariser.traits | ({"squared"} if self.squared else set())
 
     @property
@@ -128,7 +110,6 @@ class Problem:
         return self.regulariser.feasible(w)
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> Problem:
-        """The same problem asked through other oracles, such as sharded ones."""
         return replace(self, oracle=wrap(self.oracle))
 
     @property

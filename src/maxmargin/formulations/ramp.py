@@ -50,18 +50,10 @@ TINY = 1e-12  # r_i at most this, relative to 1, counts as 0: ties go to the tru
 
 @dataclass(frozen=True)
 class Linearisation:
-    """The planes of the concave part at some weights, one for each example of the concave set.
+    """The planes of the concave part at some weights, one for each example of the concave set."""
 
-    Attributes
-    ----------
-    term : LinearTerm
-        What they make of it: ``w . v + offset``.
-    value : float
-        ``sum_i C_i r_i`` at the weights.
-    """
-
-    term: LinearTerm
-    value: float
+    term: LinearTerm  # what they make of it: ``w . v + offset``
+    value: float  # ``sum_i C_i r_i`` at the weights
 
     def __len__(self) -> int:
         return len(self.term.planes)
@@ -81,16 +73,9 @@ class Linearisation:
 class RampProblem:
     """A ramp problem: a convex problem and the oracle of what is subtracted from it.
 
-    Attributes
-    ----------
-    convex : Problem
-        ``R(w) + sum_i C_i h_i(w)``.
-    concave : oracle
-        Planes of r_i.
-    below : float
-        Its cost weight, lam-: a warm start or a checkpoint must have the same.
-    hinge : Problem
-        With cost weight 1, from whose solution a ramp fit may start; the convex problem itself when lam+ is 1.
+    ``convex`` is ``R(w) + sum_i C_i h_i(w)``, ``concave`` gives the planes of r_i, and ``below`` is its cost weight
+    lam-, which a warm start or a checkpoint must share. ``hinge`` has cost weight 1: a ramp fit may start from its
+    solution; it is the convex problem itself when lam+ is 1.
     """
 
     convex: Problem
@@ -99,7 +84,6 @@ class RampProblem:
     hinge: Problem
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> RampProblem:
-        """The same problem asked through other oracles."""
         convex = self.convex.with_oracles(wrap)
         hinge = convex if self.hinge is self.convex else self.hinge.with_oracles(wrap)
         return replace(self, convex=convex, concave=wrap(self.concave), hinge=hinge)
@@ -118,7 +102,6 @@ class RampProblem:
 
     @property
     def traits(self) -> frozenset[str]:
-        """What a solver must handle."""
         return self.convex.traits | {"ramp"}
 
     def linearise(self, w: np.ndarray, known: Planes | None = None) -> Linearisation:
@@ -138,10 +121,8 @@ class RampProblem:
 
     def none(self) -> Linearisation:
         """The linearisation at zero weights: the true outputs are best there, so nothing is subtracted."""
-        empty = np.empty(0)
-        return Linearisation.of(
-            Planes.from_rows([], empty, empty, empty, self.convex.n_columns), self.convex.weight, 0.0
-        )
+        planes = Planes.from_rows([], np.empty(0), np.empty(0), np.empty(0), self.convex.n_columns)
+        return Linearisation.of(planes, self.convex.weight, 0.0)
 
     def majorant(self, linearisation: Linearisation) -> Problem:
         """The convex problem above J that touches it where the linearisation was made."""
@@ -160,6 +141,7 @@ def _better(found: Planes, known: Planes, n_examples: int) -> Planes:
     return both.take(np.argsort(both.example, kind="stable"))
 
 
+@dataclass(repr=False, eq=False)
 class Ramp(Parameters):
     """Ramp losses.
 
@@ -184,19 +166,11 @@ class Ramp(Parameters):
     translation.
     """
 
-    def __init__(
-        self,
-        ramp: str | Sequence[float] = "cost_diminished",
-        start: object = "zero",
-        max_rounds: int | None = None,
-        passes_per_round: float | None = None,
-        convex: RescaledHinge | Generative | None = None,
-    ) -> None:
-        self.ramp = ramp
-        self.start = start
-        self.max_rounds = max_rounds
-        self.passes_per_round = passes_per_round
-        self.convex = convex
+    ramp: str | Sequence[float] = "cost_diminished"
+    start: object = "zero"
+    max_rounds: int | None = None
+    passes_per_round: float | None = None
+    convex: RescaledHinge | Generative | None = None
 
     def __sklearn_clone__(self) -> Ramp:
         """As scikit-learn does it, but a fitted model to start from stays fitted."""
@@ -227,14 +201,10 @@ class Ramp(Parameters):
         return above, below
 
     def problem(
-        self,
-        model: BoundModel,
-        *,
-        C: float = 1.0,
-        sample_weight: ArrayLike | None = None,
+        self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
         positive: np.ndarray | None = None,
-    ) -> RampProblem:
-        """The problem of fitting a bound model; parameters as those of :meth:`RescaledHinge.problem`."""
+    ) -> RampProblem:  # fmt: skip
+        """The problem of fitting a bound model; see :class:`~maxmargin.contracts.Formulation`."""
         rounds, passes = self.max_rounds, self.passes_per_round
         if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
             raise ValueError(f"max_rounds must be a whole number >= 1 or None, got {rounds!r}.")

@@ -16,41 +16,43 @@ import scipy.sparse as sp
 __all__ = ["Quadratic", "SignedQuadratic"]
 
 
-@dataclass(frozen=True)
-class Quadratic:
-    """``R(w) = 1/2 |w|^2``; ``R*(u) = 1/2 |u|^2``, ``weights(u) = u``."""
+class _Quadratic:
+    """What both have: ``R*(u) = 1/2 |weights(u)|^2``, finite everywhere: the dual itself is the proven bound."""
 
-    traits = frozenset({"quadratic"})
-    positive = None
-    fingerprint = ""
-
-    def value(self, w: np.ndarray) -> float:
-        """R(w)."""
-        return 0.5 * float(w @ w)
-
-    def conjugate(self, u: np.ndarray) -> float:
-        """R*(u)."""
-        return 0.5 * float(u @ u)
+    fingerprint = ""  # multipliers of other signs are feasible all the same
 
     def weights(self, u: np.ndarray) -> np.ndarray:
         """The weights that belong to ``u = sum alpha a``."""
         return u
+
+    def conjugate(self, u: np.ndarray) -> float:
+        w = self.weights(u)
+        return 0.5 * float(w @ w)
+
+    def lower_bound(self, linear: float, u: np.ndarray) -> tuple[float, float]:
+        return linear - self.conjugate(u), 1.0
+
+
+@dataclass(frozen=True)
+class Quadratic(_Quadratic):
+    """``R(w) = 1/2 |w|^2``; ``R*(u) = 1/2 |u|^2``, ``weights(u) = u``."""
+
+    traits = frozenset({"quadratic"})
+    positive = None
+
+    def value(self, w: np.ndarray) -> float:
+        return 0.5 * float(w @ w)
 
     def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """Gram matrix of the rows of A, (m, m)."""
         return (A @ A.T).toarray()
 
     def feasible(self, w: np.ndarray) -> np.ndarray:
-        """All weights are."""
         return w
-
-    def lower_bound(self, linear: float, u: np.ndarray) -> tuple[float, float]:
-        """The dual itself, which is finite everywhere."""
-        return linear - self.conjugate(u), 1.0
 
 
 @dataclass(frozen=True)
-class SignedQuadratic:
+class SignedQuadratic(_Quadratic):
     """``R(w) = 1/2 |w|^2`` with ``w_j >= 0`` where ``positive``.
 
     ``R*(u) = 1/2 |P(u)|^2`` and ``weights(u) = P(u)``, where P cuts off the negative part on ``positive``; piecewise
@@ -60,16 +62,10 @@ class SignedQuadratic:
     positive: np.ndarray  # bool (n_columns,)
 
     traits = frozenset({"quadratic", "signs"})
-    fingerprint = ""  # multipliers of other signs are feasible all the same
 
     def value(self, w: np.ndarray) -> float:
         """R(w); inf where a sign is violated."""
         return np.inf if (w[self.positive[: len(w)]] < 0).any() else 0.5 * float(w @ w)
-
-    def conjugate(self, u: np.ndarray) -> float:
-        """R*(u)."""
-        w = self.weights(u)
-        return 0.5 * float(w @ w)
 
     def weights(self, u: np.ndarray) -> np.ndarray:
         """P(u)."""
@@ -83,7 +79,3 @@ class SignedQuadratic:
     def feasible(self, w: np.ndarray) -> np.ndarray:
         """P(w)."""
         return np.where(self.positive[: len(w)], np.maximum(w, 0.0), w)
-
-    def lower_bound(self, linear: float, u: np.ndarray) -> tuple[float, float]:
-        """The dual itself, which is finite everywhere."""
-        return linear - self.conjugate(u), 1.0

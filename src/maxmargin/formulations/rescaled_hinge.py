@@ -10,6 +10,8 @@ cost nothing however bad they are. Taskar, Guestrin, Koller 2003; Tsochantaridis
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -23,6 +25,7 @@ from maxmargin.parameters import Parameters
 __all__ = ["MarginRescaling", "RescaledHinge", "SlackRescaling"]
 
 
+@dataclass(repr=False, eq=False)
 class RescaledHinge(Parameters):
     """Structured hinge or squared hinge.
 
@@ -32,32 +35,14 @@ class RescaledHinge(Parameters):
     rescaling : {"margin", "slack", "sqrt_slack", "unit", "none"}
     """
 
-    def __init__(self, loss: str = "hinge", rescaling: str = "margin") -> None:
-        self.loss = loss
-        self.rescaling = rescaling
+    loss: str = "hinge"
+    rescaling: str = "margin"
 
     def problem(
-        self,
-        model: BoundModel,
-        *,
-        C: float = 1.0,
-        sample_weight: ArrayLike | None = None,
-        positive: np.ndarray | None = None,
-        cost_weight: float = 1.0,
-    ) -> Problem:
-        """The problem of fitting a bound model.
-
-        Parameters
-        ----------
-        model : BoundModel
-        C : float
-            Multiplies the sum of the losses.
-        sample_weight : array (n_examples,), optional
-        positive : bool array (n_weights,), optional
-            Weights that must be >= 0.
-        cost_weight : float
-            lam of the table; 1 but for the convex part of some ramp losses.
-        """
+        self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
+        positive: np.ndarray | None = None, cost_weight: float = 1.0,
+    ) -> Problem:  # fmt: skip
+        """The problem of fitting a bound model; see :class:`~maxmargin.contracts.Formulation`."""
         model.kernel(rescaling_named(self.rescaling).search)  # refuses what the model cannot search, before anything
         weight, squared = example_weights(self.loss, C, sample_weight, model.n_examples)
         lift = lift_of(weight) if squared else None
@@ -65,16 +50,14 @@ class RescaledHinge(Parameters):
         regulariser: Regulariser = Quadratic()
         if positive is not None:
             positive = np.asarray(positive)
-            if positive.shape != (model.n_weights,):
-                raise ValueError(
-                    f"positive must have one entry per weight, ({model.n_weights},); got {positive.shape}."
-                )
-            mask = np.zeros(oracle.n_columns, bool)
-            mask[: model.n_weights] = positive
-            regulariser = SignedQuadratic(mask)
+            d = model.n_weights
+            if positive.shape != (d,):
+                raise ValueError(f"positive must have one entry per weight, ({d},); got {positive.shape}.")
+            regulariser = SignedQuadratic(np.pad(positive.astype(bool), (0, oracle.n_columns - d)))
         return Problem(oracle, weight, model.n_weights, regulariser, lift)
 
 
+@dataclass(repr=False, eq=False)
 class MarginRescaling(RescaledHinge):
     """Margin-rescaled structured hinge: the cost of an output is its margin.
 
@@ -83,10 +66,10 @@ class MarginRescaling(RescaledHinge):
     loss : {"hinge", "squared_hinge"}
     """
 
-    def __init__(self, loss: str = "hinge") -> None:
-        super().__init__(loss, "margin")
+    rescaling: str = field(default="margin", init=False)
 
 
+@dataclass(repr=False, eq=False)
 class SlackRescaling(RescaledHinge):
     """Slack-rescaled structured hinge: the cost of an output multiplies its violation of a margin of 1.
 
@@ -95,5 +78,4 @@ class SlackRescaling(RescaledHinge):
     loss : {"hinge", "squared_hinge"}
     """
 
-    def __init__(self, loss: str = "hinge") -> None:
-        super().__init__(loss, "slack")
+    rescaling: str = field(default="slack", init=False)

@@ -15,7 +15,5 @@ _NAMES = {
     "base": "BoundModel",
     "labels": "Labels",
 }
-_PLACES = {name: f"maxmargin.models.{module}" for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [*_PLACES]
-__getattr__, __dir__ = lazy(__name__, _PLACES)
+__all__, __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -1,4 +1,4 @@
-"""An oracle that counts and times what is asked of another one."""
+"""Oracles around another one, and the one that counts and times what is asked."""
 
 from __future__ import annotations
 
@@ -8,49 +8,38 @@ from maxmargin.contracts import Fused, Oracle, Sum
 from maxmargin.kernel import clock
 from maxmargin.planes import Planes
 
-__all__ = ["CountingOracle", "all_losses"]
+__all__ = ["CountingOracle", "OracleAround", "all_losses"]
 
 AT_ONCE = 2048  # examples whose planes are held together when only their losses count
 
 
-class CountingOracle:
-    """Counts ``oracle_calls`` (one per example asked), ``argmax_calls`` and the ``seconds`` they took.
-
-    Parameters
-    ----------
-    oracle : Oracle
-    """
+class OracleAround:
+    """What an oracle that passes questions on has from the one behind it."""
 
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle
-        self.oracle_calls = 0
-        self.argmax_calls = 0
-        self.seconds = 0.0
-        self._timed = (0, 0.0)  # calls and seconds of what went through this object
-
-    @property
-    def n_examples(self) -> int:
-        return self.oracle.n_examples
-
-    @property
-    def n_columns(self) -> int:
-        return self.oracle.n_columns
-
-    @property
-    def longest(self) -> int:
-        return self.oracle.longest
-
-    @property
-    def batch_hint(self) -> int:
-        return self.oracle.batch_hint
+        self.n_examples, self.n_columns = oracle.n_examples, oracle.n_columns
+        self.longest, self.batch_hint = oracle.longest, oracle.batch_hint
 
     @property
     def fingerprint(self) -> str:
         return self.oracle.fingerprint
 
     def fused(self) -> Fused | None:
-        """Compiled loops go past this object and tell it by :meth:`count_fused`."""
+        """A compiled loop runs in the thread that asks, past this object."""
         return self.oracle.fused()
+
+
+class CountingOracle(OracleAround):
+    """Counts ``oracle_calls`` (one per example asked), ``argmax_calls`` and the ``seconds`` they took.
+
+    Compiled loops, which go past this object, tell it by :meth:`count_fused`.
+    """
+
+    def __init__(self, oracle: Oracle) -> None:
+        super().__init__(oracle)
+        self.restore(0, 0, 0.0)
+        self._timed = (0, 0.0)  # calls and seconds of what went through this object
 
     def predicting(self) -> Oracle:
         """That of the oracle, not counted."""

@@ -26,26 +26,15 @@ BUFFER = 1 << 16  # non-zeros, at least
 
 @dataclass(frozen=True)
 class ModelOracle:
-    """Planes of a bound model; a value, so that anything that differs makes another oracle.
-
-    Attributes
-    ----------
-    model : BoundModel
-    rescaling : str
-        A row of :data:`~maxmargin.oracles.rescaling.RESCALINGS`.
-    cost_weight : float
-        lam.
-    lift : float64 array (n_examples,) or (0,)
-        Entry of the extra column that squared slacks give to each example. Planes then have ``n_weights + n_examples``
-        columns, and so have the weights passed in.
-    predicts : bool
-        Whether outputs are predictions instead of the most violating ones; then only one at a time, and not fused.
-    """
+    """Planes of a bound model; a value, so that anything that differs makes another oracle."""
 
     model: BoundModel
-    rescaling: str = "margin"
-    cost_weight: float = 1.0
+    rescaling: str = "margin"  # a row of :data:`~maxmargin.oracles.rescaling.RESCALINGS`
+    cost_weight: float = 1.0  # lam
+    # float64 (n_examples,) or (0,): entry of the extra column that squared slacks give to each example. Planes
+    # then have ``n_weights + n_examples`` columns, and so have the weights passed in
     lift: np.ndarray = field(default_factory=lambda: np.empty(0), repr=False)
+    # whether outputs are predictions instead of the most violating ones; then only one at a time, and not fused
     predicts: bool = False
     _scratch: threading.local = field(default_factory=threading.local, repr=False, compare=False, init=False)
 
@@ -61,12 +50,10 @@ class ModelOracle:
 
     @property
     def n_columns(self) -> int:
-        """Length of a plane: the weights, and one column per example when slacks are squared."""
         return self.model.n_weights + len(self.lift)
 
     @property
     def longest(self) -> int:
-        """The most non-zeros that one plane can have."""
         room = self.model.n_weights if self._kernel is None else self._kernel.room
         return room + (1 if len(self.lift) else 0)
 
@@ -78,10 +65,8 @@ class ModelOracle:
     @property
     def fingerprint(self) -> str:
         """That of the model, marked where the planes are not those of the hinge."""
-        mark = (
-            "" if (self.rescaling, self.cost_weight) == ("margin", 1.0) else f" {self.rescaling} {self.cost_weight!r}"
-        )
-        return self.model.fingerprint + mark
+        hinge = (self.rescaling, self.cost_weight) == ("margin", 1.0)
+        return self.model.fingerprint + ("" if hinge else f" {self.rescaling} {self.cost_weight!r}")
 
     @cached_property
     def _kernel(self) -> ModelKernel | None:
@@ -95,7 +80,7 @@ class ModelOracle:
         return self._scratch.space
 
     def fused(self) -> Fused | None:
-        """What a compiled loop needs; None for a model in plain Python."""
+        """None for a model in plain Python."""
         if self._kernel is None or self.predicts:
             return None
         code = rescaling_named(self.rescaling).code
@@ -172,11 +157,9 @@ def packed(fused: Fused, most: int):  # type: ignore[no-untyped-def]  # a tuple 
     """The arrays of a question as the compiled loops take them, with room for ``most`` planes per example."""
     from maxmargin.oracles.batch_kernel import Pack
 
-    k = fused.kernel
-    room = k.room + most
-    return Pack(
-        k.meta, k.ints, k.floats, *fused.workspace(), room, fused.rescaling, float(fused.cost_weight), fused.lift
-    )
+    k, space = fused.kernel, fused.workspace()
+    lam = float(fused.cost_weight)
+    return Pack(k.meta, k.ints, k.floats, *space, k.room + most, fused.rescaling, lam, fused.lift)
 
 
 def buffers(planes: int, entries: int):  # type: ignore[no-untyped-def]

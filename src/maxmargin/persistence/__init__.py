@@ -7,7 +7,5 @@ _NAMES = {
     "checkpoint": "load_checkpoint save_checkpoint",
     "bif": "Bif read_bif write_bif",
 }
-_PLACES = {name: f"maxmargin.persistence.{module}" for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [*_PLACES]
-__getattr__, __dir__ = lazy(__name__, _PLACES)
+__all__, __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -16,7 +16,5 @@ _NAMES = {
     "history": "History",
     "status": "Status",
 }
-_PLACES = {name: f"maxmargin.solvers.{module}" for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [*_PLACES]
-__getattr__, __dir__ = lazy(__name__, _PLACES)
+__all__, __getattr__, __dir__ = lazy(__name__, _NAMES)

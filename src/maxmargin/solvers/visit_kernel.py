@@ -13,27 +13,15 @@ from numba import types
 from maxmargin.kernel import kernel
 from maxmargin.oracles.batch_kernel import ROWS
 from maxmargin.planes_kernel import sparse_dot
-from maxmargin.solvers.working_set_kernel import (
-    FREE,
-    NO_LIMIT,
-    PASS_FUNCTION,
-    POINT,
-    POOL_END,
-    POOL_LIVE,
-    ROOM_FUNCTION,
-    STORE,
-    VISIT,
-    WORSE,
-    compact,
-    gradients,
-    insert,
-)  # fmt: skip
+from maxmargin.solvers import working_set_kernel as wk
 
 _i8s, _f8s = types.int64[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
 
 
-ABSORB_SIGNATURE = _i8(ROOM_FUNCTION, PASS_FUNCTION, STORE, _i8s, _i8, ROWS, _f8s, _f8s, POINT, VISIT, _f8s)
+ABSORB_SIGNATURE = _i8(
+    wk.ROOM_FUNCTION, wk.PASS_FUNCTION, wk.STORE, _i8s, _i8, ROWS, _f8s, _f8s, wk.POINT, wk.VISIT, _f8s
+)
 ABSORB_FUNCTION = types.FunctionType(ABSORB_SIGNATURE)
 
 
@@ -58,18 +46,18 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
             end += 1
         need = indptr[end] - indptr[row]
         width = store.held[block] + end - row
-        if limit < NO_LIMIT:  # room for merged planes too, and never more than the limit, the iterate and a newcomer
+        if limit < wk.NO_LIMIT:  # room for merged planes too, and never more than the limit, the iterate and a newcomer
             width = min(width, max(store.held[block], limit + 1))
             for p in range(store.held[block]):
                 need += (end - row) * store.length[store.slots[block, p]]
             need += (end - row) * (indptr[end] - indptr[row])
-        if store.size[FREE] < end - row + 1 or width + 1 > store.slots.shape[1]:
+        if store.size[wk.FREE] < end - row + 1 or width + 1 > store.slots.shape[1]:
             return row
-        if store.size[POOL_END] + need > len(store.columns):
-            if store.size[POOL_LIVE] + need > 0.75 * len(store.columns):
+        if store.size[wk.POOL_END] + need > len(store.columns):
+            if store.size[wk.POOL_LIVE] + need > 0.75 * len(store.columns):
                 return row
-            compact(store)
-        gradients(store, block, w, g)
+            wk.compact(store)
+        wk.gradients(store, block, w, g)
         inner, best = 0.0, 0.0 if store.open[block] else -np.inf
         for p in range(store.held[block]):
             best = max(best, g[p])
@@ -91,18 +79,18 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
         if wanted or (visit.bits == 0 and (last > first or b[row] != 0.0)):
             moved = 0
             for new in range(row, end):
-                if limit < NO_LIMIT:
+                if limit < wk.NO_LIMIT:
                     moved |= make_room(store, block, limit, visit.rule, visit.keep_origin, visit.change, visit.dense)
                 first, last = indptr[new], indptr[new + 1]
-                at = insert(
+                at = wk.insert(
                     store, block, index[first:last], value[first:last], b[new], visit.table, visit.bits, visit.dense
                 )
                 if at >= 0:
                     g[at] = b[new] - sparse_dot(w, index[first:last], value[first:last])
             if moved:
-                gradients(store, block, w, g)
+                wk.gradients(store, block, w, g)
         elif violation < best - 1e-9 * scale:
-            store.size[WORSE] += 1
+            store.size[wk.WORSE] += 1
         if visit.bits > 0:  # else the master problem that follows does it all
             gain[0] += solve(store, blocks[row : row + 1], point, visit, 1)
         row = end

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin.contracts import Regulariser
 from maxmargin.solvers import working_set_kernel as wk
 
 __all__ = ["WorkingSet"]
@@ -39,50 +40,29 @@ class WorkingSet:
     """
 
     def __init__(
-        self,
-        total: np.ndarray,
-        n_columns: int,
-        longest: int,
-        limit: int | None = None,
-        budget: int = 4 << 30,
+        self, total: np.ndarray, n_columns: int, longest: int, limit: int | None = None, budget: int = 4 << 30,
         averaging: int = wk.NO_MEAN,
-    ) -> None:
-        n = len(total)
+    ) -> None:  # fmt: skip
+        n, total = len(total), np.array(total, dtype=np.float64)
         width, planes = (8 if limit is None else min(limit, 30) + 2), max(64, 4 * n)
         pool = min(max(1 << 12, 4 * min(longest, n_columns), 200 * n), budget // (2 * _PER_ENTRY))
-        self.n_columns = n_columns
-        self.budget = budget
-        self.limit = limit
+        self.n_columns, self.budget, self.limit = n_columns, budget, limit
         self.store = wk.Store(
-            slots=np.zeros((n, width), np.int32),
-            held=np.zeros(n, np.int32),
-            total=np.asarray(total, dtype=np.float64).copy(),
-            origin=np.asarray(total, dtype=np.float64).copy(),
-            open=np.ones(n, np.int8),
-            gap=np.full(n, np.inf),
-            start=np.zeros(planes, np.int64),
-            length=np.zeros(planes, np.int32),
-            b=np.zeros(planes),
-            alpha=np.zeros(planes),
-            idle=np.zeros(planes, np.int32),
-            iterate=np.zeros(planes, np.int8),
-            gram=np.zeros((planes, width)),
-            columns=np.zeros(pool, np.int32),
-            entries=np.zeros(pool),
-            free=np.arange(planes - 1, -1, -1, dtype=np.int32),
-            size=np.zeros(wk.SIZES, np.int64),
-            linear=np.zeros(1),
-            mean=np.zeros(n_columns if averaging else 0),
-            moment=np.zeros(wk.MOMENTS),
-        )
+            slots=np.zeros((n, width), np.int32), held=np.zeros(n, np.int32),
+            total=total, origin=total.copy(), open=np.ones(n, np.int8), gap=np.full(n, np.inf),
+            start=np.zeros(planes, np.int64), length=np.zeros(planes, np.int32), b=np.zeros(planes),
+            alpha=np.zeros(planes), idle=np.zeros(planes, np.int32), iterate=np.zeros(planes, np.int8),
+            gram=np.zeros((planes, width)), columns=np.zeros(pool, np.int32), entries=np.zeros(pool),
+            free=np.arange(planes - 1, -1, -1, dtype=np.int32), size=np.zeros(wk.SIZES, np.int64), linear=np.zeros(1),
+            mean=np.zeros(n_columns if averaging else 0), moment=np.zeros(wk.MOMENTS),
+        )  # fmt: skip
         self.store.size[wk.FREE] = planes
         self.store.moment[wk.RULE] = averaging
         self._scratch(longest)
 
     def _scratch(self, longest: int) -> None:
         bits = max(6, int(np.ceil(np.log2(2 * min(longest, wk.HASHED) + 2))))
-        self.longest = longest
-        self.bits = bits
+        self.longest, self.bits = longest, bits
         self.table = np.zeros(1 << bits, np.int32)
         self.dense = np.zeros(self.n_columns)
         self.g = np.empty(self.store.slots.shape[1] + 1)
@@ -123,11 +103,6 @@ class WorkingSet:
         self.store.mean[:] = 0.0
         self.store.moment[wk.TOTAL] = self.store.moment[wk.LINEAR] = 0.0
 
-    @property
-    def bytes(self) -> int:
-        """Memory of the arrays."""
-        return sum(array.nbytes for array in self.store)
-
     def grow(self, block: int, rows: int, entries: int) -> bool:
         """Make room for ``rows`` planes in a block and ``entries`` non-zeros; True when a limit was set instead."""
         store = self.store
@@ -147,27 +122,23 @@ class WorkingSet:
         else:
             return self._restrict(needed)
         if new_width != width:
-            store = store._replace(slots=_widen(store.slots, new_width), gram=_widen(store.gram, new_width))
+            wider = ((0, 0), (0, new_width - width))
+            store = store._replace(slots=np.pad(store.slots, wider), gram=np.pad(store.gram, wider))
         if new_planes != planes:
             fresh = np.arange(new_planes - 1, planes - 1, -1, dtype=np.int32)
             free = np.concatenate([store.free[: store.size[wk.FREE]], fresh])
-            longer = {
-                name: np.resize(getattr(store, name), new_planes)
-                for name in ("start", "length", "b", "alpha", "idle", "iterate")
-            }
-            gram = np.zeros((new_planes, new_width))
-            gram[:planes] = store.gram
+            names = ("start", "length", "b", "alpha", "idle", "iterate")
+            longer = {name: np.resize(getattr(store, name), new_planes) for name in names}
+            gram = np.pad(store.gram, ((0, new_planes - planes), (0, 0)))
             store = store._replace(free=np.resize(free, new_planes), gram=gram, **longer)
             store.size[wk.FREE] = len(free)
         if new_pool != pool:
             wk.compact(store)
             end = store.size[wk.POOL_END]
-            columns, values = np.zeros(new_pool, np.int32), np.zeros(new_pool)
-            columns[:end], values[:end] = store.columns[:end], store.entries[:end]
-            store = store._replace(columns=columns, entries=values)
+            columns, entries = (np.pad(pooled[:end], (0, new_pool - end)) for pooled in (store.columns, store.entries))
+            store = store._replace(columns=columns, entries=entries)
         self.store = store
-        self.g = np.empty(new_width + 1)
-        self.change = np.empty(new_width + 1)
+        self.g, self.change = np.empty(new_width + 1), np.empty(new_width + 1)
         return False
 
     def _restrict(self, needed: int) -> bool:
@@ -182,9 +153,8 @@ class WorkingSet:
         self.limit = limit
         for block in np.flatnonzero(self.store.held > limit):
             for _ in range(int(self.store.held[block])):
-                self._spare(
-                    min(self.n_columns, int(self.store.length[self.store.slots[block, : self.store.held[block]]].sum()))
-                )
+                planes = self.store.slots[block, : self.store.held[block]]
+                self._spare(min(self.n_columns, int(self.store.length[planes].sum())))
                 wk.make_room(self.store, block, limit, wk.MERGE, 1, self.change, self.dense)
         wk.compact(self.store)
         pool = _pool(int(self.store.size[wk.POOL_LIVE]))
@@ -201,6 +171,18 @@ class WorkingSet:
             more = np.zeros(entries)
             columns = np.concatenate([self.store.columns, more.astype(np.int32)])
             self.store = self.store._replace(columns=columns, entries=np.concatenate([self.store.entries, more]))
+
+    def follow(
+        self, u: np.ndarray, w: np.ndarray, change: np.ndarray, linear: float, R: Regulariser, share: float = 1.0
+    ) -> None:
+        """Let u, w, ``sum alpha b`` and the average follow ``share`` of a change of the multipliers, given by u's."""
+        u += share * change
+        self.store.linear[0] += share * linear
+        if len(self.store.mean):
+            self.store.mean[:] -= self.store.moment[wk.TOTAL] * share * change
+            self.store.moment[wk.LINEAR] -= self.store.moment[wk.TOTAL] * share * linear
+        if w is not u:
+            w[:] = R.weights(u)
 
     def ids(self, blocks: np.ndarray) -> np.ndarray:
         """The planes of some blocks, block by block."""
@@ -304,9 +286,8 @@ class WorkingSet:
         arrays = {f"set/{name}": array for name, array in self.store._asdict().items()}
         arrays["set/columns"], arrays["set/entries"] = self.store.columns[:end], self.store.entries[:end]
         arrays["set/pool"] = np.array(len(self.store.columns))
-        arrays["set/shape"] = np.array(
-            [self.n_columns, self.longest, self.budget, -1 if self.limit is None else self.limit]
-        )
+        limit = -1 if self.limit is None else self.limit
+        arrays["set/shape"] = np.array([self.n_columns, self.longest, self.budget, limit])
         return {name: array.copy() for name, array in arrays.items()}
 
     @classmethod
@@ -318,9 +299,7 @@ class WorkingSet:
         fields = {name: np.array(arrays[f"set/{name}"]) for name in wk.Store._fields}
         pool = int(arrays["set/pool"])
         for name in ("columns", "entries"):
-            longer = np.zeros(pool, fields[name].dtype)
-            longer[: len(fields[name])] = fields[name]
-            fields[name] = longer
+            fields[name] = np.pad(fields[name], (0, pool - len(fields[name])))
         self.store = wk.Store(**fields)
         self._scratch(longest)
         return self
@@ -329,9 +308,3 @@ class WorkingSet:
 def _pool(entries: int) -> int:
     """The least pool in which a quarter stays free for planes that come and go."""
     return int(entries / 0.75) + 2
-
-
-def _widen(array: np.ndarray, width: int) -> np.ndarray:
-    wider = np.zeros((len(array), width), array.dtype)
-    wider[:, : array.shape[1]] = array
-    return wider

@@ -86,9 +86,7 @@ STORE = record(
 POINT = record(Point, _f8s, _f8s, _i1s)
 VISIT = record(Visit, _i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s)
 BLOCK_SIGNATURE = _f8(STORE, _i8, POINT, VISIT)  # solves a block from the gradients in visit.g; returns the gain
-PASS_SIGNATURE = _f8(
-    STORE, _i8s, POINT, VISIT, _i8
-)  # visits blocks in turn with the planes they have; returns the gain
+PASS_SIGNATURE = _f8(STORE, _i8s, POINT, VISIT, _i8)  # visits blocks with the planes they have; returns the gain
 PASS_FUNCTION = types.FunctionType(PASS_SIGNATURE)
 ROOM_SIGNATURE = _i8(STORE, _i8, _i8, _i8, _i8, _f8s, _f8s)  # restricts a block; returns whether its planes changed
 ROOM_FUNCTION = types.FunctionType(ROOM_SIGNATURE)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from maxmargin.solvers.masters.newton import Quadratic, projected_newton
-from reference.masters import newton_orthant, newton_product, newton_simplex
+from maxmargin.solvers.masters.newton import projected_newton
+from reference.masters import Quadratic, newton_orthant, newton_product, newton_simplex
 
 
 def conic(a, b, block, total):

@@ -32,17 +32,9 @@ class Extrapolation:
 
     The solution may leave the simplexes. It is pulled back into them, and the exact line search towards the point found
     decides how far to go, so that the dual never falls. A jump costs the non-zeros of the planes that move and a few
-    operations on vectors as long as the weights: it pays where these are short beside the planes.
+    operations on vectors as long as the weights: it pays where these are short beside the planes. The regulariser is a
+    quadratic one, with signs or not; ``u`` and ``w`` (n_columns,) are kept up to date.
 
-    Parameters
-    ----------
-    ws : WorkingSet
-    u, w : float64 array (n_columns,)
-        Kept up to date.
-    regulariser : Quadratic or SignedQuadratic
-
-    References
-    ----------
     Bertrand, Massias 2021, Anderson acceleration of coordinate descent. Here the combination is the best one for the
     dual in place of the one of least residual, and constraints are kept.
     """
@@ -68,7 +60,6 @@ class Extrapolation:
     def jump(self) -> float:
         """Jump from the last point noted; returns the gain of the dual."""
         from maxmargin.solvers.masters.extrapolation_kernel import advance, aim
-        from maxmargin.solvers.working_set_kernel import LINEAR, TOTAL
 
         store, u, change = self.ws.store, self.u, self.ws.dense
         D = np.diff(self.points, axis=0)
@@ -81,13 +72,7 @@ class Extrapolation:
         before, share = self.regulariser.conjugate(u), self._line_search(linear, change)
         if share > 0.0:
             advance(store, target, share)
-            u += share * change
-            store.linear[0] += share * linear
-            if len(store.mean):
-                store.mean[:] -= store.moment[TOTAL] * share * change
-                store.moment[LINEAR] -= store.moment[TOTAL] * share * linear
-            if self.w is not u:
-                self.w[:] = self.regulariser.weights(u)
+            self.ws.follow(u, self.w, change, linear, self.regulariser, share)
         change[:] = 0.0
         return max(share * linear - (self.regulariser.conjugate(u) - before), 0.0)
 

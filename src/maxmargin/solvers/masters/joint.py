@@ -38,19 +38,8 @@ class JointMaster:
     weights of the model (of squared slacks) are quadratic whatever R is, so their part of f'' is computed once; where R
     is quadratic everywhere all of it is. Memory O(m^2) for m planes, and O(m d) where R is not quadratic.
 
-    Parameters
-    ----------
-    ws : WorkingSet
-    blocks : int array
-        Blocks that hold planes.
-    u : float64 array (n_columns,)
-        At the present multipliers.
-    n_weights : int
-        Weights of the model, d.
-    quadratic : bool
-        Whether R* is.
-    merged : bool
-        One plane for each block, its present point, in place of all.
+    All ``blocks`` hold planes; ``u`` (n_columns,) belongs to the present multipliers, the model has ``n_weights`` = d,
+    and ``merged`` asks for one plane of each block, its present point, in place of all.
     """
 
     def __init__(
@@ -60,11 +49,8 @@ class JointMaster:
         total, bounded = store.total[blocks], np.isfinite(store.total[blocks])
         open_ = bounded & ((store.open[blocks] > 0) | (store.origin[blocks] > 0))
         self.origins = blocks[open_]
-        owner, alpha, b = (
-            np.repeat(np.arange(len(blocks)), store.held[blocks]),
-            store.alpha[self.ids],
-            store.b[self.ids],
-        )
+        owner = np.repeat(np.arange(len(blocks)), store.held[blocks])
+        alpha, b = store.alpha[self.ids], store.b[self.ids]
         d = ws.n_columns if quadratic else n_weights
         A: sp.csr_array | np.ndarray = ws.rows(self.ids) if quadratic else ws.matrix(self.ids, d)
         tail: sp.csr_array | np.ndarray | None = None
@@ -144,21 +130,15 @@ class JointMaster:
 
 
 def solve_jointly(
-    ws: WorkingSet,
-    blocks: np.ndarray,
-    u: np.ndarray,
-    w: np.ndarray,
-    regulariser: Regulariser,
-    n_weights: int,
-    patience: int,
-    tol: float | None = None,
-) -> None:
+    ws: WorkingSet, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, regulariser: Regulariser, n_weights: int,
+    patience: int, tol: float | None = None,
+) -> None:  # fmt: skip
     """Solve the master problem over all planes of ``blocks`` at once, the other blocks fixed, by projected Newton.
 
     To within ``tol`` in units of the dual; None for as exactly as rounding allows. u and w follow; planes that have had
     no weight for more than ``patience`` masters leave.
     """
-    from maxmargin.solvers.working_set_kernel import LINEAR, TOTAL, forget
+    from maxmargin.solvers.working_set_kernel import forget
 
     store = ws.store
     blocks = blocks[store.held[blocks] > 0]
@@ -175,45 +155,23 @@ def solve_jointly(
         point, _ = master.solve(regulariser, tol, most=most)
     store.alpha[master.ids] = point.planes
     store.origin[master.origins] = point.origins
-    store.linear[0] += point.linear
-    u += point.moved
-    if len(store.mean):
-        store.mean[:] -= store.moment[TOTAL] * point.moved
-        store.moment[LINEAR] -= store.moment[TOTAL] * point.linear
-    if w is not u:
-        w[:] = regulariser.weights(u)
+    ws.follow(u, w, point.moved, point.linear, regulariser)
     for i in blocks:
         forget(store, i, patience)
 
 
 def best_bound(
-    ws: WorkingSet,
-    u: np.ndarray,
-    divergence: TableDivergence,
-    offset: float,
-    centre: np.ndarray,
-    tol: float,
+    ws: WorkingSet, u: np.ndarray, divergence: TableDivergence, offset: float, centre: np.ndarray, tol: float,
     merged: bool,
-) -> tuple[float, float, np.ndarray, np.ndarray]:
+) -> tuple[float, float, np.ndarray, np.ndarray]:  # fmt: skip
     """The best certified lower bound that the planes at hand can give, ``sum alpha b`` and u behind it, and its planes.
 
     That is the largest value of the dual of (P) itself over their multipliers; each block may give weight to its
     origin, so that blocks shrink apart from each other. The dual is finite for ``c + u >= 0`` only, hence a proximal
     term that is small against the reference, entry by entry; what is left outside is shrunk away with one t for all.
 
-    Parameters
-    ----------
-    ws : WorkingSet
-    u : array (n_columns,)
-    divergence : TableDivergence
-    offset : float
-        Of the linear term of the problem.
-    centre : array (d,)
-        Any feasible theta close to the optimum.
-    tol : float
-        How exactly, in units of the dual.
-    merged : bool
-        From one point for each block only, where planes are many.
+    ``offset`` is that of the problem's linear term, ``centre`` (d,) any feasible theta close to the optimum, ``tol``
+    is in units of the dual, and ``merged`` takes one point for each block only, where planes are many.
     """
     blocks = np.flatnonzero(ws.store.held > 0)
     best, q = (-np.inf, 0.0, u, np.empty(0, np.int32)), None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-__all__ = ["Newton", "Objective", "Quadratic", "projected_newton"]
+__all__ = ["Newton", "Objective", "projected_newton"]
 
 _ARMIJO = 1e-4  # share of the first-order gain that a step must keep
 _RIDGE = 1e-12  # added to the unit diagonal of the scaled curvature: equal planes make it singular
@@ -29,23 +28,6 @@ class Objective(Protocol):
 
     def hessian(self, q: np.ndarray) -> np.ndarray:
         """The positive semidefinite -f''(q), shape (m, m); a generalised one where f is piecewise quadratic."""
-
-
-@dataclass(frozen=True)
-class Quadratic:
-    """f(q) = b.q - q'Gq/2 with gram G (m, m) and b (m,)."""
-
-    gram: np.ndarray
-    b: np.ndarray
-
-    def value(self, q: np.ndarray) -> float:
-        return float(q @ (self.b - 0.5 * (self.gram @ q)))
-
-    def gradient(self, q: np.ndarray) -> np.ndarray:
-        return self.b - self.gram @ q
-
-    def hessian(self, q: np.ndarray) -> np.ndarray:
-        return self.gram
 
 
 class Newton(NamedTuple):
@@ -124,23 +106,20 @@ def projected_newton(
         gap = domain.simplex_gap(q, gradient)
         if gap <= tol and not domain.open.any():
             return Newton(q, value, gap, iteration, "converged")
-        hessian = objective.hessian(q)
         pivot = domain.pivots(q)
-        r = domain.reduce(gradient, pivot)
-        direction, decrement = _direction(domain, hessian, q, r, pivot)
+        here = _Here(domain, objective, q, value, gradient, objective.hessian(q), pivot, domain.reduce(gradient, pivot))
+        direction, decrement = _direction(here)
         if domain.open.any():
             gap += decrement
             if gap <= tol:
                 return Newton(q, value, gap, iteration, "converged")
-            if _is_ray(domain, objective, hessian, q, gradient, direction):
+            if _is_ray(here, direction):
                 return Newton(q, value, np.inf, iteration, "unbounded")
         if idle > 10 or gap <= _ROUNDING * (abs(value) + float(np.abs(gradient) @ q)):
             return Newton(q, value, gap, iteration, "stalled")
         if iteration == max_iterations:
             break
-        found = _search_arc(domain, objective, q, value, r, direction, pivot)
-        if found is None:
-            found = _pairwise_step(domain, objective, q, value, gradient, hessian)
+        found = _search_arc(here, direction) or _pairwise_step(here)
         if found is None:
             return Newton(q, value, gap, iteration, "stalled")
         # at the rounding floor steps gain noise only: neither f nor the gap improves visibly
@@ -232,14 +211,26 @@ class _Domain:
             yield first * 0.5**halving
 
 
-def _direction(
-    domain: _Domain, hessian: np.ndarray, q: np.ndarray, r: np.ndarray, pivot: np.ndarray
-) -> tuple[np.ndarray, float]:
+class _Here(NamedTuple):
+    """Where the search stands."""
+
+    domain: _Domain
+    objective: Objective
+    q: np.ndarray
+    value: float
+    gradient: np.ndarray
+    hessian: np.ndarray
+    pivot: np.ndarray
+    r: np.ndarray  # the reduced gradient
+
+
+def _direction(here: _Here) -> tuple[np.ndarray, float]:
     """Two-metric direction and its decrement, the measure of what is left to gain.
 
     A zero that the joint Newton step would push below 0 breaks the step of all the others on stiff problems, so such
     variables stay where they are and the rest is solved again.
     """
+    domain, _, q, _, _, hessian, pivot, r = here
     closed = domain.closed.astype(np.float64)
     others = domain.movable & (np.arange(len(q)) != pivot)
     diagonal = hessian.diagonal()
@@ -286,43 +277,28 @@ def _solve(matrix: np.ndarray, damping: np.ndarray, scale: np.ndarray, r: np.nda
     return r / scale
 
 
-def _is_ray(
-    domain: _Domain,
-    objective: Objective,
-    hessian: np.ndarray,
-    q: np.ndarray,
-    gradient: np.ndarray,
-    direction: np.ndarray,
-) -> bool:
+def _is_ray(here: _Here, direction: np.ndarray) -> bool:
     """Whether f grows linearly for ever along the part of the direction that enters the orthants."""
-    ray = np.where(domain.open, np.maximum(direction, 0.0), 0.0)
+    ray = np.where(here.domain.open, np.maximum(direction, 0.0), 0.0)
     longest = ray.max(initial=0.0)
     if longest == 0.0:
         return False
     ray /= longest
-    slope = float(gradient @ ray)
-    if slope <= 0 or ray @ hessian @ ray > 1e-14 * hessian.diagonal().max() * (ray @ ray):
+    slope = float(here.gradient @ ray)
+    if slope <= 0 or ray @ here.hessian @ ray > 1e-14 * here.hessian.diagonal().max() * (ray @ ray):
         return False
-    far = q + 1e8 * (1.0 + q.max()) * ray  # a kink of f may lie ahead: look whether the slope survives
-    return float(objective.gradient(far) @ ray) >= (1 - 1e-6) * slope
+    far = here.q + 1e8 * (1.0 + here.q.max()) * ray  # a kink of f may lie ahead: look whether the slope survives
+    return float(here.objective.gradient(far) @ ray) >= (1 - 1e-6) * slope
 
 
-def _accepts(
-    domain: _Domain,
-    objective: Objective,
-    q: np.ndarray,
-    value: float,
-    new: np.ndarray,
-    slope: float,
-    r: np.ndarray,
-    pivot: np.ndarray,
-) -> float | None:
+def _accepts(here: _Here, new: np.ndarray, slope: float) -> float | None:
     """f(new) when the step gains enough, else None.
 
     Close to the optimum the gain drowns in the rounding of f. There the mean of the slopes at both ends decides,
     which is the exact relative gain of a quadratic.
     """
-    after = objective.value(new)
+    q, value, r = here.q, here.value, here.r
+    after = here.objective.value(new)
     if not np.isfinite(after):
         return None
     gain = after - value
@@ -330,36 +306,25 @@ def _accepts(
         return after
     if gain < -1e-12 * (abs(value) + abs(slope) + float(np.abs(r) @ q)):
         return None
-    r_after = domain.reduce(objective.gradient(new), pivot)
+    r_after = here.domain.reduce(here.objective.gradient(new), here.pivot)
     return after if 0.5 * float((r + r_after) @ (new - q)) >= _ARMIJO * slope else None
 
 
-def _search_arc(
-    domain: _Domain,
-    objective: Objective,
-    q: np.ndarray,
-    value: float,
-    r: np.ndarray,
-    direction: np.ndarray,
-    pivot: np.ndarray,
-) -> tuple[np.ndarray, float] | None:
-    for s in domain.lengths(q, direction, pivot):
-        new = domain.arc(q, direction, s, pivot)
-        slope = float(r @ (new - q))
-        if slope > 0:
-            after = _accepts(domain, objective, q, value, new, slope, r, pivot)
-            if after is not None:
-                return new, after
+def _search_arc(here: _Here, direction: np.ndarray) -> tuple[np.ndarray, float] | None:
+    for s in here.domain.lengths(here.q, direction, here.pivot):
+        new = here.domain.arc(here.q, direction, s, here.pivot)
+        slope = float(here.r @ (new - here.q))
+        after = _accepts(here, new, slope) if slope > 0 else None
+        if after is not None:
+            return new, after
     return None
 
 
-def _pairwise_step(
-    domain: _Domain, objective: Objective, q: np.ndarray, value: float, gradient: np.ndarray, hessian: np.ndarray
-) -> tuple[np.ndarray, float] | None:
+def _pairwise_step(here: _Here) -> tuple[np.ndarray, float] | None:
     """Exact step from the worst to the best variable of one simplex, or of one variable of an orthant."""
+    domain, _, q, _, gradient, hessian, *_ = here
     best = (0.0, 0, -1, 0.0)  # predicted gain, variable to raise, variable to lower (-1: none), step
-    rise = np.full(domain.n_blocks, -1)
-    fall = np.full(domain.n_blocks, -1)
+    rise, fall = np.full(domain.n_blocks, -1), np.full(domain.n_blocks, -1)
     order = np.argsort(gradient, kind="stable")
     rise[domain.block[order]] = order
     down = order[::-1][q[order[::-1]] > 0]
@@ -387,7 +352,7 @@ def _pairwise_step(
             return None
         slope = step * (gradient[i] - (gradient[j] if j >= 0 else 0.0))
         pivot = np.where(domain.closed, j, -1)
-        after = _accepts(domain, objective, q, value, new, slope, domain.reduce(gradient, pivot), pivot)
+        after = _accepts(here._replace(pivot=pivot, r=domain.reduce(gradient, pivot)), new, slope)
         if after is not None:
             return new, after
         step *= 0.5

@@ -7,24 +7,13 @@ from numba import types
 
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
-from maxmargin.solvers.working_set_kernel import (
-    BLOCK_SIGNATURE,
-    LINEAR,
-    NO_MEAN,
-    PASS_SIGNATURE,
-    RULE,
-    STEPS,
-    STORE,
-    TOTAL,
-    end_visit,
-    gradients,
-)
+from maxmargin.solvers import working_set_kernel as wk
 
 _f8s, _i8, _f8 = types.float64[::1], types.int64, types.float64
 TINY = 1e-300
 
 
-@kernel(_f8(STORE, _i8, _f8s, _f8), borrows=True)
+@kernel(_f8(wk.STORE, _i8, _f8s, _f8), borrows=True)
 def tolerance(store, block, g, tau):
     """``tau`` times the largest cost of a block, or times the largest gradient when no plane asks for a margin."""
     scale = 0.0
@@ -36,7 +25,7 @@ def tolerance(store, block, g, tau):
     return tau * scale
 
 
-@kernel(BLOCK_SIGNATURE, borrows=True)
+@kernel(wk.BLOCK_SIGNATURE, borrows=True)
 def smo(store, block, point, visit):
     """Solve a block in the space of its Gram matrix K, and write the change to the weights.
 
@@ -114,21 +103,21 @@ def smo(store, block, point, visit):
                 g[p] -= step * store.gram[plane, hi]
             if lo >= 0:
                 g[p] += step * store.gram[plane, lo]
-        store.size[STEPS] += 1
+        store.size[wk.STEPS] += 1
     for p in range(m):
         if change[p] != 0.0:
             plane = store.slots[block, p]
             begin, end = store.start[plane], store.start[plane] + store.length[plane]
             sparse_add(point.w, store.columns[begin:end], store.entries[begin:end], change[p])
             store.linear[0] += change[p] * store.b[plane]
-            if store.moment[RULE] != NO_MEAN:
-                store.moment[LINEAR] -= store.moment[TOTAL] * change[p] * store.b[plane]
-                late = -store.moment[TOTAL] * change[p]
+            if store.moment[wk.RULE] != wk.NO_MEAN:
+                store.moment[wk.LINEAR] -= store.moment[wk.TOTAL] * change[p] * store.b[plane]
+                late = -store.moment[wk.TOTAL] * change[p]
                 sparse_add(store.mean, store.columns[begin:end], store.entries[begin:end], late)
     return gain
 
 
-@kernel(PASS_SIGNATURE, borrows=True)
+@kernel(wk.PASS_SIGNATURE, borrows=True)
 def smo_pass(store, blocks, point, visit, known):
     """Visit blocks in turn with the planes they have; returns the gain of the dual.
 
@@ -140,7 +129,7 @@ def smo_pass(store, blocks, point, visit, known):
         if not known:
             if store.held[block] == 0:
                 continue
-            gradients(store, block, point.w, visit.g)
+            wk.gradients(store, block, point.w, visit.g)
         total += smo(store, block, point, visit)
-        end_visit(store, block, visit.patience)
+        wk.end_visit(store, block, visit.patience)
     return total

@@ -7,18 +7,8 @@ from numba import types
 
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
+from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.masters.smo_kernel import tolerance
-from maxmargin.solvers.working_set_kernel import (
-    BLOCK_SIGNATURE,
-    LINEAR,
-    NO_MEAN,
-    PASS_SIGNATURE,
-    RULE,
-    STEPS,
-    TOTAL,
-    end_visit,
-    gradients,
-)
 
 _i1s, _i4s, _f8s = types.int8[::1], types.int32[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
@@ -67,7 +57,7 @@ def signed_step(u, positive, index, delta, nnz, slope, available):
     return available
 
 
-@kernel(BLOCK_SIGNATURE)
+@kernel(wk.BLOCK_SIGNATURE)
 def smo_signed(store, block, point, visit):
     """SMO where some weights are >= 0: ``w = u`` with the negative part of ``u`` cut off on ``positive``.
 
@@ -134,11 +124,11 @@ def smo_signed(store, block, point, visit):
             u[j] += step * delta[p]
             w[j] = max(u[j], 0.0) if positive[j] else u[j]
             after += w[j] * w[j]
-            if store.moment[RULE] != NO_MEAN:
-                store.mean[j] -= store.moment[TOTAL] * step * delta[p]
+            if store.moment[wk.RULE] != wk.NO_MEAN:
+                store.mean[j] -= store.moment[wk.TOTAL] * step * delta[p]
         gain += step * slope - 0.5 * (after - before)
         store.linear[0] += step * slope
-        store.moment[LINEAR] -= store.moment[TOTAL] * step * slope
+        store.moment[wk.LINEAR] -= store.moment[wk.TOTAL] * step * slope
         if lo >= 0:
             store.alpha[lo_plane] = 0.0 if step == available else store.alpha[lo_plane] - step
         else:
@@ -147,12 +137,12 @@ def smo_signed(store, block, point, visit):
             store.alpha[hi_plane] += step
         else:
             store.origin[block] += step
-        gradients(store, block, w, g)
-        store.size[STEPS] += 1
+        wk.gradients(store, block, w, g)
+        store.size[wk.STEPS] += 1
     return gain
 
 
-@kernel(PASS_SIGNATURE, borrows=True)
+@kernel(wk.PASS_SIGNATURE, borrows=True)
 def smo_signed_pass(store, blocks, point, visit, known):
     """As :func:`~maxmargin.solvers.masters.smo_kernel.smo_pass`, with sign constraints."""
     total = 0.0
@@ -161,7 +151,7 @@ def smo_signed_pass(store, blocks, point, visit, known):
         if not known:
             if store.held[block] == 0:
                 continue
-            gradients(store, block, point.w, visit.g)
+            wk.gradients(store, block, point.w, visit.g)
         total += smo_signed(store, block, point, visit)
-        end_visit(store, block, visit.patience)
+        wk.end_visit(store, block, visit.patience)
     return total
