@@ -34,16 +34,7 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class BoundModel(ABC):
-    """A model bound to n examples; see :class:`maxmargin.contracts.BoundModel`.
-
-    Attributes
-    ----------
-    n_examples : int
-    layout : Layout
-        What was learned from the training data (labels, widths); binds further data to the same weights.
-    capabilities : frozenset of str
-        What the model offers beyond the argmax, in the words of :data:`maxmargin.contracts.CAPABILITIES`.
-    """
+    """A model bound to n examples; see :class:`maxmargin.contracts.BoundModel`."""
 
     n_examples: int
     layout: Layout
@@ -84,19 +75,7 @@ class BoundModel(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledModel(BoundModel):
-    """A bound model with a kernel.
-
-    Attributes
-    ----------
-    plane, meta, ints, floats, room, iwork_size, fwork_size
-        As in :class:`~maxmargin.contracts.ModelKernel`.
-    output_at : int64 array (n_examples + 1,)
-        Where the decoded output of each example begins in one flat array.
-    searches : mapping of str to (bound model) -> ModelKernel
-        Searches of the model's own, which take the place of those for every model.
-    least_cost : float64 array (n_examples,) or (0,)
-        The least positive cost of each example's outputs (0: none costs anything), for the best wrong output.
-    """
+    """A bound model with a kernel; most of its fields are those of :class:`~maxmargin.contracts.ModelKernel`."""
 
     room: int
     iwork_size: int
@@ -105,8 +84,10 @@ class CompiledModel(BoundModel):
     meta: np.ndarray
     ints: np.ndarray
     floats: np.ndarray
-    output_at: np.ndarray
+    output_at: np.ndarray  # where the decoded output of each example begins in one flat array, (n_examples + 1,)
+    # searches of the model's own, which take the place of those for every model
     searches: Mapping[str, Callable[[CompiledModel], ModelKernel]] = field(default_factory=dict, repr=False)
+    # the least positive cost of each example's outputs (0: none costs anything), for the best wrong output; or empty
     least_cost: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
 
     @cached_property

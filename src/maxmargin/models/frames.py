@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -15,22 +15,12 @@ __all__ = ["Frame", "encode_column", "learn_states", "missing", "read_frame"]
 
 @dataclass(frozen=True)
 class Frame:
-    """Columns by name, all of the same length.
-
-    Attributes
-    ----------
-    columns : dict of str to list
-    n_rows : int
-    categories : dict of str to list
-        Values of pandas columns of categories, those that do not occur too.
-    index : object
-        That of a pandas frame, else None.
-    """
+    """Columns by name, all of the same length."""
 
     columns: dict[str, list[Hashable]]
     n_rows: int
-    categories: dict[str, list[Hashable]]
-    index: object = None
+    categories: dict[str, list[Hashable]]  # values of pandas columns of categories, those that do not occur too
+    index: object = None  # of a pandas frame
 
     def with_column(self, name: str, values: list[Hashable]) -> Frame:
         """The same frame with a column put in or replaced."""
@@ -48,30 +38,10 @@ class Frame:
         return pandas.DataFrame(dict(columns), index=self.index)
 
 
-@runtime_checkable
-class _Column(Protocol):
-    """A numpy array or a pandas column."""
-
-    def tolist(self) -> list[Hashable]: ...
-
-
-@runtime_checkable
-class _PandasFrame(Protocol):
-    """What is asked of a pandas frame; pandas itself has no types here."""
-
-    iloc: object
-    columns: Iterable[str]
-    index: object
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, name: str) -> Any: ...
-
-
 def missing(value: object) -> bool:
     """None, NaN, or pandas' NA and NaT."""
-    return (
-        value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
-    )
+    nan = isinstance(value, float) and value != value
+    return value is None or nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 def read_frame(X: object) -> Frame:
@@ -82,11 +52,11 @@ def read_frame(X: object) -> Frame:
     X : pandas.DataFrame, mapping of name to column, list of mappings (rows), or array (n, v)
         Rows may leave out what is missing; columns of an array are called x0, x1, ...
     """
-    if isinstance(X, _PandasFrame):
-        names = list(X.columns)
-        _check_names(names)
-        categories = {c: X[c].cat.categories.tolist() for c in names if hasattr(X[c].dtype, "categories")}
-        return Frame({c: X[c].tolist() for c in names}, len(X), categories, X.index)
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        frame: Any = X  # pandas itself has no types here
+        _check_names(names := list(frame.columns))
+        categories = {c: frame[c].cat.categories.tolist() for c in names if hasattr(frame[c].dtype, "categories")}
+        return Frame({c: frame[c].tolist() for c in names}, len(frame), categories, frame.index)
     if isinstance(X, Mapping):
         _check_names(list(X))
         columns = {name: _values(column, name) for name, column in X.items()}
@@ -150,7 +120,7 @@ def encode_column(values: Sequence[Hashable], labels: Labels, name: str, unknown
 def _values(column: object, name: str) -> list[Hashable]:
     if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
         raise TypeError(f"column {name!r} is {column!r}; give a sequence with one value for each row.")
-    return column.tolist() if isinstance(column, _Column) else plain(column)
+    return column.tolist() if hasattr(column, "tolist") else plain(column)
 
 
 def _check_names(names: list) -> None:

@@ -32,7 +32,7 @@ from maxmargin.inference.graph import marginals as graph_marginals
 from maxmargin.models.base import BoundModel, CompiledModel, offsets_of
 from maxmargin.models.graph_input import GraphInput, checked_graphs, checked_labels, checked_node_cost
 from maxmargin.models.labels import Labels, check_count, plain
-from maxmargin.models.layout_state import StateReader, check_finite, facts_of
+from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.parameters import Parameters
 
 __all__ = ["Graph", "GraphBound", "GraphLayout", "PlainGraphBound"]
@@ -42,7 +42,7 @@ COMPILED = ("auto", "tree", "cut", "junction_tree", "trws", "branch_and_bound")
 
 
 @dataclass(frozen=True)
-class GraphLayout:
+class GraphLayout(StorableLayout):
     """Where each weight lives: node features first, then edge features, then factors by arity."""
 
     labels: Labels
@@ -103,10 +103,6 @@ class GraphLayout:
         rows = self.groups(w)["edge"].reshape(self.n_edge, self.n_pair)
         return self.sign * np.where(self.place >= 0, rows[:, self.place], 0.0)
 
-    def real(self) -> np.ndarray:
-        """None of the weights is padding."""
-        return np.ones(self.n_weights, bool)
-
     def positive(self) -> np.ndarray:
         """Mask of the weights that make edges attractive when they are >= 0: those of Potts edges."""
         mask = np.zeros(self.n_weights, bool)
@@ -127,13 +123,11 @@ class GraphLayout:
         return self.ignore is not None and label == self.ignore
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
         factors = [list(factor) for factor in self.factors]
         return facts_of(self, pairwise=self.pairwise, ignore=self.ignore, factors=factors), {"cost": self.cost_table}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> GraphLayout:
-        """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
         factors = []
         for factor in state.items("factors"):
@@ -146,8 +140,6 @@ class GraphLayout:
         table = state.cost_table("cost", len(state.labels("labels")))
         given = {"pairwise": state.choice("pairwise", PAIRWISE), "ignore": state.fact("ignore")}
         return cls(**state.announced(cls, factors=tuple(factors), cost_table=table, **given))
-
-    check_weights = staticmethod(check_finite)
 
 
 @dataclass(frozen=True, kw_only=True)

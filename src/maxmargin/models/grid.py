@@ -20,7 +20,7 @@ from maxmargin.features.blocks import first_place, refuse_not_finite
 from maxmargin.inference.min_cut import NEIGHBOURS, directions, workspace_sizes
 from maxmargin.models.base import CompiledModel, laid_out, offsets_of
 from maxmargin.models.labels import check_count
-from maxmargin.models.layout_state import StateReader, check_finite, facts_of
+from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.parameters import Parameters
 
 __all__ = ["IGNORE", "Grid", "GridBound", "GridLayout"]
@@ -31,7 +31,7 @@ COSTS = ("hamming", "balanced", "balanced_image")
 
 
 @dataclass(frozen=True)
-class GridLayout:
+class GridLayout(StorableLayout):
     """Where each weight lives, node features first, and what a wrong pixel costs."""
 
     neighbours: int
@@ -50,10 +50,6 @@ class GridLayout:
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``node`` (F,) and ``edge`` (G,) weights."""
         return {"node": w[: self.n_node], "edge": w[self.n_node : self.n_weights]}
-
-    def real(self) -> np.ndarray:
-        """None of the weights is padding."""
-        return np.ones(self.n_weights, bool)
 
     def positive(self) -> np.ndarray:
         """Mask of the weights that must be >= 0: those of the edges."""
@@ -88,12 +84,10 @@ class GridLayout:
         return float(self.pixel_costs(y_true)[y_true != np.reshape(y, y_true.shape)].sum())
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
         return facts_of(self, class_cost=[float(cost) for cost in self.class_cost]), {}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> GridLayout:
-        """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
         neighbours, class_cost = state.fact("neighbours"), state.fact("class_cost")
         if type(neighbours) is not int or not any(neighbours in kinds for kinds in NEIGHBOURS.values()):
@@ -106,7 +100,7 @@ class GridLayout:
 
     def check_weights(self, w: np.ndarray) -> None:
         """Refuse weights with which a minimum cut does not give the best mask."""
-        check_finite(w)
+        super().check_weights(w)
         if (self.groups(w)["edge"] < 0).any():
             raise ValueError("some weights of edges are negative; a minimum cut needs them >= 0")
 

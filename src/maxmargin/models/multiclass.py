@@ -20,7 +20,7 @@ from maxmargin.costs import as_cost
 from maxmargin.features.blocks import dense_block, first_not_finite, sparse_block
 from maxmargin.models.base import CompiledModel, laid_out
 from maxmargin.models.labels import Labels, check_count, padded, plain, weighted
-from maxmargin.models.layout_state import StateReader, check_finite, facts_of
+from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.parameters import Parameters
 
 __all__ = ["Multiclass", "MulticlassBound", "MulticlassLayout"]
@@ -31,7 +31,7 @@ POWERS = {"slack": 1.0, "sqrt_slack": 0.5, "best_wrong": 0.0}  # of the cost, in
 
 
 @dataclass(frozen=True)
-class MulticlassLayout:
+class MulticlassLayout(StorableLayout):
     """Where each weight lives: one row of ``stride`` weights a feature (sparse, then dense), one for the intercept."""
 
     labels: Labels
@@ -76,18 +76,14 @@ class MulticlassLayout:
         return np.tile(np.arange(self.stride) < len(self.labels), self.n_features + self.intercept)
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
         return facts_of(self), {"cost": self.cost_table}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> MulticlassLayout:
-        """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
         table = state.cost_table("cost", len(state.labels("labels")))
         scaling = state.number("intercept_scaling", 1e-300)
         return cls(**state.announced(cls, intercept_scaling=scaling, cost_table=table))
-
-    check_weights = staticmethod(check_finite)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,15 +171,13 @@ class Multiclass(Parameters):
         ----------
         X : array (n, F), sparse matrix (n, F), or mapping
             A mapping has the keys ``"sparse"`` and ``"dense"``, each a matrix with n rows.
-        Y : n labels, optional
-            Missing at prediction time.
-        layout : MulticlassLayout, optional
-            The layout of the training data, for further data.
+        Y : n labels; missing at prediction time
+        layout : MulticlassLayout of the training data, for further data
         class_weight : mapping of label to weight, optional
             Multiplies the cost of mistakes on examples with that true label; stored in the layout.
         """
         sparse, dense = _blocks(X)
-        n = _rows(sparse, dense)
+        n = next(block.shape[0] for block in (sparse, dense) if block is not None)
         labels = None if Y is None else _labels(Y, n)
         if layout is None:
             if labels is None:
@@ -244,14 +238,9 @@ def _blocks(X: object) -> tuple[Sparse, Dense]:
     for block in (sparse, dense):
         if block is not None and (example := first_not_finite(block)) >= 0:
             raise ValueError(f"example {example} has NaN or infinite features; replace or remove them before fitting.")
+    if sparse is not None and dense is not None and len(dense) != sparse.shape[0]:
+        raise ValueError(f"'sparse' has {sparse.shape[0]} rows and 'dense' has {len(dense)}; they must agree.")
     return sparse, dense
-
-
-def _rows(sparse: Sparse, dense: Dense) -> int:
-    counts = [block.shape[0] for block in (sparse, dense) if block is not None]
-    if len(set(counts)) > 1:
-        raise ValueError(f"'sparse' has {counts[0]} rows and 'dense' has {counts[1]}; they must agree.")
-    return counts[0]
 
 
 def _labels(Y: Iterable[Hashable], n: int) -> list[Hashable]:

@@ -31,7 +31,7 @@ import scipy.sparse as sp
 from maxmargin.contracts import Answer, Answers, refusal
 from maxmargin.features.sequences import Sequences
 from maxmargin.models.base import BoundModel, digest
-from maxmargin.models.layout_state import StateReader, check_finite
+from maxmargin.models.layout_state import StateReader, StorableLayout
 from maxmargin.parameters import Parameters
 
 __all__ = ["PythonBound", "PythonLayout", "PythonModel", "UserModel", "sparse_vector"]
@@ -64,10 +64,6 @@ class PythonLayout:
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """The weights have no names."""
         return {}
-
-    def real(self) -> np.ndarray:
-        """None of the weights is padding."""
-        return np.ones(self.n_weights, bool)
 
     def output(self, code: object) -> object:
         """Outputs have no codes."""
@@ -102,7 +98,8 @@ class PythonLayout:
             raise ValueError(f"it has {count} weights and the model given has {own}; give the one it was trained with")
         return cls(model, count)
 
-    check_weights = staticmethod(check_finite)
+    check_weights = StorableLayout.check_weights
+    real = StorableLayout.real
 
 
 @dataclass(repr=False, eq=False)
@@ -122,10 +119,8 @@ class PythonModel(Parameters):
         Parameters
         ----------
         X : sequence of n inputs, or a sparse matrix with n rows
-        Y : sequence of n outputs, optional
-            Missing at prediction time.
-        layout : PythonLayout, optional
-            The layout of the training data, for further data.
+        Y : sequence of n outputs; missing at prediction time
+        layout : PythonLayout of the training data, for further data
         """
         model = self.model if layout is None else layout.model
         check_functions(model)
@@ -139,14 +134,8 @@ class PythonModel(Parameters):
             if len(inputs) == 0:
                 raise ValueError("X is empty; at least one example is needed.")
             layout = PythonLayout(model, weight_count(model.n_weights(X, Y)))
-        exact = bool(getattr(model, "exact", True))
-        return PythonBound(
-            n_examples=len(inputs),
-            layout=layout,
-            capabilities=frozenset({"exact"} if exact else ()),
-            X=inputs,
-            Y=outputs,
-        )
+        capabilities = frozenset({"exact"} if getattr(model, "exact", True) else ())
+        return PythonBound(len(inputs), layout, capabilities, X=inputs, Y=outputs)
 
 
 @dataclass(frozen=True)
@@ -197,15 +186,7 @@ class PythonBound(BoundModel):
             raise self.no_search(search)
 
     def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
-        """The most violating output of an example; without a cost weight the prediction, whatever the search.
-
-        Parameters
-        ----------
-        w : float64 array (n_weights,), or longer: what follows is not the model's
-        example : int
-        cost_weight : float
-        search : {"argmax", "slack"}
-        """
+        """The most violating output of an example; without a cost weight the prediction, whatever the search."""
         w, i, y_true = w[: self.n_weights], example, self.truth(example)
         slack = search == "slack" and cost_weight > 0.0
         if slack:
@@ -304,15 +285,10 @@ def number(value: object, what: str, i: int) -> float:
 
 
 def sparse_vector(phi: object, n_weights: int, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """Joint features as (sorted indices, values), without zeros.
+    """Joint features of example ``i`` as (sorted indices, values), without zeros.
 
-    Parameters
-    ----------
-    phi : array (n_weights,), sparse row or vector, mapping of index to value, or pair (indices, values)
-        Values at an index that is given twice are added.
-    n_weights : int
-    i : int
-        The example, for messages.
+    ``phi`` is an array (n_weights,), a sparse row or vector, a mapping of index to value, or a pair (indices, values);
+    values at an index that is given twice are added.
     """
     if sp.issparse(phi):
         given = sp.coo_array(phi)
