@@ -136,41 +136,23 @@ class CompiledModel(BoundModel):
 
     def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
         """Best outputs of some examples as integer codes; a ValueError when one of them allows no output."""
+        from maxmargin.models.decode_kernel import decode_batch
+
         examples = np.arange(self.n_examples) if examples is None else np.asarray(examples, np.int64)
         w = writable(w)
         lengths = (self.output_at[1:] - self.output_at[:-1])[examples]
         at = offsets_of(lengths)
         outputs = np.empty(at[-1], np.int32)
         cost, value, bound = np.empty(len(examples)), np.empty(len(examples)), np.empty(len(examples))
-        stuck = self._decode(w, examples, cost_weight, at, outputs, cost, value, bound)
+        decode = decode_batch if len(examples) > FEW else decode_batch.py_func
+        stuck = decode(
+            self.plane, self.meta, self.ints, self.floats, w, examples, cost_weight, *self.workspace(), at, outputs,
+            cost, value, bound,
+        )  # fmt: skip
         if stuck >= 0:
             i = examples[stuck]
             raise ValueError(f"example {i}: the constraints and fixed labels together allow no output; loosen some.")
         return Answers([outputs[at[e] : at[e + 1]] for e in range(len(examples))], value, bound, cost)
-
-    def _decode(
-        self, w: np.ndarray, examples: np.ndarray, cost_weight: float, at: np.ndarray, outputs: np.ndarray,
-        cost: np.ndarray, value: np.ndarray, bound: np.ndarray,
-    ) -> int:  # fmt: skip
-        """Fill the arrays; returns -1, or the position of the first example that allows no output."""
-        iwork, fwork, output = self.workspace()
-        if len(examples) > FEW:
-            from maxmargin.models.decode_kernel import decode_batch
-
-            return decode_batch(
-                self.plane, self.meta, self.ints, self.floats, w, examples, cost_weight, iwork, fwork, output, at,
-                outputs, cost, value, bound,
-            )  # fmt: skip
-        index, entries, result = np.empty(0, np.int32), np.empty(0), np.zeros(4)
-        for e, i in enumerate(examples):
-            found = self.plane(
-                self.meta, self.ints, self.floats, w, i, cost_weight, 0, iwork, fwork, output, index, entries, result
-            )
-            if found < 0:
-                return e
-            value[e], bound[e], cost[e] = result[:3]
-            outputs[at[e] : at[e + 1]] = output[: at[e + 1] - at[e]]
-        return -1
 
 
 def laid_out(parts: Mapping[int, np.ndarray], meta: np.ndarray, dtype: DTypeLike) -> np.ndarray:

@@ -12,11 +12,7 @@ _i8, _f8 = types.int64, types.float64
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
 
 
-@kernel(
-    _i8(
-        PLANE_FUNCTION, _i8s, _i4s, _f8s, _f8s, _i8s, _f8, _i4s, _f8s, _i4s, _i8s, _i4s, _f8s, _f8s, _f8s,
-    )
-)  # fmt: skip
+@kernel(_i8(PLANE_FUNCTION, _i8s, _i4s, _f8s, _f8s, _i8s, _f8, _i4s, _f8s, _i4s, _i8s, _i4s, _f8s, _f8s, _f8s))
 def decode_batch(
     plane, meta, ints, floats, w, examples, cost_weight, iwork, fwork, output, at, outputs, cost, value, bound
 ):  # fmt: skip
@@ -31,6 +27,5 @@ def decode_batch(
         if found < 0:
             return e
         value[e], bound[e], cost[e] = result[0], result[1], result[2]
-        for t in range(at[e + 1] - at[e]):
-            outputs[at[e] + t] = output[t]
+        outputs[at[e] : at[e + 1]] = output[: at[e + 1] - at[e]]
     return -1

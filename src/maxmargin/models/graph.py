@@ -17,18 +17,8 @@ from numpy.typing import ArrayLike
 
 from maxmargin.contracts import Answer, Answers
 from maxmargin.costs import as_cost
-from maxmargin.inference.graph import (
-    BRANCHES,
-    MAX_CELLS,
-    METHODS,
-    PASSES,
-    GraphAnswer,
-    GraphProblem,
-    check_limits,
-    solve,
-)
-from maxmargin.inference.graph import k_best as graph_k_best
-from maxmargin.inference.graph import marginals as graph_marginals
+from maxmargin.inference import graph as inference
+from maxmargin.inference.graph import BRANCHES, MAX_CELLS, METHODS, PASSES, GraphAnswer, GraphProblem
 from maxmargin.models.base import BoundModel, CompiledModel, offsets_of
 from maxmargin.models.graph_input import GraphInput, checked_graphs, checked_labels, checked_node_cost
 from maxmargin.models.labels import Labels, check_count, plain
@@ -37,6 +27,7 @@ from maxmargin.parameters import Parameters
 
 __all__ = ["Graph", "GraphBound", "GraphLayout", "PlainGraphBound"]
 
+Arrays = list[np.ndarray]
 PAIRWISE = ("full", "symmetric", "potts")
 COMPILED = ("auto", "tree", "cut", "junction_tree", "trws", "branch_and_bound")
 
@@ -144,21 +135,12 @@ class GraphLayout(StorableLayout):
 
 @dataclass(frozen=True, kw_only=True)
 class GraphBound(CompiledModel):
-    """The graph model bound to n graphs.
-
-    Attributes
-    ----------
-    graphs : list of GraphInput
-    codes : list of int32 arrays, or None
-        True labels; 0 where they are ignored.
-    costs : list of float64 arrays
-        Weight of each node in the cost.
-    """
+    """The graph model bound to n graphs."""
 
     layout: GraphLayout
-    graphs: Sequence[GraphInput] = ()
-    codes: Sequence[np.ndarray] | None = None
-    costs: Sequence[np.ndarray] = ()
+    graphs: Sequence[GraphInput]
+    codes: Sequence[np.ndarray] | None  # true labels, int32; 0 where they are ignored
+    costs: Sequence[np.ndarray]  # weight of each node in the cost, float64
 
     def problem(self, w: np.ndarray, i: int, cost_weight: float = 0.0) -> GraphProblem:
         """The scores of graph ``i``, costs included, as a problem for any of the methods of inference."""
@@ -174,12 +156,12 @@ class GraphBound(CompiledModel):
         """Codes (m, nodes + 1) and scores (m,) of the k best labelings, best first; the last code is the method."""
         from maxmargin.models.graph_kernel import METHODS
 
-        labels, scores = graph_k_best(self.problem(w, example), k)
+        labels, scores = inference.k_best(self.problem(w, example), k)
         return np.column_stack([labels, np.full(len(labels), METHODS.index("junction_tree"))]), scores
 
     def marginals(self, w: np.ndarray, example: int) -> np.ndarray:
         """Probabilities (nodes, K) of the labels under the distribution proportional to exp(score)."""
-        return graph_marginals(self.problem(w, example))
+        return inference.marginals(self.problem(w, example))
 
     def joint_features(self, i: int, codes: np.ndarray) -> np.ndarray:
         """phi of labels (n,) of graph ``i``, (n_weights,)."""
@@ -203,14 +185,15 @@ class GraphBound(CompiledModel):
         return GraphAnswer(codes[:-1].copy(), float(truth + value[0]), float(truth + bound[0]), NAMES[codes[-1]])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PlainGraphBound(BoundModel):
     """The graph model with a method of inference that is not compiled as a whole."""
 
     layout: GraphLayout
+    _: KW_ONLY
     inner: GraphBound
     method: str
-    limits: tuple[int, int, int] = (MAX_CELLS, PASSES, BRANCHES)
+    limits: tuple[int, int, int]
 
     @property
     def fingerprint(self) -> str:
@@ -226,7 +209,7 @@ class PlainGraphBound(BoundModel):
         """The labels found, or the true ones where those score more."""
         inner = self.inner
         assert inner.codes is not None
-        true, found = inner.codes[example], self._solve(w, example, cost_weight)
+        true, found = inner.codes[example], self.solution(w, example, cost_weight)
         truth = inner.problem(w, example, cost_weight).score(true)
         labels, score = (found.labels, found.value) if found.value >= truth else (true, truth)
         psi = inner.joint_features(example, true) - inner.joint_features(example, labels)
@@ -239,17 +222,13 @@ class PlainGraphBound(BoundModel):
     def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
         """Labels as codes, and -1 behind them, where compiled methods have their number; scores, not differences."""
         examples = np.arange(self.n_examples) if examples is None else np.asarray(examples)
-        found = [self._solve(w, int(i), cost_weight) for i in examples]
+        found = [self.solution(w, int(i), cost_weight) for i in examples]
         numbers = np.array([(answer.value, answer.bound, np.nan) for answer in found]).reshape(-1, 3)
         return Answers([np.append(answer.labels, -1) for answer in found], *numbers.T)
 
     def solution(self, w: np.ndarray, i: int, cost_weight: float = 0.0) -> GraphAnswer:
         """Labels of one graph as codes, their score, the bound and the method."""
-        return self._solve(w, i, cost_weight)
-
-    def _solve(self, w: np.ndarray, i: int, cost_weight: float) -> GraphAnswer:
-        problem = self.inner.problem(w, i, cost_weight)
-        return solve(problem, self.method, *self.limits)
+        return inference.solve(self.inner.problem(w, i, cost_weight), self.method, *self.limits)
 
 
 @dataclass(repr=False, eq=False)
@@ -299,9 +278,8 @@ class Graph(Parameters):
         X : list of n mappings
             ``"node"``: array (nodes, F). ``"edges"``: int array (m, 2). ``"edge"``, optional: array (m, G), a constant
             when missing. ``"factors"``, optional: list of (scope, features), scopes of three nodes or more.
-        Y : list of n sequences of labels, optional
-        layout : GraphLayout, optional
-            The layout of the training data, for further data.
+        Y : list of n sequences of labels; missing at prediction time
+        layout : GraphLayout of the training data, for further data
         node_cost : list of n arrays (nodes,), optional
             Multiplies the cost of each node, for instance by the number of pixels it stands for.
         """
@@ -309,7 +287,8 @@ class Graph(Parameters):
 
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
-        check_limits(self.max_cells, self.message_passes, self.max_branches)
+        limits = (self.max_cells, self.message_passes, self.max_branches)
+        inference.check_limits(*limits)
         graphs = checked_graphs(X)
         labels = None if Y is None else checked_labels(Y, graphs)
         if layout is None:
@@ -331,24 +310,16 @@ class Graph(Parameters):
                     )
         codes, costs = None, [np.zeros(len(graph.node)) for graph in graphs]
         if labels is not None:
-            codes, costs = _truth(layout, labels)
+            codes, costs, used = _truth(layout, labels)
             if node_cost is not None:
                 given = checked_node_cost(node_cost, graphs)
                 costs = [c * factor for c, factor in zip(costs, given, strict=True)]
-            used = [np.array([not layout.ignored(label) for label in row], bool) for row in labels]
             graphs = [graph.without(mask) for graph, mask in zip(graphs, used, strict=True)]
-        limits = (self.max_cells, self.message_passes, self.max_branches)
-        bound = pack(layout, graphs, codes, costs, self.method, *limits)
+        bound = pack(layout, graphs, codes, costs, self)
         if self.method in COMPILED:
             return bound
-        return PlainGraphBound(
-            n_examples=bound.n_examples,
-            layout=layout,
-            capabilities=frozenset({"exact"} if self.method == "integer" else ()),
-            inner=bound,
-            method=self.method,
-            limits=limits,
-        )
+        exact = frozenset({"exact"} if self.method == "integer" else ())
+        return PlainGraphBound(len(graphs), layout, exact, inner=bound, method=self.method, limits=limits)
 
     def _layout(self, graphs: list[GraphInput], Y: list[list[Hashable]]) -> GraphLayout:
         if self.pairwise not in PAIRWISE:
@@ -380,13 +351,11 @@ class Graph(Parameters):
         return layout
 
 
-def _truth(layout: GraphLayout, labels: list[list[Hashable]]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Codes of the true labels, and what a node weighs in the cost: 0 when it is ignored."""
-    codes, costs = [], []
+def _truth(layout: GraphLayout, labels: list[list[Hashable]]) -> tuple[Arrays, Arrays, Arrays]:
+    """Codes of the true labels, what a node weighs in the cost, 0 when it is ignored, and which are not ignored."""
+    used = [np.array([not layout.ignored(label) for label in row], bool) for row in labels]
+    codes = [np.zeros(len(row), np.int32) for row in labels]
     for i, row in enumerate(labels):
-        used = np.array([not layout.ignored(label) for label in row], bool)
-        code = np.zeros(len(row), np.int32)
-        code[used] = layout.labels.encode([label for label in row if not layout.ignored(label)], i)
-        codes.append(code)
-        costs.append(used / max(1, int(used.sum())) if layout.normalize else used.astype(np.float64))
-    return codes, costs
+        codes[i][used[i]] = layout.labels.encode([label for label in row if not layout.ignored(label)], i)
+    costs = [mask / max(1, int(mask.sum())) if layout.normalize else mask.astype(np.float64) for mask in used]
+    return codes, costs, used

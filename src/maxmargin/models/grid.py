@@ -26,6 +26,7 @@ from maxmargin.parameters import Parameters
 __all__ = ["IGNORE", "Grid", "GridBound", "GridLayout"]
 
 IGNORE = 255
+Arrays = list[np.ndarray]
 Shapes = Sequence[tuple[int, ...]]
 COSTS = ("hamming", "balanced", "balanced_image")
 
@@ -107,15 +108,10 @@ class GridLayout(StorableLayout):
 
 @dataclass(frozen=True, kw_only=True)
 class GridBound(CompiledModel):
-    """The grid model bound to n images.
-
-    Attributes
-    ----------
-    shapes : list of tuple of int
-    """
+    """The grid model bound to n images."""
 
     layout: GridLayout
-    shapes: Sequence[tuple[int, ...]] = ()
+    shapes: Shapes
 
     def energy(self, w: np.ndarray, example: int) -> tuple[np.ndarray, np.ndarray]:
         """What label 1 costs more than label 0 at each pixel, (*shape), and the capacities, (directions, *shape)."""
@@ -206,8 +202,7 @@ class Grid(Parameters):
             :func:`~maxmargin.inference.min_cut.directions`. Sizes may differ.
         Y : list of n masks, optional
             0, 1, or 255 for pixels to be left out: they and their edges count for nothing in training.
-        layout : GridLayout, optional
-            The layout of the training data, for further data.
+        layout : GridLayout of the training data, for further data
         pixel_cost : list of n arrays, optional
             Multiplies the cost of each pixel.
         fixed : list of n masks, optional
@@ -234,7 +229,7 @@ class Grid(Parameters):
             costs = [c * given for c, given in zip(costs, _checked_costs(pixel_cost, shapes), strict=True)]
         return _pack(layout, nodes, edges, masks, known, costs)
 
-    def _layout(self, nodes: list[np.ndarray], edges: list[np.ndarray], masks: list[np.ndarray]) -> GridLayout:
+    def _layout(self, nodes: Arrays, edges: Arrays, masks: Arrays) -> GridLayout:
         if self.cost not in COSTS:
             raise ValueError(f"cost must be one of {', '.join(COSTS)}; got {self.cost!r}.")
         for name, value, least in (("boundary", self.boundary, 0.0), ("width", self.width, 1e-6)):
@@ -257,7 +252,7 @@ class Grid(Parameters):
         )
 
 
-def _checked_features(X: Iterable[object], neighbours: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _checked_features(X: Iterable[object], neighbours: int) -> tuple[Arrays, Arrays]:
     """Node features (*shape, F) and edge features (directions, *shape, G) of each image."""
     J = len(directions(neighbours))
     axes = ("height", "width") if neighbours in NEIGHBOURS[2] else ("depth", "height", "width")
@@ -290,7 +285,7 @@ def _checked_features(X: Iterable[object], neighbours: int) -> tuple[list[np.nda
     return nodes, edges
 
 
-def _of_images(arrays: Iterable[ArrayLike], shapes: Shapes, name: str) -> list[np.ndarray]:
+def _of_images(arrays: Iterable[ArrayLike], shapes: Shapes, name: str) -> Arrays:
     """Arrays of the shapes of the images, one for each."""
     found = list(map(np.asarray, arrays))
     if len(found) != len(shapes):
@@ -301,7 +296,7 @@ def _of_images(arrays: Iterable[ArrayLike], shapes: Shapes, name: str) -> list[n
     return found
 
 
-def _checked_masks(Y: Iterable[ArrayLike], shapes: Shapes, allowed: tuple[int, ...], name: str) -> list[np.ndarray]:
+def _checked_masks(Y: Iterable[ArrayLike], shapes: Shapes, allowed: tuple[int, ...], name: str) -> Arrays:
     masks = _of_images(Y, shapes, name)
     for i, mask in enumerate(masks):
         strange = mask[~np.isin(mask, allowed)]
@@ -311,7 +306,7 @@ def _checked_masks(Y: Iterable[ArrayLike], shapes: Shapes, allowed: tuple[int, .
     return [mask.astype(np.int32) for mask in masks]
 
 
-def _checked_costs(costs: Iterable[ArrayLike], shapes: Shapes) -> list[np.ndarray]:
+def _checked_costs(costs: Iterable[ArrayLike], shapes: Shapes) -> Arrays:
     arrays = [array.astype(np.float64) for array in _of_images(costs, shapes, "array of pixel costs")]
     for i, array in enumerate(arrays):
         if not (np.isfinite(array).all() and array.min() >= 0):
@@ -320,12 +315,7 @@ def _checked_costs(costs: Iterable[ArrayLike], shapes: Shapes) -> list[np.ndarra
 
 
 def _pack(
-    layout: GridLayout,
-    nodes: list[np.ndarray],
-    edges: list[np.ndarray],
-    masks: list[np.ndarray] | None,
-    known: list[np.ndarray] | None,
-    costs: list[np.ndarray] | None,
+    layout: GridLayout, nodes: Arrays, edges: Arrays, masks: Arrays | None, known: Arrays | None, costs: Arrays | None
 ) -> GridBound:
     from maxmargin.models import grid_kernel as gk
 

@@ -7,8 +7,9 @@ Crammer and Singer 2001, On the algorithmic implementation of multiclass kernel-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -213,15 +214,11 @@ class Multiclass(Parameters):
         return layout
 
 
-def _enumerated(power: float) -> Callable[[CompiledModel], ModelKernel]:
+def _enumerated(bound: CompiledModel, power: float) -> ModelKernel:
     """A search that looks at all labels."""
+    from maxmargin.models.multiclass_kernel import multiclass_search
 
-    def kernel(bound: CompiledModel) -> ModelKernel:
-        from maxmargin.models.multiclass_kernel import multiclass_search
-
-        return bound.packed(multiclass_search, more=np.array([power]))
-
-    return kernel
+    return bound.packed(multiclass_search, more=np.array([power]))
 
 
 def _blocks(X: object) -> tuple[Sparse, Dense]:
@@ -292,7 +289,7 @@ def _pack(layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, codes:
         layout=layout,
         capabilities=frozenset({"exact", "k_best", "marginals", "part_scores"}),
         plane=mk.multiclass_plane,
-        searches={name: _enumerated(power) for name, power in POWERS.items()},
+        searches={name: partial(_enumerated, power=power) for name, power in POWERS.items()},
         meta=meta,
         ints=laid_out(ints, meta, np.int32),
         floats=laid_out(floats, meta, np.float64),
