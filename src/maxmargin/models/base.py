@@ -136,7 +136,7 @@ class CompiledModel(BoundModel):
 
     def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
         """Best outputs of some examples as integer codes; a ValueError when one of them allows no output."""
-        from maxmargin.models.decode_kernel import decode_batch
+        from maxmargin.models.search_kernel import decode_batch
 
         examples = np.arange(self.n_examples) if examples is None else np.asarray(examples, np.int64)
         w = writable(w)

@@ -327,10 +327,8 @@ def _check_allowed(layout: ChainLayout, sequences: Sequences, codes: np.ndarray,
     if wrong.any():
         token = int(np.flatnonzero(wrong)[0])
         i = int(np.searchsorted(offsets, token, side="right")) - 1
-        raise ValueError(
-            f"example {i}, position {token - offsets[i]}: the given label {layout.labels.classes[codes[token]]!r} "
-            "breaks the constraints. Correct the labels, or drop constraints."
-        )
+        what = f"example {i}, position {token - offsets[i]}: the given label {layout.labels.classes[codes[token]]!r}"
+        raise ValueError(f"{what} breaks the constraints. Correct the labels, or drop constraints.")
 
 
 def _observed(sparse: sp.csr_array, codes: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:

@@ -45,12 +45,9 @@ def missing(value: object) -> bool:
 
 
 def read_frame(X: object) -> Frame:
-    """A frame from what users have.
+    """A frame from a pandas.DataFrame, a mapping of name to column, a list of mappings (rows), or an array (n, v).
 
-    Parameters
-    ----------
-    X : pandas.DataFrame, mapping of name to column, list of mappings (rows), or array (n, v)
-        Rows may leave out what is missing; columns of an array are called x0, x1, ...
+    Rows may leave out what is missing; columns of an array are called x0, x1, ...
     """
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         frame: Any = X  # pandas itself has no types here
@@ -69,8 +66,7 @@ def read_frame(X: object) -> Frame:
         for i, row in enumerate(rows):
             if not isinstance(row, Mapping):
                 raise TypeError(f"example {i} is {row!r}; give rows as mappings of name to value, or a frame.")
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        _check_names(names)
+        _check_names(names := list(dict.fromkeys(name for row in rows for name in row)))
         return Frame({name: [row.get(name) for row in rows] for name in names}, len(rows), {})
     else:
         raise TypeError(f"X must be a frame, a mapping of columns or a list of rows; got {type(X).__name__}.")
@@ -85,10 +81,9 @@ def learn_states(values: Sequence[Hashable], name: str) -> Labels:
     """The distinct values of a column, without the missing ones; refuses numbers that look continuous."""
     for i, value in enumerate(values):
         if isinstance(value, (float, np.floating)) and value == value and not float(value).is_integer():
-            raise ValueError(
-                f"column {name!r} has the value {value} in example {i}, which looks continuous; this model is for "
-                "categories. Bin the values first (pandas.cut), or name all that may occur in states=."
-            )
+            what = f"column {name!r} has the value {value} in example {i}, which looks continuous"
+            remedy = "Bin the values first (pandas.cut), or name all that may occur in states=."
+            raise ValueError(f"{what}; this model is for categories. {remedy}")
     try:
         labels = Labels.of(value for value in values if not missing(value))
     except TypeError as error:
@@ -110,10 +105,10 @@ def encode_column(values: Sequence[Hashable], labels: Labels, name: str, unknown
         strange = next((i for i in np.flatnonzero(codes < 0).tolist() if not missing(values[i])), None)
         if strange is not None:
             shown = ", ".join(map(repr, labels.classes[:8])) + (", ..." if len(labels) > 8 else "")
-            raise ValueError(
-                f"example {strange} has the value {values[strange]!r} in column {name!r}, which is not among its "
-                f'states ({shown}). Name all that may occur in states=, or set unknown="missing".'
+            what = (
+                f"example {strange} has the value {values[strange]!r} in column {name!r}, which is not among its states"
             )
+            raise ValueError(f'{what} ({shown}). Name all that may occur in states=, or set unknown="missing".')
     return codes
 
 

@@ -29,7 +29,8 @@ __all__ = ["Graph", "GraphBound", "GraphLayout", "PlainGraphBound"]
 
 Arrays = list[np.ndarray]
 PAIRWISE = ("full", "symmetric", "potts")
-COMPILED = ("auto", "tree", "cut", "junction_tree", "trws", "branch_and_bound")
+CODED = ("tree", "cut", "junction_tree", "trws", "branch_and_bound")  # methods in the order of the kernel's codes
+COMPILED = ("auto", *CODED)
 
 
 @dataclass(frozen=True)
@@ -154,10 +155,8 @@ class GraphBound(CompiledModel):
 
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Codes (m, nodes + 1) and scores (m,) of the k best labelings, best first; the last code is the method."""
-        from maxmargin.models.graph_kernel import METHODS
-
         labels, scores = inference.k_best(self.problem(w, example), k)
-        return np.column_stack([labels, np.full(len(labels), METHODS.index("junction_tree"))]), scores
+        return np.column_stack([labels, np.full(len(labels), CODED.index("junction_tree"))]), scores
 
     def marginals(self, w: np.ndarray, example: int) -> np.ndarray:
         """Probabilities (nodes, K) of the labels under the distribution proportional to exp(score)."""
@@ -178,11 +177,9 @@ class GraphBound(CompiledModel):
 
     def solution(self, w: np.ndarray, i: int, cost_weight: float = 0.0) -> GraphAnswer:
         """Labels of one graph as codes, their score, the bound, and the method that the kernel used."""
-        from maxmargin.models.graph_kernel import METHODS as NAMES
-
         (codes,), value, bound, _ = self.argmax(w, np.array([i]), cost_weight)
         truth = 0.0 if self.codes is None else float(self.joint_features(i, self.codes[i]) @ w[: self.n_weights])
-        return GraphAnswer(codes[:-1].copy(), float(truth + value[0]), float(truth + bound[0]), NAMES[codes[-1]])
+        return GraphAnswer(codes[:-1].copy(), float(truth + value[0]), float(truth + bound[0]), CODED[codes[-1]])
 
 
 @dataclass(frozen=True)
@@ -298,16 +295,12 @@ class Graph(Parameters):
         graphs = [graph.with_edges_of(layout.n_edge) for graph in graphs]
         for i, graph in enumerate(graphs):
             if (graph.node.shape[1], graph.edge.shape[1]) != (layout.n_node, layout.n_edge):
-                raise ValueError(
-                    f"graph {i} has {graph.node.shape[1]} node and {graph.edge.shape[1]} edge features; the others, or "
-                    f"the training data, have {layout.n_node} and {layout.n_edge}."
-                )
+                what = f"graph {i} has {graph.node.shape[1]} node and {graph.edge.shape[1]} edge features"
+                raise ValueError(f"{what}; the others, or the training data, have {layout.n_node} and {layout.n_edge}.")
             for f, (scope, x) in enumerate(graph.factors):
                 if (len(scope), len(x)) not in layout.factors:
-                    raise ValueError(
-                        f"factor {f} of graph {i} is over {len(scope)} nodes with {len(x)} features; the training data "
-                        f"have (nodes, features) {list(layout.factors)}."
-                    )
+                    what = f"factor {f} of graph {i} is over {len(scope)} nodes with {len(x)} features"
+                    raise ValueError(f"{what}; the training data have (nodes, features) {list(layout.factors)}.")
         codes, costs = None, [np.zeros(len(graph.node)) for graph in graphs]
         if labels is not None:
             codes, costs, used = _truth(layout, labels)
@@ -333,10 +326,8 @@ class Graph(Parameters):
         for i, graph in enumerate(graphs):
             for f, (scope, x) in enumerate(graph.factors):
                 if widths.setdefault(len(scope), len(x)) != len(x):
-                    raise ValueError(
-                        f"factor {f} of graph {i} has {len(x)} features; others over {len(scope)} nodes have "
-                        f"{widths[len(scope)]}."
-                    )
+                    what = f"factor {f} of graph {i} has {len(x)} features"
+                    raise ValueError(f"{what}; others over {len(scope)} nodes have {widths[len(scope)]}.")
         layout = GraphLayout(
             labels=labels,
             n_node=graphs[0].node.shape[1],

@@ -9,7 +9,7 @@ table. Of the packed ints: a row of ROW numbers for each graph | place (K K) | l
 factor is its arity, number of features, first weight, first feature, scope. Junction trees stand in ``meta``, behind
 the rest.
 
-The output of a graph has its labels and then the code of the method that found them, an index of ``METHODS``.
+The output of a graph has its labels and then the code of the method that found them, an index of ``CODED``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from maxmargin.inference.branch_kernel import branch_and_bound
 from maxmargin.inference.graph_kernel import cut_argmax, cut_terms, is_submodular, total_score, tree_argmax
 from maxmargin.inference.junction_tree_kernel import max_product
 from maxmargin.kernel import kernel
-from maxmargin.models.dense_plane_kernel import dense_plane
+from maxmargin.models.search_kernel import dense_plane
 from maxmargin.models.signature import PLANE_SIGNATURE
 
-METHODS = ("tree", "cut", "junction_tree", "trws", "branch_and_bound")
-TREE, CUT, JUNCTION, MESSAGES, BRANCHED = range(5)
+TREE, CUT, JUNCTION, MESSAGES, BRANCHED = range(5)  # as ``CODED`` in models/graph.py
 
 # positions in ``meta``
 N_LABELS, N_NODE, N_EDGE, N_PAIR, SIGN, HAS_LABELS, PASSES, BRANCHES, N_WEIGHTS = range(9)

@@ -130,10 +130,8 @@ def _arcs(s: Structure) -> list[np.ndarray]:
 
 def _check_cut(layout: GraphLayout, graphs: list[GraphInput]) -> None:
     if len(layout.labels) != 2 or layout.pairwise != "potts":
-        raise ValueError(
-            f'method="cut" needs two labels and pairwise="potts"; there are {len(layout.labels)} labels and pairwise '
-            f'is {layout.pairwise!r}. method="auto" cuts where it can.'
-        )
+        what = f"there are {len(layout.labels)} labels and pairwise is {layout.pairwise!r}."
+        raise ValueError(f'method="cut" needs two labels and pairwise="potts"; {what} method="auto" cuts where it can.')
     for i, graph in enumerate(graphs):
         if graph.edge.size and graph.edge.min() < 0:
             raise ValueError(f'graph {i} has negative edge features; method="cut" needs them >= 0, or use "auto".')

@@ -220,10 +220,8 @@ class Grid(Parameters):
             layout = self._layout(nodes, edges, masks)
         for i, (node, edge) in enumerate(zip(nodes, edges, strict=True)):
             if (node.shape[-1], edge.shape[-1]) != (layout.n_node, layout.n_edge):
-                raise ValueError(
-                    f"image {i} has {node.shape[-1]} node and {edge.shape[-1]} edge features; the others, or the "
-                    f"training data, have {layout.n_node} and {layout.n_edge}."
-                )
+                what = f"image {i} has {node.shape[-1]} node and {edge.shape[-1]} edge features"
+                raise ValueError(f"{what}; the others, or the training data, have {layout.n_node} and {layout.n_edge}.")
         costs = None if masks is None else [layout.pixel_costs(mask) for mask in masks]
         if costs is not None and pixel_cost is not None:
             costs = [c * given for c, given in zip(costs, _checked_costs(pixel_cost, shapes), strict=True)]
@@ -262,10 +260,8 @@ def _checked_features(X: Iterable[object], neighbours: int) -> tuple[Arrays, Arr
             raise ValueError(f"image {i} must be a mapping with the keys 'node' and, if wanted, 'edge'.")
         node = np.asarray(x["node"])
         if node.ndim != len(axes) + 1 or node.size == 0 or node.dtype.kind not in "fiub":
-            raise ValueError(
-                f"the node features of image {i} are {node.dtype} of shape {node.shape}; with {neighbours} neighbours "
-                f"give numbers of shape ({', '.join(axes)}, F)."
-            )
+            what = f"the node features of image {i} are {node.dtype} of shape {node.shape}"
+            raise ValueError(f"{what}; with {neighbours} neighbours give numbers of shape ({', '.join(axes)}, F).")
         shape = node.shape[:-1]
         edge = np.zeros((J, *shape, 0)) if x.get("edge") is None else np.asarray(x["edge"])
         if edge.shape[:-1] != (J, *shape):
@@ -274,10 +270,8 @@ def _checked_features(X: Iterable[object], neighbours: int) -> tuple[Arrays, Arr
             refuse_not_finite(array, f"image {i} has NaN or infinite {name} features")
         if edge.size and edge.min() < 0:
             where = first_place(edge < 0)
-            raise ValueError(
-                f"image {i} has negative edge features, first {edge[where]} at {where}; a cut needs them >= 0. Shift "
-                "them, or use two features, max(e, 0) and max(-e, 0)."
-            )
+            what = f"image {i} has negative edge features, first {edge[where]} at {where}; a cut needs them >= 0"
+            raise ValueError(f"{what}. Shift them, or use two features, max(e, 0) and max(-e, 0).")
         nodes.append(node)
         edges.append(edge)
     if not nodes:

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin.inference.min_cut_grid_kernel import FLAT, SOLID, cut_grid
 from maxmargin.kernel import kernel
-from maxmargin.models.dense_plane_kernel import dense_plane
+from maxmargin.models.search_kernel import dense_plane
 from maxmargin.models.signature import PLANE_SIGNATURE
 
 # positions in ``meta``

@@ -196,14 +196,11 @@ class HMM(Parameters):
         if self.classes is None and Y is None:
             raise ValueError("states are needed to learn the layout of a hidden Markov model; pass Y.")
         states = Labels.chosen(self.classes, (state for y in Y or [] for state in y))
-        if self.symbols is None:
-            for i, x in enumerate(X):
-                odd = next((o for o in x if isinstance(o, float) and not _missing(o) and not o.is_integer()), None)
-                if odd is not None:
-                    raise ValueError(
-                        f"example {i} has the observation {odd}, which looks continuous; this model is for categories. "
-                        "Bin the values first, or name all that may occur in symbols=."
-                    )
+        for i, x in enumerate(X if self.symbols is None else []):
+            odd = next((o for o in x if isinstance(o, float) and not _missing(o) and not o.is_integer()), None)
+            if odd is not None:
+                what = f"example {i} has the observation {odd}, which looks continuous; this model is for categories"
+                raise ValueError(f"{what}. Bin the values first, or name all that may occur in symbols=.")
         symbols = Labels.chosen(self.symbols, (o for x in X for o in x if not _missing(o)))
         if len(states) == 0:
             raise ValueError("every sequence is empty; at least one position with a state is needed.")
@@ -230,10 +227,8 @@ def _lists(sequences: object, name: str, what: str) -> Lists:
     lists = []
     for i, sequence in enumerate(sequences):
         if not isinstance(sequence, Iterable):
-            raise TypeError(
-                f"example {i} of {name} is {sequence!r}; give a sequence with one {what} for each position. "
-                f"For a single sequence pass [{name}]."
-            )
+            wrong = f"example {i} of {name} is {sequence!r}; give a sequence with one {what} for each position"
+            raise TypeError(f"{wrong}. For a single sequence pass [{name}].")
         if isinstance(sequence, np.ndarray):
             if sequence.ndim == 2 and sequence.shape[1] == 1:
                 sequence = sequence[:, 0]  # a column of symbols, as other libraries write sequences
@@ -254,10 +249,8 @@ def _symbols(layout: HMMLayout, X: Lists) -> list[np.ndarray]:
                 raise TypeError(f"example {i}, position {t}: {symbol!r} cannot be a symbol: not hashable.") from None
             if codes[t] < 0 and not _missing(symbol) and layout.unknown == "error":
                 hint = " Continuous values must be binned first." if isinstance(symbol, float) else ""
-                raise ValueError(
-                    f"example {i}, position {t} has the symbol {symbol!r}, which training has not seen. Pass symbols= "
-                    f'with all that may occur, or set unknown="missing".{hint}'
-                )
+                what = f"example {i}, position {t} has the symbol {symbol!r}, which training has not seen"
+                raise ValueError(f'{what}. Pass symbols= with all that may occur, or set unknown="missing".{hint}')
         lists.append(codes)
     return lists
 

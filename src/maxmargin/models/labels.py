@@ -48,10 +48,8 @@ class Labels:
             raise TypeError(f"example {example}: labels must be hashable (text, numbers, tuples): {error}.") from None
         except KeyError as error:
             shown = ", ".join(map(str, self.classes[:8])) + (", ..." if len(self) > 8 else "")
-            raise ValueError(
-                f"example {example} has the label {error.args[0]!r}, which is not among the classes ({shown}). "
-                "Pass classes= with all labels that may occur."
-            ) from None
+            what = f"example {example} has the label {error.args[0]!r}, which is not among the classes ({shown})"
+            raise ValueError(f"{what}. Pass classes= with all labels that may occur.") from None
 
     def decode(self, codes: np.ndarray) -> list[Hashable]:
         """Labels of a sequence of codes."""

@@ -68,20 +68,16 @@ class Network:
         if not self.names:
             raise ValueError("the network has no variable; give at least one, with its states.")
         if not len(self.names) == len(self.states) == len(self.parents):
-            raise ValueError(
-                f"{len(self.names)} variables have {len(self.states)} lists of states and {len(self.parents)} lists of "
-                "parents; give one of each for every variable."
-            )
+            lists = f"{len(self.states)} lists of states and {len(self.parents)} lists of parents"
+            raise ValueError(f"{len(self.names)} variables have {lists}; give one of each for every variable.")
         for v, name in enumerate(self.names):
             _check_variable(self, v, name)
         if len(self.order) < len(self.names):
             raise ValueError(f"the graph has a cycle: {_cycle(self)}; take out one of these edges.")
         if self.n_weights >= MAX_WEIGHTS:
             v = int(np.argmax(np.diff(self.starts)))
-            raise ValueError(
-                f"the tables of the network have {self.n_weights} entries, more than 2^31; most are of "
-                f"{self.names[v]!r} with {len(self.parents[v])} parents. Give it fewer, or merge states."
-            )
+            most = f"most are of {self.names[v]!r} with {len(self.parents[v])} parents. Give it fewer, or merge states."
+            raise ValueError(f"the tables of the network have {self.n_weights} entries, more than 2^31; {most}")
 
     @staticmethod
     def of(structure: Structure, states: Mapping[str, Sequence[Hashable]]) -> Network:
@@ -105,10 +101,8 @@ class Network:
         for parent, child in _edges(structure, at):
             for name, other in ((parent, child), (child, parent)):
                 if name not in at:
-                    raise ValueError(
-                        f"the edge {parent!r} -> {child!r} has the unknown variable {name!r}; give its states beside "
-                        f"those of {other!r}, or correct the name."
-                    )
+                    what = f"the edge {parent!r} -> {child!r} has the unknown variable {name!r}"
+                    raise ValueError(f"{what}; give its states beside those of {other!r}, or correct the name.")
             parents[at[child]].append(at[parent])
         labels = []
         for name, values in states.items():

@@ -88,10 +88,8 @@ class PythonLayout:
         state = StateReader(facts, tensors)
         count, fixed = state.whole("n_weights", 1), state.flag("fixed")
         if model is None:
-            raise ValueError(
-                f"it was trained with a model of the user's own, {str(facts.get('model'))[:80]}; give it again: "
-                "StructuredSVM.load(path, model=...)"
-            )
+            what = f"it was trained with a model of the user's own, {str(facts.get('model'))[:80]}"
+            raise ValueError(f"{what}; give it again: StructuredSVM.load(path, model=...)")
         check_functions(model)
         own = _weights_without_examples(model) if fixed else count
         if own != count:
@@ -175,13 +173,11 @@ class PythonBound(BoundModel):
     def kernel(self, search: str = "argmax") -> None:
         """None: this model is in plain Python."""
         if search == "slack" and self.layout.slack_argmax is None:
-            raise refusal(
-                'rescaling="slack"',
-                {"slack"},
-                type(self.layout.model).__name__,
+            remedy = (
                 "give it slack_argmax(x, w, y_true), the output of largest cost(y_true, y) * (1 - w . (phi(x, y_true) "
-                '- phi(x, y))), or use rescaling="margin"',
+                '- phi(x, y))), or use rescaling="margin"'
             )
+            raise refusal('rescaling="slack"', {"slack"}, type(self.layout.model).__name__, remedy)
         if search not in ("argmax", "slack"):
             raise self.no_search(search)
 
@@ -200,10 +196,8 @@ class PythonBound(BoundModel):
         value = cost * (cost_weight - float(terms.sum())) if slack else cost_weight * cost - float(terms.sum())
         exact = "exact" in self.capabilities
         if slack and value < -ROUNDING * cost * max(cost_weight, size):
-            raise ValueError(
-                f"example {i}: slack_argmax returned an output of value {value:.6g}; the true output has 0 and "
-                "must be returned when there is nothing better."
-            )
+            what = f"slack_argmax returned an output of value {value:.6g}; the true output has 0"
+            raise ValueError(f"example {i}: {what} and must be returned when there is nothing better.")
         # without cost an output has no reason to look at y_true, so a rough search may end below it
         if not slack and (exact or cost_weight != 0.0) and value < -ROUNDING * max(1.0, size, abs(cost_weight * cost)):
             raise ValueError(
@@ -306,10 +300,8 @@ def sparse_vector(phi: object, n_weights: int, i: int) -> tuple[np.ndarray, np.n
         except ValueError:  # rows of different lengths
             dense = np.empty((0, 0))
         if dense.ndim != 1:
-            raise ValueError(
-                f"example {i}: joint features are {short(phi)}; give a vector of length {n_weights}, a sparse row, a "
-                "dict or a pair (indices, values)."
-            )
+            forms = f"a vector of length {n_weights}, a sparse row, a dict or a pair (indices, values)"
+            raise ValueError(f"example {i}: joint features are {short(phi)}; give {forms}.")
         length, indices, values = len(dense), np.arange(len(dense)), dense
     if length != n_weights:
         what = f"joint features have length {length} and n_weights is {n_weights}"
