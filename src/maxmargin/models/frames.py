@@ -105,10 +105,9 @@ def encode_column(values: Sequence[Hashable], labels: Labels, name: str, unknown
         strange = next((i for i in np.flatnonzero(codes < 0).tolist() if not missing(values[i])), None)
         if strange is not None:
             shown = ", ".join(map(repr, labels.classes[:8])) + (", ..." if len(labels) > 8 else "")
-            what = (
-                f"example {strange} has the value {values[strange]!r} in column {name!r}, which is not among its states"
-            )
-            raise ValueError(f'{what} ({shown}). Name all that may occur in states=, or set unknown="missing".')
+            what = f"example {strange} has the value {values[strange]!r} in column {name!r}"
+            remedy = 'Name all that may occur in states=, or set unknown="missing".'
+            raise ValueError(f"{what}, which is not among its states ({shown}). {remedy}")
     return codes
 
 

@@ -108,7 +108,7 @@ class HMMBound(SequenceBound):
         return unary, self.layout.groups(w)["transition"][None]
 
     @property
-    def _codes(self) -> tuple[np.ndarray, np.ndarray]:
+    def codes(self) -> tuple[np.ndarray, np.ndarray]:
         """States and symbols of all positions, -1 for missing symbols."""
         from maxmargin.models import hmm_kernel as hk
 
@@ -116,16 +116,12 @@ class HMMBound(SequenceBound):
         return states, symbols
 
     def truth(self, example: int) -> np.ndarray:
-        return self._codes[0][self.output_at[example] : self.output_at[example + 1]]
-
-    def symbols(self, i: int) -> np.ndarray:
-        """Codes of the observations of sequence i, -1 where missing."""
-        return self._codes[1][self.output_at[i] : self.output_at[i + 1]]
+        return self.codes[0][self.output_at[example] : self.output_at[example + 1]]
 
     def _events(self) -> np.ndarray:
         """Entries of the tables that each position uses, (positions, 2), -1 for none: of its state, of its symbol."""
         K, V, N = len(self.layout.states), len(self.layout.symbols), int(self.output_at[-1])
-        states, symbols = (codes.astype(np.int64) for codes in self._codes)
+        states, symbols = (codes.astype(np.int64) for codes in self.codes)
         events = np.empty((N, 2), np.int64)
         events[1:, 0] = K + states[:-1] * K + states[1:]
         first = self.output_at[:-1][np.diff(self.output_at) > 0]

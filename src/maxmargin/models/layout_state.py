@@ -26,12 +26,10 @@ class StorableLayout(Protocol):
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """Facts (plain values) and tensors, by name: all that :meth:`from_state` needs."""
-        ...
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> Self:
         """The layout behind :meth:`to_state`, or a ValueError that names what does not fit."""
-        ...
 
     def check_weights(self, w: np.ndarray) -> None:
         """A ValueError when these weights (n_weights,) cannot be predicted with."""

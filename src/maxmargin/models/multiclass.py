@@ -270,10 +270,9 @@ def _check_width(layout: MulticlassLayout, sparse: Sparse, dense: Dense) -> None
 def _pack(layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, codes: np.ndarray | None) -> MulticlassBound:
     from maxmargin.models import multiclass_kernel as mk
 
-    if sparse is None:
-        sparse = sp.csr_array((n, 0))
-    check_count(sparse.nnz, "sparse entries", "there are", "bind the data in parts")
+    sparse = sp.csr_array((n, 0)) if sparse is None else sparse
     dense = np.empty((n, 0)) if dense is None else dense
+    check_count(sparse.nnz, "sparse entries", "there are", "bind the data in parts")
     rows, D = sparse.indptr, dense.shape[1]
     labels = np.empty(0, np.int32) if codes is None else codes
     ints = {mk.AT_ROWS: rows, mk.AT_COLUMNS: sparse.indices, mk.AT_LABELS: labels}

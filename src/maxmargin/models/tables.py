@@ -94,16 +94,9 @@ def reference_distribution(
 ) -> np.ndarray:
     """The distributions c that training pulls towards, (n_weights,), each table summing to 1; uniform without a count.
 
-    Parameters
-    ----------
-    tables : Tables
-    reference : {"uniform", "ml", "smoothed"} or array (n_weights,)
-        "ml" divides ``counts``; "smoothed" adds ``smoothing`` to each before; an array is a model's own probabilities.
-    counts : array (n_weights,), optional
-        How often each entry occurs in the training data.
-    smoothing : float
-    floor : float
-        The least probability. A reference of 0 would let theta run to minus infinity, and no bound could be proven.
+    The reference is "uniform", "ml", which divides ``counts``, how often each entry occurs in the training data,
+    "smoothed", which adds ``smoothing`` to each before, or an array of a model's own probabilities. ``floor`` is the
+    least probability: a reference of 0 would let theta run to minus infinity, and no bound could be proven.
     """
     if isinstance(reference, str):
         if reference not in REFERENCES:
