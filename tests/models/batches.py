@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxmargin.models.decode_kernel import decode_batch
+from maxmargin.models.search_kernel import decode_batch
 from maxmargin.oracles.batch_kernel import Pack, Rows, planes_batch, sum_batch
 
 

@@ -143,7 +143,7 @@ def test_layout_names_and_joins_its_tables():
 
 def test_columns_of_symbols_and_strings_are_sequences():
     bound = HMM().bind([np.array([[1], [0]]), np.array([[1]])], [np.array([0, 1]), np.array([1])])
-    assert bound.symbols(0).tolist() == [1, 0]
+    assert bound.codes[1].tolist() == [1, 0, 1]
     assert HMM().bind(["ACGT", "CA"], ["0110", "01"]).layout.symbols.classes == ["A", "C", "G", "T"]
 
 
@@ -152,7 +152,7 @@ def test_unknown_symbols_are_errors_or_missing():
     with pytest.raises(ValueError, match="example 0, position 1 has the symbol 'z'"):
         HMM().bind([["a", "z"]], layout=first.layout)
     open_ = HMM(unknown="missing").bind([["a", "b"]], [[0, 1]])
-    assert HMM().bind([["a", "z", None, float("nan")]], layout=open_.layout).symbols(0).tolist() == [0, -1, -1, -1]
+    assert HMM().bind([["a", "z", None, float("nan")]], layout=open_.layout).codes[1].tolist() == [0, -1, -1, -1]
 
 
 @pytest.mark.parametrize(

@@ -34,16 +34,7 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class BoundModel(ABC):
-    """A model bound to n examples; see :class:`maxmargin.contracts.BoundModel`.
-
-    Attributes
-    ----------
-    n_examples : int
-    layout : Layout
-        What was learned from the training data (labels, widths); binds further data to the same weights.
-    capabilities : frozenset of str
-        What the model offers beyond the argmax, in the words of :data:`maxmargin.contracts.CAPABILITIES`.
-    """
+    """A model bound to n examples; see :class:`maxmargin.contracts.BoundModel`."""
 
     n_examples: int
     layout: Layout
@@ -84,19 +75,7 @@ class BoundModel(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledModel(BoundModel):
-    """A bound model with a kernel.
-
-    Attributes
-    ----------
-    plane, meta, ints, floats, room, iwork_size, fwork_size
-        As in :class:`~maxmargin.contracts.ModelKernel`.
-    output_at : int64 array (n_examples + 1,)
-        Where the decoded output of each example begins in one flat array.
-    searches : mapping of str to (bound model) -> ModelKernel
-        Searches of the model's own, which take the place of those for every model.
-    least_cost : float64 array (n_examples,) or (0,)
-        The least positive cost of each example's outputs (0: none costs anything), for the best wrong output.
-    """
+    """A bound model with a kernel; most of its fields are those of :class:`~maxmargin.contracts.ModelKernel`."""
 
     room: int
     iwork_size: int
@@ -105,8 +84,10 @@ class CompiledModel(BoundModel):
     meta: np.ndarray
     ints: np.ndarray
     floats: np.ndarray
-    output_at: np.ndarray
+    output_at: np.ndarray  # where the decoded output of each example begins in one flat array, (n_examples + 1,)
+    # searches of the model's own, which take the place of those for every model
     searches: Mapping[str, Callable[[CompiledModel], ModelKernel]] = field(default_factory=dict, repr=False)
+    # the least positive cost of each example's outputs (0: none costs anything), for the best wrong output; or empty
     least_cost: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
 
     @cached_property
@@ -155,41 +136,23 @@ class CompiledModel(BoundModel):
 
     def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
         """Best outputs of some examples as integer codes; a ValueError when one of them allows no output."""
+        from maxmargin.models.search_kernel import decode_batch
+
         examples = np.arange(self.n_examples) if examples is None else np.asarray(examples, np.int64)
         w = writable(w)
         lengths = (self.output_at[1:] - self.output_at[:-1])[examples]
         at = offsets_of(lengths)
         outputs = np.empty(at[-1], np.int32)
         cost, value, bound = np.empty(len(examples)), np.empty(len(examples)), np.empty(len(examples))
-        stuck = self._decode(w, examples, cost_weight, at, outputs, cost, value, bound)
+        decode = decode_batch if len(examples) > FEW else decode_batch.py_func
+        stuck = decode(
+            self.plane, self.meta, self.ints, self.floats, w, examples, cost_weight, *self.workspace(), at, outputs,
+            cost, value, bound,
+        )  # fmt: skip
         if stuck >= 0:
             i = examples[stuck]
             raise ValueError(f"example {i}: the constraints and fixed labels together allow no output; loosen some.")
         return Answers([outputs[at[e] : at[e + 1]] for e in range(len(examples))], value, bound, cost)
-
-    def _decode(
-        self, w: np.ndarray, examples: np.ndarray, cost_weight: float, at: np.ndarray, outputs: np.ndarray,
-        cost: np.ndarray, value: np.ndarray, bound: np.ndarray,
-    ) -> int:  # fmt: skip
-        """Fill the arrays; returns -1, or the position of the first example that allows no output."""
-        iwork, fwork, output = self.workspace()
-        if len(examples) > FEW:
-            from maxmargin.models.decode_kernel import decode_batch
-
-            return decode_batch(
-                self.plane, self.meta, self.ints, self.floats, w, examples, cost_weight, iwork, fwork, output, at,
-                outputs, cost, value, bound,
-            )  # fmt: skip
-        index, entries, result = np.empty(0, np.int32), np.empty(0), np.zeros(4)
-        for e, i in enumerate(examples):
-            found = self.plane(
-                self.meta, self.ints, self.floats, w, i, cost_weight, 0, iwork, fwork, output, index, entries, result
-            )
-            if found < 0:
-                return e
-            value[e], bound[e], cost[e] = result[:3]
-            outputs[at[e] : at[e + 1]] = output[: at[e + 1] - at[e]]
-        return -1
 
 
 def laid_out(parts: Mapping[int, np.ndarray], meta: np.ndarray, dtype: DTypeLike) -> np.ndarray:

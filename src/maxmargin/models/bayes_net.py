@@ -23,7 +23,7 @@ from maxmargin.inference.junction_tree import MAX_CELLS, JunctionTree, TooWide
 from maxmargin.models.base import CompiledModel, offsets_of
 from maxmargin.models.bayes_net_scheme import HIDDEN, KNOWN, MISSING, Scheme, Schemes
 from maxmargin.models.labels import check_count
-from maxmargin.models.layout_state import StateReader, as_labels, check_log_probabilities, facts_of
+from maxmargin.models.layout_state import StateReader, StorableLayout, as_labels, check_log_probabilities, facts_of
 from maxmargin.models.network import Network
 from maxmargin.models.tables import Tables
 from maxmargin.parameters import Parameters
@@ -35,22 +35,15 @@ INFERENCE = ("exact", "bounded")
 
 
 @dataclass(frozen=True)
-class BayesNetLayout:
+class BayesNetLayout(StorableLayout):
     """Where each log-probability lives, and what mistakes cost.
 
-    Attributes
-    ----------
-    network : Network
-    costs : mapping of variable to array (K, K)
-        Cost of a value (column) where another (row) is true; hidden variables that are not in it cost nothing.
-    normalize : bool
-        Divide the cost of an example by the number of its hidden variables.
-    margin : float
+    ``costs[v]`` (K, K) is that of a value (column) where another (row) is true; other hidden variables cost nothing.
     """
 
     network: Network
     costs: dict[int, np.ndarray] = field(default_factory=dict)
-    normalize: bool = False
+    normalize: bool = False  # divide the cost of an example by the number of its hidden variables
     margin: float = 1.0
 
     @property
@@ -73,13 +66,9 @@ class BayesNetLayout:
     def names(self) -> list[tuple]:
         """Each variable with its parents and its states, in the order of their weights."""
         net = self.network
-        return [
-            (name, tuple(above), tuple(labels.classes))
-            for name, above, labels in zip(net.names, net.parents, net.states, strict=True)
-        ]
+        return list(zip(net.names, net.parents, (tuple(labels.classes) for labels in net.states), strict=True))
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
         net = self.network
         lists = {"names": list(net.names), "parents": [list(above) for above in net.parents], "costs": list(self.costs)}
         facts = facts_of(self, **lists, states=[list(labels.classes) for labels in net.states])
@@ -87,7 +76,6 @@ class BayesNetLayout:
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> BayesNetLayout:
-        """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
         states = [as_labels(classes, "states") for classes in state.items("states")]
         parents = []
@@ -111,22 +99,12 @@ class BayesNetLayout:
 
 @dataclass(frozen=True, kw_only=True)
 class BayesNetBound(CompiledModel):
-    """The network bound to n rows.
-
-    Attributes
-    ----------
-    codes : int32 array (n, v)
-        -1 where missing.
-    unknown : list of tuples of variables
-        Unknown variables of each pattern.
-    pattern : int64 array (n,)
-        Pattern of each example.
-    """
+    """The network bound to n rows."""
 
     layout: BayesNetLayout
-    codes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.int32))
-    unknown: list[tuple[int, ...]] = field(default_factory=list)
-    pattern: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    codes: np.ndarray  # int32 (n, v), -1 where missing
+    unknown: list[tuple[int, ...]]  # variables of each pattern
+    pattern: np.ndarray  # of each example, int64 (n,)
 
     def counts(self) -> np.ndarray:
         """How often each entry of the tables occurs, (n_weights,); families with a missing value are not counted."""
@@ -142,18 +120,9 @@ class BayesNetBound(CompiledModel):
         return codes
 
     def sums(self, w: np.ndarray, marginals: bool = True) -> tuple[np.ndarray, list[dict[int, np.ndarray]]]:
-        """``ln P(known)`` of each row where ``w`` is normalised, and by pattern the posteriors of unknown variables.
+        """``ln P(known)`` of each row where ``w`` is normalised, (n,), and by pattern the posteriors, if wanted.
 
-        Parameters
-        ----------
-        w : array (n_weights,)
-        marginals : bool
-            Make the posteriors too.
-
-        Returns
-        -------
-        values : array (n,)
-        posteriors : list of mappings of variable to array (rows of the pattern, K)
+        These are mappings of unknown variable to array (rows of the pattern, K).
         """
         from maxmargin.models import bayes_net_kernel as bk
 
@@ -252,9 +221,7 @@ class BayesNet(Parameters):
         codes = np.ascontiguousarray(codes, np.int32)
         kinds = self._kinds(codes, hidden, labels)
         layout = self.layout(np.flatnonzero((kinds == HIDDEN).any(axis=0)).tolist()) if layout is None else layout
-        truth = codes
-        if labels and (codes < 0).any():
-            truth = self._complete(codes, layout, start)
+        truth = self._complete(codes, layout, start) if labels and (codes < 0).any() else codes
         return self._pack(layout, codes, truth, kinds, labels, all_missing)
 
     def _kinds(self, codes: np.ndarray, hidden: Hidden, labels: bool) -> np.ndarray:

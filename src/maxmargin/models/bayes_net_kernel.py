@@ -101,8 +101,7 @@ def net_single(meta, ints, floats, w, example, cost_weight, output, scores):
     """Argmax for one unknown variable, by trying all its values; the common case, hence without any detour."""
     pattern, own = meta[EXAMPLES + 2 * example], meta[EXAMPLES + 2 * example + 1]
     K, cost = meta[pattern + HEAD], meta[pattern + HEAD + 1]
-    for x in range(K):
-        scores[x] = 0.0
+    scores[:K] = 0.0
     if cost_weight != 0.0 and cost >= 0 and meta[HAS_LABELS]:
         row, scale = cost + ints[own] * K, cost_weight * floats[meta[pattern + SCALE]]
         for x in range(K):
@@ -164,10 +163,8 @@ def net_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, o
         cell = np.int64(ints[own + U + f])
         right, wrong = net_weight(meta, factor, cell, labels), net_weight(meta, factor, cell, output)
         if right != wrong:
-            index[nnz] = right
-            value[nnz] = 1.0
-            index[nnz + 1] = wrong
-            value[nnz + 1] = -1.0
+            index[nnz], value[nnz] = right, 1.0
+            index[nnz + 1], value[nnz + 1] = wrong, -1.0
             nnz += 2
         factor += FIRST + 3 * meta[factor + MEMBERS]
     result[3] = nnz

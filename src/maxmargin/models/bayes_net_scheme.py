@@ -15,21 +15,11 @@ KNOWN, MISSING, HIDDEN = range(3)
 
 
 class Scheme(NamedTuple):
-    """What matters to the unknown variables of a row.
+    """What matters to the unknown variables of a row."""
 
-    Attributes
-    ----------
-    unknown : tuple of int
-        In order.
-    hidden : tuple of bool
-        Which of them are hidden, and not only missing.
-    factors : tuple of int
-        Variables whose families hold an unknown one; each makes a factor.
-    """
-
-    unknown: tuple[int, ...]
-    hidden: tuple[bool, ...]
-    factors: tuple[int, ...]
+    unknown: tuple[int, ...]  # in order
+    hidden: tuple[bool, ...]  # which of them are hidden, and not only missing
+    factors: tuple[int, ...]  # variables whose families hold an unknown one; each makes a factor
 
 
 class Schemes:

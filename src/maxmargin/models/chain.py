@@ -19,8 +19,8 @@ from maxmargin.features.sequences import Sequences
 from maxmargin.inference.constraints import transition_mask
 from maxmargin.models.base import laid_out, offsets_of
 from maxmargin.models.chain_slack import chain_slack_search
-from maxmargin.models.labels import Labels, check_count, padded, plain, weighted
-from maxmargin.models.layout_state import StateReader, check_finite, counted, facts_of
+from maxmargin.models.labels import Labels, check_count, check_lengths, padded, plain, weighted
+from maxmargin.models.layout_state import StateReader, StorableLayout, counted, facts_of
 from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.parameters import Parameters
 
@@ -30,7 +30,7 @@ TOKENS_AT_ONCE = 1 << 15  # whose observed pairs are collected together
 
 
 @dataclass(frozen=True)
-class ChainLayout:
+class ChainLayout(StorableLayout):
     """Where each weight of a chain lives."""
 
     labels: Labels
@@ -81,19 +81,16 @@ class ChainLayout:
         """Weights by group: sparse (F, K) or a csr matrix of observed pairs, dense (D, K), transition (K, K), ..."""
         K, S, at = len(self.labels), self.stride, self.starts
         out: dict[str, np.ndarray | sp.csr_array] = {}
-        if self.n_sparse:
-            if self.pair_rows is None:
-                out["sparse"] = w[: self.n_sparse * S].reshape(-1, S)[:, :K]
-            else:
-                out["sparse"] = sp.csr_array(
-                    (w[: self.n_emission], self.pair_labels, self.pair_rows), shape=(self.n_sparse, K)
-                )
+        if self.n_sparse and self.pair_rows is None:
+            out["sparse"] = w[: self.n_emission].reshape(-1, S)[:, :K]
+        elif self.n_sparse:
+            pairs = (w[: self.n_emission], self.pair_labels, self.pair_rows)
+            out["sparse"] = sp.csr_array(pairs, shape=(self.n_sparse, K))
         if self.n_dense:
             out["dense"] = w[at["dense"] : at["transition"]].reshape(-1, S)[:, :K]
         out["transition"] = w[at["transition"] : at["start"]].reshape(K, S)[:, :K]
         if self.ends:
-            out["start"] = w[at["start"] : at["start"] + K]
-            out["end"] = w[at["end"] : at["end"] + K]
+            out |= {name: w[at[name] : at[name] + K] for name in ("start", "end")}
         if self.n_edge:
             out["edge"] = w[at["edge"] :].reshape(self.n_edge, K, S)[:, :, :K]
         return out
@@ -116,7 +113,6 @@ class ChainLayout:
         return mask
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
         facts = facts_of(self, observed=self.pair_rows is not None)
         masks = {"start": self.start_mask, "end": self.end_mask, "pairs": self.pair_mask}
         tensors = {"cost": self.cost_table} | {f"allowed.{name}": ~np.isinf(mask) for name, mask in masks.items()}
@@ -127,7 +123,6 @@ class ChainLayout:
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> ChainLayout:
-        """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
         K, n_sparse = len(state.labels("labels")), state.whole("n_sparse")
         pair_rows, pair_labels = state.rows("observed", K) if state.flag("observed") else (None, None)
@@ -137,8 +132,6 @@ class ChainLayout:
         masks["pair_mask"] = state.mask("allowed.pairs", (K, K))
         table = state.cost_table("cost", K)
         return cls(**state.announced(cls, pair_rows=pair_rows, pair_labels=pair_labels, cost_table=table, **masks))
-
-    check_weights = staticmethod(check_finite)
 
     def without_zeros(self, w: np.ndarray) -> tuple[ChainLayout, np.ndarray]:
         """The same scores with only those observed pairs that have a weight other than zero."""
@@ -214,10 +207,8 @@ class Chain(Parameters):
         Parameters
         ----------
         X : list of sequences or Sequences
-        Y : list of label sequences, optional
-            Missing at prediction time.
-        layout : ChainLayout, optional
-            The layout of the training data, for further data.
+        Y : list of label sequences; missing at prediction time
+        layout : ChainLayout of the training data, for further data
         class_weight : mapping of label to weight, optional
             Multiplies the cost of mistakes on tokens with that true label.
         fixed : list of sequences, optional
@@ -226,7 +217,7 @@ class Chain(Parameters):
         sequences, lists = Sequences.of(X), None
         if Y is not None:
             lists = _label_lists(Y)
-            _check_lengths(sequences, lists, "Y", "label")
+            check_lengths(np.diff(sequences.offsets), lists, "Y", "tokens", "labels")
         if layout is None:
             if lists is None:
                 raise ValueError("labels are needed to learn the layout of a chain; pass Y.")
@@ -236,12 +227,10 @@ class Chain(Parameters):
         elif class_weight is not None:
             raise ValueError("class_weight is part of the layout; pass one or the other.")
         sequences = _same_kind(sequences, layout)
-        widths = _widths(sequences)
-        for kind, expected in (("sparse", layout.n_sparse), ("dense", layout.n_dense), ("edge", layout.n_edge)):
-            if widths[f"n_{kind}"] != expected and len(sequences):
-                raise ValueError(
-                    f"X has {widths[f'n_{kind}']} {kind} features a token; the model was fitted with {expected}."
-                )
+        for name, width in _widths(sequences).items():
+            if len(sequences) and width != (fitted := getattr(layout, name)):
+                kind = name.removeprefix("n_")
+                raise ValueError(f"X has {width} {kind} features a token; the model was fitted with {fitted}.")
         codes = None if lists is None else _codes(layout.labels, lists)
         fixed_codes = _fixed_codes(layout.labels, fixed, sequences)
         if codes is not None:
@@ -308,15 +297,6 @@ def _label_lists(Y: Iterable[Iterable[Hashable]]) -> list[list[Hashable]]:
     return lists
 
 
-def _check_lengths(sequences: Sequences, Y: Sequence[Sequence[Hashable]], name: str, what: str) -> None:
-    if len(Y) != len(sequences):
-        raise ValueError(f"X has {len(sequences)} sequences and {name} has {len(Y)}; they must agree.")
-    lengths = np.diff(sequences.offsets)
-    for i, y in enumerate(Y):
-        if len(y) != lengths[i]:
-            raise ValueError(f"example {i} has {lengths[i]} tokens and {len(y)} {what}s; they must agree.")
-
-
 def _codes(labels: Labels, Y: list[list[Hashable]]) -> np.ndarray:
     return np.concatenate([np.empty(0, np.int32), *(labels.encode(y, i) for i, y in enumerate(Y))])
 
@@ -328,7 +308,7 @@ def _fixed_codes(
         return None
     lengths = np.diff(sequences.offsets)
     lists = [[None] * lengths[i] if y is None and i < len(lengths) else y or [] for i, y in enumerate(fixed)]
-    _check_lengths(sequences, lists, "fixed", "fixed label")
+    check_lengths(lengths, lists, "fixed", "tokens", "fixed labels")
     codes = [-1 if t is None else labels.encode([t], i)[0] for i, y in enumerate(lists) for t in y]
     return np.array(codes, np.int32)
 
@@ -347,10 +327,8 @@ def _check_allowed(layout: ChainLayout, sequences: Sequences, codes: np.ndarray,
     if wrong.any():
         token = int(np.flatnonzero(wrong)[0])
         i = int(np.searchsorted(offsets, token, side="right")) - 1
-        raise ValueError(
-            f"example {i}, position {token - offsets[i]}: the given label {layout.labels.classes[codes[token]]!r} "
-            "breaks the constraints. Correct the labels, or drop constraints."
-        )
+        what = f"example {i}, position {token - offsets[i]}: the given label {layout.labels.classes[codes[token]]!r}"
+        raise ValueError(f"{what} breaks the constraints. Correct the labels, or drop constraints.")
 
 
 def _observed(sparse: sp.csr_array, codes: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
@@ -360,10 +338,8 @@ def _observed(sparse: sp.csr_array, codes: np.ndarray, K: int) -> tuple[np.ndarr
         end = min(begin + TOKENS_AT_ONCE, sparse.shape[0])
         first, last = sparse.indptr[begin], sparse.indptr[end]
         labels = np.repeat(codes[begin:end], np.diff(sparse.indptr[begin : end + 1]))
-        found = np.unique(sparse.indices[first:last].astype(np.int64) * K + labels)
-        pairs = np.union1d(pairs, found)
-    rows = np.zeros(sparse.shape[1] + 1, np.int64)
-    np.cumsum(np.bincount(pairs // K, minlength=sparse.shape[1]), out=rows[1:])
+        pairs = np.union1d(pairs, sparse.indices[first:last].astype(np.int64) * K + labels)
+    rows = offsets_of(np.bincount(pairs // K, minlength=sparse.shape[1]))
     return rows.astype(np.int32), (pairs % K).astype(np.int32)
 
 

@@ -19,9 +19,8 @@ from maxmargin.planes_kernel import accumulate, exchange, finish, planes_of_runs
 
 # positions in ``meta``
 N_LABELS, STRIDE, N_SPARSE, N_DENSE, N_EDGE, BINARY, OBSERVED, HAS_LABELS, HAS_ENDS = range(9)
-AT_TOKENS, AT_ROWS, AT_COLUMNS, AT_LABELS, AT_FIXED, AT_EDGE_ROWS, AT_EDGE_COLUMNS, AT_PAIR_ROWS, AT_PAIR_LABELS = (
-    range(9, 18)
-)
+AT_TOKENS, AT_ROWS, AT_COLUMNS, AT_LABELS, AT_FIXED = range(9, 14)
+AT_EDGE_ROWS, AT_EDGE_COLUMNS, AT_PAIR_ROWS, AT_PAIR_LABELS = range(14, 18)
 AT_VALUES, AT_DENSE, AT_COST, AT_TOKEN_WEIGHT, AT_MASK, AT_START_MASK, AT_END_MASK, AT_EDGE_VALUES = range(18, 26)
 W_DENSE, W_TRANSITION, W_START, W_END, W_EDGE = range(26, 31)
 TABLE_BITS, CONSTRAINED = 31, 32
@@ -47,10 +46,10 @@ def score_table(meta, ints, floats, w, example, cost_weight, table):
                 x = 1.0 if meta[BINARY] else floats[meta[AT_VALUES] + c - columns]
                 for p in range(ints[pairs + f], ints[pairs + f + 1]):
                     row[ints[pair_labels + p]] += x * w[p]
-        elif meta[BINARY]:
-            # four rows at a time: the gather waits for memory, and four streams wait together
+        else:
             c = begin
-            while c + 4 <= end:
+            while meta[BINARY] and c + 4 <= end:
+                # four rows at a time: the gather waits for memory, and four streams wait together
                 w0 = w[ints[c] * np.int64(S) : ints[c] * np.int64(S) + S]
                 w1 = w[ints[c + 1] * np.int64(S) : ints[c + 1] * np.int64(S) + S]
                 w2 = w[ints[c + 2] * np.int64(S) : ints[c + 2] * np.int64(S) + S]
@@ -59,16 +58,11 @@ def score_table(meta, ints, floats, w, example, cost_weight, table):
                     row[k] += (w0[k] + w1[k]) + (w2[k] + w3[k])
                 c += 4
             while c < end:
-                w0 = w[ints[c] * np.int64(S) : ints[c] * np.int64(S) + S]
-                for k in range(S):
-                    row[k] += w0[k]
-                c += 1
-        else:
-            for c in range(begin, end):
-                x = floats[meta[AT_VALUES] + c - columns]
+                x = 1.0 if meta[BINARY] else floats[meta[AT_VALUES] + c - columns]
                 w0 = w[ints[c] * np.int64(S) : ints[c] * np.int64(S) + S]
                 for k in range(S):
                     row[k] += x * w0[k]
+                c += 1
         D = meta[N_DENSE]
         for j in range(D):
             x = floats[meta[AT_DENSE] + t * D + j]
@@ -78,9 +72,8 @@ def score_table(meta, ints, floats, w, example, cost_weight, table):
                     row[k] += x * w0[k]
         if cost_weight != 0.0 and meta[HAS_LABELS]:
             scale = cost_weight * floats[meta[AT_TOKEN_WEIGHT] + t]
-            cost = floats[
-                meta[AT_COST] + ints[meta[AT_LABELS] + t] * K : meta[AT_COST] + ints[meta[AT_LABELS] + t] * K + K
-            ]
+            begin = meta[AT_COST] + ints[meta[AT_LABELS] + t] * K
+            cost = floats[begin : begin + K]
             for k in range(K):
                 row[k] += scale * cost[k]
         if meta[CONSTRAINED]:
@@ -286,8 +279,7 @@ def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
         winner = viterbi_left(table[(t - 1) * S : t * S], pairs, winner)
     output[0] = winner
 
-    result[0] = top - truth
-    result[1] = top - truth
+    result[:2] = top - truth
     if not has_labels:
         return 0
     return chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)

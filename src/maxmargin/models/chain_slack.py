@@ -42,10 +42,9 @@ def chain_slack_search(bound: CompiledModel, layout: ChainLayout) -> ModelKernel
     steps = totals / unit
     if bound.n_examples and steps.max() > MOST_COSTS:
         i = int(np.argmax(steps))
-        raise ValueError(
-            f"example {i}: its outputs have up to {steps[i]:.3g} different costs (multiples of {unit:.6g}), too many "
-            'for rescaling="slack". Round the costs to a coarser unit, or use rescaling="margin".'
-        )
+        what = f"its outputs have up to {steps[i]:.3g} different costs (multiples of {unit:.6g})"
+        remedy = 'Round the costs to a coarser unit, or use rescaling="margin".'
+        raise ValueError(f'example {i}: {what}, too many for rescaling="slack". {remedy}')
     for i in np.argsort(-steps * lengths)[:1]:
         refuse_large(
             int(8 * lengths[i] * K * (steps[i] + 1)),

@@ -92,14 +92,10 @@ def chain_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork,
     T, truth = last - first, meta[AT_LABELS] + first
     unit = floats[meta[len(meta) - 1] + example]
     result[:4] = 0.0
+    top, best = 0.0, ints[truth : truth + T].copy()
     if T == 0 or unit == 0.0:  # nothing costs anything
-        for t in range(T):
-            output[t] = ints[truth + t]
+        output[:T] = best
         return min(emit, 1)
-    top = 0.0
-    best = np.empty(T, np.int32)
-    for t in range(T):
-        best[t] = ints[truth + t]
     mu, most, bound = cost_weight / unit, np.inf, np.inf
     for query in range(QUERIES):
         plane(meta, ints, floats, w, example, mu, 0, iwork, fwork, output, index, value, result)
@@ -113,8 +109,7 @@ def chain_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork,
             break
         if g * h > top:
             top = g * h
-            for t in range(T):
-                best[t] = output[t]
+            best[:] = output[:T]
         bound = min(bound, reach * reach / (4.0 * mu))
         if bound <= top * EQUAL:
             break
@@ -124,8 +119,7 @@ def chain_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork,
         mu = h / g
     if bound > top * EQUAL:
         top = max(top, best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, best))
-    for t in range(T):
-        output[t] = best[t]
+    output[:T] = best
     made = chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
     result[0], result[1] = top, top
     return made

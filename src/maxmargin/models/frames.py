@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -15,22 +15,12 @@ __all__ = ["Frame", "encode_column", "learn_states", "missing", "read_frame"]
 
 @dataclass(frozen=True)
 class Frame:
-    """Columns by name, all of the same length.
-
-    Attributes
-    ----------
-    columns : dict of str to list
-    n_rows : int
-    categories : dict of str to list
-        Values of pandas columns of categories, those that do not occur too.
-    index : object
-        That of a pandas frame, else None.
-    """
+    """Columns by name, all of the same length."""
 
     columns: dict[str, list[Hashable]]
     n_rows: int
-    categories: dict[str, list[Hashable]]
-    index: object = None
+    categories: dict[str, list[Hashable]]  # values of pandas columns of categories, those that do not occur too
+    index: object = None  # of a pandas frame
 
     def with_column(self, name: str, values: list[Hashable]) -> Frame:
         """The same frame with a column put in or replaced."""
@@ -48,45 +38,22 @@ class Frame:
         return pandas.DataFrame(dict(columns), index=self.index)
 
 
-@runtime_checkable
-class _Column(Protocol):
-    """A numpy array or a pandas column."""
-
-    def tolist(self) -> list[Hashable]: ...
-
-
-@runtime_checkable
-class _PandasFrame(Protocol):
-    """What is asked of a pandas frame; pandas itself has no types here."""
-
-    iloc: object
-    columns: Iterable[str]
-    index: object
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, name: str) -> Any: ...
-
-
 def missing(value: object) -> bool:
     """None, NaN, or pandas' NA and NaT."""
-    return (
-        value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
-    )
+    nan = isinstance(value, float) and value != value
+    return value is None or nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 def read_frame(X: object) -> Frame:
-    """A frame from what users have.
+    """A frame from a pandas.DataFrame, a mapping of name to column, a list of mappings (rows), or an array (n, v).
 
-    Parameters
-    ----------
-    X : pandas.DataFrame, mapping of name to column, list of mappings (rows), or array (n, v)
-        Rows may leave out what is missing; columns of an array are called x0, x1, ...
+    Rows may leave out what is missing; columns of an array are called x0, x1, ...
     """
-    if isinstance(X, _PandasFrame):
-        names = list(X.columns)
-        _check_names(names)
-        categories = {c: X[c].cat.categories.tolist() for c in names if hasattr(X[c].dtype, "categories")}
-        return Frame({c: X[c].tolist() for c in names}, len(X), categories, X.index)
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        frame: Any = X  # pandas itself has no types here
+        _check_names(names := list(frame.columns))
+        categories = {c: frame[c].cat.categories.tolist() for c in names if hasattr(frame[c].dtype, "categories")}
+        return Frame({c: frame[c].tolist() for c in names}, len(frame), categories, frame.index)
     if isinstance(X, Mapping):
         _check_names(list(X))
         columns = {name: _values(column, name) for name, column in X.items()}
@@ -99,8 +66,7 @@ def read_frame(X: object) -> Frame:
         for i, row in enumerate(rows):
             if not isinstance(row, Mapping):
                 raise TypeError(f"example {i} is {row!r}; give rows as mappings of name to value, or a frame.")
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        _check_names(names)
+        _check_names(names := list(dict.fromkeys(name for row in rows for name in row)))
         return Frame({name: [row.get(name) for row in rows] for name in names}, len(rows), {})
     else:
         raise TypeError(f"X must be a frame, a mapping of columns or a list of rows; got {type(X).__name__}.")
@@ -115,10 +81,9 @@ def learn_states(values: Sequence[Hashable], name: str) -> Labels:
     """The distinct values of a column, without the missing ones; refuses numbers that look continuous."""
     for i, value in enumerate(values):
         if isinstance(value, (float, np.floating)) and value == value and not float(value).is_integer():
-            raise ValueError(
-                f"column {name!r} has the value {value} in example {i}, which looks continuous; this model is for "
-                "categories. Bin the values first (pandas.cut), or name all that may occur in states=."
-            )
+            what = f"column {name!r} has the value {value} in example {i}, which looks continuous"
+            remedy = "Bin the values first (pandas.cut), or name all that may occur in states=."
+            raise ValueError(f"{what}; this model is for categories. {remedy}")
     try:
         labels = Labels.of(value for value in values if not missing(value))
     except TypeError as error:
@@ -140,17 +105,16 @@ def encode_column(values: Sequence[Hashable], labels: Labels, name: str, unknown
         strange = next((i for i in np.flatnonzero(codes < 0).tolist() if not missing(values[i])), None)
         if strange is not None:
             shown = ", ".join(map(repr, labels.classes[:8])) + (", ..." if len(labels) > 8 else "")
-            raise ValueError(
-                f"example {strange} has the value {values[strange]!r} in column {name!r}, which is not among its "
-                f'states ({shown}). Name all that may occur in states=, or set unknown="missing".'
-            )
+            what = f"example {strange} has the value {values[strange]!r} in column {name!r}"
+            remedy = 'Name all that may occur in states=, or set unknown="missing".'
+            raise ValueError(f"{what}, which is not among its states ({shown}). {remedy}")
     return codes
 
 
 def _values(column: object, name: str) -> list[Hashable]:
     if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
         raise TypeError(f"column {name!r} is {column!r}; give a sequence with one value for each row.")
-    return column.tolist() if isinstance(column, _Column) else plain(column)
+    return column.tolist() if hasattr(column, "tolist") else plain(column)
 
 
 def _check_names(names: list) -> None:

@@ -17,32 +17,24 @@ from numpy.typing import ArrayLike
 
 from maxmargin.contracts import Answer, Answers
 from maxmargin.costs import as_cost
-from maxmargin.inference.graph import (
-    BRANCHES,
-    MAX_CELLS,
-    METHODS,
-    PASSES,
-    GraphAnswer,
-    GraphProblem,
-    check_limits,
-    solve,
-)
-from maxmargin.inference.graph import k_best as graph_k_best
-from maxmargin.inference.graph import marginals as graph_marginals
+from maxmargin.inference import graph as inference
+from maxmargin.inference.graph import BRANCHES, MAX_CELLS, METHODS, PASSES, GraphAnswer, GraphProblem
 from maxmargin.models.base import BoundModel, CompiledModel, offsets_of
 from maxmargin.models.graph_input import GraphInput, checked_graphs, checked_labels, checked_node_cost
 from maxmargin.models.labels import Labels, check_count, plain
-from maxmargin.models.layout_state import StateReader, check_finite, facts_of
+from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.parameters import Parameters
 
 __all__ = ["Graph", "GraphBound", "GraphLayout", "PlainGraphBound"]
 
+Arrays = list[np.ndarray]
 PAIRWISE = ("full", "symmetric", "potts")
-COMPILED = ("auto", "tree", "cut", "junction_tree", "trws", "branch_and_bound")
+CODED = ("tree", "cut", "junction_tree", "trws", "branch_and_bound")  # methods in the order of the kernel's codes
+COMPILED = ("auto", *CODED)
 
 
 @dataclass(frozen=True)
-class GraphLayout:
+class GraphLayout(StorableLayout):
     """Where each weight lives: node features first, then edge features, then factors by arity."""
 
     labels: Labels
@@ -103,10 +95,6 @@ class GraphLayout:
         rows = self.groups(w)["edge"].reshape(self.n_edge, self.n_pair)
         return self.sign * np.where(self.place >= 0, rows[:, self.place], 0.0)
 
-    def real(self) -> np.ndarray:
-        """None of the weights is padding."""
-        return np.ones(self.n_weights, bool)
-
     def positive(self) -> np.ndarray:
         """Mask of the weights that make edges attractive when they are >= 0: those of Potts edges."""
         mask = np.zeros(self.n_weights, bool)
@@ -127,13 +115,11 @@ class GraphLayout:
         return self.ignore is not None and label == self.ignore
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
         factors = [list(factor) for factor in self.factors]
         return facts_of(self, pairwise=self.pairwise, ignore=self.ignore, factors=factors), {"cost": self.cost_table}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> GraphLayout:
-        """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
         factors = []
         for factor in state.items("factors"):
@@ -147,26 +133,15 @@ class GraphLayout:
         given = {"pairwise": state.choice("pairwise", PAIRWISE), "ignore": state.fact("ignore")}
         return cls(**state.announced(cls, factors=tuple(factors), cost_table=table, **given))
 
-    check_weights = staticmethod(check_finite)
-
 
 @dataclass(frozen=True, kw_only=True)
 class GraphBound(CompiledModel):
-    """The graph model bound to n graphs.
-
-    Attributes
-    ----------
-    graphs : list of GraphInput
-    codes : list of int32 arrays, or None
-        True labels; 0 where they are ignored.
-    costs : list of float64 arrays
-        Weight of each node in the cost.
-    """
+    """The graph model bound to n graphs."""
 
     layout: GraphLayout
-    graphs: Sequence[GraphInput] = ()
-    codes: Sequence[np.ndarray] | None = None
-    costs: Sequence[np.ndarray] = ()
+    graphs: Sequence[GraphInput]
+    codes: Sequence[np.ndarray] | None  # true labels, int32; 0 where they are ignored
+    costs: Sequence[np.ndarray]  # weight of each node in the cost, float64
 
     def problem(self, w: np.ndarray, i: int, cost_weight: float = 0.0) -> GraphProblem:
         """The scores of graph ``i``, costs included, as a problem for any of the methods of inference."""
@@ -180,14 +155,12 @@ class GraphBound(CompiledModel):
 
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Codes (m, nodes + 1) and scores (m,) of the k best labelings, best first; the last code is the method."""
-        from maxmargin.models.graph_kernel import METHODS
-
-        labels, scores = graph_k_best(self.problem(w, example), k)
-        return np.column_stack([labels, np.full(len(labels), METHODS.index("junction_tree"))]), scores
+        labels, scores = inference.k_best(self.problem(w, example), k)
+        return np.column_stack([labels, np.full(len(labels), CODED.index("junction_tree"))]), scores
 
     def marginals(self, w: np.ndarray, example: int) -> np.ndarray:
         """Probabilities (nodes, K) of the labels under the distribution proportional to exp(score)."""
-        return graph_marginals(self.problem(w, example))
+        return inference.marginals(self.problem(w, example))
 
     def joint_features(self, i: int, codes: np.ndarray) -> np.ndarray:
         """phi of labels (n,) of graph ``i``, (n_weights,)."""
@@ -204,21 +177,20 @@ class GraphBound(CompiledModel):
 
     def solution(self, w: np.ndarray, i: int, cost_weight: float = 0.0) -> GraphAnswer:
         """Labels of one graph as codes, their score, the bound, and the method that the kernel used."""
-        from maxmargin.models.graph_kernel import METHODS as NAMES
-
         (codes,), value, bound, _ = self.argmax(w, np.array([i]), cost_weight)
         truth = 0.0 if self.codes is None else float(self.joint_features(i, self.codes[i]) @ w[: self.n_weights])
-        return GraphAnswer(codes[:-1].copy(), float(truth + value[0]), float(truth + bound[0]), NAMES[codes[-1]])
+        return GraphAnswer(codes[:-1].copy(), float(truth + value[0]), float(truth + bound[0]), CODED[codes[-1]])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PlainGraphBound(BoundModel):
     """The graph model with a method of inference that is not compiled as a whole."""
 
     layout: GraphLayout
+    _: KW_ONLY
     inner: GraphBound
     method: str
-    limits: tuple[int, int, int] = (MAX_CELLS, PASSES, BRANCHES)
+    limits: tuple[int, int, int]
 
     @property
     def fingerprint(self) -> str:
@@ -234,7 +206,7 @@ class PlainGraphBound(BoundModel):
         """The labels found, or the true ones where those score more."""
         inner = self.inner
         assert inner.codes is not None
-        true, found = inner.codes[example], self._solve(w, example, cost_weight)
+        true, found = inner.codes[example], self.solution(w, example, cost_weight)
         truth = inner.problem(w, example, cost_weight).score(true)
         labels, score = (found.labels, found.value) if found.value >= truth else (true, truth)
         psi = inner.joint_features(example, true) - inner.joint_features(example, labels)
@@ -247,17 +219,13 @@ class PlainGraphBound(BoundModel):
     def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
         """Labels as codes, and -1 behind them, where compiled methods have their number; scores, not differences."""
         examples = np.arange(self.n_examples) if examples is None else np.asarray(examples)
-        found = [self._solve(w, int(i), cost_weight) for i in examples]
+        found = [self.solution(w, int(i), cost_weight) for i in examples]
         numbers = np.array([(answer.value, answer.bound, np.nan) for answer in found]).reshape(-1, 3)
         return Answers([np.append(answer.labels, -1) for answer in found], *numbers.T)
 
     def solution(self, w: np.ndarray, i: int, cost_weight: float = 0.0) -> GraphAnswer:
         """Labels of one graph as codes, their score, the bound and the method."""
-        return self._solve(w, i, cost_weight)
-
-    def _solve(self, w: np.ndarray, i: int, cost_weight: float) -> GraphAnswer:
-        problem = self.inner.problem(w, i, cost_weight)
-        return solve(problem, self.method, *self.limits)
+        return inference.solve(self.inner.problem(w, i, cost_weight), self.method, *self.limits)
 
 
 @dataclass(repr=False, eq=False)
@@ -307,9 +275,8 @@ class Graph(Parameters):
         X : list of n mappings
             ``"node"``: array (nodes, F). ``"edges"``: int array (m, 2). ``"edge"``, optional: array (m, G), a constant
             when missing. ``"factors"``, optional: list of (scope, features), scopes of three nodes or more.
-        Y : list of n sequences of labels, optional
-        layout : GraphLayout, optional
-            The layout of the training data, for further data.
+        Y : list of n sequences of labels; missing at prediction time
+        layout : GraphLayout of the training data, for further data
         node_cost : list of n arrays (nodes,), optional
             Multiplies the cost of each node, for instance by the number of pixels it stands for.
         """
@@ -317,7 +284,8 @@ class Graph(Parameters):
 
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}; got {self.method!r}.")
-        check_limits(self.max_cells, self.message_passes, self.max_branches)
+        limits = (self.max_cells, self.message_passes, self.max_branches)
+        inference.check_limits(*limits)
         graphs = checked_graphs(X)
         labels = None if Y is None else checked_labels(Y, graphs)
         if layout is None:
@@ -327,36 +295,24 @@ class Graph(Parameters):
         graphs = [graph.with_edges_of(layout.n_edge) for graph in graphs]
         for i, graph in enumerate(graphs):
             if (graph.node.shape[1], graph.edge.shape[1]) != (layout.n_node, layout.n_edge):
-                raise ValueError(
-                    f"graph {i} has {graph.node.shape[1]} node and {graph.edge.shape[1]} edge features; the others, or "
-                    f"the training data, have {layout.n_node} and {layout.n_edge}."
-                )
+                what = f"graph {i} has {graph.node.shape[1]} node and {graph.edge.shape[1]} edge features"
+                raise ValueError(f"{what}; the others, or the training data, have {layout.n_node} and {layout.n_edge}.")
             for f, (scope, x) in enumerate(graph.factors):
                 if (len(scope), len(x)) not in layout.factors:
-                    raise ValueError(
-                        f"factor {f} of graph {i} is over {len(scope)} nodes with {len(x)} features; the training data "
-                        f"have (nodes, features) {list(layout.factors)}."
-                    )
+                    what = f"factor {f} of graph {i} is over {len(scope)} nodes with {len(x)} features"
+                    raise ValueError(f"{what}; the training data have (nodes, features) {list(layout.factors)}.")
         codes, costs = None, [np.zeros(len(graph.node)) for graph in graphs]
         if labels is not None:
-            codes, costs = _truth(layout, labels)
+            codes, costs, used = _truth(layout, labels)
             if node_cost is not None:
                 given = checked_node_cost(node_cost, graphs)
                 costs = [c * factor for c, factor in zip(costs, given, strict=True)]
-            used = [np.array([not layout.ignored(label) for label in row], bool) for row in labels]
             graphs = [graph.without(mask) for graph, mask in zip(graphs, used, strict=True)]
-        limits = (self.max_cells, self.message_passes, self.max_branches)
-        bound = pack(layout, graphs, codes, costs, self.method, *limits)
+        bound = pack(layout, graphs, codes, costs, self)
         if self.method in COMPILED:
             return bound
-        return PlainGraphBound(
-            n_examples=bound.n_examples,
-            layout=layout,
-            capabilities=frozenset({"exact"} if self.method == "integer" else ()),
-            inner=bound,
-            method=self.method,
-            limits=limits,
-        )
+        exact = frozenset({"exact"} if self.method == "integer" else ())
+        return PlainGraphBound(len(graphs), layout, exact, inner=bound, method=self.method, limits=limits)
 
     def _layout(self, graphs: list[GraphInput], Y: list[list[Hashable]]) -> GraphLayout:
         if self.pairwise not in PAIRWISE:
@@ -370,10 +326,8 @@ class Graph(Parameters):
         for i, graph in enumerate(graphs):
             for f, (scope, x) in enumerate(graph.factors):
                 if widths.setdefault(len(scope), len(x)) != len(x):
-                    raise ValueError(
-                        f"factor {f} of graph {i} has {len(x)} features; others over {len(scope)} nodes have "
-                        f"{widths[len(scope)]}."
-                    )
+                    what = f"factor {f} of graph {i} has {len(x)} features"
+                    raise ValueError(f"{what}; others over {len(scope)} nodes have {widths[len(scope)]}.")
         layout = GraphLayout(
             labels=labels,
             n_node=graphs[0].node.shape[1],
@@ -388,13 +342,11 @@ class Graph(Parameters):
         return layout
 
 
-def _truth(layout: GraphLayout, labels: list[list[Hashable]]) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Codes of the true labels, and what a node weighs in the cost: 0 when it is ignored."""
-    codes, costs = [], []
+def _truth(layout: GraphLayout, labels: list[list[Hashable]]) -> tuple[Arrays, Arrays, Arrays]:
+    """Codes of the true labels, what a node weighs in the cost, 0 when it is ignored, and which are not ignored."""
+    used = [np.array([not layout.ignored(label) for label in row], bool) for row in labels]
+    codes = [np.zeros(len(row), np.int32) for row in labels]
     for i, row in enumerate(labels):
-        used = np.array([not layout.ignored(label) for label in row], bool)
-        code = np.zeros(len(row), np.int32)
-        code[used] = layout.labels.encode([label for label in row if not layout.ignored(label)], i)
-        codes.append(code)
-        costs.append(used / max(1, int(used.sum())) if layout.normalize else used.astype(np.float64))
-    return codes, costs
+        codes[i][used[i]] = layout.labels.encode([label for label in row if not layout.ignored(label)], i)
+    costs = [mask / max(1, int(mask.sum())) if layout.normalize else mask.astype(np.float64) for mask in used]
+    return codes, costs, used

@@ -9,7 +9,7 @@ table. Of the packed ints: a row of ROW numbers for each graph | place (K K) | l
 factor is its arity, number of features, first weight, first feature, scope. Junction trees stand in ``meta``, behind
 the rest.
 
-The output of a graph has its labels and then the code of the method that found them, an index of ``METHODS``.
+The output of a graph has its labels and then the code of the method that found them, an index of ``CODED``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from maxmargin.inference.branch_kernel import branch_and_bound
 from maxmargin.inference.graph_kernel import cut_argmax, cut_terms, is_submodular, total_score, tree_argmax
 from maxmargin.inference.junction_tree_kernel import max_product
 from maxmargin.kernel import kernel
+from maxmargin.models.search_kernel import dense_plane
 from maxmargin.models.signature import PLANE_SIGNATURE
 
-METHODS = ("tree", "cut", "junction_tree", "trws", "branch_and_bound")
-TREE, CUT, JUNCTION, MESSAGES, BRANCHED = range(5)
+TREE, CUT, JUNCTION, MESSAGES, BRANCHED = range(5)  # as ``CODED`` in models/graph.py
 
 # positions in ``meta``
 N_LABELS, N_NODE, N_EDGE, N_PAIR, SIGN, HAS_LABELS, PASSES, BRANCHES, N_WEIGHTS = range(9)
@@ -184,20 +184,4 @@ def graph_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
         add_features(meta, ints, floats, n, m, at, edges, given, 1.0, psi)
         for p in range(n):
             cost += floats[meta[AT_COSTS] + start + p] * floats[meta[AT_TABLE] + given[p] * K + labels[p]]
-    gain = cost_weight * cost
-    for c in range(D):
-        gain -= w[c] * psi[c]
-    result[0] = gain
-    # the truth gives 0; an argmax may miss it by rounding
-    result[1] = max(gain + gap, 0.0) if has_labels else gain + gap
-    result[2] = cost
-    result[3] = 0.0
-    if emit == 0 or not has_labels:
-        return 0
-    nnz = 0
-    for c in range(D):
-        if psi[c] != 0.0:
-            index[nnz], value[nnz] = c, psi[c]
-            nnz += 1
-    result[3] = nnz
-    return 1
+    return dense_plane(psi, w, cost, cost_weight, gap, emit, has_labels, index, value, result)

@@ -11,29 +11,23 @@ from maxmargin.inference.min_cut_graph_kernel import graph_rows
 from maxmargin.inference.min_cut_kernel import STATE_SIZE
 from maxmargin.models import graph_kernel as gk
 from maxmargin.models.base import offsets_of
-from maxmargin.models.graph import GraphBound, GraphLayout
+from maxmargin.models.graph import Arrays, Graph, GraphBound, GraphLayout
 from maxmargin.models.graph_input import GraphInput
+from maxmargin.models.labels import check_count
 
 __all__ = ["pack"]
 
 
 def pack(
-    layout: GraphLayout,
-    graphs: list[GraphInput],
-    codes: list[np.ndarray] | None,
-    costs: list[np.ndarray],
-    method: str,
-    max_cells: int,
-    passes: int,
-    branches: int,
+    layout: GraphLayout, graphs: list[GraphInput], codes: Arrays | None, costs: Arrays, model: Graph
 ) -> GraphBound:
-    """The bound model; a ValueError names a graph that ``method`` cannot do."""
+    """The bound model; a ValueError names a graph that the method of the model cannot do."""
     K, F, G = len(layout.labels), layout.n_node, layout.n_edge
     n_nodes = np.array([len(graph.node) for graph in graphs])
     n_edges = np.array([len(graph.edge) for graph in graphs])
     starts, edge_starts = map(offsets_of, (n_nodes, n_edges))
     nodes, edges = int(starts[-1]), int(edge_starts[-1])
-    branches = 1 if method == "trws" else branches
+    method, branches = model.method, 1 if model.method == "trws" else model.max_branches
     if method == "cut":
         _check_cut(layout, graphs)
 
@@ -52,38 +46,31 @@ def pack(
         if not _as_forest(graph, method, i):
             key = -1 - i if graph.factors else id(s)
             if key not in trees:
-                trees[key] = (meta_size, _junction_tree(graph, K, method, max_cells, i))
+                trees[key] = (meta_size, _junction_tree(graph, K, method, model.max_cells, i))
             program, tree = trees[key]
             meta_size = max(meta_size, program + (0 if tree is None else len(tree.ints)))
             kind = gk.MESSAGES if tree is None else gk.JUNCTION
         parts = [s.edges.ravel(), s.begin, s.ends, s.order, s.up, *(_arcs(s) if cuts else [])]
         size = sum(map(len, parts))
-        row = [n, m, kind, cuts, starts[i], edge_starts[i], at_tail, program, len(graph.factors), at_tail + size]
+        rows[i] = n, m, kind, cuts, starts[i], edge_starts[i], at_tail, program, len(graph.factors), at_tail + size
         for scope, x in graph.factors:
             parts.append(np.array([len(scope), len(x), layout.factor_starts[len(scope)], at_factor_features, *scope]))
             features.append(x)
             at_factor_features += len(x)
-        rows[i] = row
         tail += parts
         at_tail += sum(map(len, parts))
         tables = n * K + m * K * K * (1 if graph.factors else 2) + sum(K ** len(scope) for scope, _ in graph.factors)
-        search = max(
-            n * K,
-            3 * m + 2 * n + 3 if cuts else 0,
-            tree.cells if tree is not None else 0,
-            scratch_size(n, m, K, branches) if kind == gk.MESSAGES else 0,
-        )
-        scratch = max(scratch, tables + search)
-        digits = tree.digits if tree is not None else 0
+        digits, cells = (tree.digits, tree.cells) if tree is not None else (0, 0)
+        messages = scratch_size(n, m, K, branches) if kind == gk.MESSAGES else 0
+        scratch = max(scratch, tables + max(n * K, 3 * m + 2 * n + 3 if cuts else 0, cells, messages))
         iwork = max(iwork, 3 * n, digits, STATE_SIZE + 5 * (n + 1) if cuts else 0)
-    if max(at_tail, at_factor_features) >= 2**31:
-        raise ValueError(f"the graphs need {max(at_tail, at_factor_features)} numbers, more than 2^31; bind in parts.")
+    check_count(max(at_tail, at_factor_features), "numbers", "the graphs need", "bind in parts")
 
     at_costs = at_factor_features
     meta = np.zeros(meta_size, np.int64)
     meta[[gk.N_LABELS, gk.N_NODE, gk.N_EDGE, gk.N_PAIR, gk.SIGN]] = K, F, G, layout.n_pair, layout.sign
-    meta[[gk.HAS_LABELS, gk.PASSES, gk.BRANCHES, gk.N_WEIGHTS]] = codes is not None, passes, branches, layout.n_weights
-    meta[[gk.AT_ROWS, gk.AT_PLACE, gk.AT_LABELS]] = 0, rows.size, at_labels
+    meta[[gk.PASSES, gk.BRANCHES, gk.N_WEIGHTS]] = model.message_passes, branches, layout.n_weights
+    meta[[gk.HAS_LABELS, gk.AT_ROWS, gk.AT_PLACE, gk.AT_LABELS]] = codes is not None, 0, rows.size, at_labels
     meta[[gk.AT_NODES, gk.AT_EDGES, gk.AT_COSTS, gk.AT_TABLE]] = 0, nodes * F, at_costs, at_costs + nodes
     for at, tree in trees.values():
         if tree is not None:
@@ -136,18 +123,15 @@ def _junction_tree(graph: GraphInput, K: int, method: str, max_cells: int, i: in
 def _arcs(s: Structure) -> list[np.ndarray]:
     """The rows of arcs of the cut: begin, head, back, place."""
     n, m = s.n_nodes, len(s.edges)
-    begin, head, back = np.zeros(n + 2, np.int32), np.empty(2 * m + 1, np.int32), np.empty(2 * m + 1, np.int32)
-    place = np.empty(m, np.int32)
-    graph_rows(s.edges, begin, head, back, place)
-    return [begin, head, back, place]
+    arcs = [np.zeros(size, np.int32) for size in (n + 2, 2 * m + 1, 2 * m + 1, m)]
+    graph_rows(s.edges, *arcs)
+    return arcs
 
 
 def _check_cut(layout: GraphLayout, graphs: list[GraphInput]) -> None:
     if len(layout.labels) != 2 or layout.pairwise != "potts":
-        raise ValueError(
-            f'method="cut" needs two labels and pairwise="potts"; there are {len(layout.labels)} labels and pairwise '
-            f'is {layout.pairwise!r}. method="auto" cuts where it can.'
-        )
+        what = f"there are {len(layout.labels)} labels and pairwise is {layout.pairwise!r}."
+        raise ValueError(f'method="cut" needs two labels and pairwise="potts"; {what} method="auto" cuts where it can.')
     for i, graph in enumerate(graphs):
         if graph.edge.size and graph.edge.min() < 0:
             raise ValueError(f'graph {i} has negative edge features; method="cut" needs them >= 0, or use "auto".')

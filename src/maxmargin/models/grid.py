@@ -20,18 +20,19 @@ from maxmargin.features.blocks import first_place, refuse_not_finite
 from maxmargin.inference.min_cut import NEIGHBOURS, directions, workspace_sizes
 from maxmargin.models.base import CompiledModel, laid_out, offsets_of
 from maxmargin.models.labels import check_count
-from maxmargin.models.layout_state import StateReader, check_finite, facts_of
+from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.parameters import Parameters
 
 __all__ = ["IGNORE", "Grid", "GridBound", "GridLayout"]
 
 IGNORE = 255
+Arrays = list[np.ndarray]
 Shapes = Sequence[tuple[int, ...]]
 COSTS = ("hamming", "balanced", "balanced_image")
 
 
 @dataclass(frozen=True)
-class GridLayout:
+class GridLayout(StorableLayout):
     """Where each weight lives, node features first, and what a wrong pixel costs."""
 
     neighbours: int
@@ -50,10 +51,6 @@ class GridLayout:
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``node`` (F,) and ``edge`` (G,) weights."""
         return {"node": w[: self.n_node], "edge": w[self.n_node : self.n_weights]}
-
-    def real(self) -> np.ndarray:
-        """None of the weights is padding."""
-        return np.ones(self.n_weights, bool)
 
     def positive(self) -> np.ndarray:
         """Mask of the weights that must be >= 0: those of the edges."""
@@ -88,16 +85,13 @@ class GridLayout:
         return float(self.pixel_costs(y_true)[y_true != np.reshape(y, y_true.shape)].sum())
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
         return facts_of(self, class_cost=[float(cost) for cost in self.class_cost]), {}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> GridLayout:
-        """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
-        neighbours, class_cost = state.fact("neighbours"), state.fact("class_cost")
-        if type(neighbours) is not int or not any(neighbours in kinds for kinds in NEIGHBOURS.values()):
-            raise ValueError(f"its 'neighbours' must be 4, 8, 6, 18 or 26, got {str(neighbours)[:40]!r}")
+        state.choice("neighbours", [n for kinds in NEIGHBOURS.values() for n in kinds])
+        class_cost = state.fact("class_cost")
         if not isinstance(class_cost, (list, tuple)) or len(class_cost) != 2:
             raise ValueError("its 'class_cost' is not a pair of numbers")
         pair = StateReader({"of background": class_cost[0], "of foreground": class_cost[1]}, {})
@@ -106,22 +100,17 @@ class GridLayout:
 
     def check_weights(self, w: np.ndarray) -> None:
         """Refuse weights with which a minimum cut does not give the best mask."""
-        check_finite(w)
+        super().check_weights(w)
         if (self.groups(w)["edge"] < 0).any():
             raise ValueError("some weights of edges are negative; a minimum cut needs them >= 0")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GridBound(CompiledModel):
-    """The grid model bound to n images.
-
-    Attributes
-    ----------
-    shapes : list of tuple of int
-    """
+    """The grid model bound to n images."""
 
     layout: GridLayout
-    shapes: Sequence[tuple[int, ...]] = ()
+    shapes: Shapes
 
     def energy(self, w: np.ndarray, example: int) -> tuple[np.ndarray, np.ndarray]:
         """What label 1 costs more than label 0 at each pixel, (*shape), and the capacities, (directions, *shape)."""
@@ -212,8 +201,7 @@ class Grid(Parameters):
             :func:`~maxmargin.inference.min_cut.directions`. Sizes may differ.
         Y : list of n masks, optional
             0, 1, or 255 for pixels to be left out: they and their edges count for nothing in training.
-        layout : GridLayout, optional
-            The layout of the training data, for further data.
+        layout : GridLayout of the training data, for further data
         pixel_cost : list of n arrays, optional
             Multiplies the cost of each pixel.
         fixed : list of n masks, optional
@@ -231,16 +219,14 @@ class Grid(Parameters):
             layout = self._layout(nodes, edges, masks)
         for i, (node, edge) in enumerate(zip(nodes, edges, strict=True)):
             if (node.shape[-1], edge.shape[-1]) != (layout.n_node, layout.n_edge):
-                raise ValueError(
-                    f"image {i} has {node.shape[-1]} node and {edge.shape[-1]} edge features; the others, or the "
-                    f"training data, have {layout.n_node} and {layout.n_edge}."
-                )
+                what = f"image {i} has {node.shape[-1]} node and {edge.shape[-1]} edge features"
+                raise ValueError(f"{what}; the others, or the training data, have {layout.n_node} and {layout.n_edge}.")
         costs = None if masks is None else [layout.pixel_costs(mask) for mask in masks]
         if costs is not None and pixel_cost is not None:
             costs = [c * given for c, given in zip(costs, _checked_costs(pixel_cost, shapes), strict=True)]
         return _pack(layout, nodes, edges, masks, known, costs)
 
-    def _layout(self, nodes: list[np.ndarray], edges: list[np.ndarray], masks: list[np.ndarray]) -> GridLayout:
+    def _layout(self, nodes: Arrays, edges: Arrays, masks: Arrays) -> GridLayout:
         if self.cost not in COSTS:
             raise ValueError(f"cost must be one of {', '.join(COSTS)}; got {self.cost!r}.")
         for name, value, least in (("boundary", self.boundary, 0.0), ("width", self.width, 1e-6)):
@@ -263,7 +249,7 @@ class Grid(Parameters):
         )
 
 
-def _checked_features(X: Iterable[object], neighbours: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def _checked_features(X: Iterable[object], neighbours: int) -> tuple[Arrays, Arrays]:
     """Node features (*shape, F) and edge features (directions, *shape, G) of each image."""
     J = len(directions(neighbours))
     axes = ("height", "width") if neighbours in NEIGHBOURS[2] else ("depth", "height", "width")
@@ -273,10 +259,8 @@ def _checked_features(X: Iterable[object], neighbours: int) -> tuple[list[np.nda
             raise ValueError(f"image {i} must be a mapping with the keys 'node' and, if wanted, 'edge'.")
         node = np.asarray(x["node"])
         if node.ndim != len(axes) + 1 or node.size == 0 or node.dtype.kind not in "fiub":
-            raise ValueError(
-                f"the node features of image {i} are {node.dtype} of shape {node.shape}; with {neighbours} neighbours "
-                f"give numbers of shape ({', '.join(axes)}, F)."
-            )
+            what = f"the node features of image {i} are {node.dtype} of shape {node.shape}"
+            raise ValueError(f"{what}; with {neighbours} neighbours give numbers of shape ({', '.join(axes)}, F).")
         shape = node.shape[:-1]
         edge = np.zeros((J, *shape, 0)) if x.get("edge") is None else np.asarray(x["edge"])
         if edge.shape[:-1] != (J, *shape):
@@ -285,10 +269,8 @@ def _checked_features(X: Iterable[object], neighbours: int) -> tuple[list[np.nda
             refuse_not_finite(array, f"image {i} has NaN or infinite {name} features")
         if edge.size and edge.min() < 0:
             where = first_place(edge < 0)
-            raise ValueError(
-                f"image {i} has negative edge features, first {edge[where]} at {where}; a cut needs them >= 0. Shift "
-                "them, or use two features, max(e, 0) and max(-e, 0)."
-            )
+            what = f"image {i} has negative edge features, first {edge[where]} at {where}; a cut needs them >= 0"
+            raise ValueError(f"{what}. Shift them, or use two features, max(e, 0) and max(-e, 0).")
         nodes.append(node)
         edges.append(edge)
     if not nodes:
@@ -296,7 +278,7 @@ def _checked_features(X: Iterable[object], neighbours: int) -> tuple[list[np.nda
     return nodes, edges
 
 
-def _of_images(arrays: Iterable[ArrayLike], shapes: Shapes, name: str) -> list[np.ndarray]:
+def _of_images(arrays: Iterable[ArrayLike], shapes: Shapes, name: str) -> Arrays:
     """Arrays of the shapes of the images, one for each."""
     found = list(map(np.asarray, arrays))
     if len(found) != len(shapes):
@@ -307,7 +289,7 @@ def _of_images(arrays: Iterable[ArrayLike], shapes: Shapes, name: str) -> list[n
     return found
 
 
-def _checked_masks(Y: Iterable[ArrayLike], shapes: Shapes, allowed: tuple[int, ...], name: str) -> list[np.ndarray]:
+def _checked_masks(Y: Iterable[ArrayLike], shapes: Shapes, allowed: tuple[int, ...], name: str) -> Arrays:
     masks = _of_images(Y, shapes, name)
     for i, mask in enumerate(masks):
         strange = mask[~np.isin(mask, allowed)]
@@ -317,7 +299,7 @@ def _checked_masks(Y: Iterable[ArrayLike], shapes: Shapes, allowed: tuple[int, .
     return [mask.astype(np.int32) for mask in masks]
 
 
-def _checked_costs(costs: Iterable[ArrayLike], shapes: Shapes) -> list[np.ndarray]:
+def _checked_costs(costs: Iterable[ArrayLike], shapes: Shapes) -> Arrays:
     arrays = [array.astype(np.float64) for array in _of_images(costs, shapes, "array of pixel costs")]
     for i, array in enumerate(arrays):
         if not (np.isfinite(array).all() and array.min() >= 0):
@@ -326,12 +308,7 @@ def _checked_costs(costs: Iterable[ArrayLike], shapes: Shapes) -> list[np.ndarra
 
 
 def _pack(
-    layout: GridLayout,
-    nodes: list[np.ndarray],
-    edges: list[np.ndarray],
-    masks: list[np.ndarray] | None,
-    known: list[np.ndarray] | None,
-    costs: list[np.ndarray] | None,
+    layout: GridLayout, nodes: Arrays, edges: Arrays, masks: Arrays | None, known: Arrays | None, costs: Arrays | None
 ) -> GridBound:
     from maxmargin.models import grid_kernel as gk
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from maxmargin.inference.min_cut_grid_kernel import FLAT, SOLID, cut_grid
 from maxmargin.kernel import kernel
+from maxmargin.models.search_kernel import dense_plane
 from maxmargin.models.signature import PLANE_SIGNATURE
 
 # positions in ``meta``
@@ -98,21 +99,5 @@ def grid_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, 
                         if change != 0:
                             for k in range(G):
                                 psi[F + k] += change * edges[(j * n + p) * G + k]
-    gain = cost_weight * cost
-    for k in range(F + G):
-        gain -= w[k] * psi[k]
-    result[0] = gain
-    result[1] = gain if legal else np.inf
-    if has_labels and legal:
-        result[1] = max(gain, 0.0)  # the truth gives 0; a cut can miss it by rounding
-    result[2] = cost
-    result[3] = 0.0
-    if emit == 0 or not has_labels:
-        return 0
-    nnz = 0
-    for k in range(F + G):
-        if psi[k] != 0.0:
-            index[nnz], value[nnz] = k, psi[k]
-            nnz += 1
-    result[3] = nnz
-    return 1
+    gap = 0.0 if legal else np.inf
+    return dense_plane(psi, w, cost, cost_weight, gap, emit, has_labels, index, value, result)

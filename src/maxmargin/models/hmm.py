@@ -15,8 +15,8 @@ import numpy as np
 
 from maxmargin.costs import as_cost
 from maxmargin.models.base import laid_out, offsets_of
-from maxmargin.models.labels import Labels, check_count, plain
-from maxmargin.models.layout_state import StateReader, check_log_probabilities, facts_of
+from maxmargin.models.labels import Labels, check_count, check_lengths, plain
+from maxmargin.models.layout_state import StateReader, StorableLayout, check_log_probabilities, facts_of
 from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.models.tables import Tables
 from maxmargin.parameters import Parameters
@@ -28,7 +28,7 @@ UNKNOWN = ("error", "missing")
 
 
 @dataclass(frozen=True)
-class HMMLayout:
+class HMMLayout(StorableLayout):
     """Where each log-probability lives: initial K, transition K x K, emission K x V."""
 
     states: Labels
@@ -57,23 +57,17 @@ class HMMLayout:
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``initial`` (K,), ``transition`` (K, K) and ``emission`` (K, V)."""
         K, V = len(self.states), len(self.symbols)
-        return {
-            "initial": w[:K],
-            "transition": w[K : K + K * K].reshape(K, K),
-            "emission": w[K + K * K : self.n_weights].reshape(K, V),
-        }
+        tables = {"transition": w[K : K + K * K].reshape(K, K), "emission": w[K + K * K : self.n_weights].reshape(K, V)}
+        return {"initial": w[:K]} | tables
 
     def join(self, initial: np.ndarray, transition: np.ndarray, emission: np.ndarray) -> np.ndarray:
         """The weights of three tables."""
-        K, V = len(self.states), len(self.symbols)
-        shapes = {"initial": (K,), "transition": (K, K), "emission": (K, V)}
-        parts = []
-        for (name, shape), given in zip(shapes.items(), (initial, transition, emission), strict=True):
-            table = np.asarray(given, np.float64)
-            if table.shape != shape:
-                raise ValueError(f"{name} has shape {table.shape}; {K} states and {V} symbols need {shape}.")
-            parts.append(table.ravel())
-        return np.concatenate(parts)
+        w, K, V = np.empty(self.n_weights), len(self.states), len(self.symbols)
+        for (name, part), given in zip(self.groups(w).items(), (initial, transition, emission), strict=True):
+            if np.shape(given) != part.shape:
+                raise ValueError(f"{name} has shape {np.shape(given)}; {K} states and {V} symbols need {part.shape}.")
+            part[...] = given
+        return w
 
     def names(self) -> list[Hashable]:
         """The symbols, in the order of their weights."""
@@ -88,12 +82,10 @@ class HMMLayout:
         return self.states.cost(self.cost_table, y_true, y, self.normalize)
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
         return facts_of(self, unknown=self.unknown), {"cost": self.cost_table}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> HMMLayout:
-        """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
         table = state.cost_table("cost", len(state.labels("states")))
         return cls(**state.announced(cls, cost_table=table, unknown=state.choice("unknown", UNKNOWN)))
@@ -115,26 +107,21 @@ class HMMBound(SequenceBound):
         hmm_table(self.meta, self.ints, self.floats, w, example, cost_weight, unary.reshape(-1))
         return unary, self.layout.groups(w)["transition"][None]
 
-    def truth(self, example: int) -> np.ndarray:
-        from maxmargin.models.hmm_kernel import AT_LABELS
-
-        return self.ints[self.meta[AT_LABELS] :][self.output_at[example] : self.output_at[example + 1]]
-
-    def symbols(self, i: int) -> np.ndarray:
-        """Codes of the observations of sequence i, -1 where missing."""
+    @property
+    def codes(self) -> tuple[np.ndarray, np.ndarray]:
+        """States and symbols of all positions, -1 for missing symbols."""
         from maxmargin.models import hmm_kernel as hk
 
-        at = self.meta[hk.AT_SYMBOLS]
-        return self.ints[at + self.output_at[i] : at + self.output_at[i + 1]]
+        states, symbols = (self.ints[at : at + self.output_at[-1]] for at in self.meta[[hk.AT_LABELS, hk.AT_SYMBOLS]])
+        return states, symbols
+
+    def truth(self, example: int) -> np.ndarray:
+        return self.codes[0][self.output_at[example] : self.output_at[example + 1]]
 
     def _events(self) -> np.ndarray:
         """Entries of the tables that each position uses, (positions, 2), -1 for none: of its state, of its symbol."""
-        from maxmargin.models import hmm_kernel as hk
-
-        layout, N = self.layout, int(self.output_at[-1])
-        K, V = len(layout.states), len(layout.symbols)
-        states = self.ints[self.meta[hk.AT_LABELS] : self.meta[hk.AT_LABELS] + N].astype(np.int64)
-        symbols = self.ints[self.meta[hk.AT_SYMBOLS] : self.meta[hk.AT_SYMBOLS] + N].astype(np.int64)
+        K, V, N = len(self.layout.states), len(self.layout.symbols), int(self.output_at[-1])
+        states, symbols = (codes.astype(np.int64) for codes in self.codes)
         events = np.empty((N, 2), np.int64)
         events[1:, 0] = K + states[:-1] * K + states[1:]
         first = self.output_at[:-1][np.diff(self.output_at) > 0]
@@ -183,20 +170,19 @@ class HMM(Parameters):
         Parameters
         ----------
         X : list of n sequences of symbols
-        Y : list of n sequences of states, optional
-            Missing at prediction time.
-        layout : HMMLayout, optional
-            The layout of the training data, for further data.
+        Y : list of n sequences of states; missing at prediction time
+        layout : HMMLayout of the training data, for further data
         """
         observed = _lists(X, "X", "symbol")
         hidden = None if Y is None else _lists(Y, "y", "state")
+        lengths = [len(x) for x in observed]
         if hidden is not None:
-            _check_lengths(observed, hidden)
+            check_lengths(lengths, hidden, "y", "observations", "states")
         if layout is None:
             layout = self._layout(observed, hidden)
         symbols = _symbols(layout, observed)
         states = None if hidden is None else [layout.states.encode(y, i) for i, y in enumerate(hidden)]
-        return _pack(layout, [len(x) for x in observed], symbols, states)
+        return _pack(layout, lengths, symbols, states)
 
     def _layout(self, X: Lists, Y: Lists | None) -> HMMLayout:
         if self.unknown not in UNKNOWN:
@@ -206,14 +192,11 @@ class HMM(Parameters):
         if self.classes is None and Y is None:
             raise ValueError("states are needed to learn the layout of a hidden Markov model; pass Y.")
         states = Labels.chosen(self.classes, (state for y in Y or [] for state in y))
-        if self.symbols is None:
-            for i, x in enumerate(X):
-                odd = next((o for o in x if isinstance(o, float) and not _missing(o) and not o.is_integer()), None)
-                if odd is not None:
-                    raise ValueError(
-                        f"example {i} has the observation {odd}, which looks continuous; this model is for categories. "
-                        "Bin the values first, or name all that may occur in symbols=."
-                    )
+        for i, x in enumerate(X if self.symbols is None else []):
+            odd = next((o for o in x if isinstance(o, float) and not _missing(o) and not o.is_integer()), None)
+            if odd is not None:
+                what = f"example {i} has the observation {odd}, which looks continuous; this model is for categories"
+                raise ValueError(f"{what}. Bin the values first, or name all that may occur in symbols=.")
         symbols = Labels.chosen(self.symbols, (o for x in X for o in x if not _missing(o)))
         if len(states) == 0:
             raise ValueError("every sequence is empty; at least one position with a state is needed.")
@@ -240,10 +223,8 @@ def _lists(sequences: object, name: str, what: str) -> Lists:
     lists = []
     for i, sequence in enumerate(sequences):
         if not isinstance(sequence, Iterable):
-            raise TypeError(
-                f"example {i} of {name} is {sequence!r}; give a sequence with one {what} for each position. "
-                f"For a single sequence pass [{name}]."
-            )
+            wrong = f"example {i} of {name} is {sequence!r}; give a sequence with one {what} for each position"
+            raise TypeError(f"{wrong}. For a single sequence pass [{name}].")
         if isinstance(sequence, np.ndarray):
             if sequence.ndim == 2 and sequence.shape[1] == 1:
                 sequence = sequence[:, 0]  # a column of symbols, as other libraries write sequences
@@ -251,14 +232,6 @@ def _lists(sequences: object, name: str, what: str) -> Lists:
                 raise ValueError(f"example {i} of {name} has shape {sequence.shape}; one {what} a position is needed.")
         lists.append(plain(sequence))
     return lists
-
-
-def _check_lengths(X: Lists, Y: Lists) -> None:
-    if len(X) != len(Y):
-        raise ValueError(f"X has {len(X)} sequences and y has {len(Y)}; they must agree.")
-    for i, (x, y) in enumerate(zip(X, Y, strict=True)):
-        if len(x) != len(y):
-            raise ValueError(f"example {i} has {len(x)} observations and {len(y)} states; they must agree.")
 
 
 def _symbols(layout: HMMLayout, X: Lists) -> list[np.ndarray]:
@@ -272,10 +245,8 @@ def _symbols(layout: HMMLayout, X: Lists) -> list[np.ndarray]:
                 raise TypeError(f"example {i}, position {t}: {symbol!r} cannot be a symbol: not hashable.") from None
             if codes[t] < 0 and not _missing(symbol) and layout.unknown == "error":
                 hint = " Continuous values must be binned first." if isinstance(symbol, float) else ""
-                raise ValueError(
-                    f"example {i}, position {t} has the symbol {symbol!r}, which training has not seen. Pass symbols= "
-                    f'with all that may occur, or set unknown="missing".{hint}'
-                )
+                what = f"example {i}, position {t} has the symbol {symbol!r}, which training has not seen"
+                raise ValueError(f'{what}. Pass symbols= with all that may occur, or set unknown="missing".{hint}')
         lists.append(codes)
     return lists
 

@@ -101,8 +101,7 @@ def hmm_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, o
     output[0] = winner
 
     if not meta[HAS_LABELS]:
-        result[0] = top
-        result[1] = top
+        result[:2] = top
         return 0
     labels, truth = meta[AT_LABELS] + first, 0.0
     for t in range(T):
@@ -110,8 +109,7 @@ def hmm_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, o
         truth += w[k] if t == 0 else w[K + ints[labels + t - 1] * K + k]
         if symbol >= 0:
             truth += w[K + K * K + k * V + symbol]
-    result[0] = top - truth
-    result[1] = top - truth
+    result[:2] = top - truth
     true, bits = ints[labels : labels + T], meta[TABLE_BITS]
     return planes_of_runs(
         hmm_cost, hmm_psi, meta, ints, floats, example, true, bits, emit, output, iwork, index, value, result

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 
 import numpy as np
 
-__all__ = ["Labels", "check_count", "padded", "plain", "weighted"]
+__all__ = ["Labels", "check_count", "check_lengths", "padded", "plain", "weighted"]
 
 MOST = 2**31  # weights, features, labels: kernels count them in 32 bits
 
 
 class Labels:
-    """The set of labels of a model, in a fixed order.
-
-    Parameters
-    ----------
-    classes : sequence of hashable
-        Labels in order of their codes 0..K-1.
-    """
+    """The set of labels of a model, in order of their codes 0..K-1."""
 
     def __init__(self, classes: Sequence[Hashable]) -> None:
         self.classes = list(classes)
@@ -54,15 +48,12 @@ class Labels:
             raise TypeError(f"example {example}: labels must be hashable (text, numbers, tuples): {error}.") from None
         except KeyError as error:
             shown = ", ".join(map(str, self.classes[:8])) + (", ..." if len(self) > 8 else "")
-            raise ValueError(
-                f"example {example} has the label {error.args[0]!r}, which is not among the classes ({shown}). "
-                "Pass classes= with all labels that may occur."
-            ) from None
+            what = f"example {example} has the label {error.args[0]!r}, which is not among the classes ({shown})"
+            raise ValueError(f"{what}. Pass classes= with all labels that may occur.") from None
 
     def decode(self, codes: np.ndarray) -> list[Hashable]:
         """Labels of a sequence of codes."""
-        classes = self.classes
-        return [classes[k] for k in codes.tolist()]
+        return [self.classes[k] for k in codes.tolist()]
 
     def cost(self, table: np.ndarray, y_true: Iterable[Hashable], y: Iterable[Hashable], normalize: bool) -> float:
         """Cost of one sequence of labels where another is true; true labels never seen in training cost the most."""
@@ -101,3 +92,12 @@ def check_count(count: int, things: str, what: str, advice: str, least: int = 0)
     """Refuse more things than kernels can count; ``what`` says where they come from, as "3 labels make"."""
     if not least <= count < MOST:
         raise ValueError(f"{what} {count} {things}, where {least} to 2^31 - 1 can be counted; {advice}.")
+
+
+def check_lengths(lengths: Sequence[int] | np.ndarray, Y: Sequence[Sized], name: str, parts: str, things: str) -> None:
+    """Refuse what has not one thing, say a label, for each part, say a token, of each sequence."""
+    if len(Y) != len(lengths):
+        raise ValueError(f"X has {len(lengths)} sequences and {name} has {len(Y)}; they must agree.")
+    for i, (length, y) in enumerate(zip(lengths, Y, strict=True)):
+        if len(y) != length:
+            raise ValueError(f"example {i} has {length} {parts} and {len(y)} {things}; they must agree.")

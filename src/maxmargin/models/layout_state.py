@@ -7,47 +7,46 @@ names the value that does not fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Protocol, Self
 
 import numpy as np
 
+from maxmargin.models.base import offsets_of
 from maxmargin.models.labels import MOST, Labels
 
-__all__ = ["StateReader", "StorableLayout", "as_labels", "check_finite", "check_log_probabilities", "facts_of"]
+__all__ = ["StateReader", "StorableLayout", "as_labels", "check_log_probabilities", "facts_of"]
 
 
 class StorableLayout(Protocol):
-    """A layout that a model file can hold."""
+    """A layout that a model file can hold; those of compiled models inherit what they do not say otherwise."""
 
     @property
     def n_weights(self) -> int: ...
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """Facts (plain values) and tensors, by name: all that :meth:`from_state` needs."""
-        ...
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> Self:
         """The layout behind :meth:`to_state`, or a ValueError that names what does not fit."""
-        ...
 
     def check_weights(self, w: np.ndarray) -> None:
         """A ValueError when these weights (n_weights,) cannot be predicted with."""
-        ...
+        if not np.isfinite(w).all():
+            raise ValueError("some weights are NaN or infinite; fit again, with finite features and a smaller C")
+
+    def real(self) -> np.ndarray:
+        """Mask of the weights that are not padding."""
+        return np.ones(self.n_weights, bool)
 
 
+@dataclass
 class StateReader:
-    """Facts and tensors of unknown origin; each is checked as it is taken.
+    """Facts and tensors of unknown origin, by name; each is checked as it is taken."""
 
-    Parameters
-    ----------
-    facts : mapping of name to value
-    tensors : mapping of name to array
-    """
-
-    def __init__(self, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> None:
-        self.facts, self.tensors = facts, tensors
+    facts: Mapping[str, object]
+    tensors: Mapping[str, np.ndarray]
 
     def fact(self, name: str) -> object:
         if name not in self.facts:
@@ -133,8 +132,7 @@ class StateReader:
                 raise ValueError(f"its {name!r} have dtype {part.dtype} and shape {part.shape}; expected counts")
         if counts.max(initial=0) > width or columns.max(initial=0) >= width:
             raise ValueError(f"its {name!r} name more labels than the {width} there are")
-        pointers = np.zeros(len(counts) + 1, np.int64)
-        np.cumsum(counts, out=pointers[1:], dtype=np.int64)
+        pointers = offsets_of(counts.astype(np.int64))
         if pointers[-1] != len(columns) or len(columns) >= MOST:
             raise ValueError(f"its {name!r} have {len(columns)} labels where {pointers[-1]} are announced")
         first = np.zeros(len(columns) + 1, bool)  # the labels rise, but for the first of each row
@@ -156,12 +154,6 @@ def as_labels(classes: object, name: str) -> Labels:
         raise ValueError(f"its {name!r} cannot be used: {error}") from None
 
 
-def check_finite(w: np.ndarray) -> None:
-    """Refuse weights that are no finite numbers."""
-    if not np.isfinite(w).all():
-        raise ValueError("some weights are NaN or infinite; fit again, with finite features and a smaller C")
-
-
 def check_log_probabilities(w: np.ndarray) -> None:
     """Refuse weights that are no logarithms of probabilities; minus infinity is a probability of 0."""
     if not (w <= 1e-6).all():
@@ -179,7 +171,5 @@ def facts_of(layout: object, **given: object) -> dict[str, object]:
 def counted(pointers: np.ndarray, columns: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
     """The counts and labels that :meth:`StateReader.rows` reads, in the smallest types."""
     counts = np.diff(pointers)
-    return (
-        counts.astype(np.min_scalar_type(int(counts.max(initial=0)))),
-        columns.astype(np.min_scalar_type(width - 1)),
-    )
+    smallest = np.min_scalar_type(int(counts.max(initial=0)))
+    return counts.astype(smallest), columns.astype(np.min_scalar_type(width - 1))

@@ -7,8 +7,9 @@ Crammer and Singer 2001, On the algorithmic implementation of multiclass kernel-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from maxmargin.costs import as_cost
 from maxmargin.features.blocks import dense_block, first_not_finite, sparse_block
 from maxmargin.models.base import CompiledModel, laid_out
 from maxmargin.models.labels import Labels, check_count, padded, plain, weighted
-from maxmargin.models.layout_state import StateReader, check_finite, facts_of
+from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.parameters import Parameters
 
 __all__ = ["Multiclass", "MulticlassBound", "MulticlassLayout"]
@@ -31,7 +32,7 @@ POWERS = {"slack": 1.0, "sqrt_slack": 0.5, "best_wrong": 0.0}  # of the cost, in
 
 
 @dataclass(frozen=True)
-class MulticlassLayout:
+class MulticlassLayout(StorableLayout):
     """Where each weight lives: one row of ``stride`` weights a feature (sparse, then dense), one for the intercept."""
 
     labels: Labels
@@ -76,18 +77,14 @@ class MulticlassLayout:
         return np.tile(np.arange(self.stride) < len(self.labels), self.n_features + self.intercept)
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        """Facts and tensors for a model file; see :class:`~maxmargin.models.layout_state.StorableLayout`."""
         return facts_of(self), {"cost": self.cost_table}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> MulticlassLayout:
-        """The layout behind :meth:`to_state`; everything is checked."""
         state = StateReader(facts, tensors)
         table = state.cost_table("cost", len(state.labels("labels")))
         scaling = state.number("intercept_scaling", 1e-300)
         return cls(**state.announced(cls, intercept_scaling=scaling, cost_table=table))
-
-    check_weights = staticmethod(check_finite)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,15 +172,13 @@ class Multiclass(Parameters):
         ----------
         X : array (n, F), sparse matrix (n, F), or mapping
             A mapping has the keys ``"sparse"`` and ``"dense"``, each a matrix with n rows.
-        Y : n labels, optional
-            Missing at prediction time.
-        layout : MulticlassLayout, optional
-            The layout of the training data, for further data.
+        Y : n labels; missing at prediction time
+        layout : MulticlassLayout of the training data, for further data
         class_weight : mapping of label to weight, optional
             Multiplies the cost of mistakes on examples with that true label; stored in the layout.
         """
         sparse, dense = _blocks(X)
-        n = _rows(sparse, dense)
+        n = next(block.shape[0] for block in (sparse, dense) if block is not None)
         labels = None if Y is None else _labels(Y, n)
         if layout is None:
             if labels is None:
@@ -219,15 +214,11 @@ class Multiclass(Parameters):
         return layout
 
 
-def _enumerated(power: float) -> Callable[[CompiledModel], ModelKernel]:
+def _enumerated(bound: CompiledModel, power: float) -> ModelKernel:
     """A search that looks at all labels."""
+    from maxmargin.models.multiclass_kernel import multiclass_search
 
-    def kernel(bound: CompiledModel) -> ModelKernel:
-        from maxmargin.models.multiclass_kernel import multiclass_search
-
-        return bound.packed(multiclass_search, more=np.array([power]))
-
-    return kernel
+    return bound.packed(multiclass_search, more=np.array([power]))
 
 
 def _blocks(X: object) -> tuple[Sparse, Dense]:
@@ -244,14 +235,9 @@ def _blocks(X: object) -> tuple[Sparse, Dense]:
     for block in (sparse, dense):
         if block is not None and (example := first_not_finite(block)) >= 0:
             raise ValueError(f"example {example} has NaN or infinite features; replace or remove them before fitting.")
+    if sparse is not None and dense is not None and len(dense) != sparse.shape[0]:
+        raise ValueError(f"'sparse' has {sparse.shape[0]} rows and 'dense' has {len(dense)}; they must agree.")
     return sparse, dense
-
-
-def _rows(sparse: Sparse, dense: Dense) -> int:
-    counts = [block.shape[0] for block in (sparse, dense) if block is not None]
-    if len(set(counts)) > 1:
-        raise ValueError(f"'sparse' has {counts[0]} rows and 'dense' has {counts[1]}; they must agree.")
-    return counts[0]
 
 
 def _labels(Y: Iterable[Hashable], n: int) -> list[Hashable]:
@@ -284,10 +270,9 @@ def _check_width(layout: MulticlassLayout, sparse: Sparse, dense: Dense) -> None
 def _pack(layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, codes: np.ndarray | None) -> MulticlassBound:
     from maxmargin.models import multiclass_kernel as mk
 
-    if sparse is None:
-        sparse = sp.csr_array((n, 0))
-    check_count(sparse.nnz, "sparse entries", "there are", "bind the data in parts")
+    sparse = sp.csr_array((n, 0)) if sparse is None else sparse
     dense = np.empty((n, 0)) if dense is None else dense
+    check_count(sparse.nnz, "sparse entries", "there are", "bind the data in parts")
     rows, D = sparse.indptr, dense.shape[1]
     labels = np.empty(0, np.int32) if codes is None else codes
     ints = {mk.AT_ROWS: rows, mk.AT_COLUMNS: sparse.indices, mk.AT_LABELS: labels}
@@ -303,7 +288,7 @@ def _pack(layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, codes:
         layout=layout,
         capabilities=frozenset({"exact", "k_best", "marginals", "part_scores"}),
         plane=mk.multiclass_plane,
-        searches={name: _enumerated(power) for name, power in POWERS.items()},
+        searches={name: partial(_enumerated, power=power) for name, power in POWERS.items()},
         meta=meta,
         ints=laid_out(ints, meta, np.int32),
         floats=laid_out(floats, meta, np.float64),

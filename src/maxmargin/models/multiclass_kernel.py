@@ -24,8 +24,7 @@ META_SIZE = 14
 def multiclass_scores(meta, ints, floats, w, example, score):
     """Fill ``score`` (S,) with the scores of all labels. O(nnz S)."""
     K, S, D = meta[N_LABELS], meta[STRIDE], meta[N_DENSE]
-    begin = np.int64(ints[meta[AT_ROWS] + example])
-    end = np.int64(ints[meta[AT_ROWS] + example + 1])
+    begin, end = np.int64(ints[meta[AT_ROWS] + example]), np.int64(ints[meta[AT_ROWS] + example + 1])
     columns, values = meta[AT_COLUMNS], meta[AT_VALUES]
     dense = floats[meta[AT_DENSE] + example * D : meta[AT_DENSE] + (example + 1) * D]
     scaling = floats[meta[AT_SCALING]]
@@ -53,10 +52,8 @@ def multiclass_psi(meta, ints, floats, example, found, index, value):
     true = np.int64(ints[meta[AT_LABELS] + example])
     if found == true:
         return np.int64(0)
-    begin = np.int64(ints[meta[AT_ROWS] + example])
-    end = np.int64(ints[meta[AT_ROWS] + example + 1])
-    columns, values = meta[AT_COLUMNS], meta[AT_VALUES]
-    nnz = 0
+    begin, end = np.int64(ints[meta[AT_ROWS] + example]), np.int64(ints[meta[AT_ROWS] + example + 1])
+    columns, values, nnz = meta[AT_COLUMNS], meta[AT_VALUES], 0
     for c in range(begin, end):
         x, at = floats[values + c], ints[columns + c] * S
         index[nnz], value[nnz] = at + true, x
@@ -94,8 +91,7 @@ def multiclass_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, f
         if v > top:
             top, found = v, k
     output[0] = found
-    result[0] = top - truth
-    result[1] = top - truth
+    result[:2] = top - truth
     result[2] = cost[found] if has_labels else 0.0
     result[3] = 0.0
     if emit == 0 or not has_labels:

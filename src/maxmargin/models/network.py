@@ -16,11 +16,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Protocol, cast, overload, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.models.base import offsets_of
 from maxmargin.models.labels import Labels, plain
 from maxmargin.models.tables import Tables
 
@@ -31,16 +32,11 @@ MAX_WEIGHTS = 2**31
 
 
 @runtime_checkable
-class NetworkxGraph(Protocol):
+class Digraph(Protocol):
     """What is asked of a graph of networkx."""
 
     @property
     def nodes(self) -> Iterable[str]: ...
-    def is_directed(self) -> bool: ...
-
-
-@runtime_checkable
-class Digraph(NetworkxGraph, Protocol):
     def predecessors(self, n: str) -> Iterable[str]: ...
 
 
@@ -72,20 +68,16 @@ class Network:
         if not self.names:
             raise ValueError("the network has no variable; give at least one, with its states.")
         if not len(self.names) == len(self.states) == len(self.parents):
-            raise ValueError(
-                f"{len(self.names)} variables have {len(self.states)} lists of states and {len(self.parents)} lists of "
-                "parents; give one of each for every variable."
-            )
+            lists = f"{len(self.states)} lists of states and {len(self.parents)} lists of parents"
+            raise ValueError(f"{len(self.names)} variables have {lists}; give one of each for every variable.")
         for v, name in enumerate(self.names):
             _check_variable(self, v, name)
         if len(self.order) < len(self.names):
             raise ValueError(f"the graph has a cycle: {_cycle(self)}; take out one of these edges.")
         if self.n_weights >= MAX_WEIGHTS:
             v = int(np.argmax(np.diff(self.starts)))
-            raise ValueError(
-                f"the tables of the network have {self.n_weights} entries, more than 2^31; most are of "
-                f"{self.names[v]!r} with {len(self.parents[v])} parents. Give it fewer, or merge states."
-            )
+            most = f"most are of {self.names[v]!r} with {len(self.parents[v])} parents. Give it fewer, or merge states."
+            raise ValueError(f"the tables of the network have {self.n_weights} entries, more than 2^31; {most}")
 
     @staticmethod
     def of(structure: Structure, states: Mapping[str, Sequence[Hashable]]) -> Network:
@@ -109,10 +101,8 @@ class Network:
         for parent, child in _edges(structure, at):
             for name, other in ((parent, child), (child, parent)):
                 if name not in at:
-                    raise ValueError(
-                        f"the edge {parent!r} -> {child!r} has the unknown variable {name!r}; give its states beside "
-                        f"those of {other!r}, or correct the name."
-                    )
+                    what = f"the edge {parent!r} -> {child!r} has the unknown variable {name!r}"
+                    raise ValueError(f"{what}; give its states beside those of {other!r}, or correct the name.")
             parents[at[child]].append(at[parent])
         labels = []
         for name, values in states.items():
@@ -133,8 +123,6 @@ class Network:
 
     def __hash__(self) -> int:
         return hash((self.names, self.parents))
-
-    # --- the graph ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def code(self) -> dict[str, int]:
@@ -167,8 +155,6 @@ class Network:
     def family(self, v: int) -> tuple[int, ...]:
         """The parents of variable v and v itself: the scope of its weights."""
         return (*self.parents[v], v)
-
-    # --- the weights --------------------------------------------------------------------------------------------------
 
     @cached_property
     def cardinalities(self) -> np.ndarray:
@@ -217,18 +203,22 @@ class Network:
 
     def counts(self, codes: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
         """How often each weight is used by rows of codes, (n_weights,); what is missing in a family is not counted."""
-        places = self.index(codes)
-        weight = None if sample_weight is None else np.repeat(np.asarray(sample_weight, np.float64), len(self))
-        there = places.ravel() >= 0
-        weight = None if weight is None else weight[there]
-        return np.bincount(places.ravel()[there], weight, self.n_weights).astype(np.float64)
+        places = self.index(codes).ravel()
+        weight = None if sample_weight is None else np.repeat(sample_weight, len(self))[places >= 0]
+        return np.bincount(places[places >= 0], weight, self.n_weights).astype(np.float64)
 
     @cached_property
     def tables(self) -> Tables:
         """One table for each variable and configuration of its parents, the last parent running fastest."""
-        own = self.cardinalities
-        sizes = np.repeat(own, np.diff(self.starts) // own)
-        return Tables(np.cumsum([0, *sizes]), cast("tuple[str, ...]", _TableNames(self)))
+        sizes = np.repeat(self.cardinalities, np.diff(self.starts) // self.cardinalities)
+        return Tables(offsets_of(sizes), self._table_name)
+
+    def _table_name(self, j: int) -> str:
+        first = self.tables.starts[j]
+        v = int(np.searchsorted(self.starts, first, side="right")) - 1
+        codes = np.unravel_index(int(first - self.starts[v]), self.shape(v))  # the last is 0: where a table begins
+        given = [f"{self.names[u]}={self.states[u].classes[k]!r}" for u, k in zip(self.parents[v], codes, strict=False)]
+        return f"P({self.names[v]} | {', '.join(given)})" if given else f"P({self.names[v]})"
 
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """Weights of each variable, of ``shape(v)``; views where ``w`` allows."""
@@ -242,7 +232,7 @@ class Network:
         if unknown:
             raise ValueError(f"there is a table of the unknown variable {unknown[0]!r}; correct the name.")
         w = np.empty(self.n_weights)
-        for v, name in enumerate(self.names):
+        for v, (name, own) in enumerate(self.groups(w).items()):
             if name not in groups:
                 raise ValueError(f"the table of {name!r} is missing; give one for every variable.")
             table = np.asarray(groups[name], np.float64)
@@ -250,46 +240,15 @@ class Network:
                 axes = ", ".join(self.names[u] for u in self.family(v))
                 what = f"the table of {name!r} has shape {table.shape}; its axes are ({axes})"
                 raise ValueError(f"{what}, so it must have {self.shape(v)}.")
-            w[self.starts[v] : self.starts[v + 1]] = table.ravel()
+            own[...] = table
         return w
-
-
-class _TableNames(Sequence[str]):
-    """Names of the tables of a network, made when asked for: there may be a hundred thousand."""
-
-    def __init__(self, network: Network) -> None:
-        self.network = network
-        configurations = np.diff(network.starts) // network.cardinalities
-        self.first = np.concatenate([[0], np.cumsum(configurations)])
-
-    def __len__(self) -> int:
-        return int(self.first[-1])
-
-    @overload
-    def __getitem__(self, j: int) -> str: ...
-
-    @overload
-    def __getitem__(self, j: slice) -> Sequence[str]: ...
-
-    def __getitem__(self, j: int | slice) -> str | Sequence[str]:
-        if isinstance(j, slice):
-            return [self[k] for k in range(*j.indices(len(self)))]
-        if not -len(self) <= j < len(self):
-            raise IndexError(f"there is no table {j}; there are {len(self)}.")
-        net, j = self.network, int(j) % len(self)
-        v = int(np.searchsorted(self.first, j, side="right")) - 1
-        codes = np.unravel_index(j - int(self.first[v]), net.shape(v)[:-1]) if net.parents[v] else ()
-        given = ", ".join(
-            f"{net.names[u]}={net.states[u].classes[int(k)]!r}" for u, k in zip(net.parents[v], codes, strict=True)
-        )
-        return f"P({net.names[v]} | {given})" if given else f"P({net.names[v]})"
 
 
 def _edges(structure: Structure, at: Mapping[str, int]) -> Iterable[tuple[str, str]]:
     """Pairs (parent, child), each once."""
-    if isinstance(structure, NetworkxGraph):
-        if not isinstance(structure, Digraph):
-            raise ValueError("the graph is undirected; give a networkx.DiGraph, or a list of pairs (parent, child).")
+    if hasattr(structure, "is_directed") and not isinstance(structure, Digraph):
+        raise ValueError("the graph is undirected; give a networkx.DiGraph, or a list of pairs (parent, child).")
+    if isinstance(structure, Digraph):
         alone = [name for name in structure.nodes if name not in at]
         if alone:
             raise ValueError(f"the graph has the node {alone[0]!r}, whose states are not given; add them.")
@@ -303,11 +262,11 @@ def _edges(structure: Structure, at: Mapping[str, int]) -> Iterable[tuple[str, s
             raise ValueError(f"the unknown variable {unknown[0]!r} has parents; give its states, or correct the name.")
         pairs = [(u, child) for child, above in structure.items() for u in above]
     else:
-        pairs = list(structure)
-        for k, pair in enumerate(pairs):
+        pairs = []
+        for k, pair in enumerate(structure):
             if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
                 raise TypeError(f"edge {k} is {pair!r}; give pairs (parent, child).")
-        pairs = [tuple(pair) for pair in pairs]
+            pairs.append(tuple(pair))
     if len(set(pairs)) < len(pairs):
         twice = next(pair for k, pair in enumerate(pairs) if pair in pairs[:k])
         raise ValueError(f"the edge {twice[0]!r} -> {twice[1]!r} is there twice; give it once.")

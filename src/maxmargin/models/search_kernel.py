@@ -1,11 +1,12 @@
-"""Compiled searches that serve every model: the plain argmax, and the best wrong output."""
+"""Compiled code that serves every model: the plain argmax, the best wrong output, the decoding loop, dense planes."""
 
 from __future__ import annotations
 
 import numpy as np
+from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel
-from maxmargin.models.signature import SEARCH_SIGNATURE
+from maxmargin.models.signature import DECODE_SIGNATURE, SEARCH_SIGNATURE
 
 MOST_QUERIES = 20  # of the best wrong output; three are usual
 EQUAL = 1e-12
@@ -58,3 +59,44 @@ def best_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, 
     result[0] = cost_weight + best
     result[1] = max(cost_weight + max(bound, best), 0.0)
     return made
+
+
+@kernel(DECODE_SIGNATURE)
+def decode_batch(
+    plane, meta, ints, floats, w, examples, cost_weight, iwork, fwork, output, at, outputs, cost, value, bound
+):  # fmt: skip
+    """Decoded outputs of ``examples``, that of example ``e`` written from ``outputs[at[e]]`` to ``at[e + 1]``.
+
+    Returns -1, or the position of the first example that allows no output.
+    """
+    result = np.zeros(4)
+    index, entries = np.empty(0, np.int32), np.empty(0)
+    for e in range(len(examples)):
+        found = plane(meta, ints, floats, w, examples[e], cost_weight, 0, iwork, fwork, output, index, entries, result)
+        if found < 0:
+            return e
+        value[e], bound[e], cost[e] = result[0], result[1], result[2]
+        outputs[at[e] : at[e + 1]] = output[: at[e + 1] - at[e]]
+    return -1
+
+
+@register_jitable
+def dense_plane(psi, w, cost, cost_weight, gap, emit, has_labels, index, value, result):
+    """Write the answer of ``psi = phi(truth) - phi(labels)``, whose value is at most ``gap`` from the largest."""
+    gain = cost_weight * cost
+    for c in range(len(psi)):
+        gain -= w[c] * psi[c]
+    result[0] = gain
+    # the truth gives 0; an argmax may miss it by rounding
+    result[1] = max(gain + gap, 0.0) if has_labels else gain + gap
+    result[2] = cost
+    result[3] = 0.0
+    if emit == 0 or not has_labels:
+        return 0
+    nnz = 0
+    for c in range(len(psi)):
+        if psi[c] != 0.0:
+            index[nnz], value[nnz] = c, psi[c]
+            nnz += 1
+    result[3] = nnz
+    return 1

@@ -18,24 +18,20 @@ __all__ = ["SequenceBound", "Tabulated"]
 class Tabulated(Protocol):
     """A bound model whose scores and costs add up over T positions of K labels, and pairs of neighbours."""
 
-    def tables(self, w: np.ndarray, example: int, cost_weight: float = 0.0) -> tuple[np.ndarray, np.ndarray]: ...
+    @abstractmethod
+    def tables(self, w: np.ndarray, example: int, cost_weight: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of labels (T, K) and of pairs (1 or T - 1, K, K) of one example; -inf where forbidden."""
+
+    @abstractmethod
     def truth(self, example: int) -> np.ndarray:
         """Codes (T,) of the true labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequenceBound(CompiledModel):
+class SequenceBound(CompiledModel, Tabulated):
     """A model bound to n sequences of T positions and K labels each; see :mod:`maxmargin.inference.recursion`."""
 
     capabilities: frozenset[str] = frozenset({"exact", "k_best", "marginals", "part_scores"})
-
-    @abstractmethod
-    def tables(self, w: np.ndarray, example: int, cost_weight: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of labels (T, K) and of pairs (1 or T - 1, K, K) of one sequence; -inf where forbidden."""
-
-    @abstractmethod
-    def truth(self, example: int) -> np.ndarray:
-        """Codes (T,) of the true labels."""
 
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Codes (m, T) and scores (m,) of the k best label sequences, best first; m < k when there are no more."""

@@ -30,14 +30,14 @@ A *search* is a kernel with the model's own as its first argument, which it asks
     search(plane, meta, ints, floats, w, example, cost_weight, ...) -> planes
 
 Its planes are as above, ``(psi, cost)`` each; ``result[0]`` and ``result[1]`` are the value and the upper bound of what
-the search maximises (:mod:`maxmargin.models.searches`). One search serves every model, one model every search.
+the search maximises (:mod:`maxmargin.models.search_kernel`). One search serves every model, one model every search.
 """
 
 from __future__ import annotations
 
 from numba import types
 
-__all__ = ["PLANE_FUNCTION", "PLANE_SIGNATURE", "SEARCH_FUNCTION", "SEARCH_SIGNATURE"]
+__all__ = ["DECODE_SIGNATURE", "PLANE_FUNCTION", "PLANE_SIGNATURE", "SEARCH_FUNCTION", "SEARCH_SIGNATURE"]
 
 _i8, _f8 = types.int64, types.float64
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
@@ -47,3 +47,6 @@ PLANE_SIGNATURE = _i8(*_ARGUMENTS)
 PLANE_FUNCTION = types.FunctionType(PLANE_SIGNATURE)
 SEARCH_SIGNATURE = _i8(PLANE_FUNCTION, *_ARGUMENTS)
 SEARCH_FUNCTION = types.FunctionType(SEARCH_SIGNATURE)
+DECODE_SIGNATURE = _i8(
+    PLANE_FUNCTION, _i8s, _i4s, _f8s, _f8s, _i8s, _f8, _i4s, _f8s, _i4s, _i8s, _i4s, _f8s, _f8s, _f8s
+)  # of decode_batch in models/search_kernel.py

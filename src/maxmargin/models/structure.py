@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin.models.base import offsets_of
 from maxmargin.models.labels import Labels
 from maxmargin.models.network import Network
 
@@ -52,12 +53,8 @@ def learn_structure(
         raise ValueError(f'structure "{kind}" needs one target, the class; name it.')
     at = names.index(target) if target is not None else 0
     sizes = [len(labels) for labels in states]
-    if kind == "naive":
-        parents = naive_bayes(len(names), at)
-    elif kind == "tan":
-        parents = tree_augmented(codes, sizes, at)
-    else:
-        parents = chow_liu(codes, sizes, at)
+    learn = tree_augmented if kind == "tan" else chow_liu
+    parents = naive_bayes(len(names), at) if kind == "naive" else learn(codes, sizes, at)
     return Network(tuple(names), tuple(states), parents)
 
 
@@ -90,10 +87,7 @@ def information(codes: np.ndarray, cardinalities: Sequence[int], given: int | No
     """
     sizes = np.asarray(cardinalities, np.int64)
     codes = _checked(codes, sizes)
-    if given is None:
-        groups = [codes]
-    else:
-        groups = [codes[codes[:, given] == k] for k in range(int(sizes[given]))]
+    groups = [codes] if given is None else [codes[codes[:, given] == k] for k in range(int(sizes[given]))]
     v = len(sizes)
     joint, total = np.zeros((v, v)), np.zeros((v, v))  # sums over groups of rows * information, and of rows
     for rows in groups:
@@ -110,7 +104,7 @@ def information(codes: np.ndarray, cardinalities: Sequence[int], given: int | No
 def _information_within(codes: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Information of the pairs a < b, and the number of rows that have both."""
     n, v = codes.shape
-    at = np.concatenate([[0], np.cumsum(sizes)])
+    at = offsets_of(sizes)
     row, column = np.nonzero(codes >= 0)
     ones = np.ones(len(row))
     indicator = sp.csc_array((ones, (row, at[column] + codes[row, column])), shape=(n, int(at[-1])))
@@ -135,10 +129,8 @@ def _spanning(value: np.ndarray, root: int) -> Parents:
     best, source = np.zeros(v), np.full(v, -1)
     outside = np.ones(v, bool)
     for _ in range(v):
-        if outside.all():
-            u = root
-        else:
-            u = int(np.argmax(np.where(outside, best, -1.0)))  # the first of the best; without information, a new root
+        # the first of the best; without information, a new root
+        u = root if outside.all() else int(np.argmax(np.where(outside, best, -1.0)))
         outside[u] = False
         if source[u] >= 0:
             parents[u] = (int(source[u]),)

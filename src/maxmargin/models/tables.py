@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+
+from maxmargin.models.base import offsets_of
 
 __all__ = ["Tables", "reference_distribution"]
 
@@ -15,30 +17,23 @@ REFERENCES = ("uniform", "ml", "smoothed")
 
 @dataclass(frozen=True)
 class Tables:
-    """Where each conditional distribution lives: table j is ``theta[starts[j]:starts[j + 1]]``.
+    """Where each conditional distribution lives: table j is ``theta[starts[j]:starts[j + 1]]``."""
 
-    Attributes
-    ----------
-    starts : int64 array (J + 1,)
-    names : tuple of str
-        A name for each table, for messages and reports; empty for numbers.
-    """
-
-    starts: np.ndarray
-    names: tuple[str, ...] = ()
+    starts: np.ndarray  # int64 (J + 1,)
+    names: tuple[str, ...] | Callable[[int], str] = ()  # of tables, for messages and reports; empty for numbers
 
     def __post_init__(self) -> None:
         starts = np.ascontiguousarray(self.starts, np.int64)
         if starts.ndim != 1 or len(starts) < 2 or starts[0] != 0 or (np.diff(starts) < 1).any():
             raise ValueError("tables must begin at 0 and hold at least one entry each; give the sizes to Tables.of.")
-        if self.names and len(self.names) != len(starts) - 1:
+        if isinstance(self.names, tuple) and len(self.names) not in (0, len(starts) - 1):
             raise ValueError(f"{len(starts) - 1} tables have {len(self.names)} names; name every table or none.")
         object.__setattr__(self, "starts", starts)
 
     @staticmethod
     def of(sizes: Sequence[int] | np.ndarray, names: Sequence[str] = ()) -> Tables:
         """Tables of the given sizes, one after the other."""
-        return Tables(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), tuple(names))
+        return Tables(offsets_of(sizes), tuple(names))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -54,6 +49,8 @@ class Tables:
 
     def name(self, j: int) -> str:
         """What messages call table j."""
+        if callable(self.names):
+            return self.names(j)
         return self.names[j] if self.names else f"table {j}"
 
     def sums(self, x: np.ndarray) -> np.ndarray:
@@ -95,22 +92,11 @@ def reference_distribution(
     smoothing: float = 1.0,
     floor: float = 1e-6,
 ) -> np.ndarray:
-    """The distributions c that training pulls towards, (n_weights,), each table summing to 1.
+    """The distributions c that training pulls towards, (n_weights,), each table summing to 1; uniform without a count.
 
-    Parameters
-    ----------
-    tables : Tables
-    reference : {"uniform", "ml", "smoothed"} or array (n_weights,)
-        "ml" divides ``counts``; "smoothed" adds ``smoothing`` to each before; an array is a model's own probabilities.
-    counts : array (n_weights,), optional
-        How often each entry occurs in the training data.
-    smoothing : float
-    floor : float
-        The least probability. A reference of 0 would let theta run to minus infinity, and no bound could be proven.
-
-    Notes
-    -----
-    A table without any count is uniform.
+    The reference is "uniform", "ml", which divides ``counts``, how often each entry occurs in the training data,
+    "smoothed", which adds ``smoothing`` to each before, or an array of a model's own probabilities. ``floor`` is the
+    least probability: a reference of 0 would let theta run to minus infinity, and no bound could be proven.
     """
     if isinstance(reference, str):
         if reference not in REFERENCES:
@@ -119,8 +105,7 @@ def reference_distribution(
             raise ValueError(f'reference "{reference}" needs the counts of the training data.')
         if not (np.isfinite(smoothing) and smoothing >= 0):
             raise ValueError(f"smoothing must be a number >= 0, got {smoothing}.")
-        zeros = np.zeros(tables.n_weights)
-        c = zeros if reference == "uniform" else np.asarray(counts, np.float64)
+        c = np.zeros(tables.n_weights) if reference == "uniform" else np.asarray(counts, np.float64)
         c = c + smoothing if reference == "smoothed" else c
     else:
         c = np.array(reference, np.float64)
@@ -131,12 +116,9 @@ def reference_distribution(
         raise ValueError(f"the reference has {c[bad[0]]} in {tables.name(tables.table[bad[0]])}; use numbers >= 0.")
     if not (0 <= floor < 1):
         raise ValueError(f"floor must be a probability in [0, 1), got {floor}.")
-    sizes = np.diff(tables.starts)
-    total = tables.sums(c)
-    c = np.where(
-        total[tables.table] > 0, c / np.where(total > 0, total, 1.0)[tables.table], (1.0 / sizes)[tables.table]
-    )
-    c = np.maximum(c, np.minimum(floor, 1.0 / sizes)[tables.table])
+    total, uniform = tables.sums(c)[tables.table], (1.0 / np.diff(tables.starts))[tables.table]
+    c = np.where(total > 0, c / np.where(total > 0, total, 1.0), uniform)
+    c = np.maximum(c, np.minimum(floor, uniform))
     if (c == 0).any():
         j = int(tables.table[np.flatnonzero(c == 0)[0]])
         raise ValueError(f"the reference has a zero in {tables.name(j)}; give a floor above 0, such as 1e-6.")

@@ -31,7 +31,7 @@ import scipy.sparse as sp
 from maxmargin.contracts import Answer, Answers, refusal
 from maxmargin.features.sequences import Sequences
 from maxmargin.models.base import BoundModel, digest
-from maxmargin.models.layout_state import StateReader, check_finite
+from maxmargin.models.layout_state import StateReader, StorableLayout
 from maxmargin.parameters import Parameters
 
 __all__ = ["PythonBound", "PythonLayout", "PythonModel", "UserModel", "sparse_vector"]
@@ -65,10 +65,6 @@ class PythonLayout:
         """The weights have no names."""
         return {}
 
-    def real(self) -> np.ndarray:
-        """None of the weights is padding."""
-        return np.ones(self.n_weights, bool)
-
     def output(self, code: object) -> object:
         """Outputs have no codes."""
         return code
@@ -92,17 +88,16 @@ class PythonLayout:
         state = StateReader(facts, tensors)
         count, fixed = state.whole("n_weights", 1), state.flag("fixed")
         if model is None:
-            raise ValueError(
-                f"it was trained with a model of the user's own, {str(facts.get('model'))[:80]}; give it again: "
-                "StructuredSVM.load(path, model=...)"
-            )
+            what = f"it was trained with a model of the user's own, {str(facts.get('model'))[:80]}"
+            raise ValueError(f"{what}; give it again: StructuredSVM.load(path, model=...)")
         check_functions(model)
         own = _weights_without_examples(model) if fixed else count
         if own != count:
             raise ValueError(f"it has {count} weights and the model given has {own}; give the one it was trained with")
         return cls(model, count)
 
-    check_weights = staticmethod(check_finite)
+    check_weights = StorableLayout.check_weights
+    real = StorableLayout.real
 
 
 @dataclass(repr=False, eq=False)
@@ -122,10 +117,8 @@ class PythonModel(Parameters):
         Parameters
         ----------
         X : sequence of n inputs, or a sparse matrix with n rows
-        Y : sequence of n outputs, optional
-            Missing at prediction time.
-        layout : PythonLayout, optional
-            The layout of the training data, for further data.
+        Y : sequence of n outputs; missing at prediction time
+        layout : PythonLayout of the training data, for further data
         """
         model = self.model if layout is None else layout.model
         check_functions(model)
@@ -139,14 +132,8 @@ class PythonModel(Parameters):
             if len(inputs) == 0:
                 raise ValueError("X is empty; at least one example is needed.")
             layout = PythonLayout(model, weight_count(model.n_weights(X, Y)))
-        exact = bool(getattr(model, "exact", True))
-        return PythonBound(
-            n_examples=len(inputs),
-            layout=layout,
-            capabilities=frozenset({"exact"} if exact else ()),
-            X=inputs,
-            Y=outputs,
-        )
+        capabilities = frozenset({"exact"} if getattr(model, "exact", True) else ())
+        return PythonBound(len(inputs), layout, capabilities, X=inputs, Y=outputs)
 
 
 @dataclass(frozen=True)
@@ -186,26 +173,16 @@ class PythonBound(BoundModel):
     def kernel(self, search: str = "argmax") -> None:
         """None: this model is in plain Python."""
         if search == "slack" and self.layout.slack_argmax is None:
-            raise refusal(
-                'rescaling="slack"',
-                {"slack"},
-                type(self.layout.model).__name__,
+            remedy = (
                 "give it slack_argmax(x, w, y_true), the output of largest cost(y_true, y) * (1 - w . (phi(x, y_true) "
-                '- phi(x, y))), or use rescaling="margin"',
+                '- phi(x, y))), or use rescaling="margin"'
             )
+            raise refusal('rescaling="slack"', {"slack"}, type(self.layout.model).__name__, remedy)
         if search not in ("argmax", "slack"):
             raise self.no_search(search)
 
     def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
-        """The most violating output of an example; without a cost weight the prediction, whatever the search.
-
-        Parameters
-        ----------
-        w : float64 array (n_weights,), or longer: what follows is not the model's
-        example : int
-        cost_weight : float
-        search : {"argmax", "slack"}
-        """
+        """The most violating output of an example; without a cost weight the prediction, whatever the search."""
         w, i, y_true = w[: self.n_weights], example, self.truth(example)
         slack = search == "slack" and cost_weight > 0.0
         if slack:
@@ -219,10 +196,8 @@ class PythonBound(BoundModel):
         value = cost * (cost_weight - float(terms.sum())) if slack else cost_weight * cost - float(terms.sum())
         exact = "exact" in self.capabilities
         if slack and value < -ROUNDING * cost * max(cost_weight, size):
-            raise ValueError(
-                f"example {i}: slack_argmax returned an output of value {value:.6g}; the true output has 0 and "
-                "must be returned when there is nothing better."
-            )
+            what = f"slack_argmax returned an output of value {value:.6g}; the true output has 0"
+            raise ValueError(f"example {i}: {what} and must be returned when there is nothing better.")
         # without cost an output has no reason to look at y_true, so a rough search may end below it
         if not slack and (exact or cost_weight != 0.0) and value < -ROUNDING * max(1.0, size, abs(cost_weight * cost)):
             raise ValueError(
@@ -304,15 +279,10 @@ def number(value: object, what: str, i: int) -> float:
 
 
 def sparse_vector(phi: object, n_weights: int, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """Joint features as (sorted indices, values), without zeros.
+    """Joint features of example ``i`` as (sorted indices, values), without zeros.
 
-    Parameters
-    ----------
-    phi : array (n_weights,), sparse row or vector, mapping of index to value, or pair (indices, values)
-        Values at an index that is given twice are added.
-    n_weights : int
-    i : int
-        The example, for messages.
+    ``phi`` is an array (n_weights,), a sparse row or vector, a mapping of index to value, or a pair (indices, values);
+    values at an index that is given twice are added.
     """
     if sp.issparse(phi):
         given = sp.coo_array(phi)
@@ -330,10 +300,8 @@ def sparse_vector(phi: object, n_weights: int, i: int) -> tuple[np.ndarray, np.n
         except ValueError:  # rows of different lengths
             dense = np.empty((0, 0))
         if dense.ndim != 1:
-            raise ValueError(
-                f"example {i}: joint features are {short(phi)}; give a vector of length {n_weights}, a sparse row, a "
-                "dict or a pair (indices, values)."
-            )
+            forms = f"a vector of length {n_weights}, a sparse row, a dict or a pair (indices, values)"
+            raise ValueError(f"example {i}: joint features are {short(phi)}; give {forms}.")
         length, indices, values = len(dense), np.arange(len(dense)), dense
     if length != n_weights:
         what = f"joint features have length {length} and n_weights is {n_weights}"
