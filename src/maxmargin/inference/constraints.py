@@ -12,21 +12,11 @@ __all__ = ["TransitionMask", "transition_mask"]
 
 @dataclass(frozen=True)
 class TransitionMask:
-    """Allowed labels of a sequence over K classes.
+    """Allowed labels of a sequence over K classes."""
 
-    Attributes
-    ----------
-    start : bool (K,)
-        Labels allowed at the first position.
-    end : bool (K,)
-        Labels allowed at the last position.
-    pairs : bool (K, K)
-        ``pairs[left, right]``: ``right`` may follow ``left``.
-    """
-
-    start: np.ndarray
-    end: np.ndarray
-    pairs: np.ndarray
+    start: np.ndarray  # bool (K,): labels allowed at the first position
+    end: np.ndarray  # bool (K,): labels allowed at the last position
+    pairs: np.ndarray  # bool (K, K): pairs[left, right] if right may follow left
 
 
 def transition_mask(classes: Sequence[Hashable], constraint: object = None) -> TransitionMask:
@@ -42,17 +32,12 @@ def transition_mask(classes: Sequence[Hashable], constraint: object = None) -> T
           open at the end of the sequence.
         * a list, tuple or set of forbidden ``(left, right)`` pairs of labels.
         * a boolean array, True where ``right`` may follow ``left``, in the order of ``classes``.
-
-    Returns
-    -------
-    TransitionMask
     """
     labels = list(classes)
     size = len(labels)
-    if constraint is None:
-        return TransitionMask(np.ones(size, bool), np.ones(size, bool), np.ones((size, size), bool))
     if isinstance(constraint, str):
         return _scheme(labels, constraint)
+    constraint = () if constraint is None else constraint
     if isinstance(constraint, np.ndarray):
         return TransitionMask(np.ones(size, bool), np.ones(size, bool), _allowed(constraint, size))
     if isinstance(constraint, Collection) and not isinstance(constraint, dict):

@@ -35,14 +35,16 @@ def directions(neighbours: int) -> np.ndarray:
 
 
 def workspace_sizes(shape: tuple[int, ...], neighbours: int) -> tuple[int, int]:
-    """Lengths of the int32 and the float64 scratch that the kernel ``cut_grid`` needs for a grid.
-
-    Longer scratch serves too: for several grids take the largest of each.
-    """
+    """Lengths of the int32 and the float64 scratch that the kernel ``cut_grid`` needs for a grid; longer serves too."""
     from maxmargin.inference.min_cut_grid_kernel import grid_layout
     from maxmargin.inference.min_cut_kernel import STATE_SIZE
 
-    *depth, height, width = _checked_shape(shape, neighbours)
+    sides = np.asarray(shape)
+    if sides.ndim != 1 or len(sides) not in NEIGHBOURS or sides.dtype.kind not in "iu" or sides.min() < 1:
+        raise ValueError(f"the grid has shape {shape!r}; give ([depth,] height, width), whole numbers >= 1")
+    if neighbours not in NEIGHBOURS[len(sides)]:
+        raise ValueError(f"neighbours is {neighbours!r} with {len(sides)} axes; give one of {NEIGHBOURS[len(sides)]}")
+    *depth, height, width = map(int, sides)
     nodes = grid_layout(*(depth or [1]), height, width, neighbours)[3]
     if nodes * neighbours > _MOST_ARCS:
         raise ValueError(
@@ -53,16 +55,7 @@ def workspace_sizes(shape: tuple[int, ...], neighbours: int) -> tuple[int, int]:
 
 
 def grid_cut(unary: ArrayLike, capacities: ArrayLike, neighbours: int | None = None) -> tuple[np.ndarray, float]:
-    """Labels of least energy of a grid, and the energy; see :meth:`GridCut.solve`.
-
-    Examples
-    --------
-    >>> unary = np.zeros((2, 3, 2))  # two rows of three pixels; what labels 0 and 1 cost
-    >>> unary[0, 0, 0], unary[1, 2, 1] = 2.0, 2.0
-    >>> labels, energy = grid_cut(unary, capacities=0.5)
-    >>> labels.tolist(), energy
-    ([[1, 0, 0], [0, 0, 0]], 1.0)
-    """
+    """Labels of least energy of a grid, and the energy; as :meth:`GridCut.solve`, whose class has an example."""
     unary = _checked_unary(unary)
     return GridCut(unary.shape[:-1], neighbours).solve(unary, capacities)
 
@@ -79,7 +72,7 @@ class GridCut:
     Examples
     --------
     >>> cut = GridCut((2, 3))
-    >>> unary = np.zeros((2, 3, 2))
+    >>> unary = np.zeros((2, 3, 2))  # two rows of three pixels; what labels 0 and 1 cost
     >>> unary[0, 0, 0], unary[1, 2, 1] = 2.0, 2.0
     >>> labels, energy = cut.solve(unary, capacities=0.5)
     >>> unary[0, 1, 1] = np.inf  # this pixel must be 0
@@ -317,15 +310,6 @@ def _edge_capacities(name: str, capacities: ArrayLike, n_edges: int) -> np.ndarr
     if bad.any():
         _refuse_capacity(name, (int(np.argmax(bad)),), full)
     return full
-
-
-def _checked_shape(shape: tuple[int, ...], neighbours: int) -> tuple[int, ...]:
-    sides = np.asarray(shape)
-    if sides.ndim != 1 or len(sides) not in NEIGHBOURS or sides.dtype.kind not in "iu" or sides.min() < 1:
-        raise ValueError(f"the grid has shape {shape!r}; give ([depth,] height, width), whole numbers >= 1")
-    if neighbours not in NEIGHBOURS[len(sides)]:
-        raise ValueError(f"neighbours is {neighbours!r} with {len(sides)} axes; give one of {NEIGHBOURS[len(sides)]}")
-    return tuple(map(int, sides))
 
 
 def _numbers(name: str, values: ArrayLike) -> np.ndarray:

@@ -83,15 +83,8 @@ def across(v, arc, degree, head, back):
 @register_jitable
 def forest_of(n, work):
     """The parts of the integer workspace, ``STATE_SIZE + 5 n`` long."""
-    at = STATE_SIZE
-    return (
-        work[at : at + n],
-        work[at + n : at + 2 * n],
-        work[at + 2 * n : at + 3 * n],
-        work[at + 3 * n : at + 4 * n],
-        work[at + 4 * n : at + 5 * n],
-        work[:at],
-    )
+    rows = work[STATE_SIZE : STATE_SIZE + 5 * n].reshape(5, n)
+    return rows[0], rows[1], rows[2], rows[3], rows[4], work[:STATE_SIZE]
 
 
 @register_jitable
