@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, repeat
-from typing import Protocol
 
 import numpy as np
 
@@ -19,25 +18,6 @@ from maxmargin.features.definition import Definition
 DEEPEST = 4  # most values of a feature that one compiled call can join
 
 __all__ = ["Coder", "Hashed", "PairTable", "Vocabulary", "pack_strings", "unpack_strings"]
-
-
-class Coder(Protocol):
-    """Numbers values, tuples and features: :class:`Vocabulary` or :class:`Hashed`."""
-
-    @property
-    def dtype(self) -> type[np.integer]: ...
-    @property
-    def missing(self) -> np.integer: ...
-    @property
-    def empty(self) -> np.integer:
-        """Code of the tuple without values."""
-        ...
-
-    def encode(self, texts: Sequence[str | None], learn: bool) -> np.ndarray: ...
-    def join(self, left: np.ndarray, right: np.ndarray, level: int, learn: bool) -> np.ndarray: ...
-    def number(self, skeletons: np.ndarray, codes: np.ndarray, edge: bool, learn: bool) -> np.ndarray:
-        """Ids (int32) of features; row d has the literals with number ``skeletons[d]`` (int32)."""
-        ...
 
 
 def skeletons_of(definitions: Sequence[Definition]) -> list[tuple[str, ...]]:
@@ -111,15 +91,11 @@ class PairTable:
 
 
 class Vocabulary:
-    """The features of a training set, numbered by falling frequency.
+    """The features of a training set, numbered by falling frequency."""
 
-    Parameters
-    ----------
-    definitions : sequence of Definition
-    """
-
-    dtype = np.int32
-    missing, empty = np.int32(-1), np.int32(0)
+    dtype: type[np.integer] = np.int32
+    missing: np.integer = np.int32(-1)
+    empty: np.integer = np.int32(0)  # code of the tuple without values
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self.skeletons = skeletons_of(definitions)
@@ -131,9 +107,8 @@ class Vocabulary:
     def encode(self, texts: Sequence[str | None], learn: bool) -> np.ndarray:
         strings: dict = self.strings
         if learn:
-            return np.array(
-                [-1 if text is None else strings.setdefault(text, len(strings)) for text in texts], np.int32
-            )
+            codes = [-1 if text is None else strings.setdefault(text, len(strings)) for text in texts]
+            return np.array(codes, np.int32)
         # None is never a key
         return np.fromiter(map(strings.get, texts, repeat(-1)), np.int32, len(texts))
 
@@ -142,6 +117,7 @@ class Vocabulary:
         return table.add(left, right) if learn else table.find(left, right)
 
     def number(self, skeletons: np.ndarray, codes: np.ndarray, edge: bool, learn: bool) -> np.ndarray:
+        """Ids (int32) of features; row d has the literals with number ``skeletons[d]`` (int32)."""
         table, left = self.tables[edge], skeletons.repeat(codes.shape[1]).reshape(codes.shape)
         return table.add(left, codes) if learn else table.find(left, codes)
 
@@ -259,24 +235,18 @@ def unpack_strings(arrays: Mapping[str, np.ndarray], name: str) -> list[str]:
 
 
 class Hashed:
-    """Features without a vocabulary: a feature's id is a hash of its text, modulo ``n_features``.
+    """Features without a vocabulary: a feature's id is a hash of its text, modulo ``n_features``."""
 
-    Parameters
-    ----------
-    definitions : sequence of Definition
-    n_features : int
-    """
-
-    dtype = np.uint64
-    missing, empty = np.uint64(0), np.uint64(1)
+    dtype: type[np.integer] = np.uint64
+    missing: np.integer = np.uint64(0)
+    empty: np.integer = np.uint64(1)
 
     def __init__(self, definitions: Sequence[Definition], n_features: int) -> None:
         self.n_features = n_features
         self._digests = np.array([_digest("\0".join(texts)) for texts in skeletons_of(definitions)], np.uint64)
 
     def encode(self, texts: Sequence[str | None], learn: bool) -> np.ndarray:
-        codes = [0 if text is None else _digest(text) for text in texts]
-        return np.array(codes, np.uint64)
+        return np.array([0 if text is None else _digest(text) for text in texts], np.uint64)
 
     def join(self, left: np.ndarray, right: np.ndarray, level: int, learn: bool) -> np.ndarray:
         mixed = (left ^ (left >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + right
@@ -287,6 +257,9 @@ class Hashed:
         mixed = self.join(self._digests[skeletons][:, None], codes, 0, learn)
         ids = ((mixed >> np.uint64(16)) % np.uint64(self.n_features)).astype(np.int32)
         return np.where(mixed == 0, np.int32(-1), ids)
+
+
+Coder = Vocabulary | Hashed  # numbers values, tuples and features
 
 
 def _digest(text: str) -> int:
