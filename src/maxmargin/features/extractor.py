@@ -99,14 +99,7 @@ class TextFeatures(Parameters):
         return self._sequences(tokens, self._rows(tokens, coder))
 
     def names(self, ids: Iterable[int] | None = None, edge: bool = False) -> list[str]:
-        """Names of features, such as ``U05:the/dog``; all of them by default.
-
-        Parameters
-        ----------
-        ids : iterable of int, optional
-        edge : bool
-            Whether the ids are those of edge features.
-        """
+        """Names of features, or with ``edge`` of edge features, such as ``U05:the/dog``; all of them by default."""
         self._check_fitted()
         if self.hashing is not None:
             raise ValueError("hashed features have no names; fit without hashing to get them.")

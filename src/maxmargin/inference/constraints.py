@@ -82,10 +82,8 @@ def _parse(label: object, name: str, prefixes: str) -> tuple[str, str]:
         if label == "O" or (prefix in set(prefixes) - {"O"} and bool(dash) == bool(kind)):
             return prefix, kind
     wanted = ", ".join("O" if p == "O" else f"{p}-TYPE" for p in prefixes)
-    raise ValueError(
-        f"label {label!r} does not fit the tag scheme {name!r}, whose labels are {wanted}; rename the label, choose "
-        "another scheme, or give the forbidden pairs yourself"
-    )
+    advice = "rename the label, choose another scheme, or give the forbidden pairs yourself"
+    raise ValueError(f"label {label!r} does not fit the tag scheme {name!r}, whose labels are {wanted}; {advice}")
 
 
 def _allowed(constraint: np.ndarray, size: int) -> np.ndarray:
@@ -107,8 +105,7 @@ def _without(forbidden: Collection, labels: list) -> np.ndarray:
         for label in (left, right):
             if label not in place:
                 shown = ", ".join(map(repr, labels[:20])) + (", ..." if len(labels) > 20 else "")
-                raise ValueError(
-                    f"forbidden pair {(left, right)!r} names {label!r}, which is not a class; the classes are {shown}"
-                )
+                found = f"forbidden pair {(left, right)!r} names {label!r}"
+                raise ValueError(f"{found}, which is not a class; the classes are {shown}")
         pairs[place[left], place[right]] = False
     return pairs

@@ -170,7 +170,7 @@ def graph_argmax(
     message_passes: int = PASSES,
     max_branches: int = BRANCHES,
 ) -> GraphAnswer:
-    """Labels of a graph, their score, an upper bound of all scores, and the name of the method that answered.
+    """Labels of a graph, their score, and an upper bound of all scores: a :class:`GraphAnswer`.
 
     Formula: maximises ``sum_p unary[p, y_p] + sum_{e = (p, q)} weights[e] pairwise[e, y_p, y_q] + sum_f
     table_f[y_scope(f)]`` over labels y in {0, ..., K - 1}^n.
@@ -199,11 +199,6 @@ def graph_argmax(
         Maximum number of passes of tree-reweighted messages.
     max_branches : int
         Maximum number of parts in a branch and bound.
-
-    Returns
-    -------
-    GraphAnswer
-        ``labels``, ``value``, ``bound``, ``method``, and ``exact``: whether the bound proves that no labels are better.
 
     Examples
     --------
@@ -333,11 +328,8 @@ def k_best(problem: GraphProblem, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k best labelings (m, n) and their scores (m,), best first; m < k when there are no more. May raise TooWide.
 
     All labelings but the best are split by the first node at which they differ from it; the best of each part is an
-    argmax with some nodes fixed and one label forbidden, and so on with the best of these. At most k n argmaxes.
-
-    References
-    ----------
-    Lawler (1972), A procedure for computing the K best solutions to discrete optimization problems. Nilsson (1998), An
+    argmax with some nodes fixed and one label forbidden, and so on with the best of these. At most k n argmaxes. Lawler
+    (1972), A procedure for computing the K best solutions to discrete optimization problems. Nilsson (1998), An
     efficient algorithm for finding the M most probable configurations in probabilistic expert systems.
     """
     cliques, tables = _cliques(problem)

@@ -33,8 +33,6 @@ The same code serves two kinds of graphs. ``graph = (degree, begin, head, back)`
 Node 0 and arc 0 are nobody's, so zeros mean: outside the forest, in no list. ``forest = (distance, parent, queue, lost,
 surplus, state)``: parent is an arc, ROOT or LOST; the next three are the links of lists, all zero between calls.
 
-References
-----------
 Goldberg, Hed, Kaplan, Tarjan, Werneck (2011), Maximum flows by incremental breadth-first search. Goldberg, Hed, Kaplan,
 Kohli, Tarjan, Werneck (2015), Faster and more dynamic maximum flow by incremental breadth-first search. Kohli, Torr
 (2005), Efficiently solving dynamic Markov random fields using graph cuts. Kolmogorov (2006), Convergent tree-reweighted

@@ -2,15 +2,6 @@
 
 The formulas are in :mod:`maxmargin.inference.recursion_kernel`, once for chains and graphs; here arrays are checked.
 
-===========================  ==========================  ==================================
-what                         of a chain                  of a graph
-===========================  ==========================  ==================================
-best                         :func:`best`                :func:`graph_best`
-k best                       :func:`k_best`              :func:`graph_k_best`
-best for each cost           :func:`by_cost`             :func:`graph_by_cost`
-marginals, log-partition     :func:`marginals`           :func:`graph_marginals`
-===========================  ==========================  ==================================
-
 A chain is a table of label scores (T, K) and one of pair scores, (K, K), (1, K, K) or (T - 1, K, K). A graph is
 ``node`` (N,), scores of nodes in topological order; ``begin`` (N + 1,) and ``tail`` (E,), the arcs into each node,
 row-compressed by head; and ``arc`` (E,), their scores. Several arcs may join the same two nodes.
@@ -49,9 +40,6 @@ class Paths(NamedTuple):
     nodes: np.ndarray  # int32 (m, L); -1 behind the end of a path
     arcs: np.ndarray  # int32 (m, L): the arc into each node, -1 for the first
     scores: np.ndarray  # float64 (m,)
-
-
-# --- chains -----------------------------------------------------------------------------------------------------------
 
 
 def best(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, float]:
@@ -126,9 +114,6 @@ def _as_graph(unary: np.ndarray, transition: np.ndarray) -> Flat:
     return unary.reshape(-1), none, none, by_head, unary.shape[1]
 
 
-# --- graphs -----------------------------------------------------------------------------------------------------------
-
-
 def graph_best(graph: Graph) -> Paths:
     """The best path of a graph, m = 1; m = 0 when none is allowed. O(N + E)."""
     return graph_k_best(graph, 1)
@@ -188,9 +173,6 @@ def graph_marginals(graph: Graph) -> tuple[float, np.ndarray, np.ndarray]:
     node, begin, tail, arc, _ = _checked(graph)
     visits, uses = np.empty(len(node)), np.empty(len(arc))
     return path_marginals(node, begin, tail, arc, 0, visits, uses), visits, uses
-
-
-# --- checks -----------------------------------------------------------------------------------------------------------
 
 
 def _checked(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:

@@ -23,9 +23,6 @@ from maxmargin.kernel import kernel
 _GRAPH = "float64[::1], int32[::1], int32[::1], float64[::1], int64"  # node, begin, tail, arc, K
 
 
-# --- arcs -------------------------------------------------------------------------------------------------------------
-
-
 @register_jitable
 def arcs_into(begin, arc, K, v, column):
     """Where the scores of the arcs into node ``v`` begin, their number, and their first tail in a chain, else -1.
@@ -108,9 +105,6 @@ def to_front(at, nodes_out, arcs_out):
             for p in range(n):
                 out[p] = out[p + at]
             out[n:] = -1
-
-
-# --- k best paths -----------------------------------------------------------------------------------------------------
 
 
 @register_jitable
@@ -223,9 +217,6 @@ def k_best_paths(node, begin, tail, arc, K, nodes_out, arcs_out, scores_out):
     return found
 
 
-# --- best path for each cost ------------------------------------------------------------------------------------------
-
-
 @register_jitable
 def reach_costs(before, more, here):
     """``here[c] = max(here[c], before[c] + more)``."""
@@ -324,9 +315,6 @@ def path_of_cost(node, begin, tail, arc, K, node_cost, arc_cost, table, c, nodes
     if top > -np.inf:
         to_front(at, nodes_out, arcs_out)
     return top
-
-
-# --- marginals --------------------------------------------------------------------------------------------------------
 
 
 @register_jitable

@@ -17,8 +17,7 @@ from maxmargin.features.blocks import first_place
 
 __all__ = ["LARGEST_TABLE", "cost_table", "refuse_large", "score_tables"]
 
-LARGEST_TABLE = 2**32
-"""Bytes above which a work table is refused instead of allocated."""
+LARGEST_TABLE = 2**32  # bytes above which a work table is refused instead of allocated
 
 
 def score_tables(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +62,5 @@ def cost_table(cost: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
 def refuse_large(n_bytes: int, what: str, advice: str) -> None:
     """Raise a ValueError with numbers when a work table would not fit."""
     if n_bytes > LARGEST_TABLE:
-        raise ValueError(
-            f"{what} needs a work table of {n_bytes / 2**30:.1f} GiB, above the limit of "
-            f"{LARGEST_TABLE / 2**30:.1f} GiB; {advice}"
-        )
+        needed, limit = n_bytes / 2**30, LARGEST_TABLE / 2**30
+        raise ValueError(f"{what} needs a work table of {needed:.1f} GiB, above the limit of {limit:.1f} GiB; {advice}")
