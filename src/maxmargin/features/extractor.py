@@ -32,7 +32,8 @@ class TextFeatures(Parameters):
     """Features of tokens from templates or windows.
 
     Sentences are lists of tokens (a string, or a tuple with one string per column),
-    :class:`~maxmargin.features.tokens.Tokens`, or a pandas or polars frame with a column ``sentence``.
+    :class:`~maxmargin.features.tokens.Tokens`, or a pandas or polars frame with a column ``sentence``. The language of
+    templates is that of Kudo, CRF++: yet another CRF toolkit.
 
     Parameters
     ----------
@@ -56,10 +57,6 @@ class TextFeatures(Parameters):
     ['U00:dog', 'U01:the/dog']
     >>> features.transform([["the", "bird"]]).sparse.nnz
     2
-
-    References
-    ----------
-    Kudo. CRF++: yet another CRF toolkit (the language of templates).
     """
 
     template: Part | Sequence[Part]

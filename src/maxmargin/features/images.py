@@ -86,6 +86,8 @@ def contrast_edges(
 ) -> np.ndarray:
     """Edge features: a constant, and for each beta ``exp(-beta |I_p - I_q|^2)``, all divided by the step's length.
 
+    Boykov, Jolly (2001), Interactive graph cuts for optimal boundary and region segmentation of objects in N-D images.
+
     Parameters
     ----------
     image : array (*shape, channels)
@@ -98,10 +100,6 @@ def contrast_edges(
     Returns
     -------
     array (directions, *shape, 1 + len(betas) * len(contrasts))
-
-    References
-    ----------
-    Boykov, Jolly (2001), Interactive graph cuts for optimal boundary and region segmentation of objects in N-D images.
     """
     parts = [np.ones((len(steps), *image.shape[:-1]))]
     rows = np.broadcast_to(np.asarray(betas, np.float64), (len(contrasts), np.shape(betas)[-1]))

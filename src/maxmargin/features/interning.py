@@ -17,7 +17,7 @@ from maxmargin.features.definition import Definition
 
 DEEPEST = 4  # most values of a feature that one compiled call can join
 
-__all__ = ["Coder", "Hashed", "PairTable", "Vocabulary", "pack_strings", "unpack_strings"]
+__all__ = ["Coder", "Hashed", "PairTable", "Vocabulary", "by_falling_count", "pack_strings", "unpack_strings"]
 
 
 def skeletons_of(definitions: Sequence[Definition]) -> list[tuple[str, ...]]:
@@ -93,9 +93,8 @@ class PairTable:
 class Vocabulary:
     """The features of a training set, numbered by falling frequency."""
 
-    dtype: type[np.integer] = np.int32
-    missing: np.integer = np.int32(-1)
-    empty: np.integer = np.int32(0)  # code of the tuple without values
+    dtype = np.int32
+    missing, empty = np.int32(-1), np.int32(0)  # codes of no value, and of the tuple without values
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self.skeletons = skeletons_of(definitions)
@@ -134,10 +133,7 @@ class Vocabulary:
         """
         ranks = {}
         for edge, table in self.tables.items():
-            order = np.argsort(-table.counts, kind="stable")
-            kept = order[: int((table.counts >= max(min_count, 1)).sum())]
-            ranks[edge] = np.full(len(table), -1, np.int32)
-            ranks[edge][kept] = np.arange(len(kept), dtype=np.int32)
+            kept, ranks[edge] = by_falling_count(table.counts, max(min_count, 1))
             self.tables[edge] = PairTable(table.entries[kept])
         self._prune()
         return ranks
@@ -213,6 +209,14 @@ class Vocabulary:
         return made
 
 
+def by_falling_count(counts: np.ndarray, min_count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ids that occur often enough, most frequent first, and the rank (int32) of every id among them, -1 if rare."""
+    kept = np.argsort(-counts, kind="stable")[: int((counts >= min_count).sum())]
+    rank = np.full(len(counts), -1, np.int32)
+    rank[kept] = np.arange(len(kept), dtype=np.int32)
+    return kept, rank
+
+
 def pack_strings(texts: Iterable[str]) -> dict[str, np.ndarray]:
     """Strings as arrays: all their bytes, and where each ends."""
     parts = [text.encode("utf-8", "surrogatepass") for text in texts]
@@ -237,9 +241,8 @@ def unpack_strings(arrays: Mapping[str, np.ndarray], name: str) -> list[str]:
 class Hashed:
     """Features without a vocabulary: a feature's id is a hash of its text, modulo ``n_features``."""
 
-    dtype: type[np.integer] = np.uint64
-    missing: np.integer = np.uint64(0)
-    empty: np.integer = np.uint64(1)
+    dtype = np.uint64
+    missing, empty = np.uint64(0), np.uint64(1)
 
     def __init__(self, definitions: Sequence[Definition], n_features: int) -> None:
         self.n_features = n_features

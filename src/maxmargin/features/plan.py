@@ -52,8 +52,8 @@ class Plan:
     def __init__(self, definitions: Sequence[Definition]) -> None:
         offsets = [offset for definition in definitions for _, offset in definition.slots]
         # how far definitions look to the left and right of a token, and stand-ins for positions outside a sentence
-        self.before, self.after = max(0, -min(offsets, default=0)), max(0, max(offsets, default=0))
-        self.marks = [f"_B-{k}" for k in range(self.before, 0, -1)] + [f"_B+{k}" for k in range(1, self.after + 1)]
+        self.before, after = max(0, -min(offsets, default=0)), max(0, max(offsets, default=0))
+        self.marks = [f"_B-{k}" for k in range(self.before, 0, -1)] + [f"_B+{k}" for k in range(1, after + 1)]
         # the number of columns needed
         self.width = 1 + max((source.column for d in definitions for source, _ in d.slots), default=0)
         plain = [definition for definition in definitions if not definition.many]

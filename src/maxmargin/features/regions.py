@@ -24,7 +24,8 @@ def superpixels(
     Formula: each pixel joins the nearest of the centres around it, by ``|colour - c|^2 + compactness^2 |place - p|^2 /
     step^2``; centres move to the means of their pixels. Pieces smaller than ``smallest`` of a cell go to a neighbour.
 
-    Complexity: O(iterations pixels channels).
+    Complexity: O(iterations pixels channels). Achanta et al. (2012), SLIC superpixels compared to state-of-the-art
+    superpixel methods.
 
     Parameters
     ----------
@@ -40,10 +41,6 @@ def superpixels(
     Returns
     -------
     int32 array (height, width)
-
-    References
-    ----------
-    Achanta et al. (2012), SLIC superpixels compared to state-of-the-art superpixel methods.
     """
     colours = picture_block(image, "the image", 2, 255.0)
     pixels = colours.shape[0] * colours.shape[1]

@@ -116,9 +116,8 @@ class GraphProblem:
         for name, array in (("unary", scores), ("pairwise", tables)):
             if not np.isfinite(array).all():
                 where = first_place(~np.isfinite(array))
-                raise ValueError(
-                    f"{name}{list(where)} is {array[where]}; scores must be finite, a large negative number forbids."
-                )
+                found = f"{name}{list(where)} is {array[where]}"
+                raise ValueError(f"{found}; scores must be finite, a large negative number forbids.")
         return GraphProblem(structure, scores, tables, [_factor(f, pair, n, K) for f, pair in enumerate(factors)])
 
     def score(self, labels: ArrayLike) -> float:

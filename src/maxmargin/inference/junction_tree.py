@@ -32,11 +32,10 @@ class TooWide(ValueError):
 
     def __init__(self, clique: int, variables: int, cells: int, limit: int) -> None:
         self.clique, self.cells, self.limit = clique, cells, limit
-        super().__init__(
-            f"a clique of {variables} variables has {clique:,} cells, and the tables together need at least {cells:,} "
-            f"cells ({8 * cells / 2**20:,.0f} MiB); the limit is {limit:,} cells ({8 * limit / 2**20:,.0f} MiB). "
-            "Raise the limit, merge states, remove edges, or use bounded inference."
-        )
+        needed, most = (f"{size:,} cells ({8 * size / 2**20:,.0f} MiB)" for size in (cells, limit))
+        found = f"a clique of {variables} variables has {clique:,} cells, and all tables need at least {needed}"
+        advice = "Raise the limit, merge states, remove edges, or use bounded inference."
+        super().__init__(f"{found}; the limit is {most}. {advice}")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.inference.tables import cost_table, refuse_large, score_tables
+from maxmargin.inference.tables import cost_table, refuse_large, refuse_scores, score_tables
 
 __all__ = [
     "Graph", "Paths", "best", "by_cost", "graph_best", "graph_by_cost", "graph_k_best", "graph_marginals", "k_best",
@@ -191,10 +191,7 @@ def _checked(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
     if len(late):
         head = int(np.searchsorted(begin, late[0], side="right")) - 1
         raise ValueError(f"arc {late[0]} goes from {tail[late[0]]} to {head}; sort the nodes so that arcs go upwards.")
-    for name, scores in (("node", node), ("arc", arc)):
-        bad = np.flatnonzero(np.isnan(scores) | (scores == np.inf))
-        if len(bad):
-            raise ValueError(f"{name}[{bad[0]}] is {scores[bad[0]]}; scores must be finite, or -inf to forbid")
+    refuse_scores(node=node, arc=arc)
     return node, begin, tail, arc, int(longest_path(begin, tail))
 
 

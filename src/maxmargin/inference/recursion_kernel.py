@@ -57,16 +57,10 @@ def arc_number(begin, K, v):
 @register_jitable
 def last_nodes(n, begin, tail, K, out):
     """Write the nodes without outgoing arcs, in order; returns their number."""
-    count = 0
-    if K > 0:
-        for v in range(n - K, n):
-            out[count] = v
-            count += 1
-        return count
-    leads = np.zeros(n, np.bool_)
-    for e in range(begin[n]):
+    count, leads = 0, np.zeros(n, np.bool_)
+    for e in range(begin[n] if K == 0 else 0):
         leads[tail[e]] = True
-    for v in range(n):
+    for v in range(n - K if K > 0 else 0, n):
         if not leads[v]:
             out[count] = v
             count += 1
