@@ -86,7 +86,7 @@ def test_superpixels_follow_edges():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: superpixels(np.zeros(5)), "give numbers on 2 axes"),
+        (lambda: superpixels(np.zeros(5)), r"give numbers of shape \(height, width\)"),
         (lambda: superpixels(np.full((3, 3), np.nan)), "NaN or infinite pixels"),
         (lambda: superpixels(np.zeros((3, 3)), 10), "from 1 to the 9 pixels"),
         (lambda: region_graph(SEGMENTS, np.zeros((2, 4))), "they must agree"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
-__all__ = ["dense_block", "first_not_finite", "first_place", "refuse_not_finite", "sparse_block"]
+__all__ = ["dense_block", "first_not_finite", "first_place", "picture_block", "refuse_not_finite", "sparse_block"]
 
 
 def dense_block(x: object, name: str) -> np.ndarray:
@@ -54,3 +55,16 @@ def refuse_not_finite(array: np.ndarray, what: str) -> None:
     bad = ~np.isfinite(array)
     if bad.any():
         raise ValueError(f"{what}, first at {first_place(bad)}; replace them before fitting.")
+
+
+def picture_block(image: ArrayLike, name: str, ndim: int, whole: float) -> np.ndarray:
+    """An image on ``ndim`` axes as float64 (*shape, channels); whole numbers are divided by ``whole``, bytes by 255."""
+    image = np.asarray(image)
+    if image.ndim not in (ndim, ndim + 1) or image.size == 0 or image.dtype.kind not in "fiub":
+        wanted = {2: "of shape (height, width)", 3: "of shape (depth, height, width)"}.get(ndim, f"on {ndim} axes")
+        given = f"{name} is {image.dtype} of shape {image.shape}"
+        raise ValueError(f"{given}; give numbers {wanted}, optionally with a last axis of channels.")
+    divisor = (255.0 if image.dtype == np.uint8 else whole) if image.dtype.kind in "iu" else 1.0
+    picture = image.reshape(*image.shape[:ndim], -1).astype(np.float64) / divisor
+    refuse_not_finite(picture, f"{name} has NaN or infinite pixels")
+    return picture

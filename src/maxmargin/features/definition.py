@@ -29,17 +29,12 @@ class Transform:
 class Source:
     """The column that a slot reads, and the transform of its text.
 
-    Attributes
-    ----------
-    column : int
-    transform : Transform, or None for the text itself
-    outside : {"mark", "apply", "drop"}
-        Beyond the ends of a sentence: the marks ``_B-1``, ``_B+1``, ...; the transform of these marks; or no feature.
+    Beyond the ends of a sentence are the marks ``_B-1``, ``_B+1``, ...; the transform of these marks; or no feature.
     """
 
     column: int
-    transform: Transform | None = None
-    outside: str = "mark"
+    transform: Transform | None = None  # None: the text itself
+    outside: str = "mark"  # or "apply", "drop"
 
     def derive(self, tokens: Tokens) -> tuple[list, np.ndarray]:
         """Values, and the index of each token's value (-1 for none)."""
@@ -66,24 +61,12 @@ FARTHEST = 1000
 
 @dataclass(frozen=True)
 class Definition:
-    """A kind of feature: ``literals[0] value literals[1] value ... literals[-1]``.
+    """A kind of feature: ``literals[0] value literals[1] value ... literals[-1]``."""
 
-    Attributes
-    ----------
-    literals : tuple of str
-        One more than slots. Definitions with equal literals share their features.
-    slots : tuple of (Source, int)
-        Source, and its offset in tokens to the right.
-    edge : bool
-        Whether the feature describes a token and its predecessor, not a token alone.
-    where : str
-        Where it comes from, for messages.
-    """
-
-    literals: tuple[str, ...]
-    slots: tuple[tuple[Source, int], ...]
-    edge: bool = False
-    where: str = ""
+    literals: tuple[str, ...]  # one more than slots; definitions with equal literals share their features
+    slots: tuple[tuple[Source, int], ...]  # source, and its offset in tokens to the right
+    edge: bool = False  # whether it describes a token and its predecessor, not a token alone
+    where: str = ""  # where it comes from, for messages
 
     def __post_init__(self) -> None:
         far = max((abs(offset) for _, offset in self.slots), default=0)

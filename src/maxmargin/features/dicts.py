@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.features.interning import pack_strings, unpack_strings
+from maxmargin.features.interning import by_falling_count, pack_strings, unpack_strings
 from maxmargin.features.sequences import Sequences
 from maxmargin.parameters import Parameters
 
@@ -68,11 +68,9 @@ class DictFeatures(Parameters):
         reader = _Reader(_Known(), learn=True).read(X)
         seen = list(reader.known)
         counts = np.bincount(reader.ids, minlength=len(seen))
-        kept = np.argsort(-counts, kind="stable")[: int((counts >= self.min_count).sum())]
+        kept, rank = by_falling_count(counts, self.min_count)
         if len(kept) == 0:
             raise ValueError(f"no feature occurs min_count ({self.min_count}) times; lower it or add features.")
-        rank = np.full(len(seen), -1, np.int32)
-        rank[kept] = np.arange(len(kept), dtype=np.int32)
         self._adopt([seen[k] for k in kept.tolist()])
         return reader.sequences(rank[reader.ids], self.n_features_)
 

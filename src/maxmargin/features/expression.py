@@ -21,14 +21,7 @@ LONGEST = 1000  # characters of an expression
 class Expression:
     r"""A test of a template, such as ``^\u\l*$``; see :mod:`maxmargin.features.template` for the language.
 
-    Parameters
-    ----------
-    text : str
-
-    Raises
-    ------
-    ValueError
-        When a repetition has nothing to repeat, or the expression is too long.
+    A ValueError says when a repetition has nothing to repeat, or the expression is too long.
 
     Examples
     --------
@@ -132,11 +125,6 @@ def _is_punctuation(character: str) -> bool:
 
 
 _CLASSES: dict[str, Callable[[str], bool]] = {
-    "a": str.isalpha,
-    "d": str.isdecimal,
-    "l": str.islower,
-    "p": _is_punctuation,
-    "s": str.isspace,
-    "u": str.isupper,
+    "a": str.isalpha, "d": str.isdecimal, "l": str.islower, "p": _is_punctuation, "s": str.isspace, "u": str.isupper,
     "w": str.isalnum,
-}
+}  # fmt: skip

@@ -32,7 +32,8 @@ class TextFeatures(Parameters):
     """Features of tokens from templates or windows.
 
     Sentences are lists of tokens (a string, or a tuple with one string per column),
-    :class:`~maxmargin.features.tokens.Tokens`, or a pandas or polars frame with a column ``sentence``.
+    :class:`~maxmargin.features.tokens.Tokens`, or a pandas or polars frame with a column ``sentence``. The language of
+    templates is that of Kudo, CRF++: yet another CRF toolkit.
 
     Parameters
     ----------
@@ -56,10 +57,6 @@ class TextFeatures(Parameters):
     ['U00:dog', 'U01:the/dog']
     >>> features.transform([["the", "bird"]]).sparse.nnz
     2
-
-    References
-    ----------
-    Kudo. CRF++: yet another CRF toolkit (the language of templates).
     """
 
     template: Part | Sequence[Part]
@@ -99,14 +96,7 @@ class TextFeatures(Parameters):
         return self._sequences(tokens, self._rows(tokens, coder))
 
     def names(self, ids: Iterable[int] | None = None, edge: bool = False) -> list[str]:
-        """Names of features, such as ``U05:the/dog``; all of them by default.
-
-        Parameters
-        ----------
-        ids : iterable of int, optional
-        edge : bool
-            Whether the ids are those of edge features.
-        """
+        """Names of features, or with ``edge`` of edge features, such as ``U05:the/dog``; all of them by default."""
         self._check_fitted()
         if self.hashing is not None:
             raise ValueError("hashed features have no names; fit without hashing to get them.")
@@ -120,18 +110,13 @@ class TextFeatures(Parameters):
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, object]]:
         """Arrays and JSON-able facts for :meth:`from_state`."""
         self._check_fitted()
-        facts = {
-            "version": 1,
-            "features": [
-                {"kind": "Template", "lines": part.lines, "name": part.name}
-                if isinstance(part, Template)
-                else describe(part)
-                for part in _parts(self.template)
-            ],
-            "min_count": int(self.min_count),
-            "hashing": None if self.hashing is None else int(self.hashing),
-        }
-        return ({} if self.hashing is not None else self.vocabulary_.to_arrays()), facts
+        parts = [
+            {"kind": "Template", "lines": p.lines, "name": p.name} if isinstance(p, Template) else describe(p)
+            for p in _parts(self.template)
+        ]
+        hashing = None if self.hashing is None else int(self.hashing)
+        facts = {"version": 1, "features": parts, "min_count": int(self.min_count), "hashing": hashing}
+        return (self.vocabulary_.to_arrays() if hashing is None else {}), facts
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], facts: Mapping[str, Any]) -> TextFeatures:
@@ -182,13 +167,10 @@ class TextFeatures(Parameters):
         if tokens.n_tokens == 0:  # the number of columns is unknown, and nothing reads them
             return Tokens([Column([], np.empty(0, np.int32))] * self._plan.width, tokens.offsets)
         if self._plan.width > len(tokens.columns):
-            where, column = next(
-                (definition.where, source.column)
-                for definition in self.definitions_
-                for source, _ in definition.slots
-                if source.column >= len(tokens.columns)
-            )
-            raise ValueError(f"{where} reads column {column}, but the tokens have {len(tokens.columns)} (from 0 on).")
+            n = len(tokens.columns)
+            reads = ((d.where, source.column) for d in self.definitions_ for source, _ in d.slots)
+            where, column = next(read for read in reads if read[1] >= n)
+            raise ValueError(f"{where} reads column {column}, but the tokens have {n} (from 0 on).")
         return tokens
 
     def _rows(self, tokens: Tokens, coder: Coder, learn: bool = False) -> list[dict[bool, Rows]]:
@@ -208,9 +190,8 @@ class TextFeatures(Parameters):
             for edge, width in widths.items():
                 if width or not edge:
                     made[edge].append(part[edge].to_csr(width, ranks.get(edge)))
-        return Sequences(
-            tokens.offsets, sparse=stacked(made[False]), edge=stacked(made[True]) if self.n_edge_features_ else None
-        )
+        edge_rows = stacked(made[True]) if self.n_edge_features_ else None
+        return Sequences(tokens.offsets, sparse=stacked(made[False]), edge=edge_rows)
 
 
 def _whole(number: object) -> bool:

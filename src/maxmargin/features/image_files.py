@@ -84,10 +84,8 @@ def read_scribbles(scribbles: Iterable[Picture]) -> list[np.ndarray]:
             raise ValueError(f"the scribbles {str(entry)!r} are a JPEG file, which changes colours; save them as PNG.")
         if path is not None and not file.endswith(_ARRAYS) and labels.dtype in (np.uint8, np.uint16):
             if labels.ndim == 2 and (labels == 1).any():
-                raise ValueError(
-                    f"the scribbles {str(entry)!r} have pixels of value 1, as if they were labels; paint white, black "
-                    "and grey, or save labels 0, 1 and -1 as .npy."
-                )
+                found = f"the scribbles {str(entry)!r} have pixels of value 1, as if they were labels"
+                raise ValueError(f"{found}; paint white, black and grey, or save labels 0, 1 and -1 as .npy.")
             pixels, white = (labels if labels.ndim == 3 else labels[..., None]), np.iinfo(labels.dtype).max
             labels = np.where((pixels == white).all(-1), 1, np.where((pixels == 0).all(-1), 0, -1))
             labels = np.where(_opaque(path), labels, -1)

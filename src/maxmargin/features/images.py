@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy import ndimage
 from scipy.special import logsumexp
 
-from maxmargin.features.blocks import refuse_not_finite
+from maxmargin.features.blocks import picture_block
 from maxmargin.features.own_colours import colour_range, own_colours, place_of_foreground
 from maxmargin.parameters import Parameters
 
@@ -86,6 +86,8 @@ def contrast_edges(
 ) -> np.ndarray:
     """Edge features: a constant, and for each beta ``exp(-beta |I_p - I_q|^2)``, all divided by the step's length.
 
+    Boykov, Jolly (2001), Interactive graph cuts for optimal boundary and region segmentation of objects in N-D images.
+
     Parameters
     ----------
     image : array (*shape, channels)
@@ -98,10 +100,6 @@ def contrast_edges(
     Returns
     -------
     array (directions, *shape, 1 + len(betas) * len(contrasts))
-
-    References
-    ----------
-    Boykov, Jolly (2001), Interactive graph cuts for optimal boundary and region segmentation of objects in N-D images.
     """
     parts = [np.ones((len(steps), *image.shape[:-1]))]
     rows = np.broadcast_to(np.asarray(betas, np.float64), (len(contrasts), np.shape(betas)[-1]))
@@ -207,10 +205,9 @@ class ImageFeatures(Parameters):
         self._check_channels(pictures)
         for i, picture in enumerate(pictures):
             if np.abs(picture).max() > _ALIKE * self.largest_:
-                raise ValueError(
-                    f"image {i} has values up to {np.abs(picture).max():.4g}, the training images up to "
-                    f"{self.largest_:.4g} (whole numbers divided by {self.whole_:g}); scale all images the same way."
-                )
+                usual = f"{self.largest_:.4g} (whole numbers divided by {self.whole_:g})"
+                found = f"image {i} has values up to {np.abs(picture).max():.4g}, the training images up to {usual}"
+                raise ValueError(f"{found}; scale all images the same way.")
         return [self._features(picture, self._raw(picture)) for picture in pictures]
 
     def fit_transform(self, images: Sequence[ArrayLike], masks: Sequence[ArrayLike], steps: np.ndarray) -> list[dict]:
@@ -298,15 +295,13 @@ class ImageFeatures(Parameters):
         return {"node": node.astype(np.float32), "edge": edge.astype(np.float32)}
 
     def _pictures(self, images: Sequence[ArrayLike]) -> list[np.ndarray]:
-        return [_picture(image, i, self.steps_.shape[1], self.whole_) for i, image in enumerate(images)]
+        return [picture_block(x, f"image {i}", self.steps_.shape[1], self.whole_) for i, x in enumerate(images)]
 
     def _check_channels(self, pictures: list[np.ndarray]) -> None:
         for i, picture in enumerate(pictures):
             if picture.shape[-1] != self.n_channels_:
-                raise ValueError(
-                    f"image {i} has {picture.shape[-1]} channels; the first training image has "
-                    f"{self.n_channels_}. Convert all to the same number, for instance to colour."
-                )
+                found = f"image {i} has {picture.shape[-1]} channels; the first training image has {self.n_channels_}"
+                raise ValueError(f"{found}. Convert all to the same number, for instance to colour.")
 
     def _raw(self, picture: np.ndarray) -> np.ndarray:
         """Node features before scaling, float32 to save memory."""
@@ -340,9 +335,8 @@ class ImageFeatures(Parameters):
         for both in samples:
             pair = []
             for pixels in map(np.concatenate, both):
-                mixture = GaussianMixture(
-                    min(self.mixture, max(1, len(pixels) // 20)), reg_covar=1e-4, random_state=self.random_state
-                )
+                n = min(self.mixture, max(1, len(pixels) // 20))
+                mixture = GaussianMixture(n, reg_covar=1e-4, random_state=self.random_state)
                 mixture.fit(pixels if len(pixels) > 1 else np.zeros((2, pixels.shape[1])))
                 pair.append(Mixture(mixture.weights_, mixture.means_, mixture.precisions_cholesky_))
             fitted.append((pair[0], pair[1]))
@@ -363,20 +357,3 @@ def _whole_range(images: Sequence[ArrayLike]) -> float:
         if image.dtype.kind in "iu" and image.size:
             largest = max(largest, float(np.abs(image.astype(np.float64)).max()))
     return next((limit for limit in (255.0, 65535.0) if largest <= limit), largest)
-
-
-def _picture(image: ArrayLike, i: int, ndim: int, whole: float) -> np.ndarray:
-    """An image as float64 (*shape, channels), checked; whole numbers are divided by ``whole``, bytes by 255."""
-    image = np.asarray(image)
-    if image.ndim == ndim:
-        image = image[..., None]
-    if image.ndim != ndim + 1 or image.size == 0 or image.dtype.kind not in "fiub":
-        wanted = "(height, width)" if ndim == 2 else "(depth, height, width)"
-        raise ValueError(
-            f"image {i} is {image.dtype} of shape {image.shape}; give numbers of shape {wanted}, optionally with a "
-            "last axis of channels."
-        )
-    divisor = (255.0 if image.dtype == np.uint8 else whole) if image.dtype.kind in "iu" else 1.0
-    picture = image.astype(np.float64) / divisor
-    refuse_not_finite(picture, f"image {i} has NaN or infinite pixels")
-    return picture

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise, repeat
-from typing import Protocol
 
 import numpy as np
 
@@ -18,26 +17,7 @@ from maxmargin.features.definition import Definition
 
 DEEPEST = 4  # most values of a feature that one compiled call can join
 
-__all__ = ["Coder", "Hashed", "PairTable", "Vocabulary", "pack_strings", "unpack_strings"]
-
-
-class Coder(Protocol):
-    """Numbers values, tuples and features: :class:`Vocabulary` or :class:`Hashed`."""
-
-    @property
-    def dtype(self) -> type[np.integer]: ...
-    @property
-    def missing(self) -> np.integer: ...
-    @property
-    def empty(self) -> np.integer:
-        """Code of the tuple without values."""
-        ...
-
-    def encode(self, texts: Sequence[str | None], learn: bool) -> np.ndarray: ...
-    def join(self, left: np.ndarray, right: np.ndarray, level: int, learn: bool) -> np.ndarray: ...
-    def number(self, skeletons: np.ndarray, codes: np.ndarray, edge: bool, learn: bool) -> np.ndarray:
-        """Ids (int32) of features; row d has the literals with number ``skeletons[d]`` (int32)."""
-        ...
+__all__ = ["Coder", "Hashed", "PairTable", "Vocabulary", "by_falling_count", "pack_strings", "unpack_strings"]
 
 
 def skeletons_of(definitions: Sequence[Definition]) -> list[tuple[str, ...]]:
@@ -111,15 +91,10 @@ class PairTable:
 
 
 class Vocabulary:
-    """The features of a training set, numbered by falling frequency.
-
-    Parameters
-    ----------
-    definitions : sequence of Definition
-    """
+    """The features of a training set, numbered by falling frequency."""
 
     dtype = np.int32
-    missing, empty = np.int32(-1), np.int32(0)
+    missing, empty = np.int32(-1), np.int32(0)  # codes of no value, and of the tuple without values
 
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self.skeletons = skeletons_of(definitions)
@@ -131,9 +106,8 @@ class Vocabulary:
     def encode(self, texts: Sequence[str | None], learn: bool) -> np.ndarray:
         strings: dict = self.strings
         if learn:
-            return np.array(
-                [-1 if text is None else strings.setdefault(text, len(strings)) for text in texts], np.int32
-            )
+            codes = [-1 if text is None else strings.setdefault(text, len(strings)) for text in texts]
+            return np.array(codes, np.int32)
         # None is never a key
         return np.fromiter(map(strings.get, texts, repeat(-1)), np.int32, len(texts))
 
@@ -142,6 +116,7 @@ class Vocabulary:
         return table.add(left, right) if learn else table.find(left, right)
 
     def number(self, skeletons: np.ndarray, codes: np.ndarray, edge: bool, learn: bool) -> np.ndarray:
+        """Ids (int32) of features; row d has the literals with number ``skeletons[d]`` (int32)."""
         table, left = self.tables[edge], skeletons.repeat(codes.shape[1]).reshape(codes.shape)
         return table.add(left, codes) if learn else table.find(left, codes)
 
@@ -158,10 +133,7 @@ class Vocabulary:
         """
         ranks = {}
         for edge, table in self.tables.items():
-            order = np.argsort(-table.counts, kind="stable")
-            kept = order[: int((table.counts >= max(min_count, 1)).sum())]
-            ranks[edge] = np.full(len(table), -1, np.int32)
-            ranks[edge][kept] = np.arange(len(kept), dtype=np.int32)
+            kept, ranks[edge] = by_falling_count(table.counts, max(min_count, 1))
             self.tables[edge] = PairTable(table.entries[kept])
         self._prune()
         return ranks
@@ -237,6 +209,14 @@ class Vocabulary:
         return made
 
 
+def by_falling_count(counts: np.ndarray, min_count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ids that occur often enough, most frequent first, and the rank (int32) of every id among them, -1 if rare."""
+    kept = np.argsort(-counts, kind="stable")[: int((counts >= min_count).sum())]
+    rank = np.full(len(counts), -1, np.int32)
+    rank[kept] = np.arange(len(kept), dtype=np.int32)
+    return kept, rank
+
+
 def pack_strings(texts: Iterable[str]) -> dict[str, np.ndarray]:
     """Strings as arrays: all their bytes, and where each ends."""
     parts = [text.encode("utf-8", "surrogatepass") for text in texts]
@@ -259,13 +239,7 @@ def unpack_strings(arrays: Mapping[str, np.ndarray], name: str) -> list[str]:
 
 
 class Hashed:
-    """Features without a vocabulary: a feature's id is a hash of its text, modulo ``n_features``.
-
-    Parameters
-    ----------
-    definitions : sequence of Definition
-    n_features : int
-    """
+    """Features without a vocabulary: a feature's id is a hash of its text, modulo ``n_features``."""
 
     dtype = np.uint64
     missing, empty = np.uint64(0), np.uint64(1)
@@ -275,8 +249,7 @@ class Hashed:
         self._digests = np.array([_digest("\0".join(texts)) for texts in skeletons_of(definitions)], np.uint64)
 
     def encode(self, texts: Sequence[str | None], learn: bool) -> np.ndarray:
-        codes = [0 if text is None else _digest(text) for text in texts]
-        return np.array(codes, np.uint64)
+        return np.array([0 if text is None else _digest(text) for text in texts], np.uint64)
 
     def join(self, left: np.ndarray, right: np.ndarray, level: int, learn: bool) -> np.ndarray:
         mixed = (left ^ (left >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15) + right
@@ -287,6 +260,9 @@ class Hashed:
         mixed = self.join(self._digests[skeletons][:, None], codes, 0, learn)
         ids = ((mixed >> np.uint64(16)) % np.uint64(self.n_features)).astype(np.int32)
         return np.where(mixed == 0, np.int32(-1), ids)
+
+
+Coder = Vocabulary | Hashed  # numbers values, tuples and features
 
 
 def _digest(text: str) -> int:

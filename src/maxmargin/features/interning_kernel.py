@@ -11,20 +11,14 @@ import numpy as np
 from maxmargin.kernel import kernel
 
 
-@kernel("int64(int64, int64)")
-def slot_of(key, mask):
-    """First slot to look at: the key, mixed so that all its bits reach the low ones."""
+@kernel("int64(int64[::1], int64, int64)")
+def probe(keys, key, mask):
+    """The slot that holds ``key``, or the free slot where it belongs; the first is the key, with all its bits mixed."""
     h = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     h ^= h >> np.uint64(32)
     h *= np.uint64(0xD6E8FEB86659FD93)
     h ^= h >> np.uint64(32)
-    return np.int64(h & np.uint64(mask))
-
-
-@kernel("int64(int64[::1], int64, int64)")
-def probe(keys, key, mask):
-    """The slot that holds ``key``, or the free slot where it belongs."""
-    slot = slot_of(key, mask)
+    slot = np.int64(h & np.uint64(mask))
     while keys[slot] != key and keys[slot] != -1:
         slot = (slot + 1) & mask
     return slot
@@ -55,25 +49,19 @@ def add_pairs(left, right, keys, ids, entries, counts, size, out, start):
     return len(left)
 
 
-@kernel("void(int32[::1], int32[::1], int64[::1], int32[::1], int32[::1])")
-def find_pairs(left, right, keys, ids, out):
-    """Ids of the pairs; -1 for those that are not in the table."""
-    mask = len(keys) - 1
-    for t in range(len(left)):
-        out[t] = -1
-        if left[t] >= 0 and right[t] >= 0:
-            key = (np.int64(left[t]) << 32) | np.int64(right[t])
-            slot = probe(keys, key, mask)
-            if keys[slot] == key:
-                out[t] = ids[slot]
-
-
 @kernel("int32(int64[::1], int32[::1], int32, int32)")
 def find_pair(keys, ids, left, right):
     """Id of one pair; -1 when it is not in the table."""
     key = (np.int64(left) << 32) | np.int64(right)
     slot = probe(keys, key, len(keys) - 1)
     return ids[slot] if keys[slot] == key else np.int32(-1)
+
+
+@kernel("void(int32[::1], int32[::1], int64[::1], int32[::1], int32[::1])")
+def find_pairs(left, right, keys, ids, out):
+    """Ids of the pairs; -1 for those that are not in the table, or have a side of -1."""
+    for t in range(len(left)):
+        out[t] = find_pair(keys, ids, left[t], right[t]) if left[t] >= 0 and right[t] >= 0 else -1
 
 
 @kernel(
@@ -179,20 +167,17 @@ def mark_phrases(words, offsets, keys, ids, ends, marks):
 
     ``(node + 1, word)`` -> id is the tree of phrases, node -1 its root; ``ends[id]`` tells where a phrase is complete.
     """
-    mask = len(keys) - 1
     for i in range(len(offsets) - 1):
         t = offsets[i]
         while t < offsets[i + 1]:
-            node, here, last = np.int64(0), t, t
+            node, here, last = np.int32(-1), t, t
             while here < offsets[i + 1] and words[here] >= 0:
-                key = (node << 32) | np.int64(words[here])
-                slot = probe(keys, key, mask)
-                if keys[slot] != key:
+                node = find_pair(keys, ids, np.int32(node + 1), words[here])
+                if node < 0:
                     break
                 here += 1
-                if ends[ids[slot]]:
+                if ends[node]:
                     last = here
-                node = np.int64(ids[slot]) + 1
             marks[t] = -1
             if last > t:
                 marks[t] = 0

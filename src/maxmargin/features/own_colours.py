@@ -44,24 +44,10 @@ def own_colours(picture: np.ndarray, place: np.ndarray, limits: np.ndarray, roun
     """Features of each pixel from the histograms of its image.
 
     Formula: ``r(c) = log h1(c) / h0(c)``, the histograms h1 and h0 weighted by p and 1 - p, and
-    ``p = sigmoid(smooth(logit place + r))`` in the next round; the first round uses the position alone.
+    ``p = sigmoid(smooth(logit place + r))`` in the next round; the first round uses the position alone. For a picture
+    (*shape, channels), ``place`` of :func:`place_of_foreground` and ``limits`` of :func:`colour_range` they are
+    (*shape, 4): r after the first and after the last round, ``logit place``, and the smoothed sum of the last two.
 
-    Parameters
-    ----------
-    picture : array (*shape, channels)
-    place : array (24, ..., 24)
-        See :func:`place_of_foreground`.
-    limits : array (2, channels)
-        See :func:`colour_range`.
-    rounds : int
-
-    Returns
-    -------
-    array (*shape, 4)
-        r after the first and after the last round, ``logit place``, and the smoothed sum of the last two.
-
-    References
-    ----------
     Rother, Kolmogorov, Blake (2004), "GrabCut": interactive foreground extraction using iterated graph cuts; with the
     usual position instead of a user's rectangle.
     """

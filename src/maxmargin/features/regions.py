@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.features.blocks import refuse_not_finite
+from maxmargin.features.blocks import picture_block
 
 __all__ = ["region_graph", "region_labels", "region_sizes", "superpixels"]
 
@@ -24,7 +24,8 @@ def superpixels(
     Formula: each pixel joins the nearest of the centres around it, by ``|colour - c|^2 + compactness^2 |place - p|^2 /
     step^2``; centres move to the means of their pixels. Pieces smaller than ``smallest`` of a cell go to a neighbour.
 
-    Complexity: O(iterations pixels channels).
+    Complexity: O(iterations pixels channels). Achanta et al. (2012), SLIC superpixels compared to state-of-the-art
+    superpixel methods.
 
     Parameters
     ----------
@@ -40,12 +41,8 @@ def superpixels(
     Returns
     -------
     int32 array (height, width)
-
-    References
-    ----------
-    Achanta et al. (2012), SLIC superpixels compared to state-of-the-art superpixel methods.
     """
-    colours = _colours(image, 2)
+    colours = picture_block(image, "the image", 2, 255.0)
     pixels = colours.shape[0] * colours.shape[1]
     if not 1 <= n_segments <= pixels:
         raise ValueError(f"n_segments is {n_segments}; give a number from 1 to the {pixels} pixels.")
@@ -53,10 +50,8 @@ def superpixels(
         from skimage.segmentation import slic
     except ImportError:
         raise ImportError("superpixels need scikit-image; install it with: pip install maxmargin[images]") from None
-    segments = slic(
-        colours, n_segments, compactness, iterations, convert2lab=False, min_size_factor=smallest, start_label=0
-    )
-    return segments.astype(np.int32)
+    options = {"convert2lab": False, "min_size_factor": smallest, "start_label": 0}
+    return slic(colours, n_segments, compactness, iterations, **options).astype(np.int32)
 
 
 def region_graph(segments: ArrayLike, image: ArrayLike, *, contrast: float = 4.0) -> dict[str, np.ndarray]:
@@ -80,7 +75,7 @@ def region_graph(segments: ArrayLike, image: ArrayLike, *, contrast: float = 4.0
         ``exp(-contrast |difference of mean colours|^2 / mean of the same)``.
     """
     regions = _checked_segments(segments)
-    colours = _colours(image, regions.ndim)
+    colours = picture_block(image, "the image", regions.ndim, 255.0)
     if colours.shape[:-1] != regions.shape:
         raise ValueError(f"the image has shape {colours.shape[:-1]}, the label image {regions.shape}; they must agree.")
     flat, sizes = regions.ravel(), region_sizes(regions)
@@ -91,9 +86,8 @@ def region_graph(segments: ArrayLike, image: ArrayLike, *, contrast: float = 4.0
     channels = np.moveaxis(colours, -1, 0)
     colour = np.stack([mean(channel) for channel in channels], 1)
     spread = np.stack([np.sqrt(np.maximum(mean(c**2) - mean(c) ** 2, 0.0)) for c in channels], 1)
-    place = np.stack(
-        [mean((axis + 0.5) / n) for axis, n in zip(np.indices(regions.shape), regions.shape, strict=True)], 1
-    )
+    axes = zip(np.indices(regions.shape), regions.shape, strict=True)
+    place = np.stack([mean((axis + 0.5) / n) for axis, n in axes], 1)
     share = sizes[:, None] / flat.size
     edges, length = _neighbours(regions)
     smaller = sizes[edges].min(axis=1)
@@ -121,19 +115,6 @@ def region_labels(segments: ArrayLike, mask: ArrayLike, *, ignore: object = None
     if ignore is not None:
         counts[:, classes == ignore] *= 1e-9  # wins only without competition
     return classes[counts.argmax(axis=1)]
-
-
-def _colours(image: ArrayLike, ndim: int) -> np.ndarray:
-    """Channels last, float64; whole numbers from 0 to 255 become 0 to 1."""
-    array = np.asarray(image)
-    if array.ndim not in (ndim, ndim + 1) or array.size == 0 or array.dtype.kind not in "fiub":
-        raise ValueError(
-            f"the image is {array.dtype} of shape {array.shape}; give numbers on {ndim} axes, optionally with a last "
-            "axis of channels."
-        )
-    colours = array.astype(np.float64).reshape(*array.shape[:ndim], -1)
-    refuse_not_finite(colours, "the image has NaN or infinite pixels")
-    return colours / 255.0 if array.dtype.kind in "iu" else colours
 
 
 def _checked_segments(segments: ArrayLike) -> np.ndarray:

@@ -28,15 +28,11 @@ BLOCK = 1 << 16  # entries of a table to compute at once: many short rows, or on
 class Rows:
     """Ids of the features of n tokens, before they are arranged in rows.
 
-    Attributes
-    ----------
-    table : int32 array (definitions, n)
-        -1 for none.
-    lists : list of (owner, pointers, ids)
-        Definitions with many values: token t has ``ids[pointers[owner[t]]:pointers[owner[t] + 1]]``.
+    ``lists`` are (owner, pointers, ids) of definitions with many values: token t has
+    ``ids[pointers[owner[t]]:pointers[owner[t] + 1]]``.
     """
 
-    table: np.ndarray
+    table: np.ndarray  # int32 (definitions, n), -1 for none
     lists: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
     def to_csr(self, n_features: int, rank: np.ndarray | None = None) -> sp.csr_array:
@@ -159,23 +155,15 @@ def _values(tokens: Tokens, plan: Plan, coder: Coder, learn: bool) -> tuple[np.n
 
 
 class _Padded:
-    """Sentences in one array, each padded with marks on both sides.
-
-    Attributes
-    ----------
-    place : int64 array (tokens,)
-        Positions of the tokens.
-    first : int64 array
-        First tokens of sentences, which have no predecessor.
-    """
+    """Sentences in one array, each padded with marks on both sides."""
 
     def __init__(self, tokens: Tokens, plan: Plan, coder: Coder, learn: bool) -> None:
         self.tokens, self.plan, self.coder, self.learn = tokens, plan, coder, learn
         lengths = np.diff(tokens.offsets)
         gaps = np.arange(len(tokens)) * len(plan.marks)
         self.size = tokens.n_tokens + len(tokens) * len(plan.marks)
-        self.place = np.arange(tokens.n_tokens) + np.repeat(gaps + plan.before, lengths)
-        self.first = tokens.offsets[:-1][lengths > 0]
+        self.place = np.arange(tokens.n_tokens) + np.repeat(gaps + plan.before, lengths)  # positions of the tokens
+        self.first = tokens.offsets[:-1][lengths > 0]  # first tokens of sentences, which have no predecessor
         self._begins, self._ends = tokens.offsets[:-1] + gaps, tokens.offsets[1:] + gaps + plan.before
         self._lists: dict[Source, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 

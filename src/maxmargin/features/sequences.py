@@ -49,15 +49,11 @@ class Sequences:
         object.__setattr__(self, "offsets", offsets.astype(np.int64, copy=False))
         for kind, block in self._blocks().items():
             if not isinstance(block, np.ndarray if kind == "dense" else (sp.csr_array, sp.csr_matrix)):
-                raise TypeError(
-                    f"{kind} features must be a {'numpy array' if kind == 'dense' else 'csr_array'}; "
-                    "make it with Sequences.of(list of sequences)."
-                )
+                wanted = "numpy array" if kind == "dense" else "csr_array"
+                raise TypeError(f"{kind} features must be a {wanted}; make it with Sequences.of(list of sequences).")
             if block.ndim != 2 or block.shape[0] != offsets[-1] or block.dtype.kind not in "fiub":
-                raise ValueError(
-                    f"{kind} features must be numbers, one row for each of the {offsets[-1]} tokens; got shape "
-                    f"{block.shape} and dtype {block.dtype}."
-                )
+                wanted = f"numbers, one row for each of the {offsets[-1]} tokens"
+                raise ValueError(f"{kind} features must be {wanted}; got shape {block.shape} and dtype {block.dtype}.")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -87,14 +83,10 @@ class Sequences:
             parts = {kind: block[rows] for kind, block in self._blocks().items()}
             return next(iter(parts.values())) if len(parts) == 1 and "edge" not in parts else parts
         chosen = np.arange(len(self))[key]
-        rows = np.concatenate(
-            [np.arange(self.offsets[i], self.offsets[i + 1]) for i in chosen] or [np.empty(0, np.int64)]
-        ).astype(np.int64)
         lengths = np.diff(self.offsets)[chosen]
-        return Sequences(
-            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            **{kind: block[rows] for kind, block in self._blocks().items()},
-        )
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][chosen] - offsets[:-1], lengths)
+        return Sequences(offsets, **{kind: block[rows] for kind, block in self._blocks().items()})
 
     @staticmethod
     def of(X: object) -> Sequences:
@@ -103,30 +95,24 @@ class Sequences:
             X.check_finite()
             return X
         if isinstance(X, str) or not isinstance(X, (Sequence, np.ndarray)):
-            raise TypeError(
-                "X must be a list of sequences, each a (length, n_features) array or sparse matrix; "
-                f"got {type(X).__name__}."
-            )
+            wanted = "a list of sequences, each a (length, n_features) array or sparse matrix"
+            raise TypeError(f"X must be {wanted}; got {type(X).__name__}.")
         if isinstance(X, np.ndarray) and X.dtype != object and X.ndim == 2:
             raise ValueError(f"X has shape {X.shape}; a list of sequences is needed. For a single sequence pass [X].")
         parts: dict[str, list] = {kind: [] for kind in _KINDS}
         lengths: list[int] = []
         for i, x in enumerate(X):
             named = x if isinstance(x, Mapping) else {"sparse" if sp.issparse(x) else "dense": x}
-            unknown = set(named) - set(_KINDS)
-            if unknown or not set(named) & {"sparse", "dense"}:
-                raise ValueError(
-                    f"sequence {i} has the keys {sorted(map(str, named))}; "
-                    "use 'sparse' and/or 'dense', and optionally 'edge'."
-                )
+            if set(named) - set(_KINDS) or not set(named) & {"sparse", "dense"}:
+                keys = sorted(map(str, named))
+                raise ValueError(f"sequence {i} has the keys {keys}; use 'sparse' and/or 'dense', optionally 'edge'.")
             tokens = -1
             for kind in ("sparse", "dense"):
                 if kind in named:
                     block = (dense_block if kind == "dense" else sparse_block)(named[kind], f"sequence {i}")
                     if tokens >= 0 and block.shape[0] != tokens:
-                        raise ValueError(
-                            f"sequence {i}: 'sparse' has {tokens} rows and 'dense' {block.shape[0]}; they must agree."
-                        )
+                        rows = f"'sparse' has {tokens} rows and 'dense' {block.shape[0]}"
+                        raise ValueError(f"sequence {i}: {rows}; they must agree.")
                     tokens = block.shape[0]
                     parts[kind].append(block)
             if "edge" in named:
@@ -136,16 +122,13 @@ class Sequences:
                 if blocks and len(blocks) != i + 1:
                     lacks = 0 if kind in named else i
                     raise ValueError(f"'{kind}' features are missing in sequence {lacks}; give them for all or none.")
-                if len(blocks) > 1 and blocks[-1].shape[1] != blocks[0].shape[1]:
-                    raise ValueError(
-                        f"sequence {i} has {blocks[-1].shape[1]} {kind} features, sequence 0 has {blocks[0].shape[1]}."
-                    )
-        stacked = Sequences(
-            offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            sparse=sp.csr_array(sp.vstack(parts["sparse"], format="csr")) if parts["sparse"] else None,
-            dense=np.ascontiguousarray(np.concatenate(parts["dense"])) if parts["dense"] else None,
-            edge=sp.csr_array(sp.vstack(parts["edge"], format="csr")) if parts["edge"] else None,
-        )
+                widths = [block.shape[1] for block in blocks[:1] + blocks[-1:]]
+                if len(set(widths)) > 1:
+                    raise ValueError(f"sequence {i} has {widths[1]} {kind} features, sequence 0 has {widths[0]}.")
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        dense = np.ascontiguousarray(np.concatenate(parts["dense"])) if parts["dense"] else None
+        sparse, edge = (_below(parts[kind]) if parts[kind] else None for kind in ("sparse", "edge"))
+        stacked = Sequences(offsets, sparse, dense, edge)
         stacked.check_finite()
         return stacked
 
@@ -155,15 +138,17 @@ class Sequences:
             token = first_not_finite(block)
             if token >= 0:
                 i = int(np.searchsorted(self.offsets, token, side="right")) - 1
-                raise ValueError(
-                    f"sequence {i} has NaN or infinite {kind} features (position {token - self.offsets[i]}); "
-                    "replace or remove them before fitting."
-                )
+                found = f"sequence {i} has NaN or infinite {kind} features (position {token - self.offsets[i]})"
+                raise ValueError(f"{found}; replace or remove them before fitting.")
+
+
+def _below(blocks: list[sp.csr_array]) -> sp.csr_array:
+    return sp.csr_array(sp.vstack(blocks, format="csr"))
 
 
 def _edges(block: sp.csr_array, tokens: int, i: int) -> sp.csr_array:
     if block.shape[0] == tokens:
         return block
     if block.shape[0] == max(tokens - 1, 0):
-        return sp.csr_array(sp.vstack([sp.csr_array((tokens - block.shape[0], block.shape[1])), block], format="csr"))
+        return _below([sp.csr_array((tokens - block.shape[0], block.shape[1])), block])
     raise ValueError(f"sequence {i} has {tokens} tokens and {block.shape[0]} rows of edge features; give {tokens - 1}.")

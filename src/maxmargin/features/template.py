@@ -129,16 +129,12 @@ def _slot(macro: re.Match, where: str) -> tuple[Source, int]:
     command, test = macro["command"], macro["test"]
     if command.lower() not in ("x", "t", "m"):
         raise ValueError(f"{where}: unknown macro '%{command}'; use %x, %t or %m, as in %x[-1,0].")
+    right = "%x[-1,0]" if command in "xX" else f'%{command}[-1,0,"^\\d"]'
     if macro["row"] is None:
-        raise ValueError(
-            f"{where}: %{command} needs a row and a column, as in "
-            + ("%x[-1,0]." if command in "xX" else f'%{command}[-1,0,"^\\d"].')
-        )
+        raise ValueError(f"{where}: %{command} needs a row and a column, as in {right}.")
     if (test is None) != (command in "xX"):
-        raise ValueError(
-            f"{where}: %{command} takes {'no expression' if test is not None else 'an expression in quotes'}, as in "
-            + ("%x[-1,0]." if command in "xX" else f'%{command}[-1,0,"^\\d"].')
-        )
+        wanted = "no expression" if test is not None else "an expression in quotes"
+        raise ValueError(f"{where}: %{command} takes {wanted}, as in {right}.")
     if max(len(macro["row"]), len(macro["column"])) > 9:  # int() refuses thousands of digits
         raise ValueError(f"{where}: the row or the column of {_short(macro[0])!r} is too large; rows go up to 1000.")
     row, column = int(macro["row"]), int(macro["column"])

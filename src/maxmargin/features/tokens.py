@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
-from typing import Protocol, overload, runtime_checkable
+from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,34 +17,21 @@ __all__ = ["Column", "Frame", "Sentences", "Tokens"]
 Sentences = Iterable[Sequence[str] | Sequence[Sequence[str]]]
 
 
-class Series(Protocol):
-    """A column of a frame."""
-
-    def to_list(self) -> list: ...
-
-
 @runtime_checkable
 class Frame(Protocol):
     """A pandas or polars frame."""
 
     @property
     def columns(self) -> Iterable[str]: ...
-    def __getitem__(self, name: str) -> Series: ...
+    def __getitem__(self, name: str) -> Any: ...  # a column
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of text: token t holds ``strings[codes[t]]``.
+    """One column of text: token t holds ``strings[codes[t]]``."""
 
-    Attributes
-    ----------
-    strings : list of str
-        The distinct strings, in order of first appearance.
-    codes : int32 array (tokens,)
-    """
-
-    strings: list[str]
-    codes: np.ndarray
+    strings: list[str]  # the distinct ones, in order of first appearance
+    codes: np.ndarray  # int32 (tokens,)
 
     @staticmethod
     def of(values: Sequence[str]) -> Column:
@@ -158,23 +145,16 @@ class Tokens:
     def from_frame(frame: Frame, sentence: str = "sentence", columns: Sequence[str] | None = None) -> Tokens:
         """Tokens from a pandas or polars frame with one row per token.
 
-        Parameters
-        ----------
-        frame : DataFrame
-        sentence : str
-            The column that identifies sentences; the rows of a sentence must be adjacent.
-        columns : list of str, optional
-            The columns of text, in the order in which templates count them; all others by default.
+        The column ``sentence`` identifies sentences, whose rows must be adjacent; ``columns`` are those of text, in the
+        order in which templates count them, by default all others.
         """
         names = list(frame.columns)
         if columns is None:
             columns = [name for name in names if name != sentence]
         for name in (sentence, *columns):
             if name not in names:
-                raise ValueError(
-                    f"the frame has no column {name!r}; it has {', '.join(map(str, names))}. "
-                    "Name yours: Tokens.from_frame(frame, sentence=..., columns=[...])."
-                )
+                advice = "Name yours: Tokens.from_frame(frame, sentence=..., columns=[...])."
+                raise ValueError(f"the frame has no column {name!r}; it has {', '.join(map(str, names))}. {advice}")
         owner = Column.of(frame[sentence].to_list())
         for k, value in enumerate(owner.strings):
             if value is None or value != value:
@@ -185,10 +165,8 @@ class Tokens:
         again = np.flatnonzero(owner.codes[starts] != np.arange(len(starts)))
         if len(again):
             row = int(starts[again[0]])
-            raise ValueError(
-                f"row {row} returns to sentence {owner.strings[owner.codes[row]]!r} after others; sort the frame by "
-                f"{sentence!r} (stable) first."
-            )
+            again_in = f"row {row} returns to sentence {owner.strings[owner.codes[row]]!r} after others"
+            raise ValueError(f"{again_in}; sort the frame by {sentence!r} (stable) first.")
         offsets = np.append(starts, len(owner.codes))
         if len(owner.codes) == 0:
             raise ValueError("the frame has no rows; at least one token is needed.")
@@ -236,8 +214,6 @@ def _plain_strings(column: Column, values: Sequence, offsets: np.ndarray, j: int
     """Subclasses of str become str; anything else is an error."""
     for t, value in enumerate(values):
         if not isinstance(value, str):
-            raise TypeError(
-                f"{_place(t, offsets)}, column {j} is {value!r} ({type(value).__name__}), not a string; "
-                "convert the column with str() or fill missing values."
-            )
+            found = f"{_place(t, offsets)}, column {j} is {value!r} ({type(value).__name__}), not a string"
+            raise TypeError(f"{found}; convert the column with str() or fill missing values.")
     return Column([str(text) for text in column.strings], column.codes)

@@ -135,12 +135,8 @@ class Gazetteer(Transform):
                 node = tree.setdefault((node + 1, number), len(tree))
             ends[node] = True
         entries = np.array([left << 32 | right for left, right in tree], np.int64)
-        made = {
-            "phrases": phrases,
-            "_words": words,
-            "_tree": PairTable(entries),
-            "_ends": np.array([ends.get(node, False) for node in range(len(tree))], bool),
-        }
+        complete = np.array([ends.get(node, False) for node in range(len(tree))], bool)
+        made = {"phrases": phrases, "_words": words, "_tree": PairTable(entries), "_ends": complete}
         for name, value in made.items():
             object.__setattr__(self, name, value)
 
@@ -263,16 +259,13 @@ class Ends:
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        return tuple(
-            Definition((name, ""), ((Source(0, _First(last), "drop"), 0),), False, repr(self))
-            for name, last in ((self.first, False), (self.last, True))
-        )
+        first, last = (((Source(0, _First(at_end), "drop"), 0),) for at_end in (False, True))
+        where = repr(self)
+        return Definition((self.first, ""), first, False, where), Definition((self.last, ""), last, False, where)
 
 
-_KINDS: dict[str, type] = {
-    kind.__name__: kind for kind in (CharNGrams, Ends, Gazetteer, Join, Lower, Prefix, Shape, Suffix, Window)
-}
-
+_STORED = (CharNGrams, Ends, Gazetteer, Join, Lower, Prefix, Shape, Suffix, Window)
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in _STORED}
 _MAKERS: dict[str, Callable[..., object]] = {**_KINDS, "Join": lambda slots=(), **given: Join(*slots, **given)}
 
 

@@ -64,9 +64,7 @@ def choose_split(n, K, m, edges, begin, ends, unary, restricted, message, part, 
             part[NEXT_NODE], part[NEXT_LABEL] = p, found
 
 
-@kernel(
-    types.Tuple((_f8, _f8, _i8))(_i8, _i8, _i4s, _i4s, _i4s, _f8s, _f8s, _i8, _i8, _f8, _i4s, _f8s)
-)  # fmt: skip
+@kernel(types.Tuple((_f8, _f8, _i8))(_i8, _i8, _i4s, _i4s, _i4s, _f8s, _f8s, _i8, _i8, _f8, _i4s, _f8s))
 def branch_and_bound(n, K, edges, begin, ends, unary, pair, passes, branches, known, labels, fwork):
     """The best labeling found, its score, an upper bound of all scores, and the number of parts looked at.
 
@@ -75,11 +73,8 @@ def branch_and_bound(n, K, edges, begin, ends, unary, pair, passes, branches, kn
     those of the whole. The search ends when no part can beat the best labeling (or ``known``, a score known otherwise),
     after ``branches`` parts, or when at this rate those will not be enough.
 
-    Complexity: O(branches m K^2) at most. ``labels`` (3 n) has the answer first; scratch as ``scratch_size`` says.
-
-    References
-    ----------
-    Sun, Telaprolu, Lee, Savarese (2012), Efficient and exact MAP-MRF inference using branch and bound.
+    Complexity: O(branches m K^2) at most. ``labels`` (3 n) has the answer first; scratch as ``scratch_size`` says. Sun,
+    Telaprolu, Lee, Savarese (2012), Efficient and exact MAP-MRF inference using branch and bound.
     """
     m = len(edges) // 2
     work, settled = fwork[: (2 * m + 2) * K], fwork[(2 * m + 2) * K : (4 * m + 2) * K]
@@ -119,12 +114,9 @@ def branch_and_bound(n, K, edges, begin, ends, unary, pair, passes, branches, kn
                     if (i == k) != (parts[j, ONLY] == 1.0):
                         restricted[p * K + i] = unary[p * K + i] - penalty
                 j = np.int64(parts[j, PARENT])
-            best = max(value, known)
+            best, few = max(value, known), min(passes, BRANCH_PASSES)
             message[:] = settled
-            _, limit = trws(
-                n, K, edges, begin, ends, restricted, pair, min(passes, BRANCH_PASSES), best, False, labels[n : 3 * n],
-                work,
-            )  # fmt: skip
+            _, limit = trws(n, K, edges, begin, ends, restricted, pair, few, best, False, labels[n : 3 * n], work)
             part[BOUND] = min(limit, bound)
             choose_split(n, K, m, edges, begin, ends, unary, restricted, message, part, belief)
             score = total_score(n, K, edges, unary, pair, labels[n : 2 * n])

@@ -12,21 +12,11 @@ __all__ = ["TransitionMask", "transition_mask"]
 
 @dataclass(frozen=True)
 class TransitionMask:
-    """Allowed labels of a sequence over K classes.
+    """Allowed labels of a sequence over K classes."""
 
-    Attributes
-    ----------
-    start : bool (K,)
-        Labels allowed at the first position.
-    end : bool (K,)
-        Labels allowed at the last position.
-    pairs : bool (K, K)
-        ``pairs[left, right]``: ``right`` may follow ``left``.
-    """
-
-    start: np.ndarray
-    end: np.ndarray
-    pairs: np.ndarray
+    start: np.ndarray  # bool (K,): labels allowed at the first position
+    end: np.ndarray  # bool (K,): labels allowed at the last position
+    pairs: np.ndarray  # bool (K, K): pairs[left, right] if right may follow left
 
 
 def transition_mask(classes: Sequence[Hashable], constraint: object = None) -> TransitionMask:
@@ -42,17 +32,12 @@ def transition_mask(classes: Sequence[Hashable], constraint: object = None) -> T
           open at the end of the sequence.
         * a list, tuple or set of forbidden ``(left, right)`` pairs of labels.
         * a boolean array, True where ``right`` may follow ``left``, in the order of ``classes``.
-
-    Returns
-    -------
-    TransitionMask
     """
     labels = list(classes)
     size = len(labels)
-    if constraint is None:
-        return TransitionMask(np.ones(size, bool), np.ones(size, bool), np.ones((size, size), bool))
     if isinstance(constraint, str):
         return _scheme(labels, constraint)
+    constraint = () if constraint is None else constraint
     if isinstance(constraint, np.ndarray):
         return TransitionMask(np.ones(size, bool), np.ones(size, bool), _allowed(constraint, size))
     if isinstance(constraint, Collection) and not isinstance(constraint, dict):
@@ -97,10 +82,8 @@ def _parse(label: object, name: str, prefixes: str) -> tuple[str, str]:
         if label == "O" or (prefix in set(prefixes) - {"O"} and bool(dash) == bool(kind)):
             return prefix, kind
     wanted = ", ".join("O" if p == "O" else f"{p}-TYPE" for p in prefixes)
-    raise ValueError(
-        f"label {label!r} does not fit the tag scheme {name!r}, whose labels are {wanted}; rename the label, choose "
-        "another scheme, or give the forbidden pairs yourself"
-    )
+    advice = "rename the label, choose another scheme, or give the forbidden pairs yourself"
+    raise ValueError(f"label {label!r} does not fit the tag scheme {name!r}, whose labels are {wanted}; {advice}")
 
 
 def _allowed(constraint: np.ndarray, size: int) -> np.ndarray:
@@ -122,8 +105,7 @@ def _without(forbidden: Collection, labels: list) -> np.ndarray:
         for label in (left, right):
             if label not in place:
                 shown = ", ".join(map(repr, labels[:20])) + (", ..." if len(labels) > 20 else "")
-                raise ValueError(
-                    f"forbidden pair {(left, right)!r} names {label!r}, which is not a class; the classes are {shown}"
-                )
+                found = f"forbidden pair {(left, right)!r} names {label!r}"
+                raise ValueError(f"{found}, which is not a class; the classes are {shown}")
         pairs[place[left], place[right]] = False
     return pairs

@@ -27,24 +27,14 @@ def is_metric(problem: GraphProblem) -> bool:
 def expansion(
     problem: GraphProblem, labels: np.ndarray | None = None, *, bound: float | None = None, passes: int = PASSES
 ) -> GraphAnswer:
-    """Labels that no expansion move can improve.
+    """Labels that no expansion move can improve, for metric tables, see :func:`is_metric`.
 
-    Formula: a move to label a keeps the label of a node or changes it to a; the best of all 2^n is one cut.
+    Formula: a move to label a keeps the label of a node or changes it to a; the best of all 2^n is one cut. It starts
+    from ``labels`` (n,), by default the best label of each node by itself. A known ``bound`` replaces the one of
+    tree-reweighted messages.
 
-    Complexity: K cuts per round, until a round changes nothing.
-
-    Parameters
-    ----------
-    problem : GraphProblem
-        With metric tables, see :func:`is_metric`.
-    labels : int array (n,), optional
-        Initial labels; by default the best label of each node by itself.
-    bound : float, optional
-        A known bound; by default the one of tree-reweighted messages.
-
-    References
-    ----------
-    Boykov, Veksler, Zabih (2001), Fast approximate energy minimization via graph cuts.
+    Complexity: K cuts per round, until a round changes nothing. Boykov, Veksler, Zabih (2001), Fast approximate energy
+    minimization via graph cuts.
     """
     if not is_metric(problem):
         raise ValueError('the pairwise tables are not metric, as method="expansion" needs; use "trws" or "auto".')
@@ -60,9 +50,7 @@ def expansion(
     while unchanged < K:
         for a in range(K):
             now, left, right = problem.pairwise[each, y[p], y[q]], problem.pairwise[each, a, y[q]], y[p]
-            tables = np.stack(
-                [now, problem.pairwise[each, right, a], left, np.broadcast_to(problem.pairwise[:, a, a], now.shape)], 1
-            )
+            tables = np.stack([now, problem.pairwise[each, right, a], left, problem.pairwise[:, a, a]], 1)
             unary, capacities = submodular_terms(n, edges, -tables.reshape(-1, 2, 2))
             unary -= np.stack([problem.unary[np.arange(n), y], problem.unary[:, a]], 1)
             moved = np.where(graph_cut(unary, edges, capacities)[0] == 1, a, y).astype(np.int32)

@@ -61,22 +61,14 @@ class GraphAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class Structure:
-    """Nodes and edges as the kernels read them; see :mod:`maxmargin.inference.graph_kernel`.
-
-    Attributes
-    ----------
-    n_nodes : int
-    edges : int32 array (m, 2)
-    begin, ends, order, up : int32 arrays (n + 1,), (2 m,), (n,), (n,)
-    forest : bool
-    """
+    """Nodes and edges as the kernels read them, int32; see :mod:`maxmargin.inference.graph_kernel`."""
 
     n_nodes: int
-    edges: np.ndarray
-    begin: np.ndarray
-    ends: np.ndarray
-    order: np.ndarray
-    up: np.ndarray
+    edges: np.ndarray  # (m, 2)
+    begin: np.ndarray  # (n + 1,)
+    ends: np.ndarray  # (2 m,)
+    order: np.ndarray  # (n,)
+    up: np.ndarray  # (n,)
     forest: bool
 
     @staticmethod
@@ -94,21 +86,12 @@ class Structure:
 
 @dataclass(frozen=True)
 class GraphProblem:
-    """Scores of one graph.
-
-    Attributes
-    ----------
-    structure : Structure
-    unary : float64 array (n, K)
-    pairwise : float64 array (m, K, K)
-    factors : list of (scope, table)
-        Over more than two nodes, or any number.
-    """
+    """Scores of one graph."""
 
     structure: Structure
-    unary: np.ndarray
-    pairwise: np.ndarray
-    factors: Sequence[tuple[tuple[int, ...], np.ndarray]] = ()
+    unary: np.ndarray  # float64 (n, K)
+    pairwise: np.ndarray  # float64 (m, K, K)
+    factors: Sequence[tuple[tuple[int, ...], np.ndarray]] = ()  # scopes of any size and their tables
 
     @staticmethod
     def of(
@@ -133,9 +116,8 @@ class GraphProblem:
         for name, array in (("unary", scores), ("pairwise", tables)):
             if not np.isfinite(array).all():
                 where = first_place(~np.isfinite(array))
-                raise ValueError(
-                    f"{name}{list(where)} is {array[where]}; scores must be finite, a large negative number forbids."
-                )
+                found = f"{name}{list(where)} is {array[where]}"
+                raise ValueError(f"{found}; scores must be finite, a large negative number forbids.")
         return GraphProblem(structure, scores, tables, [_factor(f, pair, n, K) for f, pair in enumerate(factors)])
 
     def score(self, labels: ArrayLike) -> float:
@@ -152,9 +134,16 @@ class GraphProblem:
         return GraphAnswer(labels, value, max(float(bound), value), method)
 
     @property
-    def both_ways(self) -> np.ndarray:
-        """Pairwise scores, then the same with the two nodes exchanged, as the kernels read them."""
-        return np.concatenate([self.pairwise.ravel(), self.pairwise.transpose(0, 2, 1).ravel()])
+    def scores(self) -> tuple[np.ndarray, np.ndarray]:
+        """Unary scores, and pairwise ones followed by the same with nodes exchanged, as the kernels read them."""
+        turned = self.pairwise.transpose(0, 2, 1)
+        return self.unary.reshape(-1), np.concatenate([self.pairwise.ravel(), turned.ravel()])
+
+    @property
+    def arrays(self) -> tuple:
+        """What most kernels take first: n, K, edges, begin, ends, unary, pair."""
+        s = self.structure
+        return *self.unary.shape, s.edges.reshape(-1), s.begin, s.ends, *self.scores
 
 
 def _factor(f: int, pair: tuple[Sequence[int], ArrayLike], n: int, K: int) -> tuple[tuple[int, ...], np.ndarray]:
@@ -180,7 +169,7 @@ def graph_argmax(
     message_passes: int = PASSES,
     max_branches: int = BRANCHES,
 ) -> GraphAnswer:
-    """Labels of a graph, their score, an upper bound of all scores, and the name of the method that answered.
+    """Labels of a graph, their score, and an upper bound of all scores: a :class:`GraphAnswer`.
 
     Formula: maximises ``sum_p unary[p, y_p] + sum_{e = (p, q)} weights[e] pairwise[e, y_p, y_q] + sum_f
     table_f[y_scope(f)]`` over labels y in {0, ..., K - 1}^n.
@@ -209,11 +198,6 @@ def graph_argmax(
         Maximum number of passes of tree-reweighted messages.
     max_branches : int
         Maximum number of parts in a branch and bound.
-
-    Returns
-    -------
-    GraphAnswer
-        ``labels``, ``value``, ``bound``, ``method``, and ``exact``: whether the bound proves that no labels are better.
 
     Examples
     --------
@@ -244,7 +228,7 @@ def solve(
     branches: int = BRANCHES,
 ) -> GraphAnswer:
     """:func:`graph_argmax` for checked scores."""
-    from maxmargin.inference.expansion import expansion
+    from maxmargin.inference.expansion import expansion, is_metric
     from maxmargin.inference.relaxation import relaxation
     from maxmargin.inference.roof_duality import roof_duality
 
@@ -252,8 +236,6 @@ def solve(
         raise ValueError(f'method {method!r} handles pairs of nodes; larger factors need "junction_tree".')
     if len(problem.unary) == 0:
         return problem.answer(np.empty(0, np.int32), 0.0, "tree")
-    if method == "auto":
-        return _auto(problem, max_cells, passes, branches)
     ways: dict[str, Callable[[], GraphAnswer]] = {
         "tree": lambda: tree(problem),
         "cut": lambda: cut(problem),
@@ -265,14 +247,8 @@ def solve(
         "relaxation": lambda: relaxation(problem),
         "integer": lambda: relaxation(problem, integer=True),
     }
-    return ways[method]()
-
-
-def _auto(problem: GraphProblem, max_cells: int, passes: int, branches: int) -> GraphAnswer:
-    from maxmargin.inference.expansion import expansion, is_metric
-    from maxmargin.inference.relaxation import relaxation
-    from maxmargin.inference.roof_duality import roof_duality
-
+    if method != "auto":
+        return ways[method]()
     n, K = problem.unary.shape
     if problem.factors:
         return junction_tree(problem, max_cells)
@@ -310,9 +286,7 @@ def tree(problem: GraphProblem) -> GraphAnswer:
     if not s.forest:
         raise ValueError('the edges close a cycle; method="tree" is for forests, use "auto".')
     labels = np.empty(n, np.int32)
-    value = tree_argmax(
-        n, K, s.edges.reshape(-1), s.order, s.up, problem.unary.reshape(-1), problem.both_ways, labels, np.empty(n * K)
-    )
+    value = tree_argmax(n, K, s.edges.reshape(-1), s.order, s.up, *problem.scores, labels, np.empty(n * K))
     return problem.answer(labels, value, "tree")
 
 
@@ -353,11 +327,8 @@ def k_best(problem: GraphProblem, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k best labelings (m, n) and their scores (m,), best first; m < k when there are no more. May raise TooWide.
 
     All labelings but the best are split by the first node at which they differ from it; the best of each part is an
-    argmax with some nodes fixed and one label forbidden, and so on with the best of these. At most k n argmaxes.
-
-    References
-    ----------
-    Lawler (1972), A procedure for computing the K best solutions to discrete optimization problems. Nilsson (1998), An
+    argmax with some nodes fixed and one label forbidden, and so on with the best of these. At most k n argmaxes. Lawler
+    (1972), A procedure for computing the K best solutions to discrete optimization problems. Nilsson (1998), An
     efficient algorithm for finding the M most probable configurations in probabilistic expert systems.
     """
     cliques, tables = _cliques(problem)
@@ -395,36 +366,22 @@ def _cliques(problem: GraphProblem, max_cells: int = JUNCTION_TREE_CELLS) -> tup
 
 
 def trws(problem: GraphProblem, passes: int = PASSES) -> GraphAnswer:
-    """Sequential tree-reweighted messages: labels by rounding, and the bound that the messages prove.
-
-    References
-    ----------
-    Kolmogorov (2006), Convergent tree-reweighted message passing for energy minimization.
-    """
+    """Labels, and the bound that messages prove; see :func:`maxmargin.inference.graph_kernel.trws`."""
     from maxmargin.inference import graph_kernel as gk
 
-    s, (n, K) = problem.structure, problem.unary.shape
-    labels, work = np.zeros(2 * n, np.int32), np.empty((2 * len(s.edges) + 2) * K)
-    _, bound = gk.trws(
-        n, K, s.edges.reshape(-1), s.begin, s.ends, problem.unary.reshape(-1), problem.both_ways, passes, -np.inf,
-        True, labels, work,
-    )  # fmt: skip
+    n, K = problem.unary.shape
+    labels, work = np.zeros(2 * n, np.int32), np.empty((2 * len(problem.pairwise) + 2) * K)
+    _, bound = gk.trws(*problem.arrays, passes, -np.inf, True, labels, work)
     return problem.answer(labels[:n].copy(), bound, "trws")
 
 
 def branch_and_bound(problem: GraphProblem, passes: int = PASSES, branches: int = BRANCHES) -> GraphAnswer:
-    """Tree-reweighted messages on ever smaller parts of the labelings, until labels and bound meet.
-
-    See :func:`maxmargin.inference.branch_kernel.branch_and_bound`.
-    """
+    """Messages on ever smaller parts; see :func:`maxmargin.inference.branch_kernel.branch_and_bound`."""
     from maxmargin.inference import branch_kernel as bk
 
-    s, (n, K) = problem.structure, problem.unary.shape
-    labels, work = np.zeros(3 * n, np.int32), np.empty(bk.scratch_size(n, len(s.edges), K, branches))
-    _, bound, _ = bk.branch_and_bound(
-        n, K, s.edges.reshape(-1), s.begin, s.ends, problem.unary.reshape(-1), problem.both_ways, passes, branches,
-        -np.inf, labels, work,
-    )  # fmt: skip
+    n, K = problem.unary.shape
+    labels, work = np.zeros(3 * n, np.int32), np.empty(bk.scratch_size(n, len(problem.pairwise), K, branches))
+    _, bound, _ = bk.branch_and_bound(*problem.arrays, passes, branches, -np.inf, labels, work)
     return problem.answer(labels[:n].copy(), bound, "branch_and_bound")
 
 
@@ -432,9 +389,6 @@ def improved(problem: GraphProblem, labels: np.ndarray) -> np.ndarray:
     """Change single labels while that raises the score."""
     from maxmargin.inference.graph_kernel import improve
 
-    s, (n, K) = problem.structure, problem.unary.shape
     labels = np.array(labels, np.int32)
-    improve(
-        n, K, s.edges.reshape(-1), s.begin, s.ends, problem.unary.reshape(-1), problem.both_ways, labels, np.empty(K)
-    )
+    improve(*problem.arrays, labels, np.empty(problem.unary.shape[1]))
     return labels

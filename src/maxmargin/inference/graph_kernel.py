@@ -202,15 +202,12 @@ def trws(n, K, edges, begin, ends, unary, pair, passes, enough, fresh, labels, f
     """Sequential tree-reweighted message passing: a labeling, its score, and an upper bound of all scores.
 
     The graph is a sum of chains along which node numbers grow. The bound is the sum of the maxima of the chains, and no
-    pass raises it. Labelings are made on the way, node by node, given the labels of the
-    nodes before and the messages of those behind, and improved by single changes.
+    pass raises it. Labelings are made on the way, node by node, given the labels of the nodes before and the messages
+    of those behind, and improved by single changes. Kolmogorov (2006), Convergent tree-reweighted message passing for
+    energy minimization.
 
     Complexity: O(passes m K^2), less when the bound falls to ``enough``. ``labels`` (2 n) has the answer first;
     ``fwork`` ((2 m + 2) K) begins with the messages into the node at each edge end, which start from zero if ``fresh``.
-
-    References
-    ----------
-    Kolmogorov (2006), Convergent tree-reweighted message passing for energy minimization.
     """
     m = len(edges) // 2
     half = m * K * K
@@ -262,11 +259,8 @@ def trws(n, K, edges, begin, ends, unary, pair, passes, enough, fresh, labels, f
                 end = np.int64(ends[a])
                 if (edges[end ^ 1] > p) == forward:
                     at = (end & 1) * half + (end >> 1) * K * K
-                    to = (end ^ 1) * K
-                    limit += send(
-                        K, pair[at : at + K * K], share, belief, message[end * K : end * K + K], message[to : to + K],
-                        tail,
-                    )  # fmt: skip
+                    incoming, outgoing = message[end * K :][:K], message[(end ^ 1) * K :][:K]
+                    limit += send(K, pair[at : at + K * K], share, belief, incoming, outgoing, tail)
         improve(n, K, edges, begin, ends, unary, pair, trial, belief)
         score = total_score(n, K, edges, unary, pair, trial)
         if score > value:

@@ -32,11 +32,10 @@ class TooWide(ValueError):
 
     def __init__(self, clique: int, variables: int, cells: int, limit: int) -> None:
         self.clique, self.cells, self.limit = clique, cells, limit
-        super().__init__(
-            f"a clique of {variables} variables has {clique:,} cells, and the tables together need at least {cells:,} "
-            f"cells ({8 * cells / 2**20:,.0f} MiB); the limit is {limit:,} cells ({8 * limit / 2**20:,.0f} MiB). "
-            "Raise the limit, merge states, remove edges, or use bounded inference."
-        )
+        needed, most = (f"{size:,} cells ({8 * size / 2**20:,.0f} MiB)" for size in (cells, limit))
+        found = f"a clique of {variables} variables has {clique:,} cells, and all tables need at least {needed}"
+        advice = "Raise the limit, merge states, remove edges, or use bounded inference."
+        super().__init__(f"{found}; the limit is {most}. {advice}")
 
 
 @dataclass(frozen=True)
@@ -57,49 +56,24 @@ class _Bucket:
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """A tree of cliques, compiled to a program of integers.
+    """A tree of cliques, compiled to a program of integers; see :mod:`maxmargin.inference.junction_tree_kernel`."""
 
-    Attributes
-    ----------
-    cardinalities : int64 array (v,)
-        States of each variable, at least one.
-    scopes : tuple of tuples of int
-        Variables of each factor; the table of a factor is in C order over them.
-    ints : int64 array
-        The program that the kernels read; see :mod:`maxmargin.inference.junction_tree_kernel`.
-    cells : int
-        Floating-point scratch that the kernels need.
-    digits : int
-        Integer scratch that the kernels need.
-    width : int
-        Neighbours of the widest bucket, the width of the tree.
-    exact : bool
-        False when variables were split into mini-buckets: values of :meth:`argmax` are then upper bounds.
-    """
-
-    cardinalities: np.ndarray
-    scopes: tuple[tuple[int, ...], ...]
-    ints: np.ndarray
-    cells: int
-    digits: int
-    width: int
-    exact: bool
+    cardinalities: np.ndarray  # int64 (v,): states of each variable, at least one
+    scopes: tuple[tuple[int, ...], ...]  # variables of each factor, whose table is in C order over them
+    ints: np.ndarray  # int64: the program that the kernels read
+    cells: int  # floating-point scratch that the kernels need
+    digits: int  # integer scratch that the kernels need
+    width: int  # neighbours of the widest bucket, the width of the tree
+    exact: bool  # False when variables were split into mini-buckets: values of argmax are then upper bounds
 
     @staticmethod
     def build(
         cardinalities: ArrayLike, scopes: Sequence[Sequence[int]], max_cells: int = MAX_CELLS, *, bounded: bool = False
     ) -> JunctionTree:
-        """Plan the elimination.
+        """Plan the elimination, with at most ``max_cells`` in all tables together; otherwise it raises TooWide.
 
-        Parameters
-        ----------
-        cardinalities : int array (v,)
-        scopes : list of tuples of variables
-            Of any size, even empty; scopes may repeat, and variables may lack factors.
-        max_cells : int
-            Maximum number of cells in all tables together.
-        bounded : bool
-            Split variables with cliques of more than ``max_cells / 2v`` cells into mini-buckets; do not raise TooWide.
+        Scopes may be empty and may repeat, and variables may lack factors. With ``bounded``, variables with cliques of
+        more than ``max_cells / 2v`` cells are split into mini-buckets instead.
         """
         states = np.ascontiguousarray(cardinalities, np.int64).reshape(-1)
         if len(states) and states.min() < 1:
@@ -121,24 +95,14 @@ class JunctionTree:
         return sum(prod(self.cardinalities[list(scope)].tolist()) for scope in self.scopes)
 
     def argmax(self, tables: ArrayLike) -> tuple[float, np.ndarray]:
-        """The largest sum of factors and its labels.
+        """The largest sum of factors and its labels (v,); -inf when nothing is allowed, a bound if not exact.
 
-        Parameters
-        ----------
-        tables : float array (table_size,)
-            The tables of all factors in turn, each in C order over its scope; -inf forbids.
-
-        Returns
-        -------
-        value : float
-            -inf when nothing is allowed; an upper bound when the tree is not exact.
-        labels : int32 array (v,)
+        ``tables`` (table_size,) has the tables of all factors in turn, each in C order over its scope; -inf forbids.
         """
         from maxmargin.inference.junction_tree_kernel import max_product
 
         labels = np.zeros(len(self.cardinalities), np.int32)
-        value = max_product(self.ints, 0, self._tables(tables), labels, np.zeros(self.digits, np.int32), self._room())
-        return value, labels
+        return max_product(self.ints, 0, self._tables(tables), labels, *self._scratch()), labels
 
     def log_partition(self, tables: ArrayLike) -> float:
         """``ln sum_x exp sum_f t_f(x_f)``; -inf when nothing is allowed."""
@@ -155,7 +119,7 @@ class JunctionTree:
 
         if not self.exact:
             raise ValueError("sums need an exact tree; this one was built with bounded=True and split variables.")
-        return sum_product(self.ints, 0, self._tables(tables), marginals, np.zeros(self.digits, np.int32), self._room())
+        return sum_product(self.ints, 0, self._tables(tables), marginals, *self._scratch())
 
     def _tables(self, tables: ArrayLike) -> np.ndarray:
         flat = np.ascontiguousarray(tables, np.float64).reshape(-1)
@@ -163,8 +127,8 @@ class JunctionTree:
             raise ValueError(f"the factors have {self.table_size} cells together; got {len(flat)} numbers.")
         return flat
 
-    def _room(self) -> np.ndarray:
-        return np.empty(self.cells)
+    def _scratch(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros(self.digits, np.int32), np.empty(self.cells)
 
 
 class _Plan:

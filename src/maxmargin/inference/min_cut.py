@@ -35,34 +35,25 @@ def directions(neighbours: int) -> np.ndarray:
 
 
 def workspace_sizes(shape: tuple[int, ...], neighbours: int) -> tuple[int, int]:
-    """Lengths of the int32 and the float64 scratch that the kernel ``cut_grid`` needs for a grid.
-
-    Longer scratch serves too: for several grids take the largest of each.
-    """
+    """Lengths of the int32 and the float64 scratch that the kernel ``cut_grid`` needs for a grid; longer serves too."""
     from maxmargin.inference.min_cut_grid_kernel import grid_layout
     from maxmargin.inference.min_cut_kernel import STATE_SIZE
 
-    *depth, height, width = _checked_shape(shape, neighbours)
+    sides = np.asarray(shape)
+    if sides.ndim != 1 or len(sides) not in NEIGHBOURS or sides.dtype.kind not in "iu" or sides.min() < 1:
+        raise ValueError(f"the grid has shape {shape!r}; give ([depth,] height, width), whole numbers >= 1")
+    if neighbours not in NEIGHBOURS[len(sides)]:
+        raise ValueError(f"neighbours is {neighbours!r} with {len(sides)} axes; give one of {NEIGHBOURS[len(sides)]}")
+    *depth, height, width = map(int, sides)
     nodes = grid_layout(*(depth or [1]), height, width, neighbours)[3]
     if nodes * neighbours > _MOST_ARCS:
-        raise ValueError(
-            f"a grid of shape {tuple(shape)} with {neighbours} neighbours has {nodes * neighbours} arcs, more than the "
-            f"{_MOST_ARCS} that can be numbered; cut it in pieces or use fewer neighbours"
-        )
+        found = f"a grid of shape {tuple(shape)} with {neighbours} neighbours has {nodes * neighbours} arcs, more than"
+        raise ValueError(f"{found} the {_MOST_ARCS} that can be numbered; cut it in pieces or use fewer neighbours")
     return STATE_SIZE + 5 * nodes, nodes * (neighbours + 1) + 1
 
 
 def grid_cut(unary: ArrayLike, capacities: ArrayLike, neighbours: int | None = None) -> tuple[np.ndarray, float]:
-    """Labels of least energy of a grid, and the energy; see :meth:`GridCut.solve`.
-
-    Examples
-    --------
-    >>> unary = np.zeros((2, 3, 2))  # two rows of three pixels; what labels 0 and 1 cost
-    >>> unary[0, 0, 0], unary[1, 2, 1] = 2.0, 2.0
-    >>> labels, energy = grid_cut(unary, capacities=0.5)
-    >>> labels.tolist(), energy
-    ([[1, 0, 0], [0, 0, 0]], 1.0)
-    """
+    """Labels of least energy of a grid, and the energy; as :meth:`GridCut.solve`, whose class has an example."""
     unary = _checked_unary(unary)
     return GridCut(unary.shape[:-1], neighbours).solve(unary, capacities)
 
@@ -79,7 +70,7 @@ class GridCut:
     Examples
     --------
     >>> cut = GridCut((2, 3))
-    >>> unary = np.zeros((2, 3, 2))
+    >>> unary = np.zeros((2, 3, 2))  # two rows of three pixels; what labels 0 and 1 cost
     >>> unary[0, 0, 0], unary[1, 2, 1] = 2.0, 2.0
     >>> labels, energy = cut.solve(unary, capacities=0.5)
     >>> unary[0, 1, 1] = np.inf  # this pixel must be 0
@@ -104,7 +95,8 @@ class GridCut:
         Formula: ``E(y) = sum_p unary[p, y_p] + sum_{j, p} capacities[j, p] [y_p != y_{p + directions[j]}]``.
 
         Complexity: about O(n) on usual energies, O(n^2 m) at worst for n pixels and m pairs. After a change of the
-        costs of a few pixels about O(those) and one look at all. Memory: 36 + 8 neighbours bytes a pixel.
+        costs of a few pixels about O(those) and one look at all. Memory: 36 + 8 neighbours bytes a pixel. Goldberg et
+        al. (2015), Faster and more dynamic maximum flow by incremental breadth-first search.
 
         Parameters
         ----------
@@ -118,10 +110,6 @@ class GridCut:
         -------
         labels : int32 (*shape)
         energy : float
-
-        References
-        ----------
-        Goldberg et al. (2015), Faster and more dynamic maximum flow by incremental breadth-first search.
         """
         from maxmargin.inference.min_cut_grid_kernel import grid_labels, grid_load, grid_solve
         from maxmargin.inference.min_cut_kernel import terminals
@@ -175,7 +163,8 @@ def graph_cut(
     Formula: ``E(y) = sum_p unary[p, y_p] + sum_{e = (p, q)} (capacities[e] (1 - y_p) y_q + backward[e] y_p
     (1 - y_q))``, that is ``capacities[e] [y_p != y_q]`` when both are equal.
 
-    Complexity: as :meth:`GridCut.solve`. Memory: 40 bytes a node and 52 an edge.
+    Complexity: as :meth:`GridCut.solve`. Memory: 40 bytes a node and 52 an edge. Goldberg et al. (2011), Maximum flows
+    by incremental breadth-first search.
 
     Parameters
     ----------
@@ -192,10 +181,6 @@ def graph_cut(
     -------
     labels : int32 (n,)
     energy : float
-
-    References
-    ----------
-    Goldberg et al. (2011), Maximum flows by incremental breadth-first search.
 
     Examples
     --------
@@ -237,7 +222,8 @@ def submodular_terms(n_nodes: int, edges: ArrayLike, tables: ArrayLike) -> tuple
 
     Formula: ``table[y_p, y_q] = table[0, 0] + (table[1, 0] - table[0, 0] - c) y_p + (table[0, 1] - table[0, 0] - c) y_q
     + c [y_p != y_q]`` with ``c = (table[0, 1] + table[1, 0] - table[0, 0] - table[1, 1]) / 2``. A cut can minimise it
-    when c >= 0, that is when the table is submodular.
+    when c >= 0, that is when the table is submodular. Kolmogorov, Zabih (2004), What energy functions can be minimized
+    via graph cuts?
 
     Parameters
     ----------
@@ -251,10 +237,6 @@ def submodular_terms(n_nodes: int, edges: ArrayLike, tables: ArrayLike) -> tuple
     unary : float64 (n, 2)
         To be added to the other unary costs.
     capacities : float64 (m,)
-
-    References
-    ----------
-    Kolmogorov, Zabih (2004), What energy functions can be minimized via graph cuts?
     """
     edges = checked_edges(n_nodes, edges)
     tables = _numbers("tables", tables)
@@ -269,10 +251,9 @@ def submodular_terms(n_nodes: int, edges: ArrayLike, tables: ArrayLike) -> tuple
     offence = capacities < -1e-12 * np.abs(tables).max(axis=(1, 2), initial=0.0)
     if offence.any():
         e = int(np.argmax(offence))
-        raise ValueError(
-            f"tables[{e}], of edge {tuple(map(int, edges[e]))}, is not submodular: equal labels cost {low[e]} in sum, "
-            f"different ones {high[e]}; cuts need equal labels to be no dearer than different ones"
-        )
+        found = f"equal labels cost {low[e]} in sum, different ones {high[e]}"
+        needs = "cuts need equal labels to be no dearer than different ones"
+        raise ValueError(f"tables[{e}], of edge {tuple(edges[e].tolist())}, is not submodular: {found}; {needs}")
     capacities = np.maximum(capacities, 0.0)
     p, q = edges.T
     zero = np.bincount(p, tables[:, 0, 0], n_nodes)
@@ -317,15 +298,6 @@ def _edge_capacities(name: str, capacities: ArrayLike, n_edges: int) -> np.ndarr
     if bad.any():
         _refuse_capacity(name, (int(np.argmax(bad)),), full)
     return full
-
-
-def _checked_shape(shape: tuple[int, ...], neighbours: int) -> tuple[int, ...]:
-    sides = np.asarray(shape)
-    if sides.ndim != 1 or len(sides) not in NEIGHBOURS or sides.dtype.kind not in "iu" or sides.min() < 1:
-        raise ValueError(f"the grid has shape {shape!r}; give ([depth,] height, width), whole numbers >= 1")
-    if neighbours not in NEIGHBOURS[len(sides)]:
-        raise ValueError(f"neighbours is {neighbours!r} with {len(sides)} axes; give one of {NEIGHBOURS[len(sides)]}")
-    return tuple(map(int, sides))
 
 
 def _numbers(name: str, values: ArrayLike) -> np.ndarray:

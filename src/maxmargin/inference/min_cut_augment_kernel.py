@@ -11,8 +11,6 @@ plentiful kind the paths are shorter. So
 Distances only grow where a path has come along, others stay as they are: in a forest whole branches would have to
 follow. They never exceed the true ones, so a node without a label has no path to any node of the plentiful kind.
 
-References
-----------
 Goldberg, Tarjan (1988), A new approach to the maximum-flow problem. Ahuja, Orlin (1991), Distance-directed augmenting
 path algorithms for maximum flow and parametric maximum flow problems.
 """

@@ -95,29 +95,13 @@ def cut_grid(depth, height, width, neighbours, excess, capacities, labels, work,
 
     Formula: writes the y of least ``E(y) = sum_p excess_p y_p + sum_{pairs} capacities_pq [y_p != y_q]`` and returns
     E(y); with unary costs, ``excess = unary[:, 1] - unary[:, 0]`` and ``unary[:, 0].sum()`` is missing from E. Of
-    several such y it is the one with the fewest ones. Exact for whole numbers, otherwise up to rounding.
+    several such y it is the one with the fewest ones. Exact for whole numbers, otherwise up to rounding. NaN when a
+    capacity is negative, infinite or NaN, and then ``labels`` are not written.
 
-    Parameters
-    ----------
-    depth, height, width : int
-        Depth 1 for 4 and 8 neighbours.
-    neighbours : int
-        4, 8, 6, 18 or 26.
-    excess : float64 (n,)
-        What label 1 costs more than label 0, finite; pixels in C order.
-    capacities : float64 (neighbours / 2 * n,)
-        Between pixel p and its neighbour in direction j (rows of FLAT or SOLID) at ``j * n + p``; not read where that
-        neighbour is outside the grid.
-    labels : int32 (n,)
-        Receives 0 and 1.
-    work, fwork : int32, float64
-        Scratch of at least ``min_cut.workspace_sizes(shape, neighbours)``. ``work`` must come as zeros and is handed
-        back as zeros; ``fwork`` may hold anything.
-
-    Returns
-    -------
-    float
-        The least energy; NaN when a capacity is negative, infinite or NaN, and then ``labels`` are not written.
+    Depth is 1 for 4 and 8 neighbours. ``excess`` (n,) is finite, pixels in C order; ``capacities``
+    (neighbours / 2 * n,) has that of pixel p and its neighbour in direction j (rows of FLAT or SOLID) at ``j * n + p``,
+    not read where that neighbour is outside the grid. ``work`` (int32, zeros, and handed back so) and ``fwork`` are
+    scratch of at least ``min_cut.workspace_sizes(shape, neighbours)``.
     """
     if grid_load(depth, height, width, neighbours, excess, capacities, work, fwork) >= 0:
         work[:STATE_SIZE] = 0

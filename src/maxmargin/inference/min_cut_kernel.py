@@ -33,8 +33,6 @@ The same code serves two kinds of graphs. ``graph = (degree, begin, head, back)`
 Node 0 and arc 0 are nobody's, so zeros mean: outside the forest, in no list. ``forest = (distance, parent, queue, lost,
 surplus, state)``: parent is an arc, ROOT or LOST; the next three are the links of lists, all zero between calls.
 
-References
-----------
 Goldberg, Hed, Kaplan, Tarjan, Werneck (2011), Maximum flows by incremental breadth-first search. Goldberg, Hed, Kaplan,
 Kohli, Tarjan, Werneck (2015), Faster and more dynamic maximum flow by incremental breadth-first search. Kohli, Torr
 (2005), Efficiently solving dynamic Markov random fields using graph cuts. Kolmogorov (2006), Convergent tree-reweighted
@@ -83,15 +81,8 @@ def across(v, arc, degree, head, back):
 @register_jitable
 def forest_of(n, work):
     """The parts of the integer workspace, ``STATE_SIZE + 5 n`` long."""
-    at = STATE_SIZE
-    return (
-        work[at : at + n],
-        work[at + n : at + 2 * n],
-        work[at + 2 * n : at + 3 * n],
-        work[at + 3 * n : at + 4 * n],
-        work[at + 4 * n : at + 5 * n],
-        work[:at],
-    )
+    rows = work[STATE_SIZE : STATE_SIZE + 5 * n].reshape(5, n)
+    return rows[0], rows[1], rows[2], rows[3], rows[4], work[:STATE_SIZE]
 
 
 @register_jitable

@@ -2,15 +2,6 @@
 
 The formulas are in :mod:`maxmargin.inference.recursion_kernel`, once for chains and graphs; here arrays are checked.
 
-===========================  ==========================  ==================================
-what                         of a chain                  of a graph
-===========================  ==========================  ==================================
-best                         :func:`best`                :func:`graph_best`
-k best                       :func:`k_best`              :func:`graph_k_best`
-best for each cost           :func:`by_cost`             :func:`graph_by_cost`
-marginals, log-partition     :func:`marginals`           :func:`graph_marginals`
-===========================  ==========================  ==================================
-
 A chain is a table of label scores (T, K) and one of pair scores, (K, K), (1, K, K) or (T - 1, K, K). A graph is
 ``node`` (N,), scores of nodes in topological order; ``begin`` (N + 1,) and ``tail`` (E,), the arcs into each node,
 row-compressed by head; and ``arc`` (E,), their scores. Several arcs may join the same two nodes.
@@ -23,20 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.inference.tables import cost_table, refuse_large, score_tables
+from maxmargin.inference.tables import cost_table, refuse_large, refuse_scores, score_tables
 
 __all__ = [
-    "Graph",
-    "Paths",
-    "best",
-    "by_cost",
-    "graph_best",
-    "graph_by_cost",
-    "graph_k_best",
-    "graph_marginals",
-    "k_best",
+    "Graph", "Paths", "best", "by_cost", "graph_best", "graph_by_cost", "graph_k_best", "graph_marginals", "k_best",
     "marginals",
-]
+]  # fmt: skip
 
 
 class Graph(NamedTuple):
@@ -52,23 +35,11 @@ Flat = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]  # a graph or 
 
 
 class Paths(NamedTuple):
-    """Paths of a graph with their scores.
+    """Paths of a graph with their scores; L is the number of nodes of the longest path of the graph."""
 
-    Attributes
-    ----------
-    nodes : int32 (m, L)
-        L is the number of nodes of the longest path of the graph; -1 behind the end of a path.
-    arcs : int32 (m, L)
-        The arc into each node, -1 for the first.
-    scores : float64 (m,)
-    """
-
-    nodes: np.ndarray
-    arcs: np.ndarray
-    scores: np.ndarray
-
-
-# --- chains -----------------------------------------------------------------------------------------------------------
+    nodes: np.ndarray  # int32 (m, L); -1 behind the end of a path
+    arcs: np.ndarray  # int32 (m, L): the arc into each node, -1 for the first
+    scores: np.ndarray  # float64 (m,)
 
 
 def best(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, float]:
@@ -91,7 +62,7 @@ def k_best(unary: ArrayLike, transition: ArrayLike, k: int) -> tuple[np.ndarray,
     length, n_labels = unary.shape
     k = _checked_k(k)
     k = min(k, n_labels ** min(length, k.bit_length()))  # never more rows than labelings; the cut keeps the power small
-    _refuse_many(length * n_labels, n_labels, k, f"{length} positions and {n_labels} labels")
+    _refuse_many(k, length * n_labels, n_labels, f"{length} positions and {n_labels} labels")
     nodes, arcs, scores = np.empty((k, length), np.int32), np.empty((k, 0), np.int32), np.empty(k)
     found = k_best_paths(*_as_graph(unary, transition), nodes, arcs, scores)
     return nodes[:found] - n_labels * np.arange(length), scores[:found]
@@ -102,21 +73,9 @@ def by_cost(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best score and labeling among the labelings of each cost 0, 1, ..., max_cost.
 
-    Parameters
-    ----------
-    unary : array (T, K)
-    transition : array (K, K), (1, K, K) or (T - 1, K, K)
-    cost : array (T, K)
-        Whole numbers >= 0; the cost of a labeling is their sum along it.
-    max_cost : int, optional
-        Largest cost considered; by default the largest that any labeling has.
-
-    Returns
-    -------
-    scores : float64 (max_cost + 1,)
-        -inf where no allowed labeling has that cost.
-    labels : int64 (max_cost + 1, T)
-        Rows of -1 where no allowed labeling has that cost.
+    The cost of a labeling is the sum of ``cost`` (T, K), whole numbers >= 0, along it; ``max_cost`` is by default the
+    largest that any labeling has. Returns scores (max_cost + 1,) and labels (max_cost + 1, T), -inf and rows of -1
+    where no allowed labeling has that cost.
     """
     unary, transition = score_tables(unary, transition)
     cost = cost_table(cost, unary.shape)
@@ -131,30 +90,18 @@ def by_cost(
 def marginals(
     unary: ArrayLike, transition: ArrayLike, *, pairwise: bool = True
 ) -> tuple[float, np.ndarray, np.ndarray | None]:
-    """Log-partition, unary marginals and (unless ``pairwise=False``) pairwise marginals of a chain.
+    """Log-partition, unary marginals (T, K) and pairwise marginals (T - 1, K, K) of a chain.
 
-    Parameters
-    ----------
-    unary : array (T, K)
-    transition : array (K, K), (1, K, K) or (T - 1, K, K)
-    pairwise : bool
-        Pairwise marginals take (T - 1) K^2 numbers; switch them off for long chains with many labels.
-
-    Returns
-    -------
-    log_partition : float
-        -inf when no labeling is allowed; the marginals are then zero.
-    unary_marginals : float64 (T, K)
-    pairwise_marginals : float64 (T - 1, K, K) or None
+    The log-partition is -inf when no labeling is allowed; the marginals are then zero. Pairwise marginals take
+    (T - 1) K^2 numbers: for long chains with many labels, ``pairwise=False`` gives None for them.
     """
     from maxmargin.inference.recursion_kernel import path_marginals
 
     unary, transition = score_tables(unary, transition)
     length, n_labels = unary.shape
     steps = max(length - 1, 0) if pairwise else 0
-    refuse_large(
-        8 * steps * n_labels**2, f"marginals of {length} positions and {n_labels} labels", "set pairwise=False"
-    )
+    what = f"marginals of {length} positions and {n_labels} labels"
+    refuse_large(8 * steps * n_labels**2, what, "set pairwise=False")
     single, pairs = np.empty_like(unary), np.empty((steps, n_labels, n_labels))
     log_partition = path_marginals(*_as_graph(unary, transition), single.reshape(-1), pairs.reshape(-1))
     return log_partition, single, pairs.transpose(0, 2, 1) if pairwise else None
@@ -167,18 +114,9 @@ def _as_graph(unary: np.ndarray, transition: np.ndarray) -> Flat:
     return unary.reshape(-1), none, none, by_head, unary.shape[1]
 
 
-# --- graphs -----------------------------------------------------------------------------------------------------------
-
-
 def graph_best(graph: Graph) -> Paths:
     """The best path of a graph, m = 1; m = 0 when none is allowed. O(N + E)."""
-    from maxmargin.inference.recursion_kernel import best_path
-
-    node, begin, tail, arc, length = _checked(graph)
-    nodes, arcs = np.empty((1, length), np.int32), np.empty((1, length), np.int32)
-    score = best_path(node, begin, tail, arc, np.empty(len(node)), nodes[0], arcs[0])
-    m = int(score > -np.inf)
-    return Paths(nodes[:m], arcs[:m], np.full(m, score))
+    return graph_k_best(graph, 1)
 
 
 def graph_k_best(graph: Graph, k: int) -> Paths:
@@ -190,7 +128,7 @@ def graph_k_best(graph: Graph, k: int) -> Paths:
 
     node, begin, tail, arc, length = _checked(graph)
     k = _checked_k(k)
-    _refuse_many(len(node), max(int(np.diff(begin).max(initial=0)), len(node)), k, f"{len(node)} nodes")
+    _refuse_many(k, len(node), max(int(np.diff(begin).max(initial=0)), len(node)), f"{len(node)} nodes")
     nodes, arcs, scores = np.empty((k, length), np.int32), np.empty((k, length), np.int32), np.empty(k)
     found = k_best_paths(node, begin, tail, arc, 0, nodes, arcs, scores)
     return Paths(nodes[:found], arcs[:found], scores[:found])
@@ -201,13 +139,8 @@ def graph_by_cost(
 ) -> Paths:
     """The best path of each cost 0, 1, ..., max_cost; rows of -1 and -inf where no path has that cost.
 
-    Parameters
-    ----------
-    graph : Graph
-    node_cost, arc_cost : int arrays (N,) and (E,), optional
-        Whole numbers >= 0; the cost of a path is their sum along it.
-    max_cost : int, optional
-        Largest cost considered; by default all costs that a path can have, up to a bound.
+    The cost of a path is the sum of ``node_cost`` (N,) and ``arc_cost`` (E,), whole numbers >= 0, along it; by default
+    all costs are considered that a path can have, up to a bound.
     """
     node, begin, tail, arc, length = _checked(graph)
     node_cost = cost_table(np.zeros(len(node)) if node_cost is None else node_cost, node.shape)
@@ -242,9 +175,6 @@ def graph_marginals(graph: Graph) -> tuple[float, np.ndarray, np.ndarray]:
     return path_marginals(node, begin, tail, arc, 0, visits, uses), visits, uses
 
 
-# --- checks -----------------------------------------------------------------------------------------------------------
-
-
 def _checked(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
     """The arrays as the kernels want them, and the number of nodes of the longest path."""
     from maxmargin.inference.recursion_kernel import longest_path
@@ -261,10 +191,7 @@ def _checked(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
     if len(late):
         head = int(np.searchsorted(begin, late[0], side="right")) - 1
         raise ValueError(f"arc {late[0]} goes from {tail[late[0]]} to {head}; sort the nodes so that arcs go upwards.")
-    for name, scores in (("node", node), ("arc", arc)):
-        bad = np.flatnonzero(np.isnan(scores) | (scores == np.inf))
-        if len(bad):
-            raise ValueError(f"{name}[{bad[0]}] is {scores[bad[0]]}; scores must be finite, or -inf to forbid")
+    refuse_scores(node=node, arc=arc)
     return node, begin, tail, arc, int(longest_path(begin, tail))
 
 
@@ -274,7 +201,7 @@ def _checked_k(k: int) -> int:
     return int(k)
 
 
-def _refuse_many(n_nodes: int, width: int, k: int, what: str) -> None:
+def _refuse_many(k: int, n_nodes: int, width: int, what: str) -> None:
     if width * k >= 2**31:
         raise ValueError(f"{width} arcs times k = {k} is above 2**31; ask for a smaller k")
     refuse_large(12 * n_nodes * k, f"k best with k = {k} on {what}", "ask for a smaller k")

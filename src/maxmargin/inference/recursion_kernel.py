@@ -23,9 +23,6 @@ from maxmargin.kernel import kernel
 _GRAPH = "float64[::1], int32[::1], int32[::1], float64[::1], int64"  # node, begin, tail, arc, K
 
 
-# --- arcs -------------------------------------------------------------------------------------------------------------
-
-
 @register_jitable
 def arcs_into(begin, arc, K, v, column):
     """Where the scores of the arcs into node ``v`` begin, their number, and their first tail in a chain, else -1.
@@ -60,16 +57,10 @@ def arc_number(begin, K, v):
 @register_jitable
 def last_nodes(n, begin, tail, K, out):
     """Write the nodes without outgoing arcs, in order; returns their number."""
-    count = 0
-    if K > 0:
-        for v in range(n - K, n):
-            out[count] = v
-            count += 1
-        return count
-    leads = np.zeros(n, np.bool_)
-    for e in range(begin[n]):
+    count, leads = 0, np.zeros(n, np.bool_)
+    for e in range(begin[n] if K == 0 else 0):
         leads[tail[e]] = True
-    for v in range(n):
+    for v in range(n - K if K > 0 else 0, n):
         if not leads[v]:
             out[count] = v
             count += 1
@@ -108,63 +99,6 @@ def to_front(at, nodes_out, arcs_out):
             for p in range(n):
                 out[p] = out[p + at]
             out[n:] = -1
-
-
-# --- best path --------------------------------------------------------------------------------------------------------
-
-
-@kernel("float64(float64[::1], int32[::1], int32[::1], float64[::1], float64[::1], int32[::1], int32[::1])", fast=False)
-def best_path(node, begin, tail, arc, best, nodes_out, arcs_out):
-    """Write the best path of a graph and return its score.
-
-    Formula: ``best[v] = node[v] + max_e (best[tail[e]] + arc[e])`` over the arcs e into v. No back-pointers are kept:
-    the way back looks up the maximising arcs of the winning path alone.
-
-    Parameters
-    ----------
-    node, begin, tail, arc : a graph
-    best : float64 (N,)
-        Work table.
-    nodes_out, arcs_out : int32 (L,)
-        Receive the nodes of the path and the arc into each of them, -1 for the first; the rest, or everything when no
-        path is allowed, is -1. L is at least the number of nodes of the longest path.
-
-    Complexity: O(N + E).
-    """
-    n = node.shape[0]
-    nodes_out[:] = -1
-    arcs_out[:] = -1
-    if n == 0:
-        return 0.0
-    for v in range(n):
-        first, stop = begin[v], begin[v + 1]
-        top = 0.0 if first == stop else -np.inf
-        for e in range(first, stop):
-            score = best[tail[e]] + arc[e]
-            top = score if score > top else top
-        best[v] = top + node[v]
-    ends = np.empty(n, np.int32)
-    top, v = -np.inf, np.int64(-1)
-    for p in range(last_nodes(n, begin, tail, 0, ends)):
-        if best[ends[p]] > top:
-            top, v = best[ends[p]], np.int64(ends[p])
-    at = nodes_out.shape[0]
-    while v >= 0:
-        at -= 1
-        nodes_out[at] = v
-        reach, chosen = -np.inf, -1
-        for e in range(begin[v], begin[v + 1]):
-            score = best[tail[e]] + arc[e]
-            if score > reach:
-                reach, chosen = score, e
-        arcs_out[at] = chosen
-        v = np.int64(tail[chosen]) if chosen >= 0 else np.int64(-1)
-    if top > -np.inf:
-        to_front(at, nodes_out, arcs_out)
-    return top
-
-
-# --- k best paths -----------------------------------------------------------------------------------------------------
 
 
 @register_jitable
@@ -230,23 +164,12 @@ def k_best_paths(node, begin, tail, arc, K, nodes_out, arcs_out, scores_out):
     """Write the k best paths, best first, and return how many there are (at most k).
 
     Formula: the sorted list of the k best paths that end in v is the merge, by a heap over the arcs into v, of the
-    lists of their tails.
+    lists of their tails; k times the most arcs of a node is below 2^31. ``nodes_out`` (k, L) receives the nodes of each
+    path, -1 behind the last, where L is at least the number of nodes of the longest path; ``arcs_out`` (k, L) the arc
+    into each of them, -1 for the first, or nothing when it is (k, 0); ``scores_out`` is (k,).
 
-    Parameters
-    ----------
-    node, begin, tail, arc, K : a graph or a chain
-    nodes_out : int32 (k, L)
-        Receives the nodes of each path, -1 behind the last. L is at least the number of nodes of the longest path.
-    arcs_out : int32 (k, L) or (k, 0)
-        Receives the arc into each of these nodes, -1 for the first; nothing when it has no columns.
-    scores_out : float64 (k,)
-        k times the most arcs of a node is below 2^31.
-
-    Complexity: O(E + N k log(arcs into a node)) time, O(N k) memory.
-
-    References
-    ----------
-    Seshadri and Sundberg (1994), List Viterbi decoding algorithms with applications, IEEE Trans. Communications 42.
+    Complexity: O(E + N k log(arcs into a node)) time, O(N k) memory. Seshadri and Sundberg (1994), List Viterbi
+    decoding algorithms with applications, IEEE Trans. Communications 42.
     """
     n, k = node.shape[0], scores_out.shape[0]
     if n == 0 or k == 0:
@@ -288,9 +211,6 @@ def k_best_paths(node, begin, tail, arc, K, nodes_out, arcs_out, scores_out):
     return found
 
 
-# --- best path for each cost ------------------------------------------------------------------------------------------
-
-
 @register_jitable
 def reach_costs(before, more, here):
     """``here[c] = max(here[c], before[c] + more)``."""
@@ -305,24 +225,13 @@ def fill_by_cost(node, begin, tail, arc, K, node_cost, arc_cost, table, scores_o
 
     Formula: ``table[v, c] = node[v] + max_e (table[tail[e], c - node_cost[v] - arc_cost[e]] + arc[e])``, and
     ``scores_out[c] = max table[v, c]`` over the nodes v without outgoing arcs; -inf where no path has that cost.
+    ``node_cost`` (N,) and ``arc_cost`` (E,) are not negative; the second is empty for chains, and where arcs cost
+    nothing. ``table`` (N, c_max + 1), which :func:`path_of_cost` reads, and ``scores_out`` (c_max + 1,) leave out paths
+    whose cost exceeds c_max.
 
-    Parameters
-    ----------
-    node, begin, tail, arc, K : a graph or a chain
-    node_cost : int64 (N,)
-        Not negative. Paths whose cost exceeds c_max are left out.
-    arc_cost : int64 (E,) or (0,)
-        As ``node_cost``; 0 when empty, which it is for chains.
-    table : float64 (N, c_max + 1)
-        Overwritten; :func:`path_of_cost` reads it.
-    scores_out : float64 (c_max + 1,)
-
-    Complexity: O(E c_max) time, O(N c_max) memory. Only the costs that a node can be reached with are visited.
-
-    References
-    ----------
-    Bauer, Goernitz, Biegler, Mueller and Kloft (2014), Efficient algorithms for exact inference in sequence labeling
-    SVMs, IEEE Trans. Neural Networks and Learning Systems 25(5):870-881.
+    Complexity: O(E c_max) time, O(N c_max) memory. Only the costs that a node can be reached with are visited. Bauer,
+    Goernitz, Biegler, Mueller and Kloft (2014), Efficient algorithms for exact inference in sequence labeling SVMs,
+    IEEE Trans. Neural Networks and Learning Systems 25(5):870-881.
     """
     n, width = node.shape[0], scores_out.shape[0]
     scores_out[:] = -np.inf
@@ -372,7 +281,7 @@ def fill_by_cost(node, begin, tail, arc, K, node_cost, arc_cost, table, scores_o
 def path_of_cost(node, begin, tail, arc, K, node_cost, arc_cost, table, c, nodes_out, arcs_out):
     """Write the best path of cost exactly ``c`` from a table of :func:`fill_by_cost`; returns its score, -inf if none.
 
-    ``nodes_out`` and ``arcs_out`` are as in :func:`best_path`; ``arcs_out`` may be empty. O(arcs into its nodes).
+    ``nodes_out`` and ``arcs_out`` are rows as in :func:`k_best_paths`, all -1 if none. O(arcs into its nodes).
     """
     n = node.shape[0]
     nodes_out[:] = -1
@@ -402,9 +311,6 @@ def path_of_cost(node, begin, tail, arc, K, node_cost, arc_cost, table, c, nodes
     return top
 
 
-# --- marginals --------------------------------------------------------------------------------------------------------
-
-
 @register_jitable
 def log_sum_exp(values, n):
     """log sum exp of the first n values, shifted by the largest; -inf when there are none."""
@@ -426,26 +332,12 @@ def path_marginals(node, begin, tail, arc, K, node_out, arc_out):
     Formula: ``forward[v] = node[v] + ln sum_e exp(forward[tail[e]] + arc[e])`` over the arcs e into v; log-partition:
     the same sum over the nodes without outgoing arcs. Backwards, the probability of a node is shared among the arcs
     into it, ``p(e) = p(v) exp(forward[tail[e]] + arc[e]) / sum of these``, and that of an arc goes to its tail. Each
-    share sums to one by itself, so that rounding does not grow with the length of the paths.
+    share sums to one by itself, so that rounding does not grow with the length of the paths. ``node_out`` (N,) receives
+    the probability that a path visits each node, ``arc_out`` (E,) that of each arc, by head, (T - 1, K, K), in a chain,
+    or nothing when it is empty. When no path is allowed they are zero, and the log-partition is -inf.
 
-    Parameters
-    ----------
-    node, begin, tail, arc, K : a graph or a chain
-    node_out : float64 (N,)
-        Receives the probability that a path visits the node; zeros when no path is allowed.
-    arc_out : float64 (E,) or (0,)
-        Receives the probability of each arc, by head, (T - 1, K, K), in a chain; nothing when it is empty.
-
-    Returns
-    -------
-    float
-        ``ln sum exp(score)`` over all paths; -inf when no path is allowed; 0 when there are no nodes.
-
-    Complexity: O(N + E) time, O(N) memory beside the results.
-
-    References
-    ----------
-    Rabiner (1989), A tutorial on hidden Markov models and selected applications in speech recognition.
+    Complexity: O(N + E) time, O(N) memory beside the results. Rabiner (1989), A tutorial on hidden Markov models and
+    selected applications in speech recognition.
     """
     n = node.shape[0]
     node_out[:] = 0.0

@@ -17,11 +17,8 @@ def relaxation(problem: GraphProblem, *, integer: bool = False) -> GraphAnswer:
     ``sum_j mu_e(i, j) = mu_p(i)``, ``sum_i mu_e(i, j) = mu_q(j)``. The bound comes from the multipliers, so it holds
     whatever the solver's tolerance; the bound of the integer search holds up to that tolerance, 1e-6.
 
-    Complexity: a linear (integer) program with n K + m K^2 variables and n + 2 m K rows.
-
-    References
-    ----------
-    Schlesinger (1976); Wainwright, Jaakkola, Willsky (2005), MAP estimation via agreement on trees.
+    Complexity: a linear (integer) program with n K + m K^2 variables and n + 2 m K rows. Schlesinger (1976);
+    Wainwright, Jaakkola, Willsky (2005), MAP estimation via agreement on trees.
     """
     n, K = problem.unary.shape
     m = len(problem.pairwise)

@@ -18,12 +18,8 @@ def roof_labels(problem: GraphProblem) -> tuple[np.ndarray, float]:
     ``1/2 (t(y_p, y_q) + t(1 - y'_p, 1 - y'_q))`` or ``1/2 (t(y_p, 1 - y'_q) + t(1 - y'_p, y_q))``. A cut
     maximises this. Where node and twin get opposite labels, the label is optimal.
 
-    Complexity: one cut of 2 n nodes and 2 m edges.
-
-    References
-    ----------
-    Boros, Hammer (2002), Pseudo-Boolean optimization. Kolmogorov, Rother (2007), Minimizing non-submodular functions
-    with graph cuts.
+    Complexity: one cut of 2 n nodes and 2 m edges. Boros, Hammer (2002), Pseudo-Boolean optimization. Kolmogorov,
+    Rother (2007), Minimizing non-submodular functions with graph cuts.
     """
     n, K = problem.unary.shape
     if K != 2:

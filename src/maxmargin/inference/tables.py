@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike
 
 from maxmargin.features.blocks import first_place
 
-__all__ = ["LARGEST_TABLE", "cost_table", "refuse_large", "score_tables"]
+__all__ = ["LARGEST_TABLE", "cost_table", "refuse_large", "refuse_scores", "score_tables"]
 
-LARGEST_TABLE = 2**32
-"""Bytes above which a work table is refused instead of allocated."""
+LARGEST_TABLE = 2**32  # bytes above which a work table is refused instead of allocated
 
 
 def score_tables(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -35,16 +34,20 @@ def score_tables(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, n
         transition = transition[None]
     steps = max(length - 1, 0)
     if transition.ndim != 3 or transition.shape[1:] != (n_labels, n_labels) or len(transition) not in (1, steps):
-        raise ValueError(
-            f"transition has shape {transition.shape} but unary has shape {unary.shape}; give "
-            f"({n_labels}, {n_labels}), (1, {n_labels}, {n_labels}) or ({steps}, {n_labels}, {n_labels})"
-        )
-    for name, table in (("unary", unary), ("transition", transition)):
+        found = f"transition has shape {transition.shape} but unary has shape {unary.shape}"
+        one = (n_labels, n_labels)
+        raise ValueError(f"{found}; give {one}, {(1, *one)} or {(steps, *one)}")
+    refuse_scores(unary=unary, transition=transition)
+    return unary, transition
+
+
+def refuse_scores(**tables: np.ndarray) -> None:
+    """Raise a ValueError that names the first NaN or +inf."""
+    for name, table in tables.items():
         bad = np.isnan(table) | (table == np.inf)
         if bad.any():
             where = first_place(bad)
             raise ValueError(f"{name}{list(where)} is {table[where]}; scores must be finite, or -inf to forbid")
-    return unary, transition
 
 
 def cost_table(cost: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
@@ -63,7 +66,5 @@ def cost_table(cost: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
 def refuse_large(n_bytes: int, what: str, advice: str) -> None:
     """Raise a ValueError with numbers when a work table would not fit."""
     if n_bytes > LARGEST_TABLE:
-        raise ValueError(
-            f"{what} needs a work table of {n_bytes / 2**30:.1f} GiB, above the limit of "
-            f"{LARGEST_TABLE / 2**30:.1f} GiB; {advice}"
-        )
+        needed, limit = n_bytes / 2**30, LARGEST_TABLE / 2**30
+        raise ValueError(f"{what} needs a work table of {needed:.1f} GiB, above the limit of {limit:.1f} GiB; {advice}")
