@@ -23,6 +23,7 @@ from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.oracles.oracle import buffers, packed
 from maxmargin.planes import Planes, aligned_zeros
+from maxmargin.solvers.base import Engine
 from maxmargin.solvers.block_selection import select
 from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
@@ -45,7 +46,7 @@ ROUNDING = 1e-13  # of the dual: joint masters are not solved further
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
 
 
-class DualEngine:
+class DualEngine(Engine):
     """A solver of the dual family.
 
     Parameters
@@ -54,9 +55,8 @@ class DualEngine:
     random_state : int, Generator or None
     """
 
-    passes_per_round: float | None = None  # of CCCP: the gap decides
     handles = frozenset({"quadratic", "signs", "squared"})
-    minimises, free_certificates = True, False
+    minimises = True
 
     def __init__(self, settings: Settings, random_state: int | np.random.Generator | None = None) -> None:
         self.settings = settings
@@ -197,18 +197,6 @@ class DualEngine:
     def weights(self, state: DualState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
         return self.dual_point(state).w[: state.problem.n_weights]
-
-    def may_end(self, state: DualState) -> bool:
-        """Always: there are no rounds."""
-        return True
-
-    def finished(self, state: DualState) -> str | None:
-        """Only the gap and the budgets end a run of this family."""
-        return None
-
-    def conclude(self, state: DualState, certificate: Certificate, code: str) -> Certificate:
-        """The run ends where it stands."""
-        return certificate
 
     def begin_at(self, state: DualState, w: np.ndarray) -> None:
         """Look there first where w is more than u; else weights without multipliers are no point of the dual."""

@@ -16,7 +16,6 @@ is a lower bound of the objective. So every run ends with a certificate, also th
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -30,7 +29,7 @@ from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle, all_losses
 from maxmargin.oracles.oracle import packed
 from maxmargin.planes import Planes, aligned_zeros, weighted_sum
-from maxmargin.solvers.base import BaseSolver
+from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
 from maxmargin.solvers.settings import check_averaging
 
 __all__ = ["PrimalEngine", "PrimalSolver", "PrimalState", "Rule"]
@@ -77,7 +76,7 @@ class Rule:
             raise ValueError("eta0 must be positive: steps of size 0 learn nothing.")
         if self.sampling not in ("permutation", "random"):
             raise ValueError(f'sampling must be "permutation" or "random", got {self.sampling!r}.')
-        for name in ("certificate_every", "passes"):
+        for name in ("passes", "certificate_every"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
                 raise ValueError(f"{name} must be a positive number, got {value!r}.")
@@ -140,7 +139,7 @@ class PrimalState:
         return {name: np.array(array) for name, array in arrays.items()}
 
 
-class PrimalEngine:
+class PrimalEngine(Engine):
     """A solver of the primal family.
 
     Parameters
@@ -155,7 +154,6 @@ class PrimalEngine:
 
     passes_per_round: float | None = 10.0  # of CCCP: the gap closes too slowly to wait for it
     handles = frozenset({"quadratic", "squared"})
-    free_certificates = False
 
     def __init__(self, rule: Rule, random_state: int | np.random.Generator | None = None) -> None:
         self.rule = rule
@@ -251,19 +249,11 @@ class PrimalEngine:
         """The weights of the model (n_weights,)."""
         return self._present(state)[: state.problem.n_weights].copy()
 
-    def may_end(self, state: PrimalState) -> bool:
-        """Always: there are no rounds."""
-        return True
-
     def finished(self, state: PrimalState) -> str | None:
         """Methods without an objective end after their passes, or when a pass makes no update."""
         if self.rule.passes is None:
             return None
         return "finished" if state.passes >= self.rule.passes or state.clean else None
-
-    def conclude(self, state: PrimalState, certificate: Certificate, code: str) -> Certificate:
-        """The run ends where it stands."""
-        return certificate
 
     def move(self, state: PrimalState, problem: Problem) -> None:
         """Go on with a problem that differs in its linear term only, from the same weights.
@@ -422,9 +412,7 @@ class PrimalEngine:
         from maxmargin.solvers.primal_kernel import RHO, TOTAL
 
         if not isinstance(warm, PrimalState):
-            raise ValueError(
-                "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
-            )
+            raise ValueError(OTHER_FAMILY)
         same = len(warm.vector) == len(state.vector) and np.array_equal(warm.problem.weight, state.problem.weight)
         if not (same and warm.problem.fingerprint == state.problem.fingerprint):
             raise ValueError("warm start needs the same examples, costs and C as before; else set warm_start=False.")
@@ -457,9 +445,9 @@ class PrimalSolver(BaseSolver):
     handles = frozenset({"quadratic", "squared", "ramp", "latent"})
     incremental = True
 
-    @abstractmethod
     def rule(self) -> Rule:
         """The setting."""
+        return self.setting(Rule)
 
     def engine(self, problem: contracts.Problem, random_state: int | np.random.Generator | None = None) -> PrimalEngine:
         """The primal engine with this setting."""

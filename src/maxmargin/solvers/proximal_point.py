@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ MOST_BLOCKS = 2000  # that are solved all at once
 RULES = ("gap", "improvement", "optimality", "paper")
 
 
+@dataclass(repr=False, eq=False)
 class ProximalPoint(BaseSolver):
     """The proximal point method for generative models.
 
@@ -66,49 +68,26 @@ class ProximalPoint(BaseSolver):
 
     handles = frozenset({"tables", "squared", "ramp"})
 
-    def __init__(
-        self,
-        blocks: str | int | Sequence[Sequence[int]] = "one",
-        visits: int | None = None,
-        repeats: int = 1,
-        selection: str = "cyclic",
-        limit: int | None = 100,
-        gamma: str | float = "auto",
-        decay: float = 0.5,
-        least: float = 0.01,
-        rule: str = "gap",
-        share: float = 0.5,
-        delta: float = 1e-2,
-        delta_decay: float = 0.5,
-        improvement: float = 1e-3,
-        refind: bool = False,
-        bound_every: int = 10,
-        certificate_every: float = 1.0,
-        accuracy: float = 0.05,
-        patience: int = 20,
-        theta: str = "closed",
-        memory: int = 1 << 30,
-    ) -> None:
-        self.theta = theta
-        self.blocks = blocks
-        self.visits = visits
-        self.repeats = repeats
-        self.selection = selection
-        self.limit = limit
-        self.gamma = gamma
-        self.decay = decay
-        self.least = least
-        self.rule = rule
-        self.share = share
-        self.delta = delta
-        self.delta_decay = delta_decay
-        self.improvement = improvement
-        self.refind = refind
-        self.bound_every = bound_every
-        self.certificate_every = certificate_every
-        self.accuracy = accuracy
-        self.patience = patience
-        self.memory = memory
+    blocks: str | int | Sequence[Sequence[int]] = "one"
+    visits: int | None = None
+    repeats: int = 1
+    selection: str = "cyclic"
+    limit: int | None = 100
+    gamma: str | float = "auto"
+    decay: float = 0.5
+    least: float = 0.01
+    rule: str = "gap"
+    share: float = 0.5
+    delta: float = 1e-2
+    delta_decay: float = 0.5
+    improvement: float = 1e-3
+    refind: bool = False
+    bound_every: int = 10
+    certificate_every: float = 1.0
+    accuracy: float = 0.05
+    patience: int = 20
+    theta: str = "closed"
+    memory: int = 1 << 30
 
     def settings(self, n_examples: int) -> Settings:
         """The setting of the dual engine inside."""
@@ -121,20 +100,11 @@ class ProximalPoint(BaseSolver):
                 f"than {MOST_BLOCKS} groups (blocks=)."
             )
         selection = {"cyclic": "cyclic", "permutation": "shuffled"}[self.selection]
-        return Settings(
-            blocks=self.blocks,
-            selection=selection if in_turn else "whole",
-            visits=(self.visits or 1) + 0.5 if in_turn else 1.0,
-            repeats=self.repeats,
-            batch=None,
-            limit=self.limit,
-            patience=self.patience,
-            master="newton",
-            accuracy=self.accuracy,
-            cached_blocks="visited",
+        return self.setting(
+            Settings, selection=selection if in_turn else "whole", visits=(self.visits or 1) + 0.5 if in_turn else 1.0,
+            batch=None, rule="merge", master="newton", cached_blocks="visited",
             certificate_every=self.certificate_every if in_turn else 0.0,
-            memory=self.memory,
-        )
+        )  # fmt: skip
 
     def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> Recentring:
         """The outer loop round the dual engine with this setting."""

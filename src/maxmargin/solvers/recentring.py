@@ -26,6 +26,7 @@ from maxmargin.formulations.divergence import Proximal, TableDivergence
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
 from maxmargin.planes import Planes, weighted_sum
+from maxmargin.solvers.base import OTHER_FAMILY, Engine
 from maxmargin.solvers.blocks import natural_scale
 from maxmargin.solvers.engine import DualEngine
 from maxmargin.solvers.masters.joint import best_bound, blas_threads
@@ -41,7 +42,7 @@ REPORT_EVERY = 100  # certificates of the engine without a better bound between 
 ROUNDING = 1e-13
 
 
-class Recentring:
+class Recentring(Engine):
     """The outer loop, in the driver's verbs.
 
     Parameters
@@ -51,7 +52,6 @@ class Recentring:
     options : ProximalPoint
     """
 
-    passes_per_round: float | None = None  # of CCCP: the gap decides
     handles = frozenset({"tables", "squared"})
     minimises, free_certificates = True, True  # a certificate tells what the last step has found
 
@@ -66,9 +66,7 @@ class Recentring:
         if isinstance(warm, RecentringState) and warm.other_examples:
             return self._extend(warm, problem)
         if warm is not None and not isinstance(warm, RecentringState):
-            raise ValueError(
-                "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
-            )
+            raise ValueError(OTHER_FAMILY)
         theta = _divergence(problem).first() if warm is None else warm.best.copy()
         gamma = np.nan if isinstance(self.options.gamma, str) else float(self.options.gamma)
         around = self._around(problem, theta, gamma)
@@ -103,18 +101,6 @@ class Recentring:
     def weights(self, state: RecentringState) -> np.ndarray:
         """The best feasible log-probabilities so far (n_weights,)."""
         return state.best
-
-    def may_end(self, state: RecentringState) -> bool:
-        """Always: there are no rounds."""
-        return True
-
-    def finished(self, state: RecentringState) -> str | None:
-        """Only the gap, the budgets or a stall end a run."""
-        return None
-
-    def conclude(self, state: RecentringState, certificate: Certificate, code: str) -> Certificate:
-        """The weights are the best all along."""
-        return certificate
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> RecentringState:
         """Resume where :meth:`RecentringState.to_arrays` left off."""

@@ -10,6 +10,7 @@ from maxmargin.contracts import State
 from maxmargin.formulations.problem import Problem
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import aligned_zeros
+from maxmargin.solvers.base import OTHER_FAMILY
 from maxmargin.solvers.blocks import Blocks, natural_scale, totals
 from maxmargin.solvers.state import DualState
 
@@ -24,9 +25,7 @@ def warm_set(problem: Problem, warm: State, blocks: Blocks) -> WorkingSet:
     from maxmargin.solvers.working_set import WorkingSet
 
     if not isinstance(warm, DualState):
-        raise ValueError(
-            "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
-        )
+        raise ValueError(OTHER_FAMILY)
     before, after = warm.problem, problem
     same = before.n_columns == after.n_columns and before.n_examples == after.n_examples
     if not (same and before.fingerprint == after.fingerprint):
