@@ -71,12 +71,8 @@ class Run(Generic[P, S]):
     @property
     def seconds(self) -> dict[str, float]:
         """total (wall clock), oracle and solver (as the solver counts them), compile (kernels, within this run)."""
-        return {
-            "total": self.total_seconds,
-            "oracle": float(self.state.seconds.get("oracle", 0.0)),
-            "solver": float(self.state.seconds.get("solver", 0.0)),
-            "compile": _compile_seconds() - self.compiled,
-        }
+        own = {name: float(self.state.seconds.get(name, 0.0)) for name in ("oracle", "solver")}
+        return {"total": self.total_seconds, **own, "compile": _compile_seconds() - self.compiled}
 
     def weights(self) -> np.ndarray:
         """The present weights; copy them to keep them."""
@@ -159,15 +155,8 @@ def run(
             code = _final_certificate(present, begun, code)
         assert present.certificate is not None
         present.certificate = solver.conclude(present.state, present.certificate, code)
-        present.status = describe(
-            code,
-            present.certificate,
-            tol,
-            passes=present.passes,
-            oracle_calls=present.state.oracle_calls,
-            seconds=present.total_seconds,
-            budget=limits.get(code),
-        )
+        calls, seconds = present.state.oracle_calls, present.total_seconds
+        present.status = describe(code, present.certificate, tol, present.passes, calls, seconds, limits.get(code))
     finally:
         for callback in begun:
             callback.on_end(present)
@@ -197,11 +186,8 @@ def _loop(present: Run, callbacks: Sequence[Callback], limits: Mapping[str, floa
         if ended is not None:
             return ended
         calls = state.oracle_calls + (solver.step_calls(state) if present.steps else 0)
-        spent = {
-            "max_passes": calls / max(1, present.problem.n_examples),
-            "max_oracle_calls": calls,
-            "max_seconds": present.total_seconds,
-        }
+        passes = calls / max(1, present.problem.n_examples)
+        spent = {"max_passes": passes, "max_oracle_calls": calls, "max_seconds": present.total_seconds}
         for code, limit in limits.items():
             if limit is not None and (spent[code] > limit or limit == 0):
                 return code
@@ -234,12 +220,9 @@ def _final_certificate(present: Run, callbacks: Sequence[Callback], code: str) -
 
 
 def _record(present: Run, certificate: Certificate) -> None:
+    state = present.state
     present.history.record(
-        certificate,
-        passes=present.passes,
-        oracle_calls=present.state.oracle_calls,
-        argmax_calls=present.state.argmax_calls,
-        seconds=present.total_seconds,
+        certificate, present.passes, state.oracle_calls, state.argmax_calls, seconds=present.total_seconds
     )
 
 

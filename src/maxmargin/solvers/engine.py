@@ -10,7 +10,6 @@ Frank-Wolfe, the sequential dual method and restricted simplicial decomposition 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,7 @@ from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
 from maxmargin.solvers.masters.joint import solve_jointly
 from maxmargin.solvers.settings import Settings
-from maxmargin.solvers.state import FIRST_TAU, PLANE_FIELDS, DualState
+from maxmargin.solvers.state import COUNTS, FIRST_TAU, NUMBERS, DualState, belongs, planes_of, set_numbers
 from maxmargin.solvers.warm_start import retire_examples, retired_losses, warm_set
 
 if TYPE_CHECKING:
@@ -243,10 +242,9 @@ class DualEngine(Engine):
         from maxmargin.solvers.working_set import WorkingSet
 
         state = self.init(problem)
-        same = len(arrays["u"]) == problem.n_columns and np.array_equal(arrays["weight"], problem.weight)
+        same = len(arrays["u"]) == problem.n_columns and belongs(arrays, problem)
         same = same and np.array_equal(arrays["set/total"], state.working_set.store.total)
-        same = same and str(arrays.get("blocks", state.blocks.fingerprint)) == state.blocks.fingerprint
-        if not (same and str(arrays["data"]) == problem.fingerprint):
+        if not (same and str(arrays.get("blocks", state.blocks.fingerprint)) == state.blocks.fingerprint):
             raise ValueError(
                 "the saved state belongs to another problem: resume with the same examples, cost, C, loss, rescaling "
                 "and blocks."
@@ -255,20 +253,15 @@ class DualEngine(Engine):
         state.u[:] = arrays["u"]
         if state.w is not state.u:
             state.w[:] = problem.regulariser.weights(state.u)
-        state.rng.bit_generator.state = json.loads(str(arrays["rng"]))
         state.cursor[:] = arrays["cursor"]
-        calls, argmax_calls, state.certificates = map(int, arrays["counts"])
-        state.since, state.solver_seconds, seconds, state.drift, state.tau = map(float, arrays["numbers"][:5])
-        state.oracle.restore(calls, argmax_calls, seconds)
-        state.reached, state.relative_gap = map(float, arrays["numbers"][5:7])
-        state.slow = bool(arrays["numbers"][7])
-        state.gap = float(arrays["numbers"][8]) if len(arrays["numbers"]) > 8 else np.inf
+        state.set_common(arrays)
+        set_numbers(state, COUNTS, arrays["counts"])
+        set_numbers(state, NUMBERS, arrays["numbers"])
         if "earlier/u" in arrays:
             total, linear = map(float, arrays["earlier/numbers"])
             state.earlier = (total, np.array(arrays["earlier/u"]), linear)
         if "pending/b" in arrays:
-            fields = {name: np.array(arrays[f"pending/{name}"]) for name in PLANE_FIELDS}
-            state.pending = Planes(**fields, n_weights=problem.n_columns)
+            state.pending = planes_of("pending", arrays, problem.n_columns)
         return state
 
     # --- inside -------------------------------------------------------------------------------------------------------

@@ -33,20 +33,11 @@ class History:
         self.rows: list[Row] = []
 
     def record(
-        self, certificate: Certificate, *, passes: float, oracle_calls: int, argmax_calls: int, seconds: float
+        self, certificate: Certificate, passes: float, oracle_calls: int, argmax_calls: int, seconds: float
     ) -> Row:
         """Add the row of a certificate and return it."""
-        row: Row = {
-            "pass": float(passes),
-            "oracle_calls": int(oracle_calls),
-            "argmax_calls": int(argmax_calls),
-            "seconds": float(seconds),
-            "primal": certificate.primal,
-            "dual": certificate.dual,
-            "gap": certificate.gap,
-            "relative_gap": certificate.relative_gap,
-            "certified": certificate.certified,
-        }
+        c, work = certificate, (float(passes), int(oracle_calls), int(argmax_calls), float(seconds))
+        row: Row = dict(zip(COLUMNS, (*work, c.primal, c.dual, c.gap, c.relative_gap, c.certified), strict=True))
         self.rows.append(row)
         return row
 
@@ -80,16 +71,10 @@ class History:
         """The history that :meth:`to_arrays` was made of."""
         history = cls()
         for i, extras in enumerate(json.loads(str(arrays["extras"]))):
-            certificate = Certificate(
-                float(arrays["primal"][i]), float(arrays["dual"][i]), bool(arrays["certified"][i])
-            )
-            history.record(
-                certificate,
-                passes=arrays["pass"][i],
-                oracle_calls=arrays["oracle_calls"][i],
-                argmax_calls=arrays["argmax_calls"][i],
-                seconds=arrays["seconds"][i],
-            ).update(extras)
+            row = {name: arrays[name][i] for name in (*_COUNTS, *_NUMBERS, "certified")}
+            certificate = Certificate(float(row["primal"]), float(row["dual"]), bool(row["certified"]))
+            work = row["pass"], row["oracle_calls"], row["argmax_calls"], row["seconds"]
+            history.record(certificate, *work).update(extras)
         return history
 
     def last_certificate(self) -> Certificate:

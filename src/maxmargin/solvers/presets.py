@@ -30,7 +30,7 @@ from maxmargin.solvers.base import BaseSolver, check_solver
 from maxmargin.solvers.mira import MIRA
 from maxmargin.solvers.perceptron import Perceptron
 from maxmargin.solvers.proximal_point import ProximalPoint
-from maxmargin.solvers.settings import Settings
+from maxmargin.solvers.settings import Settings, check_words
 from maxmargin.solvers.subgradient import SGD, Pegasos
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ STEPS: dict[str, dict[str, Any]] = {
 
 
 def _steps(name: str) -> dict[str, Any]:
-    if not isinstance(name, str) or name not in STEPS:
-        raise ValueError(f"steps must be one of {', '.join(STEPS)}; got {name!r}.")
+    check_words("steps", name, tuple(STEPS))
     return STEPS[name]
 
 
@@ -199,8 +198,7 @@ class SimplicialDecomposition(DualSolver):
     memory: int = 4 << 30
 
     def settings(self, n_examples: int, n_columns: int) -> Settings:
-        if self.blocks not in ("one", "product"):
-            raise ValueError(f'blocks must be "one" or "product", got {self.blocks!r}.')
+        check_words("blocks", self.blocks, ("one", "product"))
         if self.working_set is not None and self.working_set < 1:
             raise ValueError(f"working_set must be at least 1 example, got {self.working_set}.")
         one = self.blocks == "one"
@@ -244,8 +242,7 @@ class CuttingPlane(DualSolver):
     patience: int = 50
 
     def settings(self, n_examples: int, n_columns: int) -> Settings:
-        if self.slack not in ("one", "n"):
-            raise ValueError(f'slack must be "one" or "n", got {self.slack!r}.')
+        check_words("slack", self.slack, ("one", "n"))
         blocks, master = ("one", "newton") if self.slack == "one" else ("product", "smo")
         return self.setting(
             Settings, blocks=blocks, master=master, selection="whole", batch=None, cached_passes=100,

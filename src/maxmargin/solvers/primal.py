@@ -15,7 +15,6 @@ is a lower bound of the objective. So every run ends with a certificate, also th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -30,11 +29,14 @@ from maxmargin.oracles.counting import CountingOracle, all_losses
 from maxmargin.oracles.oracle import packed
 from maxmargin.planes import Planes, aligned_zeros, weighted_sum
 from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
-from maxmargin.solvers.settings import check_averaging
+from maxmargin.solvers.settings import AVERAGES, check_words
+from maxmargin.solvers.state import InnerState, belongs, numbers_of, set_numbers
 
 __all__ = ["PrimalEngine", "PrimalSolver", "PrimalState", "Rule"]
 
 SCHEDULES = ("inverse", "constant", "power")
+COUNTS = ("oracle.oracle_calls", "oracle.argmax_calls")
+RUN = ("since", "passes", "clean", "solver_seconds", "oracle.seconds", "radius")
 
 
 @dataclass(frozen=True)
@@ -67,24 +69,22 @@ class Rule:
 
     def __post_init__(self) -> None:
         kind, eta0, t0, power = self.schedule
-        if kind not in SCHEDULES:
-            raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {kind!r}.")
+        check_words("schedule", kind, SCHEDULES)
         for name, value in (("eta0", eta0), ("t0", t0), ("power", power)):
             if not (isinstance(value, (int, float, np.number)) and np.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
         if eta0 == 0:
             raise ValueError("eta0 must be positive: steps of size 0 learn nothing.")
-        if self.sampling not in ("permutation", "random"):
-            raise ValueError(f'sampling must be "permutation" or "random", got {self.sampling!r}.')
+        check_words("sampling", self.sampling, ("permutation", "random"))
+        check_words("averaging", self.averaging, AVERAGES)
         for name in ("passes", "certificate_every"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
                 raise ValueError(f"{name} must be a positive number, got {value!r}.")
-        check_averaging(self.averaging)
 
 
 @dataclass
-class PrimalState:
+class PrimalState(InnerState):
     """Where a run stands; arrays only, so it can be saved and resumed."""
 
     problem: Problem
@@ -103,35 +103,10 @@ class PrimalState:
     clean: bool = False  # whether the last pass made no update
     solver_seconds: float = 0.0
 
-    rounds = None
-
-    @property
-    def oracle_calls(self) -> int:
-        return self.oracle.oracle_calls
-
-    @property
-    def argmax_calls(self) -> int:
-        return self.oracle.argmax_calls
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        return {"oracle": self.oracle.seconds, "solver": self.solver_seconds}
-
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
-        counts = [self.oracle.oracle_calls, self.oracle.argmax_calls]
-        numbers = [self.since, self.passes, self.clean, self.solver_seconds, self.oracle.seconds, self.radius]
-        arrays = {
-            "vector": self.vector,
-            "mean": self.mean,
-            "numbers": self.numbers,
-            "largest": self.largest,
-            "rng": np.array(json.dumps(self.rng.bit_generator.state)),
-            "counts": np.array(counts),
-            "run": np.array(numbers, dtype=np.float64),
-            "weight": self.problem.weight,
-            "data": np.array(self.problem.fingerprint),
-        }
+        arrays = self.common_arrays() | {"vector": self.vector, "mean": self.mean, "numbers": self.numbers}
+        arrays |= {"largest": self.largest, "counts": numbers_of(self, COUNTS), "run": numbers_of(self, RUN)}
         if self.rest is not None:
             arrays["rest"] = self.rest
         if self.earlier is not None:
@@ -171,15 +146,9 @@ class PrimalEngine(Engine):
         from maxmargin.solvers.primal_kernel import NUMBERS, SCALE
 
         columns = problem.n_weights + 2 * problem.n_examples + 2
-        state = PrimalState(
-            problem,
-            CountingOracle(problem.oracle),
-            aligned_zeros(columns),
-            np.zeros(columns if self.rule.averaging else 0),
-            np.zeros(NUMBERS),
-            np.random.default_rng(self.random_state),
-            np.zeros(problem.n_examples),
-        )
+        mean, rng = np.zeros(columns if self.rule.averaging else 0), np.random.default_rng(self.random_state)
+        oracle, vector, largest = CountingOracle(problem.oracle), aligned_zeros(columns), np.zeros(problem.n_examples)
+        state = PrimalState(problem, oracle, vector, mean, np.zeros(NUMBERS), rng, largest)
         state.numbers[SCALE] = 1.0
         if self.rule.project:  # at zero weights the most violating output is the one of largest cost
             state.largest[:] = np.maximum(all_losses(state.oracle, np.zeros(problem.n_columns)), 0.0)
@@ -251,9 +220,8 @@ class PrimalEngine(Engine):
 
     def finished(self, state: PrimalState) -> str | None:
         """Methods without an objective end after their passes, or when a pass makes no update."""
-        if self.rule.passes is None:
-            return None
-        return "finished" if state.passes >= self.rule.passes or state.clean else None
+        most = self.rule.passes
+        return "finished" if most is not None and (state.passes >= most or state.clean) else None
 
     def move(self, state: PrimalState, problem: Problem) -> None:
         """Go on with a problem that differs in its linear term only, from the same weights.
@@ -295,8 +263,7 @@ class PrimalEngine(Engine):
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> PrimalState:
         """Resume where :meth:`PrimalState.to_arrays` left off."""
         columns = problem.n_weights + 2 * problem.n_examples + 2
-        same = len(arrays["vector"]) == columns and np.array_equal(arrays["weight"], problem.weight)
-        if not (same and str(arrays["data"]) == problem.fingerprint):
+        if not (len(arrays["vector"]) == columns and belongs(arrays, problem)):
             raise ValueError("the saved state belongs to another problem: resume with the same examples, cost and C.")
         state = PrimalEngine(Rule(averaging=self.rule.averaging)).init(problem)
         state.subtracted_at = _starts(_subtracted(problem), problem.n_examples)
@@ -304,11 +271,9 @@ class PrimalEngine(Engine):
         state.mean = np.array(arrays["mean"])
         state.numbers[:] = arrays["numbers"]
         state.largest[:] = arrays["largest"]
-        state.rng.bit_generator.state = json.loads(str(arrays["rng"]))
-        state.since, state.passes, clean, state.solver_seconds, seconds, state.radius = map(float, arrays["run"])
-        calls, argmax_calls = map(int, arrays["counts"])
-        state.oracle.restore(calls, argmax_calls, seconds)
-        state.clean = bool(clean)
+        state.set_common(arrays)
+        set_numbers(state, COUNTS, arrays["counts"])
+        set_numbers(state, RUN, arrays["run"])
         if "rest" in arrays:
             state.rest = np.array(arrays["rest"])
         if "earlier/sum" in arrays:

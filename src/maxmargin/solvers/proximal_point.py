@@ -11,7 +11,7 @@ import numpy as np
 from maxmargin.callbacks.base import Callback, Run
 from maxmargin.contracts import Problem
 from maxmargin.solvers.base import BaseSolver
-from maxmargin.solvers.settings import Settings
+from maxmargin.solvers.settings import Settings, check_whole, check_words
 
 if TYPE_CHECKING:
     from maxmargin.solvers.recentring import Recentring
@@ -135,19 +135,12 @@ class BoundColumns(Callback):
 
 def _check(s: ProximalPoint) -> None:
     """Refuse settings that cannot work, before anything is computed."""
-    if s.rule not in RULES:
-        raise ValueError(f"rule must be one of {', '.join(RULES)}; got {s.rule!r}.")
-    if s.theta not in ("closed", "newton"):
-        raise ValueError(f'theta must be "closed" or "newton"; got {s.theta!r}.')
-    if s.selection not in ("cyclic", "permutation"):
-        raise ValueError(f'selection must be "cyclic" or "permutation"; got {s.selection!r}.')
+    check_words("rule", s.rule, RULES)
+    check_words("theta", s.theta, ("closed", "newton"))
+    check_words("selection", s.selection, ("cyclic", "permutation"))
+    check_whole(s, {"repeats": 1, "bound_every": 1, "patience": 0, "limit": 1, "visits": 1}, ("limit", "visits"))
     if not (s.gamma == "auto" or (isinstance(s.gamma, (int, float, np.number)) and 0 < s.gamma < np.inf)):
         raise ValueError(f'gamma must be "auto" or a number > 0; got {s.gamma!r}.')
-    for name, least in (("repeats", 1), ("bound_every", 1), ("patience", 0), ("limit", 1), ("visits", 1)):
-        value = getattr(s, name)
-        optional = name in ("limit", "visits") and value is None
-        if not optional and not (isinstance(value, (int, np.integer)) and value >= least):
-            raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
-    for name, most in (("share", 1.0), ("decay", 1.0), ("delta_decay", 1.0), ("accuracy", 1.0)):
-        if not 0 < getattr(s, name) <= most:
-            raise ValueError(f"{name} must be in (0, {most:g}], got {getattr(s, name)!r}.")
+    for name in ("share", "decay", "delta_decay", "accuracy"):
+        if not 0 < getattr(s, name) <= 1:
+            raise ValueError(f"{name} must be in (0, 1], got {getattr(s, name)!r}.")

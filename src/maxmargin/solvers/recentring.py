@@ -31,6 +31,7 @@ from maxmargin.solvers.blocks import natural_scale
 from maxmargin.solvers.engine import DualEngine
 from maxmargin.solvers.masters.joint import best_bound, blas_threads
 from maxmargin.solvers.recentring_state import RecentringState
+from maxmargin.solvers.state import inner_of
 
 if TYPE_CHECKING:
     from maxmargin.solvers.proximal_point import ProximalPoint
@@ -69,10 +70,8 @@ class Recentring(Engine):
             raise ValueError(OTHER_FAMILY)
         theta = _divergence(problem).first() if warm is None else warm.best.copy()
         gamma = np.nan if isinstance(self.options.gamma, str) else float(self.options.gamma)
-        around = self._around(problem, theta, gamma)
-        state = RecentringState(
-            problem, self.inner.init(around, None if warm is None else warm.inner), theta.copy(), theta, gamma
-        )
+        inner = self.inner.init(self._around(problem, theta, gamma), None if warm is None else warm.inner)
+        state = RecentringState(problem, inner, theta.copy(), theta, gamma)
         self.inner.begin_at(state.inner, theta)
         return state
 
@@ -106,11 +105,10 @@ class Recentring(Engine):
         """Resume where :meth:`RecentringState.to_arrays` left off."""
         if float(arrays["pull"]) != _divergence(problem).pull:
             raise ValueError("the saved state belongs to another problem: resume with the same pull.")
-        inner = {name.removeprefix("inner/"): array for name, array in arrays.items() if name.startswith("inner/")}
         centre, best = np.array(arrays["centre"]), np.array(arrays["best"])
         gamma = float(arrays["numbers"][0])
-        around = self._around(problem, centre, gamma)
-        state = RecentringState(problem, self.inner.from_arrays(around, inner), centre, best, gamma)
+        inner = self.inner.from_arrays(self._around(problem, centre, gamma), inner_of(arrays))
+        state = RecentringState(problem, inner, centre, best, gamma)
         state.restore(arrays)
         if np.isinf(state.primal):
             self.inner.begin_at(state.inner, best)
@@ -153,10 +151,8 @@ class Recentring(Engine):
 
     def _around(self, problem: Problem, centre: np.ndarray, gamma: float) -> Problem:
         """(P_n). Before the first look gamma may not be known; theta is the centre until then whatever it is."""
-        newton = self.options.theta == "newton"
-        return replace(
-            problem, regulariser=_divergence(problem).proximal(centre, 1.0 if np.isnan(gamma) else gamma, newton)
-        )
+        gamma, newton = 1.0 if np.isnan(gamma) else gamma, self.options.theta == "newton"
+        return replace(problem, regulariser=_divergence(problem).proximal(centre, gamma, newton))
 
     def _move_inner(self, state: RecentringState) -> None:
         """Let the engine go on round the present centre."""

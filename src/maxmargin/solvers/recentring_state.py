@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin.formulations.divergence import TableDivergence
 from maxmargin.formulations.problem import Problem
 from maxmargin.oracles.counting import CountingOracle
-from maxmargin.solvers.state import DualState
+from maxmargin.solvers.state import DualState, OuterState, numbers_of, set_numbers
 
 __all__ = ["TRACE", "RecentringState"]
 
@@ -21,7 +21,7 @@ TRACE = (
 
 
 @dataclass
-class RecentringState:
+class RecentringState(OuterState):
     """Where a run stands; arrays and numbers only, so it can be saved and resumed."""
 
     problem: Problem  # with its own regulariser; that of ``inner`` has the proximal term
@@ -52,14 +52,6 @@ class RecentringState:
     @property
     def oracle(self) -> CountingOracle:
         return self.inner.oracle
-
-    @property
-    def oracle_calls(self) -> int:
-        return self.inner.oracle_calls
-
-    @property
-    def argmax_calls(self) -> int:
-        return self.inner.argmax_calls
 
     @property
     def visits(self) -> int:
@@ -94,25 +86,19 @@ class RecentringState:
         """Everything needed to go on exactly here."""
         regulariser = self.problem.regulariser
         assert isinstance(regulariser, TableDivergence)
-        arrays = {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}
-        arrays |= {
-            "centre": self.centre.copy(),
-            "best": self.best.copy(),
-            "numbers": np.array([float(getattr(self, name)) for name in _NUMBERS]),
-            "trace": np.array(self.trace, np.float64).reshape(-1, len(TRACE)),
-            "pull": np.array(regulariser.pull),
-        }
+        arrays = self.inner_arrays() | {"centre": self.centre.copy(), "best": self.best.copy()}
+        arrays |= {"numbers": numbers_of(self, _NUMBERS), "pull": np.array(regulariser.pull)}
+        arrays["trace"] = np.array(self.trace, np.float64).reshape(-1, len(TRACE))
         if self.bound is not None:
             arrays |= {"bound/linear": np.array(self.bound[0]), "bound/u": self.bound[1].copy()}
         return arrays
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take over the numbers, the trace and the best lower bound that :meth:`to_arrays` wrote."""
-        for (name, kind), number in zip(_NUMBERS.items(), arrays["numbers"], strict=True):
-            setattr(self, name, {"int": int, "bool": bool}.get(kind, float)(number))
+        set_numbers(self, _NUMBERS, arrays["numbers"])
         self.trace = [tuple(row) for row in np.asarray(arrays["trace"])]
         if "bound/u" in arrays:
             self.bound = float(arrays["bound/linear"]), np.array(arrays["bound/u"])
 
 
-_NUMBERS = {f.name: str(f.type) for f in fields(RecentringState) if f.type in ("float", "int", "bool")}  # gamma first
+_NUMBERS = [f.name for f in fields(RecentringState) if f.type in ("float", "int", "bool")]  # gamma first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,15 +14,8 @@ __all__ = ["Settings"]
 AVERAGES = (None, "uniform", "weighted", "tail")
 # whole numbers and their least values
 _WHOLE = {
-    "batch": 1,
-    "limit": 1,
-    "parts": 1,
-    "memory": 1,
-    "patience": 0,
-    "cached_passes": 0,
-    "max_steps": 1,
-    "repeats": 1,
-}
+    "batch": 1, "limit": 1, "parts": 1, "memory": 1, "patience": 0, "cached_passes": 0, "max_steps": 1, "repeats": 1,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -105,27 +99,27 @@ class Settings:
     extrapolate: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in _WHOLE.items():
-            value = getattr(self, name)
-            if value is None and name in ("batch", "limit"):
-                continue
-            if not (isinstance(value, (int, np.integer)) and value >= least):
-                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
+        check_whole(self, _WHOLE)
         for name in ("visits", "accuracy", "tau", "certificate_every"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float, np.number)) and value >= 0):
                 raise ValueError(f"{name} must be a number >= 0, got {value!r}.")
-        if self.master not in ("smo", "newton", "auto"):
-            raise ValueError(f'master must be "smo", "newton" or "auto", got {self.master!r}.')
+        check_words("master", self.master, ("smo", "newton", "auto"))
+        check_words("averaging", self.averaging, AVERAGES)
         if self.selection == "gap" and not self.reuse:
-            raise ValueError(
-                'selection="gap" needs the gaps that come with the planes of certificates: set reuse=True.'
-            )
-        check_averaging(self.averaging)
+            raise ValueError('selection="gap" needs the gaps that come with planes of certificates: set reuse=True.')
 
 
-def check_averaging(averaging: str | None) -> None:
-    """Refuse what is not a rule of averaging."""
-    if averaging not in AVERAGES:
-        names = ", ".join(repr(name) for name in AVERAGES)
-        raise ValueError(f"averaging must be one of {names}; got {averaging!r}.")
+def check_whole(setting: object, least: Mapping[str, int], optional: Collection[str] = ("batch", "limit")) -> None:
+    """Refuse attributes that are no whole numbers, or below their least values."""
+    for name, lowest in least.items():
+        value = getattr(setting, name)
+        if not ((value is None and name in optional) or (isinstance(value, (int, np.integer)) and value >= lowest)):
+            raise ValueError(f"{name} must be a whole number >= {lowest}, got {value!r}.")
+
+
+def check_words(name: str, value: object, words: Sequence[str | None]) -> None:
+    """Refuse what is none of the words that a parameter may be."""
+    if not (value is None or isinstance(value, str)) or value not in words:
+        known = [f'"{word}"' if isinstance(word, str) else repr(word) for word in words]
+        raise ValueError(f"{name} must be {', '.join(known[:-1])} or {known[-1]}, got {value!r}.")
