@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -58,8 +57,10 @@ class Engine:
         return certificate
 
 
-def check_solver(name: str, handles: frozenset[str], problem: Problem, others: Mapping[str, frozenset[str]]) -> None:
-    """Refuse a problem that a solver, by the name its reader knows, cannot handle; ``others`` are for the remedy."""
-    able = [f'"{other}"' for other, traits in others.items() if problem.traits <= traits]
+def check_solver(name: str, handles: frozenset[str], problem: Problem) -> None:
+    """Refuse a problem that a solver, by the name its reader knows, cannot handle, and say which ones can."""
+    from maxmargin.solvers.presets import SOLVERS
+
+    able = [f'"{other}"' for other, kind in SOLVERS.items() if problem.traits <= kind.handles]
     remedy = f"use solver={' or '.join(able)}" if able else "write a solver that declares it in handles"
     require("this problem", problem.traits, name, handles, remedy)

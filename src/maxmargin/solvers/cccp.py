@@ -21,7 +21,7 @@ Yuille, Rangarajan 2003; Collobert, Sinz, Weston, Bottou 2006; Mancev 2015 for s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -47,36 +47,22 @@ NUMBERS = (
 class CCCPState(OuterState):
     """Where the procedure stands.
 
-    Attributes
-    ----------
-    problem : RampProblem
-    inner : state of the convex solver
-    concave : CountingOracle
-        Of the concave part; its calls count too.
-    present : Linearisation
-        Of the round at hand.
-    next : Linearisation, optional
-        At the weights of the last certificate.
-    objective : float
-        J at the end of the last round.
-    rounds : list of dict
-        One row per round: round, pass, objective, concave (size of the concave set), gap (of stationarity), at its end.
-    best : (certificate, weights), optional
-        The weights of smallest J seen at a certificate.
+    A row of ``rounds`` has round, pass, objective, concave (size of the concave set) and gap (of stationarity) at its
+    end.
     """
 
     problem: RampProblem
-    inner: Any
-    concave: CountingOracle
-    present: Linearisation
-    next: Linearisation | None = None
-    objective: float = np.inf
+    inner: Any  # state of the convex solver
+    concave: CountingOracle  # of the concave part; its calls count too
+    present: Linearisation  # of the round at hand
+    next: Linearisation | None = None  # at the weights of the last certificate
+    objective: float = np.inf  # J at the end of the last round
     due: bool = False  # whether the next step begins a round
     begun: float = 0.0  # passes when the round began
     rounds: list[dict[str, float]] = field(default_factory=list)
     hinge: bool = False  # whether the hinge fit that comes first is still running
     earlier: tuple[int, int, float, float] = (0, 0, 0.0, 0.0)  # calls and seconds of a hinge fit that has ended
-    best: tuple[Certificate, np.ndarray] | None = None
+    best: tuple[Certificate, np.ndarray] | None = None  # the weights of smallest J seen at a certificate
     last: tuple[Certificate, np.ndarray] | None = None  # the weights of ``next``, of solvers that may stay there
     final: np.ndarray | None = None  # the best weights, once a run has ended with them
     solver_seconds: float = 0.0
@@ -116,6 +102,7 @@ class CCCPState(OuterState):
         return {name: np.array(array) for name, array in arrays.items()}
 
 
+@dataclass(eq=False)
 class CCCP:
     """The outer loop, in the driver's verbs: a step is a step of the convex solver, sometimes after a new round.
 
@@ -134,20 +121,16 @@ class CCCP:
         Relative gap of the hinge fit.
     """
 
-    def __init__(
-        self,
-        inner: InnerSolver,
-        *,
-        max_rounds: int | None = None,
-        passes_per_round: float | None = None,
-        start: np.ndarray | str | None = None,
-        tol: float = 1e-3,
-    ) -> None:
-        self.inner = inner
-        self.max_rounds = max_rounds
-        self.passes_per_round = inner.passes_per_round if passes_per_round is None else passes_per_round
-        self.start = start
-        self.tol = tol
+    inner: InnerSolver
+    _: KW_ONLY
+    max_rounds: int | None = None
+    passes_per_round: float | None = None
+    start: np.ndarray | str | None = None
+    tol: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if self.passes_per_round is None:
+            self.passes_per_round = self.inner.passes_per_round
         self.share = ROUND_SHARE if self.passes_per_round is None else SLACK
 
     @property

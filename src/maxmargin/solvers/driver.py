@@ -139,7 +139,7 @@ def run(
     """
     limits = {"max_passes": max_passes, "max_oracle_calls": max_oracle_calls, "max_seconds": max_seconds}
     _validate(tol, limits, warm, resume)
-    check_solver(type(solver).__name__, solver.handles, problem, _other_solvers())
+    check_solver(type(solver).__name__, solver.handles, problem)
     present = _begin(solver, problem, tol, warm, resume)
     present.evaluate = evaluate
     begun: list[Callback] = []  # only these are told anything: the others never saw the run
@@ -270,12 +270,6 @@ def _validate(tol: float, limits: Mapping[str, float | None], warm: State | None
             raise ValueError(f"{name} must be >= 0 or None for no limit, got {limit}")
     if warm is not None and resume is not None:
         raise ValueError("warm and resume exclude each other: a resumed run starts from its own state")
-
-
-def _other_solvers() -> dict[str, frozenset[str]]:
-    from maxmargin.solvers.presets import SOLVERS
-
-    return {name: kind.handles for name, kind in SOLVERS.items()}
 
 
 def _compile_seconds() -> float:

@@ -11,6 +11,7 @@ Frank-Wolfe, the sequential dual method and restricted simplicial decomposition 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,21 +50,15 @@ NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
 AVERAGING = {None: wk.NO_MEAN, "uniform": wk.UNIFORM, "weighted": wk.WEIGHTED, "tail": wk.UNIFORM}
 
 
+@dataclass(eq=False)
 class DualEngine(Engine):
-    """A solver of the dual family.
+    """A solver of the dual family."""
 
-    Parameters
-    ----------
-    settings : Settings
-    random_state : int, Generator or None
-    """
+    settings: Settings
+    random_state: int | np.random.Generator | None = None
 
     handles = frozenset({"quadratic", "signs", "squared"})
     minimises = True
-
-    def __init__(self, settings: Settings, random_state: int | np.random.Generator | None = None) -> None:
-        self.settings = settings
-        self.random_state = random_state
 
     # --- the contract with the driver ---------------------------------------------------------------------------------
 

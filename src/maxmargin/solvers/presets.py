@@ -314,16 +314,15 @@ SOLVERS: dict[str, type[BaseSolver]] = {
 
 def solver_for(solver: object, problem: Problem) -> BaseSolver:
     """A solver object from a name or an object, checked against the problem that it is for."""
-    handled = {name: kind.handles for name, kind in SOLVERS.items()}
-    names = [name for name, traits in handled.items() if problem.traits <= traits]
+    names = [name for name, kind in SOLVERS.items() if problem.traits <= kind.handles]
     wanted = f"solver must be {'one of ' if len(names) > 1 else ''}{', '.join(names)}, or a solver object"
     if isinstance(solver, str):
         if solver not in SOLVERS:
             raise ValueError(f"{wanted}; got {solver!r}.")
-        check_solver(f'solver="{solver}"', handled[solver], problem, handled)
+        check_solver(f'solver="{solver}"', SOLVERS[solver].handles, problem)
         return SOLVERS[solver]()
     if not isinstance(solver, BaseSolver):
         got = f"the class {solver.__name__}: write {solver.__name__}()" if isinstance(solver, type) else f"{solver!r}"
         raise TypeError(f"{wanted}; got {got}.")
-    check_solver(f"solver={solver!r}", solver.handles, problem, handled)
+    check_solver(f"solver={solver!r}", solver.handles, problem)
     return solver

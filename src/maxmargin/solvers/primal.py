@@ -28,6 +28,7 @@ from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle, all_losses
 from maxmargin.oracles.oracle import packed
 from maxmargin.planes import Planes, aligned_zeros, weighted_sum
+from maxmargin.solvers import primal_kernel as pk
 from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
 from maxmargin.solvers.settings import AVERAGES, check_words
 from maxmargin.solvers.state import InnerState, belongs, numbers_of, set_numbers
@@ -114,25 +115,18 @@ class PrimalState(InnerState):
         return {name: np.array(array) for name, array in arrays.items()}
 
 
+@dataclass(eq=False)
 class PrimalEngine(Engine):
     """A solver of the primal family.
 
-    Parameters
-    ----------
-    rule : Rule
-    random_state : int, Generator or None
-
-    Notes
-    -----
     The vector of a state is longer than the weights; see :mod:`maxmargin.solvers.primal_kernel`.
     """
 
-    passes_per_round: float | None = 10.0  # of CCCP: the gap closes too slowly to wait for it
-    handles = frozenset({"quadratic", "squared"})
+    rule: Rule
+    random_state: int | np.random.Generator | None = None
 
-    def __init__(self, rule: Rule, random_state: int | np.random.Generator | None = None) -> None:
-        self.rule = rule
-        self.random_state = random_state
+    passes_per_round = 10.0  # of CCCP: the gap closes too slowly to wait for it
+    handles = frozenset({"quadratic", "squared"})
 
     @property
     def minimises(self) -> bool:
@@ -143,13 +137,11 @@ class PrimalEngine(Engine):
 
     def init(self, problem: Problem, warm: State | None = None) -> PrimalState:
         """Start at zero, or go on from an earlier run on the same examples."""
-        from maxmargin.solvers.primal_kernel import NUMBERS, SCALE
-
         columns = problem.n_weights + 2 * problem.n_examples + 2
         mean, rng = np.zeros(columns if self.rule.averaging else 0), np.random.default_rng(self.random_state)
         oracle, vector, largest = CountingOracle(problem.oracle), aligned_zeros(columns), np.zeros(problem.n_examples)
-        state = PrimalState(problem, oracle, vector, mean, np.zeros(NUMBERS), rng, largest)
-        state.numbers[SCALE] = 1.0
+        state = PrimalState(problem, oracle, vector, mean, np.zeros(pk.NUMBERS), rng, largest)
+        state.numbers[pk.SCALE] = 1.0
         if self.rule.project:  # at zero weights the most violating output is the one of largest cost
             state.largest[:] = np.maximum(all_losses(state.oracle, np.zeros(problem.n_columns)), 0.0)
             self._set_radius(state)
@@ -179,13 +171,11 @@ class PrimalEngine(Engine):
 
     def step(self, state: PrimalState) -> None:
         """One pass."""
-        from maxmargin.solvers.primal_kernel import UPDATES
-
         begin, n = clock(), state.problem.n_examples
         examples = state.rng.permutation(n) if self.rule.sampling == "permutation" else state.rng.integers(0, n, n)
-        before = state.numbers[UPDATES]
+        before = state.numbers[pk.UPDATES]
         spent = self._pass(state, examples.astype(np.int64))
-        state.clean = bool(state.numbers[UPDATES] == before)
+        state.clean = bool(state.numbers[pk.UPDATES] == before)
         state.since += 1.0
         state.passes += 1.0
         self._refresh(state)
@@ -229,11 +219,9 @@ class PrimalEngine(Engine):
         With ``w = u - sum_i m_i a_i + c rest`` over the planes a_i behind the shift (multipliers m_i, c in columns of
         the vector), new planes change the rest and nothing else; it fades like everything that steps shrink.
         """
-        from maxmargin.solvers.primal_kernel import RHO, SCALE, SQUARE, TOTAL
-
         d, n = problem.n_weights, problem.n_examples
         vector, numbers = state.vector, state.numbers
-        vector *= numbers[SCALE]
+        vector *= numbers[pk.SCALE]
         before, after = _subtracted(state.problem), _subtracted(problem)
         rest = np.zeros(d) if state.rest is None else vector[-1] * state.rest
         if before is not None:
@@ -243,8 +231,8 @@ class PrimalEngine(Engine):
             rest += weighted_sum(after, problem.weight[after.example])[:d]
             vector[d + n + 1 + after.example] = problem.weight[after.example]
         state.rest, vector[-1] = rest, 1.0
-        numbers[SCALE], numbers[TOTAL], numbers[RHO] = 1.0, 0.0, 0.0
-        numbers[SQUARE] = float(vector[:d] @ vector[:d])
+        numbers[pk.SCALE], numbers[pk.TOTAL], numbers[pk.RHO] = 1.0, 0.0, 0.0
+        numbers[pk.SQUARE] = float(vector[:d] @ vector[:d])
         state.mean[:] = 0.0
         state.earlier = None
         state.problem, state.subtracted_at = problem, _starts(after, n)
@@ -253,12 +241,10 @@ class PrimalEngine(Engine):
 
     def begin_at(self, state: PrimalState, w: np.ndarray) -> None:
         """Begin at given weights, which count like those of one pass."""
-        from maxmargin.solvers.primal_kernel import SQUARE, STEPS
-
         d = state.problem.n_weights
         state.vector[:d] = w[:d]
         state.rest, state.vector[-1] = w[:d].copy(), 1.0
-        state.numbers[STEPS], state.numbers[SQUARE] = state.problem.n_examples, float(w[:d] @ w[:d])
+        state.numbers[pk.STEPS], state.numbers[pk.SQUARE] = state.problem.n_examples, float(w[:d] @ w[:d])
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> PrimalState:
         """Resume where :meth:`PrimalState.to_arrays` left off."""
@@ -282,15 +268,13 @@ class PrimalEngine(Engine):
 
     def adopt(self, problem: Problem, earlier: PrimalState | None) -> PrimalState:
         """Go on with further examples: weights, averages and step sizes carry on, the dual point does not."""
-        from maxmargin.solvers.primal_kernel import NUMBERS
-
         state = self.init(problem)
         if earlier is None:
             return state
         d = problem.n_weights
         state.vector[:d] = earlier.vector[:d]
         state.mean[:d] = earlier.mean[:d]
-        state.numbers[:NUMBERS] = earlier.numbers
+        state.numbers[: pk.NUMBERS] = earlier.numbers
         state.rng, state.passes = earlier.rng, earlier.passes
         if earlier.earlier is not None:
             weight, total = earlier.earlier
@@ -301,20 +285,16 @@ class PrimalEngine(Engine):
 
     def _present(self, state: PrimalState) -> np.ndarray:
         """The extended vector that counts: the present one, or the average."""
-        from maxmargin.solvers.primal_kernel import RHO, SCALE, TOTAL
-
         numbers = state.numbers
-        if numbers[RHO] == 0.0:
-            return numbers[SCALE] * state.vector if state.earlier is None else state.earlier[1] / state.earlier[0]
-        total, weight = state.mean + numbers[TOTAL] * state.vector, float(numbers[RHO])
+        if numbers[pk.RHO] == 0.0:
+            return numbers[pk.SCALE] * state.vector if state.earlier is None else state.earlier[1] / state.earlier[0]
+        total, weight = state.mean + numbers[pk.TOTAL] * state.vector, float(numbers[pk.RHO])
         if state.earlier is not None:
             total, weight = total + state.earlier[1], weight + state.earlier[0]
         return total / weight
 
     def _pass(self, state: PrimalState, examples: np.ndarray) -> float:
         """Steps on ``examples`` in turn; returns the seconds that count as the oracle's."""
-        from maxmargin.solvers import primal_kernel as pk
-
         rule, problem = self.rule, state.problem
         kind, eta0, t0, power = rule.schedule
         schedule = np.array([SCHEDULES.index(kind), eta0, t0, power], dtype=np.float64)
@@ -353,15 +333,13 @@ class PrimalEngine(Engine):
 
     def _refresh(self, state: PrimalState) -> None:
         """Once a pass: shed the rounding errors of the norm, and let a tail average begin anew when it is time."""
-        from maxmargin.solvers.primal_kernel import RHO, SQUARE, STEPS, TOTAL
-
         own = state.vector[: state.problem.n_weights]
-        state.numbers[SQUARE] = float(own @ own)
-        weight = float(state.numbers[RHO])
-        if self.rule.averaging == "tail" and weight > 0.5 * state.numbers[STEPS]:
-            state.earlier = (weight, state.mean + state.numbers[TOTAL] * state.vector)
+        state.numbers[pk.SQUARE] = float(own @ own)
+        weight = float(state.numbers[pk.RHO])
+        if self.rule.averaging == "tail" and weight > 0.5 * state.numbers[pk.STEPS]:
+            state.earlier = (weight, state.mean + state.numbers[pk.TOTAL] * state.vector)
             state.mean[:] = 0.0
-            state.numbers[TOTAL] = state.numbers[RHO] = 0.0
+            state.numbers[pk.TOTAL] = state.numbers[pk.RHO] = 0.0
 
     def _set_radius(self, state: PrimalState) -> None:
         """A ball that holds the optimum: |w*|^2 <= sum_i C_i L_i, with L_i the largest cost of example i.
@@ -374,8 +352,6 @@ class PrimalEngine(Engine):
         state.radius = float(np.sqrt(state.problem.weight @ state.largest**power))
 
     def _continue(self, state: PrimalState, warm: State) -> None:
-        from maxmargin.solvers.primal_kernel import RHO, TOTAL
-
         if not isinstance(warm, PrimalState):
             raise ValueError(OTHER_FAMILY)
         same = len(warm.vector) == len(state.vector) and np.array_equal(warm.problem.weight, state.problem.weight)
@@ -388,7 +364,7 @@ class PrimalEngine(Engine):
             state.mean[:] = warm.mean
             state.earlier = warm.earlier
         else:
-            state.numbers[TOTAL] = state.numbers[RHO] = 0.0
+            state.numbers[pk.TOTAL] = state.numbers[pk.RHO] = 0.0
 
 
 def _subtracted(problem: Problem) -> Planes | None:

@@ -15,7 +15,7 @@ multipliers of their own, so that subsets of the examples may be visited one at 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,22 +43,15 @@ REPORT_EVERY = 100  # certificates of the engine without a better bound between 
 ROUNDING = 1e-13
 
 
+@dataclass(eq=False)
 class Recentring(Engine):
-    """The outer loop, in the driver's verbs.
+    """The outer loop, in the driver's verbs."""
 
-    Parameters
-    ----------
-    inner : DualEngine
-        Solves (D_n).
-    options : ProximalPoint
-    """
+    inner: DualEngine  # solves (D_n)
+    options: ProximalPoint
 
     handles = frozenset({"tables", "squared"})
     minimises, free_certificates = True, True  # a certificate tells what the last step has found
-
-    def __init__(self, inner: DualEngine, options: ProximalPoint) -> None:
-        self.inner = inner
-        self.options = options
 
     # --- the contract with the driver ---------------------------------------------------------------------------------
 

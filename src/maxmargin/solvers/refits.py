@@ -7,7 +7,7 @@ run by its gap. Budgets, callbacks and the history cover all rounds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class RefitState(OuterState):
         return arrays
 
 
+@dataclass(eq=False)
 class Refits:
     """The outer loop of latent outputs.
 
@@ -58,11 +59,11 @@ class Refits:
         Weights whose completions the first round begins with, in place of a fit to the outputs as given.
     """
 
-    def __init__(self, inner: Solver, refits: int, *, tol: float, start: np.ndarray | None = None) -> None:
-        self.inner = inner
-        self.refits = refits
-        self.tol = tol
-        self.start = start
+    inner: Solver
+    refits: int
+    _: KW_ONLY
+    tol: float
+    start: np.ndarray | None = None
 
     @property
     def handles(self) -> frozenset[str]:
