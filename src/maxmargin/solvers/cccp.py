@@ -61,7 +61,6 @@ class CCCPState(OuterState):
     begun: float = 0.0  # passes when the round began
     rounds: list[dict[str, float]] = field(default_factory=list)
     hinge: bool = False  # whether the hinge fit that comes first is still running
-    earlier: tuple[int, int, float, float] = (0, 0, 0.0, 0.0)  # calls and seconds of a hinge fit that has ended
     best: tuple[Certificate, np.ndarray] | None = None  # the weights of smallest J seen at a certificate
     last: tuple[Certificate, np.ndarray] | None = None  # the weights of ``next``, of solvers that may stay there
     final: np.ndarray | None = None  # the best weights, once a run has ended with them

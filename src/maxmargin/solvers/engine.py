@@ -310,13 +310,12 @@ class DualEngine(Engine):
         keep, bits = int(settings.keep_origin), ws.bits if state.problem.quadratic else 0
         return wk.Visit(limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change)
 
-    def _point(self, state: DualState) -> wk.Point:
+    def _block_solver(self, state: DualState) -> tuple[Callable[..., float], wk.Point]:
+        """The compiled function that visits blocks in turn with the planes they have, and the point it changes."""
         mask = state.problem.positive
-        return wk.Point(state.u, state.w, np.empty(0, np.int8) if mask is None else mask.astype(np.int8))
-
-    def _block_solver(self, state: DualState) -> Callable[..., float]:
-        """The compiled function that visits blocks in turn with the planes they have."""
-        return smo_pass if state.problem.positive is None else smo_signed_pass
+        if mask is None:
+            return smo_pass, wk.Point(state.u, state.w, np.empty(0, np.int8))
+        return smo_signed_pass, wk.Point(state.u, state.w, mask.astype(np.int8))
 
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
@@ -332,16 +331,14 @@ class DualEngine(Engine):
 
     def _lift(self, state: DualState) -> np.ndarray:
         """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example."""
-        lift = state.problem.lift
-        if lift is None or state.members is not None or not state.problem.quadratic:
-            return np.empty(0)
-        return lift
+        lift = state.problem.lift if state.members is None and state.problem.quadratic else None
+        return np.empty(0) if lift is None else lift
 
     def _absorb(self, state: DualState, planes: Planes) -> float:
         ws, gain, row = state.working_set, np.zeros(1), 0
         blocks = planes.example  # for grouped examples the planes already carry the block here
         rows = Rows(blocks, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
-        solve, point = self._block_solver(state), self._point(state)
+        solve, point = self._block_solver(state)
         weight, lift = self._weight(state), self._lift(state)
         while row < len(planes):
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
@@ -387,7 +384,7 @@ class DualEngine(Engine):
         pack = packed(fused, parts)
         rows = buffers(batch * parts + parts + 1, (batch + 1) * pack.room)
         gain, done = np.zeros(1), 0
-        solve, point, weight = self._block_solver(state), self._point(state), self._weight(state)
+        (solve, point), weight = self._block_solver(state), self._weight(state)
         begin = clock()
         while done < len(visited):
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
@@ -422,7 +419,7 @@ class DualEngine(Engine):
                 tol = max(settings.accuracy * state.gap, ROUNDING * size)
             solve_jointly(ws, blocks, state.u, state.w, problem.regulariser, problem.n_weights, settings.patience, tol)
             return
-        visit, point, solve = self._visit_rules(state), self._point(state), self._block_solver(state)
+        visit, (solve, point) = self._visit_rules(state), self._block_solver(state)
         share, jumps = settings.cached_share, None
         if settings.extrapolate and pays(ws):
             jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser)

@@ -202,23 +202,19 @@ class SimplicialDecomposition(DualSolver):
         if self.working_set is not None and self.working_set < 1:
             raise ValueError(f"working_set must be at least 1 example, got {self.working_set}.")
         one = self.blocks == "one"
-        limit = self.limit
-        if limit == "auto":
-            limit = n_columns + 2 if one else None
+        limit = (n_columns + 2 if one else None) if self.limit == "auto" else self.limit
         if limit is not None and (isinstance(limit, str) or limit < 1):
             raise ValueError(f'limit must be at least 1, None or "auto"; got {self.limit!r}.')
         size = n_examples if self.working_set is None else min(self.working_set, n_examples)
         groups = max(1, -(-n_examples // size))
         everything = size == n_examples
-        master = self.master
-        if master == "auto":
-            master = "newton" if one or size * 10 <= 2000 else "smo"
+        best = "newton" if one or size * 10 <= 2000 else "smo"
         return self.setting(
             Settings, blocks=("one" if groups == 1 else groups) if one else "product", batch=None, limit=limit,
-            selection="whole" if everything else self.selection, rule="iterate", keep_origin=False, master=master,
+            selection="whole" if everything else self.selection, rule="iterate", keep_origin=False,
             visits=1.0 if everything else (1.5 if one else max(size, 1.5)), cached_passes=50, cached_share=0.02,
             cached_blocks="visited", certificate_every=0.0 if everything else 2.0,
-            patience=0 if self.drop else UNLIMITED_PATIENCE,
+            master=best if self.master == "auto" else self.master, patience=0 if self.drop else UNLIMITED_PATIENCE,
         )  # fmt: skip
 
 

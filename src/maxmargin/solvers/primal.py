@@ -42,31 +42,17 @@ RUN = ("since", "passes", "clean", "solver_seconds", "oracle.seconds", "radius")
 
 @dataclass(frozen=True)
 class Rule:
-    """A setting of the primal engine.
+    """A setting of the primal engine; what is not described here is as in the solvers."""
 
-    Attributes
-    ----------
-    method : "subgradient", "perceptron" or "mira"
-    schedule : (kind, eta0, t0, power)
-        Step sizes 1 / (t + t0), eta0 or eta0 / t^power, for t = 1, 2, ...
-    project : bool
-        Whether the weights are kept in a ball that is known to hold the optimum.
-    augmented : bool
-        Whether outputs are found with the cost added, or are plain predictions.
-    averaging, sampling, certificate_every
-        As those of the solvers.
-    passes : float or None
-        Passes after which the solver ends by itself.
-    """
-
-    method: str = "subgradient"
+    method: str = "subgradient"  # or "perceptron", "mira"
+    # (kind, eta0, t0, power): step sizes 1 / (t + t0), eta0 or eta0 / t^power, for t = 1, 2, ...
     schedule: tuple[str, float, float, float] = ("inverse", 1.0, 0.0, 0.5)
-    project: bool = False
-    augmented: bool = True
+    project: bool = False  # whether the weights are kept in a ball that is known to hold the optimum
+    augmented: bool = True  # whether outputs are found with the cost added, or are plain predictions
     averaging: str | None = None
     sampling: str = "permutation"
     certificate_every: float = 10.0
-    passes: float | None = None
+    passes: float | None = None  # after which the solver ends by itself
 
     def __post_init__(self) -> None:
         kind, eta0, t0, power = self.schedule

@@ -28,7 +28,6 @@ class RefitState(OuterState):
     left: int
     completed_at: np.ndarray | None = None  # weights whose completions are the present truth; None: as given
     small: bool = False  # whether the gap of the round at hand is at most tol
-    earlier: tuple[int, int, float, float] = (0, 0, 0.0, 0.0)
 
     @property
     def rounds(self) -> list[dict[str, float]] | None:
