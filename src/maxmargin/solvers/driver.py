@@ -107,10 +107,11 @@ def run(
 ) -> Result[S]:
     """Run a solver until the relative gap is at most tol, a budget is spent, or someone stops it.
 
-    Each round: when a certificate is due, compute it, record it, check weak duality, tell the callbacks, and stop if
-    relative_gap <= tol; then look at the budgets; then one step. Whatever ends the run, the result carries a
-    certificate of the final weights. Budgets of calls include that certificate: a step is not begun when it and the
-    certificate behind it would exceed them (but one step is always taken). Seconds can only be looked at afterwards.
+    Each round: when a certificate is due, compute it, record it, check weak duality (a WeakDualityError when it is
+    impossible; see :meth:`Certificate.check`), tell the callbacks, and stop if relative_gap <= tol; then look at the
+    budgets; then one step. Whatever ends the run, the result carries a certificate of the final weights. Budgets of
+    calls include that certificate: a step is not begun when it and the certificate behind it would exceed them (but one
+    step is always taken). Seconds can only be looked at afterwards.
 
     Ctrl-C ends the run in the same way. A second Ctrl-C, during the final certificate, gives that up too: the last
     dual value is kept (no solver lets its dual fall), the primal is unknown (inf) and ``certified`` is False.
@@ -131,11 +132,6 @@ def run(
         Arrays of :meth:`Run.to_arrays`, or a checkpoint file.
     evaluate : callable, optional
         (weights, X, y) -> score, for callbacks that hold out examples.
-
-    Raises
-    ------
-    WeakDualityError
-        When a certificate is impossible; see :meth:`Certificate.check`.
     """
     limits = {"max_passes": max_passes, "max_oracle_calls": max_oracle_calls, "max_seconds": max_seconds}
     _validate(tol, limits, warm, resume)
@@ -221,9 +217,7 @@ def _final_certificate(present: Run, callbacks: Sequence[Callback], code: str) -
 
 def _record(present: Run, certificate: Certificate) -> None:
     state = present.state
-    present.history.record(
-        certificate, present.passes, state.oracle_calls, state.argmax_calls, seconds=present.total_seconds
-    )
+    present.history.record(certificate, present.passes, state.oracle_calls, state.argmax_calls, present.total_seconds)
 
 
 def _is_converged(present: Run) -> bool:

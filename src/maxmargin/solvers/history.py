@@ -18,8 +18,6 @@ __all__ = ["History", "as_frame"]
 _COUNTS = ("oracle_calls", "argmax_calls")
 _NUMBERS = ("pass", "seconds", "primal", "dual")
 COLUMNS = ("pass", "oracle_calls", "argmax_calls", "seconds", "primal", "dual", "gap", "relative_gap", "certified")
-
-
 Row = dict[str, object]  # numbers, but for the extras
 
 
@@ -92,18 +90,15 @@ class History:
         return self.rows[index]
 
     def __repr__(self) -> str:
-        lines = [f"{'pass':>8} {'calls':>10} {'seconds':>9} {'primal':>13} {'dual':>13} {'rel. gap':>9}"]
-        hidden = max(0, len(self.rows) - 12)  # the first rows and the last ones tell the story
-        shown = self.rows if not hidden else [*self.rows[:4], None, *self.rows[-8:]]
-        for row in shown:
-            if row is None:
-                lines.append(f"{'...':>8} ({hidden} rows)")
-                continue
-            lines.append(
-                f"{row['pass']:8.2f} {row['oracle_calls']:10d} {row['seconds']:9.3f} {row['primal']:13.6g} "
-                f"{row['dual']:13.6g} {row['relative_gap']:9.2e}"
-            )
-        return "\n".join(lines)
+        head = f"{'pass':>8} {'calls':>10} {'seconds':>9} {'primal':>13} {'dual':>13} {'rel. gap':>9}"
+        lines = [
+            f"{row['pass']:8.2f} {row['oracle_calls']:10d} {row['seconds']:9.3f} {row['primal']:13.6g} "
+            f"{row['dual']:13.6g} {row['relative_gap']:9.2e}"
+            for row in self.rows
+        ]
+        if len(lines) > 12:  # the first rows and the last ones tell the story
+            lines[4:-8] = [f"{'...':>8} ({len(lines) - 12} rows)"]
+        return "\n".join([head, *lines])
 
 
 def as_frame(rows: Sequence[Mapping[str, object]], columns: list[str] | None = None) -> pandas.DataFrame | list[Row]:

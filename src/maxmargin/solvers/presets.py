@@ -294,18 +294,10 @@ class Auto(DualSolver):
 
 
 SOLVERS: dict[str, type[BaseSolver]] = {
-    "auto": Auto,
-    "simplicial": SimplicialDecomposition,
-    "sequential_dual": SequentialDual,
-    "bcfw": BCFW,
-    "frank_wolfe": FrankWolfe,
-    "cutting_plane": CuttingPlane,
-    "pegasos": Pegasos,
-    "sgd": SGD,
-    "perceptron": Perceptron,
-    "mira": MIRA,
-    "proximal": ProximalPoint,
-}
+    "auto": Auto, "simplicial": SimplicialDecomposition, "sequential_dual": SequentialDual, "bcfw": BCFW,
+    "frank_wolfe": FrankWolfe, "cutting_plane": CuttingPlane, "pegasos": Pegasos, "sgd": SGD,
+    "perceptron": Perceptron, "mira": MIRA, "proximal": ProximalPoint,
+}  # fmt: skip
 
 
 def solver_for(solver: object, problem: Problem) -> BaseSolver:

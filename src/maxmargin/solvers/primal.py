@@ -234,10 +234,9 @@ class PrimalEngine(Engine):
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> PrimalState:
         """Resume where :meth:`PrimalState.to_arrays` left off."""
-        columns = problem.n_weights + 2 * problem.n_examples + 2
-        if not (len(arrays["vector"]) == columns and belongs(arrays, problem)):
-            raise ValueError("the saved state belongs to another problem: resume with the same examples, cost and C.")
         state = PrimalEngine(Rule(averaging=self.rule.averaging)).init(problem)
+        if not (len(arrays["vector"]) == len(state.vector) and belongs(arrays, problem)):
+            raise ValueError("the saved state belongs to another problem: resume with the same examples, cost and C.")
         state.subtracted_at = _starts(_subtracted(problem), problem.n_examples)
         state.vector[:] = arrays["vector"]
         state.mean = np.array(arrays["mean"])

@@ -91,7 +91,15 @@ class ProximalPoint(BaseSolver):
 
     def settings(self, n_examples: int) -> Settings:
         """The setting of the dual engine inside."""
-        _check(self)
+        check_words("rule", self.rule, RULES)
+        check_words("theta", self.theta, ("closed", "newton"))
+        check_words("selection", self.selection, ("cyclic", "permutation"))
+        check_whole(self, {"repeats": 1, "bound_every": 1, "patience": 0, "limit": 1, "visits": 1}, ("limit", "visits"))
+        if not (self.gamma == "auto" or (isinstance(self.gamma, (int, float, np.number)) and 0 < self.gamma < np.inf)):
+            raise ValueError(f'gamma must be "auto" or a number > 0; got {self.gamma!r}.')
+        for name in ("share", "decay", "delta_decay", "accuracy"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be in (0, 1], got {getattr(self, name)!r}.")
         in_turn = self.visits is not None or not isinstance(self.blocks, (str, int, np.integer))
         groups = n_examples if self.blocks == "product" else self.blocks
         if not in_turn and isinstance(groups, (int, np.integer)) and min(groups, n_examples) > MOST_BLOCKS:
@@ -123,24 +131,10 @@ class BoundColumns(Callback):
 
     def on_certificate(self, run: Run) -> None:
         from maxmargin.solvers.cccp import CCCPState
-        from maxmargin.solvers.driver import Run as DriverRun
         from maxmargin.solvers.recentring_state import TRACE, RecentringState
 
-        state = run.state if isinstance(run, DriverRun) else None
+        state = getattr(run, "state", None)
         state = state.inner if isinstance(state, CCCPState) else state
         if isinstance(state, RecentringState) and state.trace:
             row, taken = dict(zip(TRACE, state.trace[-1], strict=True)), {"primal", "dual", "oracle_calls", "seconds"}
             run.history.annotate(**{name: x for name, x in row.items() if name not in taken})
-
-
-def _check(s: ProximalPoint) -> None:
-    """Refuse settings that cannot work, before anything is computed."""
-    check_words("rule", s.rule, RULES)
-    check_words("theta", s.theta, ("closed", "newton"))
-    check_words("selection", s.selection, ("cyclic", "permutation"))
-    check_whole(s, {"repeats": 1, "bound_every": 1, "patience": 0, "limit": 1, "visits": 1}, ("limit", "visits"))
-    if not (s.gamma == "auto" or (isinstance(s.gamma, (int, float, np.number)) and 0 < s.gamma < np.inf)):
-        raise ValueError(f'gamma must be "auto" or a number > 0; got {s.gamma!r}.')
-    for name in ("share", "decay", "delta_decay", "accuracy"):
-        if not 0 < getattr(s, name) <= 1:
-            raise ValueError(f"{name} must be in (0, 1], got {getattr(s, name)!r}.")

@@ -199,7 +199,9 @@ class Recentring(Engine):
             state.centre_primal, state.first = here, max(abs(here), 1e-300)
             state.gap = state.first if np.isinf(state.gap) else state.gap
             if np.isnan(state.gamma):
-                state.gamma = max(0.1 * self._size(state), floor)
+                planes, scale, _ = self._found(state)
+                plane = weighted_sum(planes, scale)[: state.problem.n_weights]
+                state.gamma = max(0.1 * float(np.sqrt(np.mean(plane**2))), floor)
             self._move_inner(state)
             return False
         promised = state.centre_primal - (here - state.gap)
@@ -216,11 +218,6 @@ class Recentring(Engine):
         state.gamma = max(state.gamma * s.decay, min(state.gamma, floor))
         self._move_inner(state)
         return True
-
-    def _size(self, state: RecentringState) -> float:
-        """Root mean square of the plane that the last look has found, summed over all blocks."""
-        planes, scale, _ = self._found(state)
-        return float(np.sqrt(np.mean(weighted_sum(planes, scale)[: state.problem.n_weights] ** 2)))
 
     def _estimate(self, state: RecentringState) -> float:
         """P_n at theta where losses have no proven bounds: from those of the planes that were found."""

@@ -67,20 +67,14 @@ class RecentringState(OuterState):
     @property
     def seconds(self) -> dict[str, float]:
         """oracle and solver, and what is within: master, bound, centre (looks again after a centre change)."""
-        parts = {"master": self.inner.solver_seconds, "bound": self.bound_seconds}
-        return {
-            "oracle": self.oracle.seconds, "solver": sum(parts.values()), **parts, "centre": self.centre_seconds
-        }  # fmt: skip
+        parts = {"master": self.inner.solver_seconds, "bound": self.bound_seconds, "centre": self.centre_seconds}
+        return {"oracle": self.oracle.seconds, "solver": parts["master"] + parts["bound"], **parts}
 
     def note(self, here: float, upper: float, lower: float, estimate: float, outside: int) -> None:
         """A row of the trace."""
-        seconds = self.seconds
-        self.trace.append(
-            (
-                self.looks, self.centres, self.gamma, self.active, outside, self.oracle_calls,
-                seconds["oracle"] + seconds["solver"], here, self.primal, self.dual, upper, lower, estimate,
-            )
-        )  # fmt: skip
+        seconds = self.seconds["oracle"] + self.seconds["solver"]
+        work = (self.looks, self.centres, self.gamma, self.active, outside, self.oracle_calls, seconds)
+        self.trace.append((*work, here, self.primal, self.dual, upper, lower, estimate))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""

@@ -44,25 +44,13 @@ class RefitState(OuterState):
 
 @dataclass(eq=False)
 class Refits:
-    """The outer loop of latent outputs.
+    """The outer loop of latent outputs."""
 
-    Parameters
-    ----------
-    inner : Solver
-        Of each round.
-    refits : int
-        Rounds after the first.
-    tol : float
-        Relative gap that ends a round.
-    start : array (n_weights,), optional
-        Weights whose completions the first round begins with, in place of a fit to the outputs as given.
-    """
-
-    inner: Solver
-    refits: int
+    inner: Solver  # of each round
+    refits: int  # rounds after the first
     _: KW_ONLY
-    tol: float
-    start: np.ndarray | None = None
+    tol: float  # relative gap that ends a round
+    start: np.ndarray | None = None  # weights whose completions the first round begins with, not the outputs as given
 
     @property
     def handles(self) -> frozenset[str]:

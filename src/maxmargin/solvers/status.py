@@ -13,10 +13,7 @@ _EARLY = {
     "max_passes": ("Stopped at max_passes", "raise max_passes{now} to continue"),
     "max_oracle_calls": ("Stopped at max_oracle_calls", "raise max_oracle_calls{now}"),
     "max_seconds": ("Stopped at max_seconds", "raise max_seconds{now}"),
-    "interrupted": (
-        "Interrupted",
-        "the weights are consistent; fit again with a warm start, or resume, to continue",
-    ),
+    "interrupted": ("Interrupted", "the weights are consistent; fit again with a warm start, or resume, to continue"),
     "stopped by callback": ("Stopped by a callback", "remove or relax the callback to continue"),
     "stalled": (
         "Stalled",
