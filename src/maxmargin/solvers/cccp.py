@@ -45,11 +45,7 @@ NUMBERS = (
 
 @dataclass
 class CCCPState(OuterState):
-    """Where the procedure stands.
-
-    A row of ``rounds`` has round, pass, objective, concave (size of the concave set) and gap (of stationarity) at its
-    end.
-    """
+    """Where the procedure stands. In ``rounds`` concave is the size of the concave set, gap that of stationarity."""
 
     problem: RampProblem
     inner: Any  # state of the convex solver

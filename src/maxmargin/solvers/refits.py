@@ -44,13 +44,17 @@ class RefitState(OuterState):
 
 @dataclass(eq=False)
 class Refits:
-    """The outer loop of latent outputs."""
+    """The outer loop of latent outputs: ``refits`` rounds after the first, each by the solver ``inner``.
 
-    inner: Solver  # of each round
-    refits: int  # rounds after the first
+    A round ends at the relative gap ``tol``. The first begins with the outputs completed at the weights ``start``
+    (n_weights,), or as given where that is None.
+    """
+
+    inner: Solver
+    refits: int
     _: KW_ONLY
-    tol: float  # relative gap that ends a round
-    start: np.ndarray | None = None  # weights whose completions the first round begins with, not the outputs as given
+    tol: float
+    start: np.ndarray | None = None
 
     @property
     def handles(self) -> frozenset[str]:

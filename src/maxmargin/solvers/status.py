@@ -27,10 +27,10 @@ CODES = ("converged", *_EARLY, "finished")
 
 @dataclass(frozen=True)
 class Status:
-    """The end of a run."""
+    """The end of a run: ``code`` is one of ``CODES``; ``sentence`` says why it ended, the gap, and what to do next."""
 
-    code: str  # one of ``CODES``
-    sentence: str  # plain English: why the run ended, the achieved relative gap beside tol, and what to do next
+    code: str
+    sentence: str
 
     def __post_init__(self) -> None:
         if self.code not in CODES:
