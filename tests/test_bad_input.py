@@ -171,7 +171,7 @@ PARAMETERS = [
     ({"solver": CP("two")}, ValueError, r'slack must be "one" or "n", got \'two\''),
     ({"solver": CP(patience=-1)}, ValueError, r"patience must be a whole number >= 0, got -1"),
     ({"solver": mm.BCFW(sampling="x")}, ValueError, r"selection must be one of cyclic, .*got 'x'"),
-    ({"solver": mm.BCFW(steps="x")}, ValueError, r"steps must be one of toward, pairwise; got 'x'"),
+    ({"solver": mm.BCFW(steps="x")}, ValueError, r"""steps must be "toward" or "pairwise", got 'x'"""),
     ({"solver": mm.BCFW(certificate_every=-1)}, ValueError, r"certificate_every must be a number >= 0, got -1"),
     ({"solver": mm.SequentialDual(tau=-1)}, ValueError, r"tau must be a number >= 0, got -1"),
     ({"solver": mm.Auto(batch=0)}, ValueError, r"batch must be a whole number >= 1, got 0"),

@@ -181,6 +181,6 @@ def test_rounds_of_a_ramp_begin_new_averages(rule):
 
 def test_rules_that_do_not_exist():
     for make in (Settings, mm.BCFW, mm.SequentialDual):
-        with pytest.raises(ValueError, match=r"averaging must be one of None, .*; got 'mean'"):
+        with pytest.raises(ValueError, match=r"averaging must be None, .*, got 'mean'"):
             solver = make(averaging="mean")
             solver.settings(3, 3)

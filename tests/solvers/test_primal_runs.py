@@ -154,7 +154,7 @@ REFUSED = {
     "negative eta0": (lambda: mm.SGD(eta0=-1.0), r"eta0 must be a finite number >= 0, got -1.0"),
     "t0": (lambda: mm.SGD(t0=np.inf), r"t0 must be a finite number >= 0, got inf"),
     "power": (lambda: mm.SGD("power", power=np.nan), r"power must be a finite number >= 0, got nan"),
-    "schedule": (lambda: mm.SGD("cosine"), r"schedule must be one of inverse, constant, power; got 'cosine'"),
+    "schedule": (lambda: mm.SGD("cosine"), r"""schedule must be "inverse", "constant" or "power", got 'cosine'"""),
     "sampling": (lambda: mm.Pegasos(sampling="gap"), r'sampling must be "permutation" or "random", got \'gap\''),
     "averaging": (
         lambda: mm.Pegasos(averaging="late"),

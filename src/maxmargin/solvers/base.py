@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 
+from maxmargin.certificate import Certificate
 from maxmargin.contracts import InnerSolver, Problem, require
 from maxmargin.parameters import Parameters
 
-__all__ = ["BaseSolver", "check_solver"]
+__all__ = ["BaseSolver", "Engine", "check_solver"]
+
+OTHER_FAMILY = "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
+T = TypeVar("T")
 
 
 class BaseSolver(Parameters):
@@ -27,19 +32,35 @@ class BaseSolver(Parameters):
     def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> InnerSolver:
         """What the driver runs."""
 
+    def setting(self, kind: type[T], **others: Any) -> T:
+        """A setting of an engine (a dataclass): its parameters of the same name as those here, and the others given."""
+        own = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+        return kind(**({name: x for name, x in self.get_params(deep=False).items() if name in own} | others))
 
-def check_solver(name: str, handles: frozenset[str], problem: Problem, others: Mapping[str, frozenset[str]]) -> None:
-    """Refuse a problem that a solver cannot handle, before the first pass.
 
-    Parameters
-    ----------
-    name : str
-        What the reader calls the solver.
-    handles : frozenset of str
-    problem : Problem
-    others : mapping of str to frozenset of str
-        Names of other solvers and what they handle, for the remedy.
-    """
-    able = [f'"{other}"' for other, traits in others.items() if problem.traits <= traits]
+class Engine:
+    """What an engine without rounds answers the driver, unless it says otherwise."""
+
+    passes_per_round: float | None = None  # of CCCP: the gap decides
+    free_certificates = False
+
+    def may_end(self, state: Any) -> bool:
+        """Always: there are no rounds."""
+        return True
+
+    def finished(self, state: Any) -> str | None:
+        """Only the gap, the budgets or a stall end a run."""
+        return None
+
+    def conclude(self, state: Any, certificate: Certificate, code: str) -> Certificate:
+        """The run ends where it stands."""
+        return certificate
+
+
+def check_solver(name: str, handles: frozenset[str], problem: Problem) -> None:
+    """Refuse a problem that a solver, by the name its reader knows, cannot handle, and say which ones can."""
+    from maxmargin.solvers.presets import SOLVERS
+
+    able = [f'"{other}"' for other, kind in SOLVERS.items() if problem.traits <= kind.handles]
     remedy = f"use solver={' or '.join(able)}" if able else "write a solver that declares it in handles"
     require("this problem", problem.traits, name, handles, remedy)

@@ -58,11 +58,7 @@ def key(store: Store, rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 POLICIES: dict[str, Callable[[Store, np.random.Generator, int], np.ndarray]] = {
-    "whole": whole,
-    "permutation": permutation,
-    "random": random,
-    "gap": gap,
-    "key": key,
+    policy.__name__: policy for policy in (whole, permutation, random, gap, key)
 }
 
 

@@ -93,9 +93,8 @@ def group_planes(
             first = np.flatnonzero(np.diff(planes.example, prepend=-1))
             losses[examples] = loss = planes.bound[first]
             assert problem.lift is not None
-            present = (
-                w[problem.n_weights + examples] * problem.lift[examples]
-            )  # zeta_i / C_i, which violations subtract
+            # zeta_i / C_i, which violations subtract
+            present = w[problem.n_weights + examples] * problem.lift[examples]
             found = planes.violations(w[: planes.n_weights])[first] + present
             scale = np.zeros(len(planes))
             scale[first] = np.where(loss > present, problem.weight[examples] * np.maximum(found, 0.0), 0.0)

@@ -21,7 +21,7 @@ Yuille, Rangarajan 2003; Collobert, Sinz, Weston, Bottou 2006; Mancev 2015 for s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,61 +31,44 @@ from maxmargin.contracts import InnerSolver, State
 from maxmargin.formulations.ramp import Linearisation, RampProblem
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle, all_losses
-from maxmargin.planes import Planes
-from maxmargin.solvers.state import PLANE_FIELDS
+from maxmargin.solvers.state import OuterState, inner_of, numbers_of, plane_arrays, planes_of, set_numbers
 
 __all__ = ["CCCP", "CCCPState"]
 
 ROUND_SHARE = 0.5  # a round ends when its gap is at most this share of what the next one will change
 SLACK = 1e-9  # relative rounding error that J is granted when it is said not to increase
 ROUND_COLUMNS = ("round", "pass", "objective", "concave", "gap")
+NUMBERS = (
+    "objective", "due", "begun", "solver_seconds", "concave.seconds", "concave.oracle_calls", "concave.argmax_calls",
+)  # fmt: skip
 
 
 @dataclass
-class CCCPState:
-    """Where the procedure stands.
-
-    Attributes
-    ----------
-    problem : RampProblem
-    inner : state of the convex solver
-    concave : CountingOracle
-        Of the concave part; its calls count too.
-    present : Linearisation
-        Of the round at hand.
-    next : Linearisation, optional
-        At the weights of the last certificate.
-    objective : float
-        J at the end of the last round.
-    rounds : list of dict
-        One row per round: round, pass, objective, concave (size of the concave set), gap (of stationarity), at its end.
-    best : (certificate, weights), optional
-        The weights of smallest J seen at a certificate.
-    """
+class CCCPState(OuterState):
+    """Where the procedure stands. In ``rounds`` concave is the size of the concave set, gap that of stationarity."""
 
     problem: RampProblem
-    inner: Any
-    concave: CountingOracle
-    present: Linearisation
-    next: Linearisation | None = None
-    objective: float = np.inf
+    inner: Any  # state of the convex solver
+    concave: CountingOracle  # of the concave part; its calls count too
+    present: Linearisation  # of the round at hand
+    next: Linearisation | None = None  # at the weights of the last certificate
+    objective: float = np.inf  # J at the end of the last round
     due: bool = False  # whether the next step begins a round
     begun: float = 0.0  # passes when the round began
     rounds: list[dict[str, float]] = field(default_factory=list)
     hinge: bool = False  # whether the hinge fit that comes first is still running
-    earlier: tuple[int, int, float, float] = (0, 0, 0.0, 0.0)  # calls and seconds of a hinge fit that has ended
-    best: tuple[Certificate, np.ndarray] | None = None
+    best: tuple[Certificate, np.ndarray] | None = None  # the weights of smallest J seen at a certificate
     last: tuple[Certificate, np.ndarray] | None = None  # the weights of ``next``, of solvers that may stay there
     final: np.ndarray | None = None  # the best weights, once a run has ended with them
     solver_seconds: float = 0.0
 
     @property
     def oracle_calls(self) -> int:
-        return self.inner.oracle_calls + self.concave.oracle_calls + self.earlier[0]
+        return super().oracle_calls + self.concave.oracle_calls
 
     @property
     def argmax_calls(self) -> int:
-        return self.inner.argmax_calls + self.concave.argmax_calls + self.earlier[1]
+        return super().argmax_calls + self.concave.argmax_calls
 
     @property
     def passes(self) -> float:
@@ -93,33 +76,20 @@ class CCCPState:
 
     @property
     def seconds(self) -> dict[str, float]:
-        seconds = self.inner.seconds
-        return {
-            "oracle": seconds["oracle"] + self.concave.seconds + self.earlier[2],
-            "solver": seconds["solver"] + self.solver_seconds + self.earlier[3],
-        }
+        inside = super().seconds
+        return {"oracle": inside["oracle"] + self.concave.seconds, "solver": inside["solver"] + self.solver_seconds}
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
-        arrays = {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}
+        arrays = self.inner_arrays()
         for name, part in (("present", self.present), ("next", self.next)):
             if part is not None:
-                arrays |= {f"{name}/{key}": getattr(part.term.planes, key) for key in PLANE_FIELDS}
+                arrays |= plane_arrays(name, part.term.planes)
                 arrays[f"{name}/numbers"] = np.array([part.term.offset, part.value])
         arrays["below"] = np.array(self.problem.below)
         arrays["hinge"] = np.array([self.hinge, *self.earlier])
         arrays["rounds"] = np.array([[row[key] for key in ROUND_COLUMNS] for row in self.rounds]).reshape(-1, 5)
-        arrays["numbers"] = np.array(
-            [
-                self.objective,
-                self.due,
-                self.begun,
-                self.solver_seconds,
-                self.concave.seconds,
-                self.concave.oracle_calls,
-                self.concave.argmax_calls,
-            ]
-        )
+        arrays["numbers"] = numbers_of(self, NUMBERS)
         for name, pair in (("best", self.best), ("last", self.last)):
             if pair is not None:
                 c, arrays[f"{name}/weights"] = pair
@@ -127,6 +97,7 @@ class CCCPState:
         return {name: np.array(array) for name, array in arrays.items()}
 
 
+@dataclass(eq=False)
 class CCCP:
     """The outer loop, in the driver's verbs: a step is a step of the convex solver, sometimes after a new round.
 
@@ -145,20 +116,16 @@ class CCCP:
         Relative gap of the hinge fit.
     """
 
-    def __init__(
-        self,
-        inner: InnerSolver,
-        *,
-        max_rounds: int | None = None,
-        passes_per_round: float | None = None,
-        start: np.ndarray | str | None = None,
-        tol: float = 1e-3,
-    ) -> None:
-        self.inner = inner
-        self.max_rounds = max_rounds
-        self.passes_per_round = inner.passes_per_round if passes_per_round is None else passes_per_round
-        self.start = start
-        self.tol = tol
+    inner: InnerSolver
+    _: KW_ONLY
+    max_rounds: int | None = None
+    passes_per_round: float | None = None
+    start: np.ndarray | str | None = None
+    tol: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if self.passes_per_round is None:
+            self.passes_per_round = self.inner.passes_per_round
         self.share = ROUND_SHARE if self.passes_per_round is None else SLACK
 
     @property
@@ -208,10 +175,8 @@ class CCCP:
         if state.problem.hinge is state.problem.convex:
             self._begin(state, None, begin_at=False)
             return
-        calls, seconds = (state.oracle_calls, state.argmax_calls), state.seconds
-        weights = self.inner.weights(state.inner).copy()
-        state.inner = self.inner.init(state.problem.convex)
-        state.earlier = (*calls, seconds["oracle"], seconds["solver"])
+        weights, spent = self.inner.weights(state.inner).copy(), state.spent()
+        state.inner, state.earlier = self.inner.init(state.problem.convex), spent
         self._begin(state, state.problem.convex.feasible(weights), begin_at=True)
 
     def certificate_due(self, state: CCCPState) -> bool:
@@ -308,19 +273,12 @@ class CCCP:
             raise ValueError("the saved state belongs to another ramp; resume with the same one.")
         present = _linearisation(problem, "present", arrays)
         hinge, *earlier = arrays.get("hinge", np.zeros(5))
-        inner = {name.removeprefix("inner/"): array for name, array in arrays.items() if name.startswith("inner/")}
-        convex = problem.hinge if hinge else problem.majorant(present)
-        state = CCCPState(problem, self.inner.from_arrays(convex, inner), CountingOracle(problem.concave), present)
-        state.hinge, state.earlier = (
-            bool(hinge),
-            (int(earlier[0]), int(earlier[1]), float(earlier[2]), float(earlier[3])),
-        )
+        inner = self.inner.from_arrays(problem.hinge if hinge else problem.majorant(present), inner_of(arrays))
+        state = CCCPState(problem, inner, CountingOracle(problem.concave), present, hinge=bool(hinge))
+        state.set_earlier(earlier)
         if "next/b" in arrays:
             state.next = _linearisation(problem, "next", arrays)
-        state.objective, due, state.begun, state.solver_seconds, seconds = map(float, arrays["numbers"][:5])
-        state.due = bool(due)
-        calls, argmax_calls = map(int, arrays["numbers"][5:])
-        state.concave.restore(calls, argmax_calls, seconds)
+        set_numbers(state, NUMBERS, arrays["numbers"])
         kinds = (int, float, float, int, float)
         state.rounds = [
             {name: kind(x) for name, kind, x in zip(ROUND_COLUMNS, kinds, row, strict=True)} for row in arrays["rounds"]
@@ -354,6 +312,5 @@ def _pair(name: str, arrays: Mapping[str, np.ndarray]) -> tuple[Certificate, np.
 
 
 def _linearisation(problem: RampProblem, name: str, arrays: Mapping[str, np.ndarray]) -> Linearisation:
-    fields = {key: np.array(arrays[f"{name}/{key}"]) for key in PLANE_FIELDS}
-    planes = Planes(**fields, n_weights=problem.convex.n_columns)
+    planes = planes_of(name, arrays, problem.convex.n_columns)
     return Linearisation.of(planes, problem.convex.weight, float(arrays[f"{name}/numbers"][1]))

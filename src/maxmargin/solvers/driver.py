@@ -71,12 +71,8 @@ class Run(Generic[P, S]):
     @property
     def seconds(self) -> dict[str, float]:
         """total (wall clock), oracle and solver (as the solver counts them), compile (kernels, within this run)."""
-        return {
-            "total": self.total_seconds,
-            "oracle": float(self.state.seconds.get("oracle", 0.0)),
-            "solver": float(self.state.seconds.get("solver", 0.0)),
-            "compile": _compile_seconds() - self.compiled,
-        }
+        own = {name: float(self.state.seconds.get(name, 0.0)) for name in ("oracle", "solver")}
+        return {"total": self.total_seconds, **own, "compile": _compile_seconds() - self.compiled}
 
     def weights(self) -> np.ndarray:
         """The present weights; copy them to keep them."""
@@ -111,10 +107,11 @@ def run(
 ) -> Result[S]:
     """Run a solver until the relative gap is at most tol, a budget is spent, or someone stops it.
 
-    Each round: when a certificate is due, compute it, record it, check weak duality, tell the callbacks, and stop if
-    relative_gap <= tol; then look at the budgets; then one step. Whatever ends the run, the result carries a
-    certificate of the final weights. Budgets of calls include that certificate: a step is not begun when it and the
-    certificate behind it would exceed them (but one step is always taken). Seconds can only be looked at afterwards.
+    Each round: when a certificate is due, compute it, record it, check weak duality (a WeakDualityError when it is
+    impossible; see :meth:`Certificate.check`), tell the callbacks, and stop if relative_gap <= tol; then look at the
+    budgets; then one step. Whatever ends the run, the result carries a certificate of the final weights. Budgets of
+    calls include that certificate: a step is not begun when it and the certificate behind it would exceed them (but one
+    step is always taken). Seconds can only be looked at afterwards.
 
     Ctrl-C ends the run in the same way. A second Ctrl-C, during the final certificate, gives that up too: the last
     dual value is kept (no solver lets its dual fall), the primal is unknown (inf) and ``certified`` is False.
@@ -135,15 +132,10 @@ def run(
         Arrays of :meth:`Run.to_arrays`, or a checkpoint file.
     evaluate : callable, optional
         (weights, X, y) -> score, for callbacks that hold out examples.
-
-    Raises
-    ------
-    WeakDualityError
-        When a certificate is impossible; see :meth:`Certificate.check`.
     """
     limits = {"max_passes": max_passes, "max_oracle_calls": max_oracle_calls, "max_seconds": max_seconds}
     _validate(tol, limits, warm, resume)
-    check_solver(type(solver).__name__, solver.handles, problem, _other_solvers())
+    check_solver(type(solver).__name__, solver.handles, problem)
     present = _begin(solver, problem, tol, warm, resume)
     present.evaluate = evaluate
     begun: list[Callback] = []  # only these are told anything: the others never saw the run
@@ -159,15 +151,8 @@ def run(
             code = _final_certificate(present, begun, code)
         assert present.certificate is not None
         present.certificate = solver.conclude(present.state, present.certificate, code)
-        present.status = describe(
-            code,
-            present.certificate,
-            tol,
-            passes=present.passes,
-            oracle_calls=present.state.oracle_calls,
-            seconds=present.total_seconds,
-            budget=limits.get(code),
-        )
+        calls, seconds = present.state.oracle_calls, present.total_seconds
+        present.status = describe(code, present.certificate, tol, present.passes, calls, seconds, limits.get(code))
     finally:
         for callback in begun:
             callback.on_end(present)
@@ -197,11 +182,8 @@ def _loop(present: Run, callbacks: Sequence[Callback], limits: Mapping[str, floa
         if ended is not None:
             return ended
         calls = state.oracle_calls + (solver.step_calls(state) if present.steps else 0)
-        spent = {
-            "max_passes": calls / max(1, present.problem.n_examples),
-            "max_oracle_calls": calls,
-            "max_seconds": present.total_seconds,
-        }
+        passes = calls / max(1, present.problem.n_examples)
+        spent = {"max_passes": passes, "max_oracle_calls": calls, "max_seconds": present.total_seconds}
         for code, limit in limits.items():
             if limit is not None and (spent[code] > limit or limit == 0):
                 return code
@@ -234,13 +216,8 @@ def _final_certificate(present: Run, callbacks: Sequence[Callback], code: str) -
 
 
 def _record(present: Run, certificate: Certificate) -> None:
-    present.history.record(
-        certificate,
-        passes=present.passes,
-        oracle_calls=present.state.oracle_calls,
-        argmax_calls=present.state.argmax_calls,
-        seconds=present.total_seconds,
-    )
+    state = present.state
+    present.history.record(certificate, present.passes, state.oracle_calls, state.argmax_calls, present.total_seconds)
 
 
 def _is_converged(present: Run) -> bool:
@@ -287,12 +264,6 @@ def _validate(tol: float, limits: Mapping[str, float | None], warm: State | None
             raise ValueError(f"{name} must be >= 0 or None for no limit, got {limit}")
     if warm is not None and resume is not None:
         raise ValueError("warm and resume exclude each other: a resumed run starts from its own state")
-
-
-def _other_solvers() -> dict[str, frozenset[str]]:
-    from maxmargin.solvers.presets import SOLVERS
-
-    return {name: kind.handles for name, kind in SOLVERS.items()}
 
 
 def _compile_seconds() -> float:

@@ -10,9 +10,8 @@ Frank-Wolfe, the sequential dual method and restricted simplicial decomposition 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,19 +19,24 @@ from maxmargin.certificate import Certificate
 from maxmargin.contracts import DualPoint, Fused, State
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
+from maxmargin.oracles.batch_kernel import Rows, planes_batch
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.oracles.oracle import buffers, packed
 from maxmargin.planes import Planes, aligned_zeros
+from maxmargin.solvers import working_set_kernel as wk
+from maxmargin.solvers.base import Engine
 from maxmargin.solvers.block_selection import select
 from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
 from maxmargin.solvers.masters.joint import solve_jointly
+from maxmargin.solvers.masters.smo_kernel import smo_pass
+from maxmargin.solvers.masters.smo_signed_kernel import smo_signed_pass
+from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.settings import Settings
-from maxmargin.solvers.state import FIRST_TAU, PLANE_FIELDS, DualState
+from maxmargin.solvers.state import COUNTS, FIRST_TAU, NUMBERS, DualState, belongs, planes_of, set_numbers
+from maxmargin.solvers.visit_kernel import absorb
 from maxmargin.solvers.warm_start import retire_examples, retired_losses, warm_set
-
-if TYPE_CHECKING:
-    from maxmargin.solvers.working_set_kernel import Point, Visit
+from maxmargin.solvers.working_set import WorkingSet
 
 __all__ = ["DualEngine", "DualState"]
 
@@ -43,40 +47,32 @@ TAU_SHARE = 0.03  # share of the gap that blocks solved to within tau may leave,
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly,
 ROUNDING = 1e-13  # of the dual: joint masters are not solved further
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
+AVERAGING = {None: wk.NO_MEAN, "uniform": wk.UNIFORM, "weighted": wk.WEIGHTED, "tail": wk.UNIFORM}
 
 
-class DualEngine:
-    """A solver of the dual family.
+@dataclass(eq=False)
+class DualEngine(Engine):
+    """A solver of the dual family."""
 
-    Parameters
-    ----------
-    settings : Settings
-    random_state : int, Generator or None
-    """
+    settings: Settings
+    random_state: int | np.random.Generator | None = None
 
-    passes_per_round: float | None = None  # of CCCP: the gap decides
     handles = frozenset({"quadratic", "signs", "squared"})
-    minimises, free_certificates = True, False
-
-    def __init__(self, settings: Settings, random_state: int | np.random.Generator | None = None) -> None:
-        self.settings = settings
-        self.random_state = random_state
+    minimises = True
 
     # --- the contract with the driver ---------------------------------------------------------------------------------
 
     def init(self, problem: Problem, warm: State | None = None) -> DualState:
         """Start at the origin, or from the multipliers of an earlier run on the same examples."""
-        from maxmargin.solvers.working_set import WorkingSet
-
-        s, d = self.settings, problem.n_columns
+        s, d, averaging = self.settings, problem.n_columns, AVERAGING[self.settings.averaging]
         blocks = blocks_of(s.blocks, problem.n_examples)
         if warm is not None:
             working_set = warm_set(problem, warm, blocks)
             working_set.limit, working_set.budget = s.limit, s.memory
-            working_set.restart_mean(self._averaging())
+            working_set.restart_mean(averaging)
         else:
             longest = d if blocks.members is not None else problem.oracle.longest
-            working_set = WorkingSet(totals(problem, blocks), d, longest, s.limit, s.memory, self._averaging())
+            working_set = WorkingSet(totals(problem, blocks), d, longest, s.limit, s.memory, averaging)
         u = aligned_zeros(d)
         w = u if problem.quadratic and problem.positive is None else aligned_zeros(d)
         rng = np.random.default_rng(self.random_state)
@@ -178,16 +174,14 @@ class DualEngine:
 
     def dual_point(self, state: DualState) -> DualPoint:
         """The multipliers that the run would end with: the present ones or their average."""
-        from maxmargin.solvers.working_set_kernel import LINEAR, TOTAL
-
         ws = state.working_set
-        total = ws.store.moment[TOTAL]
+        total = ws.store.moment[wk.TOTAL]
         if total == 0.0:
             if state.earlier is None:
                 return DualPoint(ws.linear, state.u, state.w)
             _, u, linear = state.earlier
             return DualPoint(linear, u, state.problem.regulariser.weights(u))
-        linear, u = ws.linear + ws.store.moment[LINEAR] / total, state.u + ws.store.mean / total
+        linear, u = ws.linear + ws.store.moment[wk.LINEAR] / total, state.u + ws.store.mean / total
         if state.earlier is not None:
             weight, before, linear_before = state.earlier
             linear = (weight * linear_before + total * linear) / (weight + total)
@@ -197,18 +191,6 @@ class DualEngine:
     def weights(self, state: DualState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
         return self.dual_point(state).w[: state.problem.n_weights]
-
-    def may_end(self, state: DualState) -> bool:
-        """Always: there are no rounds."""
-        return True
-
-    def finished(self, state: DualState) -> str | None:
-        """Only the gap and the budgets end a run of this family."""
-        return None
-
-    def conclude(self, state: DualState, certificate: Certificate, code: str) -> Certificate:
-        """The run ends where it stands."""
-        return certificate
 
     def begin_at(self, state: DualState, w: np.ndarray) -> None:
         """Look there first where w is more than u; else weights without multipliers are no point of the dual."""
@@ -252,13 +234,10 @@ class DualEngine:
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> DualState:
         """Resume where :meth:`DualState.to_arrays` left off."""
-        from maxmargin.solvers.working_set import WorkingSet
-
         state = self.init(problem)
-        same = len(arrays["u"]) == problem.n_columns and np.array_equal(arrays["weight"], problem.weight)
+        same = len(arrays["u"]) == problem.n_columns and belongs(arrays, problem)
         same = same and np.array_equal(arrays["set/total"], state.working_set.store.total)
-        same = same and str(arrays.get("blocks", state.blocks.fingerprint)) == state.blocks.fingerprint
-        if not (same and str(arrays["data"]) == problem.fingerprint):
+        if not (same and str(arrays.get("blocks", state.blocks.fingerprint)) == state.blocks.fingerprint):
             raise ValueError(
                 "the saved state belongs to another problem: resume with the same examples, cost, C, loss, rescaling "
                 "and blocks."
@@ -267,46 +246,32 @@ class DualEngine:
         state.u[:] = arrays["u"]
         if state.w is not state.u:
             state.w[:] = problem.regulariser.weights(state.u)
-        state.rng.bit_generator.state = json.loads(str(arrays["rng"]))
         state.cursor[:] = arrays["cursor"]
-        calls, argmax_calls, state.certificates = map(int, arrays["counts"])
-        state.since, state.solver_seconds, seconds, state.drift, state.tau = map(float, arrays["numbers"][:5])
-        state.oracle.restore(calls, argmax_calls, seconds)
-        state.reached, state.relative_gap = map(float, arrays["numbers"][5:7])
-        state.slow = bool(arrays["numbers"][7])
-        state.gap = float(arrays["numbers"][8]) if len(arrays["numbers"]) > 8 else np.inf
+        state.set_common(arrays)
+        set_numbers(state, COUNTS, arrays["counts"])
+        set_numbers(state, NUMBERS, arrays["numbers"])
         if "earlier/u" in arrays:
             total, linear = map(float, arrays["earlier/numbers"])
             state.earlier = (total, np.array(arrays["earlier/u"]), linear)
         if "pending/b" in arrays:
-            fields = {name: np.array(arrays[f"pending/{name}"]) for name in PLANE_FIELDS}
-            state.pending = Planes(**fields, n_weights=problem.n_columns)
+            state.pending = planes_of("pending", arrays, problem.n_columns)
         return state
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _averaging(self) -> int:
-        from maxmargin.solvers.working_set_kernel import NO_MEAN, UNIFORM, WEIGHTED
-
-        return {None: NO_MEAN, "uniform": UNIFORM, "weighted": WEIGHTED, "tail": UNIFORM}[self.settings.averaging]
-
     def _keep_tail(self, state: DualState) -> None:
         """Each time the number of visits has doubled, let the average begin anew behind the half before."""
-        from maxmargin.solvers.working_set_kernel import TOTAL, VISITS
-
         ws = state.working_set
-        total = float(ws.store.moment[TOTAL])
-        if total > 0.5 * ws.store.moment[VISITS] and total >= ws.n_blocks:
+        total = float(ws.store.moment[wk.TOTAL])
+        if total > 0.5 * ws.store.moment[wk.VISITS] and total >= ws.n_blocks:
             state.earlier = None
             linear, u, _ = self.dual_point(state)
             state.earlier = (total, u, linear)
             ws.restart_mean()
 
     def _rebuild(self, state: DualState) -> None:
-        from maxmargin.solvers.working_set_kernel import rebuild
-
         before = state.u.copy()
-        rebuild(state.working_set.store, state.u)
+        wk.rebuild(state.working_set.store, state.u)
         if state.problem.shift is not None:
             state.u[: state.problem.n_columns] -= state.problem.shift
         state.drift = max(state.drift, float(np.abs(state.u - before).max(initial=0.0)))
@@ -332,10 +297,8 @@ class DualEngine:
             tau = min(tau, 0.01 * state.tau)
         return float(np.clip(tau, 1e-14, FIRST_TAU))
 
-    def _visit_rules(self, state: DualState) -> Visit:
+    def _visit_rules(self, state: DualState) -> wk.Visit:
         """How blocks are visited now: limits, tolerances, scratch."""
-        from maxmargin.solvers import working_set_kernel as wk
-
         settings, ws = self.settings, state.working_set
         limit = wk.NO_LIMIT if ws.limit is None else ws.limit
         # a limit that only memory asks for always merges
@@ -345,27 +308,14 @@ class DualEngine:
         if state.joint:  # the master problem comes after: nothing is solved or dropped before it
             max_steps, patience = 0, FOREVER
         keep, bits = int(settings.keep_origin), ws.bits if state.problem.quadratic else 0
-        return wk.Visit(
-            limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change
-        )  # fmt: skip
+        return wk.Visit(limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change)
 
-    def _point(self, state: DualState) -> Point:
-        from maxmargin.solvers.working_set_kernel import Point
-
+    def _block_solver(self, state: DualState) -> tuple[Callable[..., float], wk.Point]:
+        """The compiled function that visits blocks in turn with the planes they have, and the point it changes."""
         mask = state.problem.positive
-        return Point(state.u, state.w, np.empty(0, np.int8) if mask is None else mask.astype(np.int8))
-
-    def _block_solver(self, state: DualState) -> Callable[..., float]:
-        """The compiled function that visits blocks in turn with the planes they have."""
-        from maxmargin.solvers.masters import smo_kernel, smo_signed_kernel
-
-        return smo_kernel.smo_pass if state.problem.positive is None else smo_signed_kernel.smo_signed_pass
-
-    def _room_maker(self, state: DualState) -> Callable[..., int]:
-        """The compiled function that restricts a block before another plane comes in."""
-        from maxmargin.solvers.working_set_kernel import keep_all, make_room
-
-        return keep_all if state.working_set.limit is None else make_room
+        if mask is None:
+            return smo_pass, wk.Point(state.u, state.w, np.empty(0, np.int8))
+        return smo_signed_pass, wk.Point(state.u, state.w, mask.astype(np.int8))
 
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
@@ -381,23 +331,17 @@ class DualEngine:
 
     def _lift(self, state: DualState) -> np.ndarray:
         """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example."""
-        lift = state.problem.lift
-        if lift is None or state.members is not None or not state.problem.quadratic:
-            return np.empty(0)
-        return lift
+        lift = state.problem.lift if state.members is None and state.problem.quadratic else None
+        return np.empty(0) if lift is None else lift
 
     def _absorb(self, state: DualState, planes: Planes) -> float:
-        from maxmargin.oracles.batch_kernel import Rows
-        from maxmargin.solvers.visit_kernel import absorb
-
         ws, gain, row = state.working_set, np.zeros(1), 0
         blocks = planes.example  # for grouped examples the planes already carry the block here
         rows = Rows(blocks, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
-        solve, point = self._block_solver(state), self._point(state)
+        solve, point = self._block_solver(state)
         weight, lift = self._weight(state), self._lift(state)
         while row < len(planes):
-            visit = self._visit_rules(state)
-            room = self._room_maker(state)
+            room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
             row = absorb(room, solve, ws.store, blocks, row, rows, weight, lift, point, visit, gain)
             if row < len(planes):
                 self._grow(state, planes, row)
@@ -434,23 +378,19 @@ class DualEngine:
         return gain
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
-        from maxmargin.oracles.batch_kernel import planes_batch
-        from maxmargin.solvers.sequential_kernel import sequential_pass
-        from maxmargin.solvers.visit_kernel import absorb
-
         kernel, ws = fused.kernel, state.working_set
         # early planes are many and soon forgotten
         parts = 1 if np.isinf(ws.store.gap[visited]).any() else self.settings.parts
         pack = packed(fused, parts)
         rows = buffers(batch * parts + parts + 1, (batch + 1) * pack.room)
         gain, done = np.zeros(1), 0
-        solve, point, weight = self._block_solver(state), self._point(state), self._weight(state)
+        (solve, point), weight = self._block_solver(state), self._weight(state)
         begin = clock()
         while done < len(visited):
-            visit = self._visit_rules(state)
+            room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
             done = sequential_pass(
-                planes_batch, kernel.search, kernel.plane, pack, absorb, self._room_maker(state), solve, ws.store,
-                point, visit, visited, done, batch, parts, rows, weight, gain,
+                planes_batch, kernel.search, kernel.plane, pack, absorb, room, solve, ws.store, point, visit, visited,
+                done, batch, parts, rows, weight, gain,
             )  # fmt: skip
             if done < len(visited):
                 block = int(visited[done : done + batch][np.argmax(ws.store.held[visited[done : done + batch]])])
@@ -479,7 +419,7 @@ class DualEngine:
                 tol = max(settings.accuracy * state.gap, ROUNDING * size)
             solve_jointly(ws, blocks, state.u, state.w, problem.regulariser, problem.n_weights, settings.patience, tol)
             return
-        visit, point, solve = self._visit_rules(state), self._point(state), self._block_solver(state)
+        visit, (solve, point) = self._visit_rules(state), self._block_solver(state)
         share, jumps = settings.cached_share, None
         if settings.extrapolate and pays(ws):
             jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser)

@@ -18,8 +18,6 @@ __all__ = ["History", "as_frame"]
 _COUNTS = ("oracle_calls", "argmax_calls")
 _NUMBERS = ("pass", "seconds", "primal", "dual")
 COLUMNS = ("pass", "oracle_calls", "argmax_calls", "seconds", "primal", "dual", "gap", "relative_gap", "certified")
-
-
 Row = dict[str, object]  # numbers, but for the extras
 
 
@@ -33,20 +31,11 @@ class History:
         self.rows: list[Row] = []
 
     def record(
-        self, certificate: Certificate, *, passes: float, oracle_calls: int, argmax_calls: int, seconds: float
+        self, certificate: Certificate, passes: float, oracle_calls: int, argmax_calls: int, seconds: float
     ) -> Row:
         """Add the row of a certificate and return it."""
-        row: Row = {
-            "pass": float(passes),
-            "oracle_calls": int(oracle_calls),
-            "argmax_calls": int(argmax_calls),
-            "seconds": float(seconds),
-            "primal": certificate.primal,
-            "dual": certificate.dual,
-            "gap": certificate.gap,
-            "relative_gap": certificate.relative_gap,
-            "certified": certificate.certified,
-        }
+        c, work = certificate, (float(passes), int(oracle_calls), int(argmax_calls), float(seconds))
+        row: Row = dict(zip(COLUMNS, (*work, c.primal, c.dual, c.gap, c.relative_gap, c.certified), strict=True))
         self.rows.append(row)
         return row
 
@@ -80,16 +69,10 @@ class History:
         """The history that :meth:`to_arrays` was made of."""
         history = cls()
         for i, extras in enumerate(json.loads(str(arrays["extras"]))):
-            certificate = Certificate(
-                float(arrays["primal"][i]), float(arrays["dual"][i]), bool(arrays["certified"][i])
-            )
-            history.record(
-                certificate,
-                passes=arrays["pass"][i],
-                oracle_calls=arrays["oracle_calls"][i],
-                argmax_calls=arrays["argmax_calls"][i],
-                seconds=arrays["seconds"][i],
-            ).update(extras)
+            row = {name: arrays[name][i] for name in (*_COUNTS, *_NUMBERS, "certified")}
+            certificate = Certificate(float(row["primal"]), float(row["dual"]), bool(row["certified"]))
+            work = row["pass"], row["oracle_calls"], row["argmax_calls"], row["seconds"]
+            history.record(certificate, *work).update(extras)
         return history
 
     def last_certificate(self) -> Certificate:
@@ -107,18 +90,15 @@ class History:
         return self.rows[index]
 
     def __repr__(self) -> str:
-        lines = [f"{'pass':>8} {'calls':>10} {'seconds':>9} {'primal':>13} {'dual':>13} {'rel. gap':>9}"]
-        hidden = max(0, len(self.rows) - 12)  # the first rows and the last ones tell the story
-        shown = self.rows if not hidden else [*self.rows[:4], None, *self.rows[-8:]]
-        for row in shown:
-            if row is None:
-                lines.append(f"{'...':>8} ({hidden} rows)")
-                continue
-            lines.append(
-                f"{row['pass']:8.2f} {row['oracle_calls']:10d} {row['seconds']:9.3f} {row['primal']:13.6g} "
-                f"{row['dual']:13.6g} {row['relative_gap']:9.2e}"
-            )
-        return "\n".join(lines)
+        head = f"{'pass':>8} {'calls':>10} {'seconds':>9} {'primal':>13} {'dual':>13} {'rel. gap':>9}"
+        lines = [
+            f"{row['pass']:8.2f} {row['oracle_calls']:10d} {row['seconds']:9.3f} {row['primal']:13.6g} "
+            f"{row['dual']:13.6g} {row['relative_gap']:9.2e}"
+            for row in self.rows
+        ]
+        if len(lines) > 12:  # the first rows and the last ones tell the story
+            lines[4:-8] = [f"{'...':>8} ({len(lines) - 12} rows)"]
+        return "\n".join([head, *lines])
 
 
 def as_frame(rows: Sequence[Mapping[str, object]], columns: list[str] | None = None) -> pandas.DataFrame | list[Row]:

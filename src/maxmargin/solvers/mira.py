@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from maxmargin.solvers.primal import PrimalSolver, Rule
 
 __all__ = ["MIRA"]
 
 
+@dataclass(repr=False, eq=False)
 class MIRA(PrimalSolver):
     """The smallest change of the weights that gives one output its margin, bounded by C.
 
@@ -31,24 +34,10 @@ class MIRA(PrimalSolver):
 
     handles = frozenset({"quadratic", "squared"})  # it lowers no objective that a ramp fit could start from
 
-    def __init__(
-        self,
-        passes: int = 10,
-        augmented: bool = True,
-        averaging: str | None = "uniform",
-        sampling: str = "permutation",
-    ) -> None:
-        self.passes = passes
-        self.augmented = augmented
-        self.averaging = averaging
-        self.sampling = sampling
+    passes: int = 10
+    augmented: bool = True
+    averaging: str | None = "uniform"
+    sampling: str = "permutation"
 
     def rule(self) -> Rule:
-        return Rule(
-            method="mira",
-            augmented=self.augmented,
-            averaging=self.averaging,
-            sampling=self.sampling,
-            certificate_every=self.passes if isinstance(self.passes, (int, float)) and self.passes > 0 else 1.0,
-            passes=self.passes,
-        )
+        return self.setting(Rule, method="mira", certificate_every=self.passes or 1.0)

@@ -22,23 +22,10 @@ def with_outer_loops(
     refits: int = 0,
     first_completion: np.ndarray | None = None,
 ) -> Solver:
-    """CCCP round a convex solver for a ramp, refits round that for latent outputs.
+    """CCCP round a convex solver for a ramp, refits round that for latent outputs; the problem's traits say which.
 
-    Parameters
-    ----------
-    solver : InnerSolver
-    problem : Problem
-        Its traits say which loops there are.
-    tol : float
-        Relative gap of rounds that must be solved before the next begins.
-    start : array (n_weights,), "hinge" or None
-        Where a ramp fit begins.
-    max_rounds, passes_per_round
-        Of :class:`~maxmargin.solvers.cccp.CCCP`.
-    refits : int
-        Of :class:`~maxmargin.solvers.refits.Refits`.
-    first_completion : array (n_weights,) or None
-        Weights whose completions of latent outputs the first fit begins with.
+    ``start``, ``max_rounds`` and ``passes_per_round`` are of :class:`~maxmargin.solvers.cccp.CCCP`, ``refits`` and
+    ``first_completion`` (its start) of :class:`~maxmargin.solvers.refits.Refits`, and ``tol`` is of both.
     """
     whole: Solver = solver
     if "ramp" in problem.traits:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from maxmargin.solvers.primal import PrimalSolver, Rule
 
 __all__ = ["Perceptron"]
 
 
+@dataclass(repr=False, eq=False)
 class Perceptron(PrimalSolver):
     """Structured perceptron, by default averaged.
 
@@ -14,8 +17,8 @@ class Perceptron(PrimalSolver):
 
     It minimises no regularised objective: C and the cost play no part in the steps, and the certificate says how far
     its weights are from the optimum of the estimator's objective. (With ``rescaling="slack"`` planes come multiplied by
-    their cost, and so do the steps.) It ends after its passes, or when a pass makes no
-    mistake. One argmax and O(nnz) a step.
+    their cost, and so do the steps.) It ends after its passes, or when a pass makes no mistake. One argmax and O(nnz) a
+    step.
 
     Parameters
     ----------
@@ -31,17 +34,9 @@ class Perceptron(PrimalSolver):
 
     handles = frozenset({"quadratic", "squared"})  # it lowers no objective that a ramp fit could start from
 
-    def __init__(self, passes: int = 10, averaging: str | None = "uniform", sampling: str = "permutation") -> None:
-        self.passes = passes
-        self.averaging = averaging
-        self.sampling = sampling
+    passes: int = 10
+    averaging: str | None = "uniform"
+    sampling: str = "permutation"
 
     def rule(self) -> Rule:
-        return Rule(
-            method="perceptron",
-            augmented=False,
-            averaging=self.averaging,
-            sampling=self.sampling,
-            certificate_every=self.passes if isinstance(self.passes, (int, float)) and self.passes > 0 else 1.0,
-            passes=self.passes,
-        )
+        return self.setting(Rule, method="perceptron", augmented=False, certificate_every=self.passes or 1.0)

@@ -20,7 +20,8 @@ The primal family (Pegasos, SGD, Perceptron, MIRA) has files of its own; :data:`
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, TypedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,46 +30,30 @@ from maxmargin.solvers.base import BaseSolver, check_solver
 from maxmargin.solvers.mira import MIRA
 from maxmargin.solvers.perceptron import Perceptron
 from maxmargin.solvers.proximal_point import ProximalPoint
-from maxmargin.solvers.settings import Settings
+from maxmargin.solvers.settings import Settings, check_words
 from maxmargin.solvers.subgradient import SGD, Pegasos
 
 if TYPE_CHECKING:
     from maxmargin.solvers.engine import DualEngine
 
 __all__ = [
-    "BCFW",
-    "SOLVERS",
-    "Auto",
-    "CuttingPlane",
-    "DualSolver",
-    "FrankWolfe",
-    "SequentialDual",
-    "SimplicialDecomposition",
+    "BCFW", "SOLVERS", "Auto", "CuttingPlane", "DualSolver", "FrankWolfe", "SequentialDual", "SimplicialDecomposition",
     "solver_for",
-]
+]  # fmt: skip
 
 UNLIMITED_PATIENCE = 1 << 30
 
 
-class _Steps(TypedDict, total=False):
-    limit: int
-    rule: str
-    keep_origin: bool
-    patience: int
-    max_steps: int
-
-
 # What a visit of the Frank-Wolfe family does with its plane. "toward": the best point on the segment from the present
 # point to the plane. "pairwise": weight moves to the plane from the plane that gains most by giving.
-STEPS: dict[str, _Steps] = {
+STEPS: dict[str, dict[str, Any]] = {
     "toward": {"limit": 1, "rule": "iterate", "keep_origin": False, "patience": UNLIMITED_PATIENCE},
     "pairwise": {"max_steps": 1, "patience": 0},
 }
 
 
-def _steps(name: str) -> _Steps:
-    if not isinstance(name, str) or name not in STEPS:
-        raise ValueError(f"steps must be one of {', '.join(STEPS)}; got {name!r}.")
+def _steps(name: str) -> dict[str, Any]:
+    check_words("steps", name, tuple(STEPS))
     return STEPS[name]
 
 
@@ -81,15 +66,14 @@ class DualSolver(BaseSolver):
     def settings(self, n_examples: int, n_columns: int) -> Settings:
         """The setting for a problem of this size."""
 
-    def engine(
-        self, problem: Problem, random_state: int | np.random.Generator | None = None
-    ) -> DualEngine:  # fmt: skip
+    def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> DualEngine:
         """The dual engine with this setting."""
         from maxmargin.solvers.engine import DualEngine
 
         return DualEngine(self.settings(problem.n_examples, problem.n_columns), random_state)
 
 
+@dataclass(repr=False, eq=False)
 class FrankWolfe(DualSolver):
     """Batch Frank-Wolfe with exact line search: one simplex, one extreme point and the current iterate.
 
@@ -107,8 +91,7 @@ class FrankWolfe(DualSolver):
     Frank, Wolfe 1956. Lacoste-Julien, Jaggi 2015, On the global linear convergence of Frank-Wolfe variants.
     """
 
-    def __init__(self, steps: str = "toward") -> None:
-        self.steps = steps
+    steps: str = "toward"
 
     def settings(self, n_examples: int, n_columns: int) -> Settings:
         return Settings(
@@ -116,6 +99,7 @@ class FrankWolfe(DualSolver):
         )
 
 
+@dataclass(repr=False, eq=False)
 class BCFW(DualSolver):
     """Block-coordinate Frank-Wolfe: one example at a time, exact line search towards its most violating plane.
 
@@ -138,25 +122,16 @@ class BCFW(DualSolver):
     Osokin et al. 2016, Minding the gaps for block Frank-Wolfe optimization of structured SVMs.
     """
 
-    def __init__(
-        self,
-        sampling: str = "permutation",
-        certificate_every: float = 5.0,
-        averaging: str | None = None,
-        steps: str = "toward",
-    ) -> None:
-        self.sampling = sampling
-        self.certificate_every = certificate_every
-        self.averaging = averaging
-        self.steps = steps
+    sampling: str = "permutation"
+    certificate_every: float = 5.0
+    averaging: str | None = None
+    steps: str = "toward"
 
     def settings(self, n_examples: int, n_columns: int) -> Settings:
-        return Settings(
-            selection=self.sampling, batch=1, certificate_every=self.certificate_every, tau=0.0,
-            averaging=self.averaging, **_steps(self.steps),
-        )  # fmt: skip
+        return self.setting(Settings, selection=self.sampling, batch=1, tau=0.0, **_steps(self.steps))
 
 
+@dataclass(repr=False, eq=False)
 class SequentialDual(DualSolver):
     """Sequential dual method: one example at a time, its plane joins the example's set, SMO solves the set.
 
@@ -170,25 +145,22 @@ class SequentialDual(DualSolver):
     certificate_every : float
         Passes between certificates.
     averaging : {None, "uniform", "weighted", "tail"}
-        Average of the weights over the visits, and of the multipliers, so that the average has its own certificate.
+        As that of :class:`BCFW`.
 
     References
     ----------
     Balamurugan, Shevade, Sundararajan, Keerthi 2011, A sequential dual method for structural SVMs. Mancev 2015.
     """
 
-    def __init__(self, tau: float = 1e-6, certificate_every: float = 5.0, averaging: str | None = None) -> None:
-        self.tau = tau
-        self.certificate_every = certificate_every
-        self.averaging = averaging
+    tau: float = 1e-6
+    certificate_every: float = 5.0
+    averaging: str | None = None
 
     def settings(self, n_examples: int, n_columns: int) -> Settings:
-        return Settings(
-            selection="permutation", batch=1, patience=0, tau=self.tau, certificate_every=self.certificate_every,
-            averaging=self.averaging, reuse=False,
-        )  # fmt: skip
+        return self.setting(Settings, selection="permutation", batch=1, patience=0, reuse=False)
 
 
+@dataclass(repr=False, eq=False)
 class SimplicialDecomposition(DualSolver):
     """Restricted simplicial decomposition on the reduced dual.
 
@@ -217,59 +189,36 @@ class SimplicialDecomposition(DualSolver):
     Yu, Rousu 2007, An efficient method for large margin parameter optimization in structured prediction problems.
     """
 
-    def __init__(
-        self,
-        blocks: str = "product",
-        working_set: int | None = None,
-        limit: int | str | None = "auto",
-        selection: str = "cyclic",
-        master: str = "auto",
-        drop: bool = True,
-        memory: int = 4 << 30,
-    ) -> None:
-        self.blocks = blocks
-        self.working_set = working_set
-        self.limit = limit
-        self.selection = selection
-        self.master = master
-        self.drop = drop
-        self.memory = memory
+    blocks: str = "product"
+    working_set: int | None = None
+    limit: int | str | None = "auto"
+    selection: str = "cyclic"
+    master: str = "auto"
+    drop: bool = True
+    memory: int = 4 << 30
 
     def settings(self, n_examples: int, n_columns: int) -> Settings:
-        if self.blocks not in ("one", "product"):
-            raise ValueError(f'blocks must be "one" or "product", got {self.blocks!r}.')
+        check_words("blocks", self.blocks, ("one", "product"))
         if self.working_set is not None and self.working_set < 1:
             raise ValueError(f"working_set must be at least 1 example, got {self.working_set}.")
         one = self.blocks == "one"
-        limit = self.limit
-        if limit == "auto":
-            limit = n_columns + 2 if one else None
+        limit = (n_columns + 2 if one else None) if self.limit == "auto" else self.limit
         if limit is not None and (isinstance(limit, str) or limit < 1):
             raise ValueError(f'limit must be at least 1, None or "auto"; got {self.limit!r}.')
         size = n_examples if self.working_set is None else min(self.working_set, n_examples)
         groups = max(1, -(-n_examples // size))
         everything = size == n_examples
-        master = self.master
-        if master == "auto":
-            master = "newton" if one or size * 10 <= 2000 else "smo"
-        return Settings(
-            blocks=("one" if groups == 1 else groups) if one else "product",
-            selection="whole" if everything else self.selection,
-            visits=1.0 if everything else (1.5 if one else max(size, 1.5)),
-            batch=None,
-            limit=limit,
-            rule="iterate",
-            keep_origin=False,
-            patience=0 if self.drop else UNLIMITED_PATIENCE,
-            master=master,
-            cached_passes=50,
-            cached_share=0.02,
-            cached_blocks="visited",
-            certificate_every=0.0 if everything else 2.0,
-            memory=self.memory,
-        )
+        best = "newton" if one or size * 10 <= 2000 else "smo"
+        return self.setting(
+            Settings, blocks=("one" if groups == 1 else groups) if one else "product", batch=None, limit=limit,
+            selection="whole" if everything else self.selection, rule="iterate", keep_origin=False,
+            visits=1.0 if everything else (1.5 if one else max(size, 1.5)), cached_passes=50, cached_share=0.02,
+            cached_blocks="visited", certificate_every=0.0 if everything else 2.0,
+            master=best if self.master == "auto" else self.master, patience=0 if self.drop else UNLIMITED_PATIENCE,
+        )  # fmt: skip
 
 
+@dataclass(repr=False, eq=False)
 class CuttingPlane(DualSolver):
     """Cutting planes: all planes found so far, the restricted problem solved well before the next oracle pass.
 
@@ -285,26 +234,19 @@ class CuttingPlane(DualSolver):
     Joachims, Finley, Yu 2009, Cutting-plane training of structural SVMs. Tsochantaridis et al. 2005.
     """
 
-    def __init__(self, slack: str = "one", patience: int = 50) -> None:
-        self.slack = slack
-        self.patience = patience
+    slack: str = "one"
+    patience: int = 50
 
     def settings(self, n_examples: int, n_columns: int) -> Settings:
-        if self.slack not in ("one", "n"):
-            raise ValueError(f'slack must be "one" or "n", got {self.slack!r}.')
-        one = self.slack == "one"
-        return Settings(
-            blocks="one" if one else "product",
-            selection="whole",
-            batch=None,
-            patience=self.patience,
-            master="newton" if one else "smo",
-            cached_passes=100,
-            cached_share=0.005,
-            certificate_every=0.0,
-        )
+        check_words("slack", self.slack, ("one", "n"))
+        blocks, master = ("one", "newton") if self.slack == "one" else ("product", "smo")
+        return self.setting(
+            Settings, blocks=blocks, master=master, selection="whole", batch=None, cached_passes=100,
+            cached_share=0.005, certificate_every=0.0,
+        )  # fmt: skip
 
 
+@dataclass(repr=False, eq=False)
 class Auto(DualSolver):
     """The accelerated default: a simplex for each example, visited where the gap is.
 
@@ -337,72 +279,38 @@ class Auto(DualSolver):
         Bytes for the planes.
     """
 
-    def __init__(
-        self,
-        visits: float = 0.2,
-        batch: int = 8,
-        cached_passes: int = 30,
-        max_steps: int = 5,
-        parts: int = 4,
-        certificate_every: float = 2.0,
-        sampling: str = "gap",
-        extrapolate: bool = True,
-        memory: int = 4 << 30,
-    ) -> None:
-        self.visits = visits
-        self.batch = batch
-        self.cached_passes = cached_passes
-        self.max_steps = max_steps
-        self.parts = parts
-        self.certificate_every = certificate_every
-        self.sampling = sampling
-        self.extrapolate = extrapolate
-        self.memory = memory
+    visits: float = 0.2
+    batch: int = 8
+    cached_passes: int = 30
+    max_steps: int = 5
+    parts: int = 4
+    certificate_every: float = 2.0
+    sampling: str = "gap"
+    extrapolate: bool = True
+    memory: int = 4 << 30
 
     def settings(self, n_examples: int, n_columns: int) -> Settings:
-        return Settings(
-            selection=self.sampling,
-            extrapolate=self.extrapolate,
-            visits=self.visits,
-            batch=self.batch,
-            patience=5,
-            master="auto",
-            cached_passes=self.cached_passes,
-            cached_share=0.18,
-            max_steps=self.max_steps,
-            certificate_every=self.certificate_every,
-            parts=self.parts,
-            memory=self.memory,
-        )
+        return self.setting(Settings, selection=self.sampling, patience=5, master="auto", cached_share=0.18)
 
 
 SOLVERS: dict[str, type[BaseSolver]] = {
-    "auto": Auto,
-    "simplicial": SimplicialDecomposition,
-    "sequential_dual": SequentialDual,
-    "bcfw": BCFW,
-    "frank_wolfe": FrankWolfe,
-    "cutting_plane": CuttingPlane,
-    "pegasos": Pegasos,
-    "sgd": SGD,
-    "perceptron": Perceptron,
-    "mira": MIRA,
-    "proximal": ProximalPoint,
-}
+    "auto": Auto, "simplicial": SimplicialDecomposition, "sequential_dual": SequentialDual, "bcfw": BCFW,
+    "frank_wolfe": FrankWolfe, "cutting_plane": CuttingPlane, "pegasos": Pegasos, "sgd": SGD,
+    "perceptron": Perceptron, "mira": MIRA, "proximal": ProximalPoint,
+}  # fmt: skip
 
 
 def solver_for(solver: object, problem: Problem) -> BaseSolver:
     """A solver object from a name or an object, checked against the problem that it is for."""
-    handled = {name: kind.handles for name, kind in SOLVERS.items()}
-    names = [name for name, traits in handled.items() if problem.traits <= traits]
+    names = [name for name, kind in SOLVERS.items() if problem.traits <= kind.handles]
     wanted = f"solver must be {'one of ' if len(names) > 1 else ''}{', '.join(names)}, or a solver object"
     if isinstance(solver, str):
         if solver not in SOLVERS:
             raise ValueError(f"{wanted}; got {solver!r}.")
-        check_solver(f'solver="{solver}"', handled[solver], problem, handled)
+        check_solver(f'solver="{solver}"', SOLVERS[solver].handles, problem)
         return SOLVERS[solver]()
     if not isinstance(solver, BaseSolver):
         got = f"the class {solver.__name__}: write {solver.__name__}()" if isinstance(solver, type) else f"{solver!r}"
         raise TypeError(f"{wanted}; got {got}.")
-    check_solver(f"solver={solver!r}", solver.handles, problem, handled)
+    check_solver(f"solver={solver!r}", solver.handles, problem)
     return solver

@@ -15,8 +15,6 @@ is a lower bound of the objective. So every run ends with a certificate, also th
 
 from __future__ import annotations
 
-import json
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -30,62 +28,50 @@ from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle, all_losses
 from maxmargin.oracles.oracle import packed
 from maxmargin.planes import Planes, aligned_zeros, weighted_sum
-from maxmargin.solvers.base import BaseSolver
-from maxmargin.solvers.settings import check_averaging
+from maxmargin.solvers import primal_kernel as pk
+from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
+from maxmargin.solvers.settings import AVERAGES, check_words
+from maxmargin.solvers.state import InnerState, belongs, numbers_of, set_numbers
 
 __all__ = ["PrimalEngine", "PrimalSolver", "PrimalState", "Rule"]
 
 SCHEDULES = ("inverse", "constant", "power")
+COUNTS = ("oracle.oracle_calls", "oracle.argmax_calls")
+RUN = ("since", "passes", "clean", "solver_seconds", "oracle.seconds", "radius")
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A setting of the primal engine.
+    """A setting of the primal engine; what is not described here is as in the solvers."""
 
-    Attributes
-    ----------
-    method : "subgradient", "perceptron" or "mira"
-    schedule : (kind, eta0, t0, power)
-        Step sizes 1 / (t + t0), eta0 or eta0 / t^power, for t = 1, 2, ...
-    project : bool
-        Whether the weights are kept in a ball that is known to hold the optimum.
-    augmented : bool
-        Whether outputs are found with the cost added, or are plain predictions.
-    averaging, sampling, certificate_every
-        As those of the solvers.
-    passes : float or None
-        Passes after which the solver ends by itself.
-    """
-
-    method: str = "subgradient"
+    method: str = "subgradient"  # or "perceptron", "mira"
+    # (kind, eta0, t0, power): step sizes 1 / (t + t0), eta0 or eta0 / t^power, for t = 1, 2, ...
     schedule: tuple[str, float, float, float] = ("inverse", 1.0, 0.0, 0.5)
-    project: bool = False
-    augmented: bool = True
+    project: bool = False  # whether the weights are kept in a ball that is known to hold the optimum
+    augmented: bool = True  # whether outputs are found with the cost added, or are plain predictions
     averaging: str | None = None
     sampling: str = "permutation"
     certificate_every: float = 10.0
-    passes: float | None = None
+    passes: float | None = None  # after which the solver ends by itself
 
     def __post_init__(self) -> None:
         kind, eta0, t0, power = self.schedule
-        if kind not in SCHEDULES:
-            raise ValueError(f"schedule must be one of {', '.join(SCHEDULES)}; got {kind!r}.")
+        check_words("schedule", kind, SCHEDULES)
         for name, value in (("eta0", eta0), ("t0", t0), ("power", power)):
             if not (isinstance(value, (int, float, np.number)) and np.isfinite(value) and value >= 0):
                 raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
         if eta0 == 0:
             raise ValueError("eta0 must be positive: steps of size 0 learn nothing.")
-        if self.sampling not in ("permutation", "random"):
-            raise ValueError(f'sampling must be "permutation" or "random", got {self.sampling!r}.')
-        for name in ("certificate_every", "passes"):
+        check_words("sampling", self.sampling, ("permutation", "random"))
+        check_words("averaging", self.averaging, AVERAGES)
+        for name in ("passes", "certificate_every"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
                 raise ValueError(f"{name} must be a positive number, got {value!r}.")
-        check_averaging(self.averaging)
 
 
 @dataclass
-class PrimalState:
+class PrimalState(InnerState):
     """Where a run stands; arrays only, so it can be saved and resumed."""
 
     problem: Problem
@@ -104,35 +90,10 @@ class PrimalState:
     clean: bool = False  # whether the last pass made no update
     solver_seconds: float = 0.0
 
-    rounds = None
-
-    @property
-    def oracle_calls(self) -> int:
-        return self.oracle.oracle_calls
-
-    @property
-    def argmax_calls(self) -> int:
-        return self.oracle.argmax_calls
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        return {"oracle": self.oracle.seconds, "solver": self.solver_seconds}
-
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
-        counts = [self.oracle.oracle_calls, self.oracle.argmax_calls]
-        numbers = [self.since, self.passes, self.clean, self.solver_seconds, self.oracle.seconds, self.radius]
-        arrays = {
-            "vector": self.vector,
-            "mean": self.mean,
-            "numbers": self.numbers,
-            "largest": self.largest,
-            "rng": np.array(json.dumps(self.rng.bit_generator.state)),
-            "counts": np.array(counts),
-            "run": np.array(numbers, dtype=np.float64),
-            "weight": self.problem.weight,
-            "data": np.array(self.problem.fingerprint),
-        }
+        arrays = self.common_arrays() | {"vector": self.vector, "mean": self.mean, "numbers": self.numbers}
+        arrays |= {"largest": self.largest, "counts": numbers_of(self, COUNTS), "run": numbers_of(self, RUN)}
         if self.rest is not None:
             arrays["rest"] = self.rest
         if self.earlier is not None:
@@ -140,26 +101,18 @@ class PrimalState:
         return {name: np.array(array) for name, array in arrays.items()}
 
 
-class PrimalEngine:
+@dataclass(eq=False)
+class PrimalEngine(Engine):
     """A solver of the primal family.
 
-    Parameters
-    ----------
-    rule : Rule
-    random_state : int, Generator or None
-
-    Notes
-    -----
     The vector of a state is longer than the weights; see :mod:`maxmargin.solvers.primal_kernel`.
     """
 
-    passes_per_round: float | None = 10.0  # of CCCP: the gap closes too slowly to wait for it
-    handles = frozenset({"quadratic", "squared"})
-    free_certificates = False
+    rule: Rule
+    random_state: int | np.random.Generator | None = None
 
-    def __init__(self, rule: Rule, random_state: int | np.random.Generator | None = None) -> None:
-        self.rule = rule
-        self.random_state = random_state
+    passes_per_round = 10.0  # of CCCP: the gap closes too slowly to wait for it
+    handles = frozenset({"quadratic", "squared"})
 
     @property
     def minimises(self) -> bool:
@@ -170,19 +123,11 @@ class PrimalEngine:
 
     def init(self, problem: Problem, warm: State | None = None) -> PrimalState:
         """Start at zero, or go on from an earlier run on the same examples."""
-        from maxmargin.solvers.primal_kernel import NUMBERS, SCALE
-
         columns = problem.n_weights + 2 * problem.n_examples + 2
-        state = PrimalState(
-            problem,
-            CountingOracle(problem.oracle),
-            aligned_zeros(columns),
-            np.zeros(columns if self.rule.averaging else 0),
-            np.zeros(NUMBERS),
-            np.random.default_rng(self.random_state),
-            np.zeros(problem.n_examples),
-        )
-        state.numbers[SCALE] = 1.0
+        mean, rng = np.zeros(columns if self.rule.averaging else 0), np.random.default_rng(self.random_state)
+        oracle, vector, largest = CountingOracle(problem.oracle), aligned_zeros(columns), np.zeros(problem.n_examples)
+        state = PrimalState(problem, oracle, vector, mean, np.zeros(pk.NUMBERS), rng, largest)
+        state.numbers[pk.SCALE] = 1.0
         if self.rule.project:  # at zero weights the most violating output is the one of largest cost
             state.largest[:] = np.maximum(all_losses(state.oracle, np.zeros(problem.n_columns)), 0.0)
             self._set_radius(state)
@@ -212,13 +157,11 @@ class PrimalEngine:
 
     def step(self, state: PrimalState) -> None:
         """One pass."""
-        from maxmargin.solvers.primal_kernel import UPDATES
-
         begin, n = clock(), state.problem.n_examples
         examples = state.rng.permutation(n) if self.rule.sampling == "permutation" else state.rng.integers(0, n, n)
-        before = state.numbers[UPDATES]
+        before = state.numbers[pk.UPDATES]
         spent = self._pass(state, examples.astype(np.int64))
-        state.clean = bool(state.numbers[UPDATES] == before)
+        state.clean = bool(state.numbers[pk.UPDATES] == before)
         state.since += 1.0
         state.passes += 1.0
         self._refresh(state)
@@ -251,19 +194,10 @@ class PrimalEngine:
         """The weights of the model (n_weights,)."""
         return self._present(state)[: state.problem.n_weights].copy()
 
-    def may_end(self, state: PrimalState) -> bool:
-        """Always: there are no rounds."""
-        return True
-
     def finished(self, state: PrimalState) -> str | None:
         """Methods without an objective end after their passes, or when a pass makes no update."""
-        if self.rule.passes is None:
-            return None
-        return "finished" if state.passes >= self.rule.passes or state.clean else None
-
-    def conclude(self, state: PrimalState, certificate: Certificate, code: str) -> Certificate:
-        """The run ends where it stands."""
-        return certificate
+        most = self.rule.passes
+        return "finished" if most is not None and (state.passes >= most or state.clean) else None
 
     def move(self, state: PrimalState, problem: Problem) -> None:
         """Go on with a problem that differs in its linear term only, from the same weights.
@@ -271,11 +205,9 @@ class PrimalEngine:
         With ``w = u - sum_i m_i a_i + c rest`` over the planes a_i behind the shift (multipliers m_i, c in columns of
         the vector), new planes change the rest and nothing else; it fades like everything that steps shrink.
         """
-        from maxmargin.solvers.primal_kernel import RHO, SCALE, SQUARE, TOTAL
-
         d, n = problem.n_weights, problem.n_examples
         vector, numbers = state.vector, state.numbers
-        vector *= numbers[SCALE]
+        vector *= numbers[pk.SCALE]
         before, after = _subtracted(state.problem), _subtracted(problem)
         rest = np.zeros(d) if state.rest is None else vector[-1] * state.rest
         if before is not None:
@@ -285,8 +217,8 @@ class PrimalEngine:
             rest += weighted_sum(after, problem.weight[after.example])[:d]
             vector[d + n + 1 + after.example] = problem.weight[after.example]
         state.rest, vector[-1] = rest, 1.0
-        numbers[SCALE], numbers[TOTAL], numbers[RHO] = 1.0, 0.0, 0.0
-        numbers[SQUARE] = float(vector[:d] @ vector[:d])
+        numbers[pk.SCALE], numbers[pk.TOTAL], numbers[pk.RHO] = 1.0, 0.0, 0.0
+        numbers[pk.SQUARE] = float(vector[:d] @ vector[:d])
         state.mean[:] = 0.0
         state.earlier = None
         state.problem, state.subtracted_at = problem, _starts(after, n)
@@ -295,30 +227,24 @@ class PrimalEngine:
 
     def begin_at(self, state: PrimalState, w: np.ndarray) -> None:
         """Begin at given weights, which count like those of one pass."""
-        from maxmargin.solvers.primal_kernel import SQUARE, STEPS
-
         d = state.problem.n_weights
         state.vector[:d] = w[:d]
         state.rest, state.vector[-1] = w[:d].copy(), 1.0
-        state.numbers[STEPS], state.numbers[SQUARE] = state.problem.n_examples, float(w[:d] @ w[:d])
+        state.numbers[pk.STEPS], state.numbers[pk.SQUARE] = state.problem.n_examples, float(w[:d] @ w[:d])
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> PrimalState:
         """Resume where :meth:`PrimalState.to_arrays` left off."""
-        columns = problem.n_weights + 2 * problem.n_examples + 2
-        same = len(arrays["vector"]) == columns and np.array_equal(arrays["weight"], problem.weight)
-        if not (same and str(arrays["data"]) == problem.fingerprint):
-            raise ValueError("the saved state belongs to another problem: resume with the same examples, cost and C.")
         state = PrimalEngine(Rule(averaging=self.rule.averaging)).init(problem)
+        if not (len(arrays["vector"]) == len(state.vector) and belongs(arrays, problem)):
+            raise ValueError("the saved state belongs to another problem: resume with the same examples, cost and C.")
         state.subtracted_at = _starts(_subtracted(problem), problem.n_examples)
         state.vector[:] = arrays["vector"]
         state.mean = np.array(arrays["mean"])
         state.numbers[:] = arrays["numbers"]
         state.largest[:] = arrays["largest"]
-        state.rng.bit_generator.state = json.loads(str(arrays["rng"]))
-        state.since, state.passes, clean, state.solver_seconds, seconds, state.radius = map(float, arrays["run"])
-        calls, argmax_calls = map(int, arrays["counts"])
-        state.oracle.restore(calls, argmax_calls, seconds)
-        state.clean = bool(clean)
+        state.set_common(arrays)
+        set_numbers(state, COUNTS, arrays["counts"])
+        set_numbers(state, RUN, arrays["run"])
         if "rest" in arrays:
             state.rest = np.array(arrays["rest"])
         if "earlier/sum" in arrays:
@@ -327,15 +253,13 @@ class PrimalEngine:
 
     def adopt(self, problem: Problem, earlier: PrimalState | None) -> PrimalState:
         """Go on with further examples: weights, averages and step sizes carry on, the dual point does not."""
-        from maxmargin.solvers.primal_kernel import NUMBERS
-
         state = self.init(problem)
         if earlier is None:
             return state
         d = problem.n_weights
         state.vector[:d] = earlier.vector[:d]
         state.mean[:d] = earlier.mean[:d]
-        state.numbers[:NUMBERS] = earlier.numbers
+        state.numbers[: pk.NUMBERS] = earlier.numbers
         state.rng, state.passes = earlier.rng, earlier.passes
         if earlier.earlier is not None:
             weight, total = earlier.earlier
@@ -346,20 +270,16 @@ class PrimalEngine:
 
     def _present(self, state: PrimalState) -> np.ndarray:
         """The extended vector that counts: the present one, or the average."""
-        from maxmargin.solvers.primal_kernel import RHO, SCALE, TOTAL
-
         numbers = state.numbers
-        if numbers[RHO] == 0.0:
-            return numbers[SCALE] * state.vector if state.earlier is None else state.earlier[1] / state.earlier[0]
-        total, weight = state.mean + numbers[TOTAL] * state.vector, float(numbers[RHO])
+        if numbers[pk.RHO] == 0.0:
+            return numbers[pk.SCALE] * state.vector if state.earlier is None else state.earlier[1] / state.earlier[0]
+        total, weight = state.mean + numbers[pk.TOTAL] * state.vector, float(numbers[pk.RHO])
         if state.earlier is not None:
             total, weight = total + state.earlier[1], weight + state.earlier[0]
         return total / weight
 
     def _pass(self, state: PrimalState, examples: np.ndarray) -> float:
         """Steps on ``examples`` in turn; returns the seconds that count as the oracle's."""
-        from maxmargin.solvers import primal_kernel as pk
-
         rule, problem = self.rule, state.problem
         kind, eta0, t0, power = rule.schedule
         schedule = np.array([SCHEDULES.index(kind), eta0, t0, power], dtype=np.float64)
@@ -398,15 +318,13 @@ class PrimalEngine:
 
     def _refresh(self, state: PrimalState) -> None:
         """Once a pass: shed the rounding errors of the norm, and let a tail average begin anew when it is time."""
-        from maxmargin.solvers.primal_kernel import RHO, SQUARE, STEPS, TOTAL
-
         own = state.vector[: state.problem.n_weights]
-        state.numbers[SQUARE] = float(own @ own)
-        weight = float(state.numbers[RHO])
-        if self.rule.averaging == "tail" and weight > 0.5 * state.numbers[STEPS]:
-            state.earlier = (weight, state.mean + state.numbers[TOTAL] * state.vector)
+        state.numbers[pk.SQUARE] = float(own @ own)
+        weight = float(state.numbers[pk.RHO])
+        if self.rule.averaging == "tail" and weight > 0.5 * state.numbers[pk.STEPS]:
+            state.earlier = (weight, state.mean + state.numbers[pk.TOTAL] * state.vector)
             state.mean[:] = 0.0
-            state.numbers[TOTAL] = state.numbers[RHO] = 0.0
+            state.numbers[pk.TOTAL] = state.numbers[pk.RHO] = 0.0
 
     def _set_radius(self, state: PrimalState) -> None:
         """A ball that holds the optimum: |w*|^2 <= sum_i C_i L_i, with L_i the largest cost of example i.
@@ -419,12 +337,8 @@ class PrimalEngine:
         state.radius = float(np.sqrt(state.problem.weight @ state.largest**power))
 
     def _continue(self, state: PrimalState, warm: State) -> None:
-        from maxmargin.solvers.primal_kernel import RHO, TOTAL
-
         if not isinstance(warm, PrimalState):
-            raise ValueError(
-                "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
-            )
+            raise ValueError(OTHER_FAMILY)
         same = len(warm.vector) == len(state.vector) and np.array_equal(warm.problem.weight, state.problem.weight)
         if not (same and warm.problem.fingerprint == state.problem.fingerprint):
             raise ValueError("warm start needs the same examples, costs and C as before; else set warm_start=False.")
@@ -435,7 +349,7 @@ class PrimalEngine:
             state.mean[:] = warm.mean
             state.earlier = warm.earlier
         else:
-            state.numbers[TOTAL] = state.numbers[RHO] = 0.0
+            state.numbers[pk.TOTAL] = state.numbers[pk.RHO] = 0.0
 
 
 def _subtracted(problem: Problem) -> Planes | None:
@@ -457,9 +371,9 @@ class PrimalSolver(BaseSolver):
     handles = frozenset({"quadratic", "squared", "ramp", "latent"})
     incremental = True
 
-    @abstractmethod
     def rule(self) -> Rule:
         """The setting."""
+        return self.setting(Rule)
 
     def engine(self, problem: contracts.Problem, random_state: int | np.random.Generator | None = None) -> PrimalEngine:
         """The primal engine with this setting."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from maxmargin.callbacks.base import Callback, Run
 from maxmargin.contracts import Problem
 from maxmargin.solvers.base import BaseSolver
-from maxmargin.solvers.settings import Settings
+from maxmargin.solvers.settings import Settings, check_whole, check_words
 
 if TYPE_CHECKING:
     from maxmargin.solvers.recentring import Recentring
@@ -21,6 +22,7 @@ MOST_BLOCKS = 2000  # that are solved all at once
 RULES = ("gap", "improvement", "optimality", "paper")
 
 
+@dataclass(repr=False, eq=False)
 class ProximalPoint(BaseSolver):
     """The proximal point method for generative models.
 
@@ -66,53 +68,38 @@ class ProximalPoint(BaseSolver):
 
     handles = frozenset({"tables", "squared", "ramp"})
 
-    def __init__(
-        self,
-        blocks: str | int | Sequence[Sequence[int]] = "one",
-        visits: int | None = None,
-        repeats: int = 1,
-        selection: str = "cyclic",
-        limit: int | None = 100,
-        gamma: str | float = "auto",
-        decay: float = 0.5,
-        least: float = 0.01,
-        rule: str = "gap",
-        share: float = 0.5,
-        delta: float = 1e-2,
-        delta_decay: float = 0.5,
-        improvement: float = 1e-3,
-        refind: bool = False,
-        bound_every: int = 10,
-        certificate_every: float = 1.0,
-        accuracy: float = 0.05,
-        patience: int = 20,
-        theta: str = "closed",
-        memory: int = 1 << 30,
-    ) -> None:
-        self.theta = theta
-        self.blocks = blocks
-        self.visits = visits
-        self.repeats = repeats
-        self.selection = selection
-        self.limit = limit
-        self.gamma = gamma
-        self.decay = decay
-        self.least = least
-        self.rule = rule
-        self.share = share
-        self.delta = delta
-        self.delta_decay = delta_decay
-        self.improvement = improvement
-        self.refind = refind
-        self.bound_every = bound_every
-        self.certificate_every = certificate_every
-        self.accuracy = accuracy
-        self.patience = patience
-        self.memory = memory
+    blocks: str | int | Sequence[Sequence[int]] = "one"
+    visits: int | None = None
+    repeats: int = 1
+    selection: str = "cyclic"
+    limit: int | None = 100
+    gamma: str | float = "auto"
+    decay: float = 0.5
+    least: float = 0.01
+    rule: str = "gap"
+    share: float = 0.5
+    delta: float = 1e-2
+    delta_decay: float = 0.5
+    improvement: float = 1e-3
+    refind: bool = False
+    bound_every: int = 10
+    certificate_every: float = 1.0
+    accuracy: float = 0.05
+    patience: int = 20
+    theta: str = "closed"
+    memory: int = 1 << 30
 
     def settings(self, n_examples: int) -> Settings:
         """The setting of the dual engine inside."""
-        _check(self)
+        check_words("rule", self.rule, RULES)
+        check_words("theta", self.theta, ("closed", "newton"))
+        check_words("selection", self.selection, ("cyclic", "permutation"))
+        check_whole(self, {"repeats": 1, "bound_every": 1, "patience": 0, "limit": 1, "visits": 1}, ("limit", "visits"))
+        if not (self.gamma == "auto" or (isinstance(self.gamma, (int, float, np.number)) and 0 < self.gamma < np.inf)):
+            raise ValueError(f'gamma must be "auto" or a number > 0; got {self.gamma!r}.')
+        for name in ("share", "decay", "delta_decay", "accuracy"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be in (0, 1], got {getattr(self, name)!r}.")
         in_turn = self.visits is not None or not isinstance(self.blocks, (str, int, np.integer))
         groups = n_examples if self.blocks == "product" else self.blocks
         if not in_turn and isinstance(groups, (int, np.integer)) and min(groups, n_examples) > MOST_BLOCKS:
@@ -121,20 +108,11 @@ class ProximalPoint(BaseSolver):
                 f"than {MOST_BLOCKS} groups (blocks=)."
             )
         selection = {"cyclic": "cyclic", "permutation": "shuffled"}[self.selection]
-        return Settings(
-            blocks=self.blocks,
-            selection=selection if in_turn else "whole",
-            visits=(self.visits or 1) + 0.5 if in_turn else 1.0,
-            repeats=self.repeats,
-            batch=None,
-            limit=self.limit,
-            patience=self.patience,
-            master="newton",
-            accuracy=self.accuracy,
-            cached_blocks="visited",
+        return self.setting(
+            Settings, selection=selection if in_turn else "whole", visits=(self.visits or 1) + 0.5 if in_turn else 1.0,
+            batch=None, rule="merge", master="newton", cached_blocks="visited",
             certificate_every=self.certificate_every if in_turn else 0.0,
-            memory=self.memory,
-        )
+        )  # fmt: skip
 
     def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> Recentring:
         """The outer loop round the dual engine with this setting."""
@@ -153,31 +131,10 @@ class BoundColumns(Callback):
 
     def on_certificate(self, run: Run) -> None:
         from maxmargin.solvers.cccp import CCCPState
-        from maxmargin.solvers.driver import Run as DriverRun
         from maxmargin.solvers.recentring_state import TRACE, RecentringState
 
-        state = run.state if isinstance(run, DriverRun) else None
+        state = getattr(run, "state", None)
         state = state.inner if isinstance(state, CCCPState) else state
         if isinstance(state, RecentringState) and state.trace:
             row, taken = dict(zip(TRACE, state.trace[-1], strict=True)), {"primal", "dual", "oracle_calls", "seconds"}
             run.history.annotate(**{name: x for name, x in row.items() if name not in taken})
-
-
-def _check(s: ProximalPoint) -> None:
-    """Refuse settings that cannot work, before anything is computed."""
-    if s.rule not in RULES:
-        raise ValueError(f"rule must be one of {', '.join(RULES)}; got {s.rule!r}.")
-    if s.theta not in ("closed", "newton"):
-        raise ValueError(f'theta must be "closed" or "newton"; got {s.theta!r}.')
-    if s.selection not in ("cyclic", "permutation"):
-        raise ValueError(f'selection must be "cyclic" or "permutation"; got {s.selection!r}.')
-    if not (s.gamma == "auto" or (isinstance(s.gamma, (int, float, np.number)) and 0 < s.gamma < np.inf)):
-        raise ValueError(f'gamma must be "auto" or a number > 0; got {s.gamma!r}.')
-    for name, least in (("repeats", 1), ("bound_every", 1), ("patience", 0), ("limit", 1), ("visits", 1)):
-        value = getattr(s, name)
-        optional = name in ("limit", "visits") and value is None
-        if not optional and not (isinstance(value, (int, np.integer)) and value >= least):
-            raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
-    for name, most in (("share", 1.0), ("decay", 1.0), ("delta_decay", 1.0), ("accuracy", 1.0)):
-        if not 0 < getattr(s, name) <= most:
-            raise ValueError(f"{name} must be in (0, {most:g}], got {getattr(s, name)!r}.")

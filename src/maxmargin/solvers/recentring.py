@@ -15,7 +15,7 @@ multipliers of their own, so that subsets of the examples may be visited one at 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,10 +26,12 @@ from maxmargin.formulations.divergence import Proximal, TableDivergence
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
 from maxmargin.planes import Planes, weighted_sum
+from maxmargin.solvers.base import OTHER_FAMILY, Engine
 from maxmargin.solvers.blocks import natural_scale
 from maxmargin.solvers.engine import DualEngine
 from maxmargin.solvers.masters.joint import best_bound, blas_threads
 from maxmargin.solvers.recentring_state import RecentringState
+from maxmargin.solvers.state import inner_of
 
 if TYPE_CHECKING:
     from maxmargin.solvers.proximal_point import ProximalPoint
@@ -41,23 +43,15 @@ REPORT_EVERY = 100  # certificates of the engine without a better bound between 
 ROUNDING = 1e-13
 
 
-class Recentring:
-    """The outer loop, in the driver's verbs.
+@dataclass(eq=False)
+class Recentring(Engine):
+    """The outer loop, in the driver's verbs."""
 
-    Parameters
-    ----------
-    inner : DualEngine
-        Solves (D_n).
-    options : ProximalPoint
-    """
+    inner: DualEngine  # solves (D_n)
+    options: ProximalPoint
 
-    passes_per_round: float | None = None  # of CCCP: the gap decides
     handles = frozenset({"tables", "squared"})
     minimises, free_certificates = True, True  # a certificate tells what the last step has found
-
-    def __init__(self, inner: DualEngine, options: ProximalPoint) -> None:
-        self.inner = inner
-        self.options = options
 
     # --- the contract with the driver ---------------------------------------------------------------------------------
 
@@ -66,15 +60,11 @@ class Recentring:
         if isinstance(warm, RecentringState) and warm.other_examples:
             return self._extend(warm, problem)
         if warm is not None and not isinstance(warm, RecentringState):
-            raise ValueError(
-                "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
-            )
+            raise ValueError(OTHER_FAMILY)
         theta = _divergence(problem).first() if warm is None else warm.best.copy()
         gamma = np.nan if isinstance(self.options.gamma, str) else float(self.options.gamma)
-        around = self._around(problem, theta, gamma)
-        state = RecentringState(
-            problem, self.inner.init(around, None if warm is None else warm.inner), theta.copy(), theta, gamma
-        )
+        inner = self.inner.init(self._around(problem, theta, gamma), None if warm is None else warm.inner)
+        state = RecentringState(problem, inner, theta.copy(), theta, gamma)
         self.inner.begin_at(state.inner, theta)
         return state
 
@@ -104,27 +94,14 @@ class Recentring:
         """The best feasible log-probabilities so far (n_weights,)."""
         return state.best
 
-    def may_end(self, state: RecentringState) -> bool:
-        """Always: there are no rounds."""
-        return True
-
-    def finished(self, state: RecentringState) -> str | None:
-        """Only the gap, the budgets or a stall end a run."""
-        return None
-
-    def conclude(self, state: RecentringState, certificate: Certificate, code: str) -> Certificate:
-        """The weights are the best all along."""
-        return certificate
-
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> RecentringState:
         """Resume where :meth:`RecentringState.to_arrays` left off."""
         if float(arrays["pull"]) != _divergence(problem).pull:
             raise ValueError("the saved state belongs to another problem: resume with the same pull.")
-        inner = {name.removeprefix("inner/"): array for name, array in arrays.items() if name.startswith("inner/")}
         centre, best = np.array(arrays["centre"]), np.array(arrays["best"])
         gamma = float(arrays["numbers"][0])
-        around = self._around(problem, centre, gamma)
-        state = RecentringState(problem, self.inner.from_arrays(around, inner), centre, best, gamma)
+        inner = self.inner.from_arrays(self._around(problem, centre, gamma), inner_of(arrays))
+        state = RecentringState(problem, inner, centre, best, gamma)
         state.restore(arrays)
         if np.isinf(state.primal):
             self.inner.begin_at(state.inner, best)
@@ -167,10 +144,8 @@ class Recentring:
 
     def _around(self, problem: Problem, centre: np.ndarray, gamma: float) -> Problem:
         """(P_n). Before the first look gamma may not be known; theta is the centre until then whatever it is."""
-        newton = self.options.theta == "newton"
-        return replace(
-            problem, regulariser=_divergence(problem).proximal(centre, 1.0 if np.isnan(gamma) else gamma, newton)
-        )
+        gamma, newton = 1.0 if np.isnan(gamma) else gamma, self.options.theta == "newton"
+        return replace(problem, regulariser=_divergence(problem).proximal(centre, gamma, newton))
 
     def _move_inner(self, state: RecentringState) -> None:
         """Let the engine go on round the present centre."""
@@ -224,7 +199,9 @@ class Recentring:
             state.centre_primal, state.first = here, max(abs(here), 1e-300)
             state.gap = state.first if np.isinf(state.gap) else state.gap
             if np.isnan(state.gamma):
-                state.gamma = max(0.1 * self._size(state), floor)
+                planes, scale, _ = self._found(state)
+                plane = weighted_sum(planes, scale)[: state.problem.n_weights]
+                state.gamma = max(0.1 * float(np.sqrt(np.mean(plane**2))), floor)
             self._move_inner(state)
             return False
         promised = state.centre_primal - (here - state.gap)
@@ -241,11 +218,6 @@ class Recentring:
         state.gamma = max(state.gamma * s.decay, min(state.gamma, floor))
         self._move_inner(state)
         return True
-
-    def _size(self, state: RecentringState) -> float:
-        """Root mean square of the plane that the last look has found, summed over all blocks."""
-        planes, scale, _ = self._found(state)
-        return float(np.sqrt(np.mean(weighted_sum(planes, scale)[: state.problem.n_weights] ** 2)))
 
     def _estimate(self, state: RecentringState) -> float:
         """P_n at theta where losses have no proven bounds: from those of the planes that were found."""

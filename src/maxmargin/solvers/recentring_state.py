@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin.formulations.divergence import TableDivergence
 from maxmargin.formulations.problem import Problem
 from maxmargin.oracles.counting import CountingOracle
-from maxmargin.solvers.state import DualState
+from maxmargin.solvers.state import DualState, OuterState, numbers_of, set_numbers
 
 __all__ = ["TRACE", "RecentringState"]
 
@@ -21,7 +21,7 @@ TRACE = (
 
 
 @dataclass
-class RecentringState:
+class RecentringState(OuterState):
     """Where a run stands; arrays and numbers only, so it can be saved and resumed."""
 
     problem: Problem  # with its own regulariser; that of ``inner`` has the proximal term
@@ -54,14 +54,6 @@ class RecentringState:
         return self.inner.oracle
 
     @property
-    def oracle_calls(self) -> int:
-        return self.inner.oracle_calls
-
-    @property
-    def argmax_calls(self) -> int:
-        return self.inner.argmax_calls
-
-    @property
     def visits(self) -> int:
         """Visits of blocks (subsets of a stream) so far, where those are visited in turn."""
         return int(self.inner.cursor[0])
@@ -75,44 +67,32 @@ class RecentringState:
     @property
     def seconds(self) -> dict[str, float]:
         """oracle and solver, and what is within: master, bound, centre (looks again after a centre change)."""
-        parts = {"master": self.inner.solver_seconds, "bound": self.bound_seconds}
-        return {
-            "oracle": self.oracle.seconds, "solver": sum(parts.values()), **parts, "centre": self.centre_seconds
-        }  # fmt: skip
+        parts = {"master": self.inner.solver_seconds, "bound": self.bound_seconds, "centre": self.centre_seconds}
+        return {"oracle": self.oracle.seconds, "solver": parts["master"] + parts["bound"], **parts}
 
     def note(self, here: float, upper: float, lower: float, estimate: float, outside: int) -> None:
         """A row of the trace."""
-        seconds = self.seconds
-        self.trace.append(
-            (
-                self.looks, self.centres, self.gamma, self.active, outside, self.oracle_calls,
-                seconds["oracle"] + seconds["solver"], here, self.primal, self.dual, upper, lower, estimate,
-            )
-        )  # fmt: skip
+        seconds = self.seconds["oracle"] + self.seconds["solver"]
+        work = (self.looks, self.centres, self.gamma, self.active, outside, self.oracle_calls, seconds)
+        self.trace.append((*work, here, self.primal, self.dual, upper, lower, estimate))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
         regulariser = self.problem.regulariser
         assert isinstance(regulariser, TableDivergence)
-        arrays = {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}
-        arrays |= {
-            "centre": self.centre.copy(),
-            "best": self.best.copy(),
-            "numbers": np.array([float(getattr(self, name)) for name in _NUMBERS]),
-            "trace": np.array(self.trace, np.float64).reshape(-1, len(TRACE)),
-            "pull": np.array(regulariser.pull),
-        }
+        arrays = self.inner_arrays() | {"centre": self.centre.copy(), "best": self.best.copy()}
+        arrays |= {"numbers": numbers_of(self, _NUMBERS), "pull": np.array(regulariser.pull)}
+        arrays["trace"] = np.array(self.trace, np.float64).reshape(-1, len(TRACE))
         if self.bound is not None:
             arrays |= {"bound/linear": np.array(self.bound[0]), "bound/u": self.bound[1].copy()}
         return arrays
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take over the numbers, the trace and the best lower bound that :meth:`to_arrays` wrote."""
-        for (name, kind), number in zip(_NUMBERS.items(), arrays["numbers"], strict=True):
-            setattr(self, name, {"int": int, "bool": bool}.get(kind, float)(number))
+        set_numbers(self, _NUMBERS, arrays["numbers"])
         self.trace = [tuple(row) for row in np.asarray(arrays["trace"])]
         if "bound/u" in arrays:
             self.bound = float(arrays["bound/linear"]), np.array(arrays["bound/u"])
 
 
-_NUMBERS = {f.name: str(f.type) for f in fields(RecentringState) if f.type in ("float", "int", "bool")}  # gamma first
+_NUMBERS = [f.name for f in fields(RecentringState) if f.type in ("float", "int", "bool")]  # gamma first

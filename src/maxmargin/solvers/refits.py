@@ -7,19 +7,20 @@ run by its gap. Budgets, callbacks and the history cover all rounds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import Solver, State
 from maxmargin.formulations.latent import LatentProblem
+from maxmargin.solvers.state import OuterState, inner_of
 
 __all__ = ["RefitState", "Refits"]
 
 
 @dataclass
-class RefitState:
+class RefitState(OuterState):
     """Where the rounds stand; ``earlier`` holds calls and seconds of the rounds that have ended."""
 
     problem: LatentProblem
@@ -27,54 +28,33 @@ class RefitState:
     left: int
     completed_at: np.ndarray | None = None  # weights whose completions are the present truth; None: as given
     small: bool = False  # whether the gap of the round at hand is at most tol
-    earlier: tuple[int, int, float, float] = (0, 0, 0.0, 0.0)
-
-    @property
-    def oracle_calls(self) -> int:
-        return self.inner.oracle_calls + self.earlier[0]
-
-    @property
-    def argmax_calls(self) -> int:
-        return self.inner.argmax_calls + self.earlier[1]
 
     @property
     def rounds(self) -> list[dict[str, float]] | None:
         return self.inner.rounds
 
-    @property
-    def seconds(self) -> dict[str, float]:
-        seconds = self.inner.seconds
-        return {"oracle": seconds["oracle"] + self.earlier[2], "solver": seconds["solver"] + self.earlier[3]}
-
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here; the truth follows from the weights that it was completed at."""
-        arrays = {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}
+        arrays = self.inner_arrays()
         arrays["rounds"] = np.array([self.left, self.small, *self.earlier])
         if self.completed_at is not None:
             arrays["completed_at"] = self.completed_at
         return arrays
 
 
+@dataclass(eq=False)
 class Refits:
-    """The outer loop of latent outputs.
+    """The outer loop of latent outputs: ``refits`` rounds after the first, each by the solver ``inner``.
 
-    Parameters
-    ----------
-    inner : Solver
-        Of each round.
-    refits : int
-        Rounds after the first.
-    tol : float
-        Relative gap that ends a round.
-    start : array (n_weights,), optional
-        Weights whose completions the first round begins with, in place of a fit to the outputs as given.
+    A round ends at the relative gap ``tol``. The first begins with the outputs completed at the weights ``start``
+    (n_weights,), or as given where that is None.
     """
 
-    def __init__(self, inner: Solver, refits: int, *, tol: float, start: np.ndarray | None = None) -> None:
-        self.inner = inner
-        self.refits = refits
-        self.tol = tol
-        self.start = start
+    inner: Solver
+    refits: int
+    _: KW_ONLY
+    tol: float
+    start: np.ndarray | None = None
 
     @property
     def handles(self) -> frozenset[str]:
@@ -106,10 +86,9 @@ class Refits:
     def step(self, state: RefitState) -> None:
         """Begin the next round if this one is over, then one step of the solver inside."""
         if state.left and (state.small or self.inner.finished(state.inner) is not None):
-            seconds = state.seconds
-            earlier = (state.oracle_calls, state.argmax_calls, seconds["oracle"], seconds["solver"])
+            spent = state.spent()
             state.completed_at = self.inner.weights(state.inner).copy()
-            state.inner, state.earlier = self.inner.init(state.problem.at(state.completed_at)), earlier
+            state.inner, state.earlier = self.inner.init(state.problem.at(state.completed_at)), spent
             state.left, state.small = state.left - 1, False
         self.inner.step(state.inner)
 
@@ -132,11 +111,8 @@ class Refits:
     def from_arrays(self, problem: LatentProblem, arrays: Mapping[str, np.ndarray]) -> RefitState:
         """Resume where :meth:`RefitState.to_arrays` left off."""
         at = np.array(arrays["completed_at"]) if "completed_at" in arrays else None
-        inner = {name.removeprefix("inner/"): array for name, array in arrays.items() if name.startswith("inner/")}
         left, small, *earlier = map(float, arrays["rounds"])
-        state = RefitState(
-            problem, self.inner.from_arrays(problem.first if at is None else problem.at(at), inner), int(left)
-        )
-        state.completed_at, state.small = at, bool(small)
-        state.earlier = (int(earlier[0]), int(earlier[1]), earlier[2], earlier[3])
+        inner = self.inner.from_arrays(problem.first if at is None else problem.at(at), inner_of(arrays))
+        state = RefitState(problem, inner, int(left), at, bool(small))
+        state.set_earlier(earlier)
         return state

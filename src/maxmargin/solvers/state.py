@@ -1,13 +1,16 @@
-"""The state of a run of the dual engine: arrays only, so a checkpoint is a file of arrays."""
+"""States of runs: what all of them have, and that of the dual engine. A checkpoint is a file of arrays."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from maxmargin.contracts import State
 from maxmargin.formulations.problem import Problem
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import Planes
@@ -16,14 +19,115 @@ from maxmargin.solvers.blocks import Blocks
 if TYPE_CHECKING:
     from maxmargin.solvers.working_set import WorkingSet
 
-__all__ = ["PLANE_FIELDS", "DualState"]
+__all__ = ["DualState", "InnerState", "OuterState"]
 
 FIRST_TAU = 1e-3
 PLANE_FIELDS = ("indptr", "indices", "data", "b", "example", "bound")
+COUNTS = ("oracle.oracle_calls", "oracle.argmax_calls", "certificates")
+NUMBERS = (
+    "since", "solver_seconds", "oracle.seconds", "drift", "tau", "reached", "relative_gap", "slow", "gap",
+)  # fmt: skip
+
+
+def numbers_of(state: object, names: Iterable[str]) -> np.ndarray:
+    """Numbers of a state, or of its parts (names with a dot), as one array."""
+    return np.array([float(attrgetter(name)(state)) for name in names])
+
+
+def set_numbers(state: object, names: Iterable[str], numbers: np.ndarray) -> None:
+    """Take over what :func:`numbers_of` wrote, each as the kind of number that stands there; old arrays are shorter."""
+    for name, number in zip(names, numbers, strict=False):
+        part, _, last = name.rpartition(".")
+        owner = getattr(state, part) if part else state
+        setattr(owner, last, type(getattr(owner, last))(number))
+
+
+def plane_arrays(name: str, planes: Planes) -> dict[str, np.ndarray]:
+    """Planes as arrays called ``name/...``."""
+    return {f"{name}/{key}": getattr(planes, key) for key in PLANE_FIELDS}
+
+
+def planes_of(name: str, arrays: Mapping[str, np.ndarray], n_columns: int) -> Planes:
+    """What :func:`plane_arrays` wrote."""
+    return Planes(**{key: np.array(arrays[f"{name}/{key}"]) for key in PLANE_FIELDS}, n_weights=n_columns)
+
+
+class InnerState:
+    """What all states with an oracle and a generator of their own have."""
+
+    problem: Problem
+    oracle: CountingOracle
+    rng: np.random.Generator
+    solver_seconds: float
+    rounds: list[dict[str, float]] | None = None
+
+    @property
+    def oracle_calls(self) -> int:
+        return self.oracle.oracle_calls
+
+    @property
+    def argmax_calls(self) -> int:
+        return self.oracle.argmax_calls
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return {"oracle": self.oracle.seconds, "solver": self.solver_seconds}
+
+    def common_arrays(self) -> dict[str, np.ndarray]:
+        """The generator, and what tells whether a saved state belongs to a problem."""
+        rng = np.array(json.dumps(self.rng.bit_generator.state))
+        return {"rng": rng, "weight": self.problem.weight, "data": np.array(self.problem.fingerprint)}
+
+    def set_common(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over the generator."""
+        self.rng.bit_generator.state = json.loads(str(arrays["rng"]))
+
+
+def belongs(arrays: Mapping[str, np.ndarray], problem: Problem) -> bool:
+    """Whether a saved state has the examples, the cost and the weights C_i of a problem."""
+    return np.array_equal(arrays["weight"], problem.weight) and str(arrays["data"]) == problem.fingerprint
+
+
+class OuterState:
+    """What all states with another one inside have; ``earlier`` is what was spent before that one began."""
+
+    inner: State
+    earlier: tuple[int, int, float, float] = (0, 0, 0.0, 0.0)  # oracle and argmax calls, seconds of oracle and solver
+
+    @property
+    def oracle_calls(self) -> int:
+        return self.inner.oracle_calls + self.earlier[0]
+
+    @property
+    def argmax_calls(self) -> int:
+        return self.inner.argmax_calls + self.earlier[1]
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        seconds = self.inner.seconds
+        return {"oracle": seconds["oracle"] + self.earlier[2], "solver": seconds["solver"] + self.earlier[3]}
+
+    def spent(self) -> tuple[int, int, float, float]:
+        """What would be ``earlier`` if another state began now."""
+        return self.oracle_calls, self.argmax_calls, self.seconds["oracle"], self.seconds["solver"]
+
+    def set_earlier(self, numbers: Iterable[float]) -> None:
+        """``earlier`` from saved numbers."""
+        calls, argmax_calls, oracle, solver = numbers
+        self.earlier = int(calls), int(argmax_calls), float(oracle), float(solver)
+
+    def inner_arrays(self) -> dict[str, np.ndarray]:
+        """Those of the state inside, called ``inner/...``."""
+        return {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}
+
+
+def inner_of(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What :meth:`OuterState.inner_arrays` wrote, by the names of the state inside."""
+    return {name.removeprefix("inner/"): array for name, array in arrays.items() if name.startswith("inner/")}
 
 
 @dataclass
-class DualState:
+class DualState(InnerState):
     """Where a run stands; arrays only, so it can be saved and resumed."""
 
     problem: Problem
@@ -48,8 +152,6 @@ class DualState:
     joint: bool = False  # whether the step at hand ends with a joint master problem
     retired: int = 0  # blocks at the end whose examples are gone: their planes and multipliers stay
 
-    rounds = None
-
     @property
     def members(self) -> list[np.ndarray] | None:
         """Examples of each block; None when every example is its own block."""
@@ -60,47 +162,14 @@ class DualState:
         """Blocks that have examples."""
         return self.working_set.n_blocks - self.retired
 
-    @property
-    def oracle_calls(self) -> int:
-        return self.oracle.oracle_calls
-
-    @property
-    def argmax_calls(self) -> int:
-        return self.oracle.argmax_calls
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        return {"oracle": self.oracle.seconds, "solver": self.solver_seconds}
-
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
-        arrays = self.working_set.to_arrays()
-        arrays |= {
-            "u": self.u,
-            "rng": np.array(json.dumps(self.rng.bit_generator.state)),
-            "cursor": self.cursor,
-            "counts": np.array([self.oracle.oracle_calls, self.oracle.argmax_calls, self.certificates]),
-            "numbers": np.array(
-                [
-                    self.since,
-                    self.solver_seconds,
-                    self.oracle.seconds,
-                    self.drift,
-                    self.tau,
-                    self.reached,
-                    self.relative_gap,
-                    self.slow,
-                    self.gap,
-                ]
-            ),
-            "weight": self.problem.weight,
-            "data": np.array(self.problem.fingerprint),
-            "blocks": np.array(self.blocks.fingerprint),
-        }
+        arrays = self.working_set.to_arrays() | self.common_arrays() | {"u": self.u, "cursor": self.cursor}
+        arrays |= {"counts": numbers_of(self, COUNTS), "numbers": numbers_of(self, NUMBERS)}
+        arrays["blocks"] = np.array(self.blocks.fingerprint)
         if self.earlier is not None:
             total, u, linear = self.earlier
             arrays |= {"earlier/u": u, "earlier/numbers": np.array([total, linear])}
         if self.pending is not None:
-            p = self.pending
-            arrays |= {f"pending/{name}": getattr(p, name) for name in PLANE_FIELDS}
+            arrays |= plane_arrays("pending", self.pending)
         return {name: np.array(array) for name, array in arrays.items()}

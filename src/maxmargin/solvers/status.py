@@ -8,30 +8,26 @@ from maxmargin.certificate import Certificate
 
 __all__ = ["CODES", "Status", "describe"]
 
-CODES = (
-    "converged",
-    "max_passes",
-    "max_oracle_calls",
-    "max_seconds",
-    "interrupted",
-    "stopped by callback",
-    "stalled",
-    "max_rounds",
-    "finished",
-)
+# why a run has ended before it was done, and what to do next, by the code
+_EARLY = {
+    "max_passes": ("Stopped at max_passes", "raise max_passes{now} to continue"),
+    "max_oracle_calls": ("Stopped at max_oracle_calls", "raise max_oracle_calls{now}"),
+    "max_seconds": ("Stopped at max_seconds", "raise max_seconds{now}"),
+    "interrupted": ("Interrupted", "the weights are consistent; fit again with a warm start, or resume, to continue"),
+    "stopped by callback": ("Stopped by a callback", "remove or relax the callback to continue"),
+    "stalled": (
+        "Stalled",
+        "no step changes the objective any more: tol is below what rounding or the oracle allows; raise tol or scale "
+        "the features",
+    ),
+    "max_rounds": ("Stopped at max_rounds", "raise max_rounds to continue"),
+}
+CODES = ("converged", *_EARLY, "finished")
 
 
 @dataclass(frozen=True)
 class Status:
-    """The end of a run.
-
-    Parameters
-    ----------
-    code : str
-        One of ``CODES``.
-    sentence : str
-        Plain English: why the run ended, the achieved relative gap beside tol, and what to do next.
-    """
+    """The end of a run: ``code`` is one of ``CODES``; ``sentence`` says why it ended, the gap, and what to do next."""
 
     code: str
     sentence: str
@@ -50,18 +46,11 @@ class Status:
 
 
 def describe(
-    code: str,
-    certificate: Certificate,
-    tol: float,
-    *,
-    passes: float,
-    oracle_calls: int,
-    seconds: float,
-    budget: float | None = None,
+    code: str, certificate: Certificate, tol: float, passes: float, calls: int, seconds: float, budget: float | None
 ) -> Status:
     """Make the status of a run that ended with ``code``; ``budget`` is the limit that was hit, if one was."""
     achieved = _achieved(certificate, tol)
-    work = f"{passes:.4g} passes ({oracle_calls} oracle calls, {seconds:.3g} s)"
+    work = f"{passes:.4g} passes ({calls} oracle calls, {seconds:.3g} s)"
     if code == "converged":
         sentence = f"Converged: {achieved} after {work}."
         if not certificate.certified:
@@ -69,27 +58,8 @@ def describe(
         return Status(code, sentence)
     if code == "finished":
         return Status(code, f"Finished: {work}, as many passes as the solver makes; {achieved}.")
-    advice = {
-        "max_passes": f"raise max_passes (now {budget:g}) to continue" if budget is not None else "raise max_passes",
-        "max_oracle_calls": f"raise max_oracle_calls (now {budget:g})"
-        if budget is not None
-        else "raise max_oracle_calls",
-        "max_seconds": f"raise max_seconds (now {budget:g})" if budget is not None else "raise max_seconds",
-        "interrupted": "the weights are consistent; fit again with a warm start, or resume, to continue",
-        "stopped by callback": "remove or relax the callback to continue",
-        "stalled": "no step changes the objective any more: tol is below what rounding or the oracle allows; raise tol "
-        "or scale the features",
-        "max_rounds": "raise max_rounds to continue",
-    }[code]
-    reason = {
-        "max_passes": "Stopped at max_passes",
-        "max_oracle_calls": "Stopped at max_oracle_calls",
-        "max_seconds": "Stopped at max_seconds",
-        "interrupted": "Interrupted",
-        "stopped by callback": "Stopped by a callback",
-        "stalled": "Stalled",
-        "max_rounds": "Stopped at max_rounds",
-    }[code]
+    reason, advice = _EARLY[code]
+    advice = advice.format(now="" if budget is None else f" (now {budget:g})")
     if certificate.relative_gap > tol and code.startswith("max_"):
         advice += ", or raise tol if this accuracy is enough"
     return Status(code, f"{reason} after {work}: {achieved}. Next: {advice}.")

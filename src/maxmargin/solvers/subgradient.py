@@ -8,11 +8,14 @@ argmax and O(nnz) a step. For squared hinge the plane comes with the loss as a f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from maxmargin.solvers.primal import PrimalSolver, Rule
 
 __all__ = ["SGD", "Pegasos"]
 
 
+@dataclass(repr=False, eq=False)
 class Pegasos(PrimalSolver):
     """Primal estimated subgradient solver: step sizes 1 / t, with or without the projection onto a ball.
 
@@ -36,27 +39,13 @@ class Pegasos(PrimalSolver):
     Shalev-Shwartz, Singer, Srebro, Cotter 2011, Pegasos: primal estimated sub-gradient solver for SVM.
     """
 
-    def __init__(
-        self,
-        project: bool = False,
-        averaging: str | None = None,
-        sampling: str = "permutation",
-        certificate_every: float = 10.0,
-    ) -> None:
-        self.project = project
-        self.averaging = averaging
-        self.sampling = sampling
-        self.certificate_every = certificate_every
-
-    def rule(self) -> Rule:
-        return Rule(
-            project=self.project,
-            averaging=self.averaging,
-            sampling=self.sampling,
-            certificate_every=self.certificate_every,
-        )
+    project: bool = False
+    averaging: str | None = None
+    sampling: str = "permutation"
+    certificate_every: float = 10.0
 
 
+@dataclass(repr=False, eq=False)
 class SGD(PrimalSolver):
     """Stochastic subgradient descent.
 
@@ -68,7 +57,7 @@ class SGD(PrimalSolver):
     averaging : {None, "uniform", "weighted", "tail"}
     sampling : {"permutation", "random"}
     certificate_every : float
-        Passes between certificates, each of which costs a pass.
+        As those of :class:`Pegasos`.
 
     References
     ----------
@@ -76,28 +65,13 @@ class SGD(PrimalSolver):
     gradient descent tricks. Xu 2011, Towards optimal one pass large scale learning with averaged SGD.
     """
 
-    def __init__(
-        self,
-        schedule: str = "inverse",
-        eta0: float = 1.0,
-        t0: float = 1000.0,
-        power: float = 0.75,
-        averaging: str | None = "tail",
-        sampling: str = "permutation",
-        certificate_every: float = 10.0,
-    ) -> None:
-        self.schedule = schedule
-        self.eta0 = eta0
-        self.t0 = t0
-        self.power = power
-        self.averaging = averaging
-        self.sampling = sampling
-        self.certificate_every = certificate_every
+    schedule: str = "inverse"
+    eta0: float = 1.0
+    t0: float = 1000.0
+    power: float = 0.75
+    averaging: str | None = "tail"
+    sampling: str = "permutation"
+    certificate_every: float = 10.0
 
     def rule(self) -> Rule:
-        return Rule(
-            schedule=(self.schedule, self.eta0, self.t0, self.power),
-            averaging=self.averaging,
-            sampling=self.sampling,
-            certificate_every=self.certificate_every,
-        )
+        return self.setting(Rule, schedule=(self.schedule, self.eta0, self.t0, self.power))

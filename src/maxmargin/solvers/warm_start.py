@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from maxmargin.contracts import State
 from maxmargin.formulations.problem import Problem
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import aligned_zeros
+from maxmargin.solvers.base import OTHER_FAMILY
 from maxmargin.solvers.blocks import Blocks, natural_scale, totals
 from maxmargin.solvers.state import DualState
-
-if TYPE_CHECKING:
-    from maxmargin.solvers.working_set import WorkingSet
+from maxmargin.solvers.working_set import WorkingSet
 
 __all__ = ["retire_examples", "retired_losses", "warm_set"]
 
 
 def warm_set(problem: Problem, warm: State, blocks: Blocks) -> WorkingSet:
     """The working set of an earlier run on the same examples, for the weights C_i of a problem."""
-    from maxmargin.solvers.working_set import WorkingSet
-
     if not isinstance(warm, DualState):
-        raise ValueError(
-            "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
-        )
+        raise ValueError(OTHER_FAMILY)
     before, after = warm.problem, problem
     same = before.n_columns == after.n_columns and before.n_examples == after.n_examples
     if not (same and before.fingerprint == after.fingerprint):
