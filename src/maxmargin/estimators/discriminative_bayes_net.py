@@ -9,12 +9,7 @@ import numpy as np
 
 from maxmargin.costs import MatrixCost
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
-from maxmargin.estimators.bayes_net_parts import (
-    aligned_network,
-    build_network,
-    column_of,
-    hidden_mask,
-)
+from maxmargin.estimators.bayes_net_parts import aligned_network, build_network, column_of, hidden_mask
 from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.generative_base import IMPOSSIBLE
 from maxmargin.estimators.network_base import Hidden, NetworkEstimator, Probabilities, Target

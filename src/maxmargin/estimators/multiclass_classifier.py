@@ -124,10 +124,7 @@ class MulticlassClassifier(
 
     def _model(self, classes: Sequence[Hashable] | None = None) -> Multiclass:
         return Multiclass(
-            cost=self.cost,
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            classes=classes,
+            cost=self.cost, fit_intercept=self.fit_intercept, intercept_scaling=self.intercept_scaling, classes=classes
         )
 
     def _set_coef(self) -> None:

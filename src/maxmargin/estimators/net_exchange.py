@@ -22,16 +22,7 @@ if TYPE_CHECKING:
     import pyagrum
     from pgmpy.models import DiscreteBayesianNetwork
 
-__all__ = [
-    "from_bif",
-    "from_networkx",
-    "from_pgmpy",
-    "from_pyagrum",
-    "to_bif",
-    "to_networkx",
-    "to_pgmpy",
-    "to_pyagrum",
-]
+__all__ = ["from_bif", "from_networkx", "from_pgmpy", "from_pyagrum", "to_bif", "to_networkx", "to_pgmpy", "to_pyagrum"]
 
 SUM = 1e-6  # how far from 1 a distribution may sum
 
