@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["audit"]
 
 T = TypeVar("T")
+Splits: TypeAlias = "int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]]"
 
 _EXAMPLE = re.compile(r"\b(example|sequence|sentence) (\d+)")
 
@@ -42,7 +43,7 @@ def audit(
     estimator: Structured[Inputs, list],
     X: Inputs,
     y: Sequence[object] | np.ndarray,
-    cv: int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] = 5,
+    cv: Splits = 5,
     *,
     repeats: int = 2,
     tol: float | None = 0.1,
@@ -109,8 +110,7 @@ def audit(
     """
     if not isinstance(estimator, Structured):
         raise TypeError(
-            "audit needs a SequenceTagger, a MulticlassClassifier or a StructuredSVM, whose scores it can read; got "
-            f"{type(estimator).__name__}."
+            f"audit needs a SequenceTagger, MulticlassClassifier or StructuredSVM; got {type(estimator).__name__}."
         )
     if tol is not None:
         check_tol(tol)
@@ -136,10 +136,8 @@ def audit(
             warnings.simplefilter("ignore", ConvergenceWarning)
             work.fit(_take(examples, inside), _take(given, inside))
         with _numbered(out):
-            evidence = judge(
-                work, _take(examples, out), _take(given, out), _take(codes, out), neighbours, [seed, number]
-            )
-        record.add(out, evidence)
+            held, own = _take(examples, out), _take(given, out)
+            record.add(out, judge(work, held, own, _take(codes, out), neighbours, [seed, number]))
         if after_fold is not None:
             after_fold()
     return as_frame(record.rows(2 if labels is None else len(labels)), COLUMNS)
@@ -149,8 +147,7 @@ def audit(
 class Framed(Protocol):
     """A frame, of pandas or another."""
 
-    @property
-    def iloc(self) -> Mapping[object, object]: ...
+    iloc: Mapping[object, object]
 
 
 class _Record:
@@ -192,21 +189,10 @@ class _Record:
         for i in np.argsort(-scores, kind="stable").tolist():
             given, times = self.given[i], int(self.times[i])
             suggested, votes = max(self.votes[i], key=lambda vote: vote[1])  # the earliest of equals
-            made.append(
-                {
-                    "example": i,
-                    "score": float(scores[i]),
-                    "given": given,
-                    "suggested": suggested,
-                    "positions": _positions(given, suggested),
-                    "worst": int(np.argmax(doubt[i])) if lengths[i] else -1,
-                    "agreement": votes / times,
-                    "margin": float(self.margin[i]) / times,
-                    "hinge": float(self.hinge[i]) / times,
-                    "ramp": float(self.ramp[i]) / times,
-                    "violation": float(self.violation[i]) / times,
-                }
-            )
+            worst = int(np.argmax(doubt[i])) if lengths[i] else -1
+            means = [float(sums[i]) / times for sums in (self.margin, self.hinge, self.ramp, self.violation)]
+            row = (i, float(scores[i]), given, suggested, _positions(given, suggested), worst, votes / times, *means)
+            made.append(dict(zip(COLUMNS, row, strict=True)))
         return made
 
 
@@ -235,11 +221,7 @@ def _worker(estimator: T, labels: Labels | None, tol: float | None) -> T:
 
 
 def _splits(
-    cv: int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]],
-    repeats: int,
-    n: int,
-    strata: np.ndarray | None,
-    seed: int,
+    cv: Splits, repeats: int, n: int, strata: np.ndarray | None, seed: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Examples to fit and examples to judge, split after split; classes are dealt evenly."""
     if not (isinstance(repeats, (int, np.integer)) and repeats >= 1):

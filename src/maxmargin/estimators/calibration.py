@@ -26,12 +26,7 @@ def fit_temperature(tagger: SequenceTagger, X: SequenceInput, y: Labellings) -> 
     Formula: ``min_T  sum_i log sum_y' exp(score(x_i, y') / T) - score(x_i, y_i) / T`` for T from 0.01 to 100. The sum
     is convex in 1 / T, so in log T it has one valley, which a bounded search finds to four digits.
 
-    Parameters
-    ----------
-    tagger : SequenceTagger
-        Fitted.
-    X, y : list of n sequences and their labels
-        Not those of training, whose labels the tagger knows too well.
+    The sequences must not be those of training, whose labels the fitted tagger knows too well.
 
     Complexity: about 25 times that of the marginals of ``X``.
 
@@ -42,7 +37,7 @@ def fit_temperature(tagger: SequenceTagger, X: SequenceInput, y: Labellings) -> 
     from scipy.optimize import minimize_scalar
 
     y = [plain(labels) for labels in y]
-    bound = tagger._bound(X, y=y)
+    bound = tagger._bind_held_out(X, y)
     codes = [tagger.layout_.labels.encode(labels, i) for i, labels in enumerate(y)]
     if not any(map(len, codes)):
         raise ValueError("there is no token in the held-out sequences; pass some that training has not seen.")
@@ -68,16 +63,7 @@ def fit_temperature(tagger: SequenceTagger, X: SequenceInput, y: Labellings) -> 
 
 
 def negative_log_likelihood(bound: SequenceBound, weights: np.ndarray, codes: list, temperature: float) -> float:
-    """Of label sequences under the distribution proportional to ``exp(score / temperature)``, in nats.
-
-    Parameters
-    ----------
-    bound : SequenceBound
-        Of n sequences.
-    weights : float64 array
-    codes : list of n int arrays
-        Codes of the labels.
-    temperature : float
+    """Of n label sequences (``codes``) under the distribution proportional to ``exp(score / temperature)``, in nats.
 
     Complexity: O(N K^2) for N tokens and K labels; memory for one sequence at a time.
     """

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from sklearn.utils import check_random_state
 
+from maxmargin.estimators import hmm_exchange
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.generative_base import IMPOSSIBLE, GenerativeEstimator
-from maxmargin.estimators.hmm_exchange import aligned
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.metrics import token_accuracy
@@ -58,12 +58,11 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     classes_, symbols_ : list
     initial_, transition_, emission_ : arrays (K,), (K, K), (K, V)
         Probabilities. Tables may sum to less than 1; what they leave belongs to values never seen.
-    reference_ : array (n_weights,)
     trace_ : pandas.DataFrame or list of dict
         One row per iteration: bounds of (P) (``primal``, ``dual``) and of the proximal problem, and ``estimate``, the
         lower estimate of the paper, which is not a bound, with ``outside``, the number of tables that make it so.
-    certificate_, history_, status_, n_iter_, seconds_, rounds_
-        See :class:`~maxmargin.estimators.base.Structured`.
+    reference_, counts_, n_seen_, certificate_, history_, status_, n_iter_, seconds_, rounds_
+        See :class:`~maxmargin.estimators.generative_base.GenerativeEstimator` and ``Structured``.
 
     References
     ----------
@@ -87,17 +86,10 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     # --- learning -----------------------------------------------------------------------------------------------------
 
     def fit(self, X: Series, y: Series, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
-        """Learn from sequences.
+        """Learn from n sequences of symbols (None or NaN where an observation is missing) and of states.
 
-        Parameters
-        ----------
-        X : list of n sequences of symbols
-            None or NaN where an observation is missing.
-        y : list of n sequences of states
-        sample_weight : array (n,), optional
-            Weighs the losses; the counts behind the reference are not weighted.
-        resume : path or mapping, optional
-            A checkpoint of an interrupted fit on the same examples.
+        ``sample_weight`` (n,) weighs the losses; the counts behind the reference are not weighted. ``resume`` is the
+        checkpoint (path or mapping) of an interrupted fit on the same examples.
         """
         begin = Stopwatch()
         bound = self._bind_first(X, y)
@@ -146,12 +138,11 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         self.classes_, self.symbols_ = layout.states.classes, layout.symbols.classes
 
     def _fitted(self) -> Fitted:
-        layout = self.layout_
         stand_ins: dict[str, Callable[[], object]] = {
             "cost": lambda: matrix_cost(self.cost, self.classes_),
-            "reference": lambda: {name: table.copy() for name, table in layout.groups(self.reference_).items()},
+            "reference": lambda: {name: table.copy() for name, table in self.layout_.groups(self.reference_).items()},
         }
-        return Fitted(layout, self.weights_, self._learned(), stand_ins=stand_ins)
+        return Fitted(self.layout_, self.weights_, self._learned(), stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
         assert isinstance(fitted.layout, HMMLayout)
@@ -159,40 +150,23 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         self._take_layout(fitted.layout)
         self._take_learned(fitted)
 
-    def _given_reference(self) -> str | np.ndarray:
-        reference, layout = self.reference, self.layout_
-        if isinstance(reference, str):
-            return reference
-        if isinstance(reference, DiscriminativeHMM):
-            reference._check_fitted()
-            return aligned(reference, layout)
-        if isinstance(reference, Mapping):
-            if set(reference) != set(TABLES):
-                raise ValueError(f"reference has {sorted(map(str, reference))}; give {', '.join(TABLES)}.")
-            return layout.join(*(np.asarray(reference[name], np.float64) for name in TABLES))
-        raise TypeError(
-            f'reference must be "ml", "uniform", "smoothed", a fitted DiscriminativeHMM or a mapping of tables; '
-            f"got {type(reference).__name__}."
-        )
+    def _aligned(self) -> np.ndarray:
+        return hmm_exchange.aligned(cast(DiscriminativeHMM, self.reference), self.layout_)
+
+    def _joined(self, tables: Mapping[str, np.ndarray]) -> np.ndarray:
+        if set(tables) != set(TABLES):
+            raise ValueError(f"reference has {sorted(map(str, tables))}; give {', '.join(TABLES)}.")
+        return self.layout_.join(*(tables[name] for name in TABLES))
 
     # --- prediction ---------------------------------------------------------------------------------------------------
-
-    def predict(self, X: Series) -> list[list]:
-        """The most probable states of each sequence."""
-        self._check_fitted()
-        return self._predict_codes(self.weights_, X)
 
     def log_likelihood(self, X: Series, y: Series | None = None) -> np.ndarray:
         """``ln P(x)`` of each sequence under the renormalised model, or ``ln P(x, y)``."""
         if y is None:
             bound, theta = self._bound_scores(X, probabilities=True)
             return np.array([bound.log_partition(theta, i) for i in range(bound.n_examples)])
-        weights = self._normalised()
-        return self.model_.bind(X, y, layout=self.layout_).log_joint(weights)
-
-    def score(self, X: Series, y: Series, sample_weight: SampleWeight = None) -> float:
-        """Share of positions whose state is right."""
-        return self._score_predictions(y, self.predict(X))
+        theta = self._normalised()
+        return self.model_.bind(X, y, layout=self.layout_).log_joint(theta)
 
     def mean_cost(self, X: Series, y: Series) -> float:
         """Mean over sequences of the cost of the predicted states."""
@@ -202,20 +176,20 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         self, n: int, length: int, random_state: int | np.random.RandomState | None = None
     ) -> tuple[list[list[Hashable]], list[list[Hashable]]]:
         """``n`` sequences of symbols and their states, drawn from the renormalised model."""
-        theta = self._normalised()
-        groups = self.layout_.groups(np.exp(theta))
+        groups = self.layout_.groups(np.exp(self._normalised()))
         rng = check_random_state(random_state)
         cumulative = {name: np.cumsum(table, axis=-1) for name, table in groups.items()}
+
+        def drawn(row: np.ndarray, point: float) -> int:
+            return min(int(np.searchsorted(row, point * row[-1], side="right")), len(row) - 1)
+
         X, Y = [], []
         for _ in range(n):
-            draws = rng.random_sample((length, 2))
             states: list[int] = []
             symbols: list[int] = []
-            for t in range(length):
-                row = cumulative["initial"] if t == 0 else cumulative["transition"][states[-1]]
-                states.append(min(int(np.searchsorted(row, draws[t, 0] * row[-1], side="right")), len(row) - 1))
-                row = cumulative["emission"][states[-1]]
-                symbols.append(min(int(np.searchsorted(row, draws[t, 1] * row[-1], side="right")), len(row) - 1))
+            for t, (state, symbol) in enumerate(rng.random_sample((length, 2))):
+                states.append(drawn(cumulative["transition"][states[-1]] if t else cumulative["initial"], state))
+                symbols.append(drawn(cumulative["emission"][states[-1]], symbol))
             X.append([self.symbols_[s] for s in symbols])
             Y.append([self.classes_[s] for s in states])
         return X, Y
@@ -237,18 +211,14 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     def tables(self, renormalised: bool = False) -> dict[str, pandas.DataFrame | pandas.Series]:
         """``initial``, ``transition`` and ``emission`` as frames with the names of states and symbols; needs pandas.
 
-        Parameters
-        ----------
-        renormalised : bool
-            Divide every table by its sum; otherwise as trained, which may leave mass for values never seen.
+        ``renormalised`` divides every table by its sum; as trained, they may leave mass for values never seen.
         """
         try:
             import pandas
         except ImportError:
             raise ImportError("tables() needs pandas; install maxmargin[viz].") from None
         self._check_fitted()
-        theta = self.layout_.tables.normalised(self.weights_) if renormalised else self.weights_
-        groups = {name: np.exp(table) for name, table in self.layout_.groups(theta).items()}
+        groups = self.layout_.groups(np.exp(self._normalised() if renormalised else self.weights_))
         return {
             "initial": pandas.Series(groups["initial"], index=self.classes_, name="initial"),
             "transition": pandas.DataFrame(groups["transition"], index=self.classes_, columns=self.classes_),
@@ -257,9 +227,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
 
     def to_hmmlearn(self) -> CategoricalHMM:
         """The renormalised model as hmmlearn's ``CategoricalHMM``; its symbols are the codes in ``symbols_``."""
-        from maxmargin.estimators.hmm_exchange import to_hmmlearn
-
-        return to_hmmlearn(self)
+        return hmm_exchange.to_hmmlearn(self)
 
     @classmethod
     def from_hmmlearn(
@@ -271,19 +239,10 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     ) -> Self:
         """A fitted hmmlearn ``CategoricalHMM`` as an estimator that predicts, and may be a ``reference``.
 
-        Parameters
-        ----------
-        model : hmmlearn.hmm.CategoricalHMM
-        classes, symbols : sequence, optional
-            Names of its states and symbols, in order; numbers when missing.
-        **parameters
-            Parameters of the estimator.
+        ``classes`` and ``symbols`` name its states and symbols, in order; numbers when missing. ``parameters`` are
+        those of the estimator.
         """
-        from maxmargin.estimators.hmm_exchange import from_hmmlearn
-
-        return from_hmmlearn(cls, model, classes, symbols, parameters)
-
-    # --- inside -------------------------------------------------------------------------------------------------------
+        return hmm_exchange.from_hmmlearn(cls, model, classes, symbols, parameters)
 
     def _probabilities(self, name: str) -> np.ndarray:
         if "weights_" not in self.__dict__:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from maxmargin.models.hmm import HMMLayout
-from maxmargin.models.tables import reference_distribution
 
 if TYPE_CHECKING:
     from hmmlearn.hmm import CategoricalHMM
@@ -26,9 +25,8 @@ def to_hmmlearn(estimator: DiscriminativeHMM) -> CategoricalHMM:
         from hmmlearn.hmm import CategoricalHMM
     except ImportError:
         raise ImportError("to_hmmlearn() needs hmmlearn; install maxmargin[interop].") from None
-    estimator._check_fitted()
-    layout = estimator.layout_
-    groups = layout.groups(np.exp(layout.tables.normalised(estimator.weights_)))
+    theta, layout = estimator._normalised(), estimator.layout_
+    groups = layout.groups(np.exp(theta))
     model = CategoricalHMM(n_components=len(layout.states))
     model.startprob_, model.transmat_ = groups["initial"].copy(), groups["transition"].copy()
     model.emissionprob_, model.n_features = groups["emission"].copy(), len(layout.symbols)
@@ -51,10 +49,7 @@ def from_hmmlearn(
     own.set_params(**parameters)
     own.model_ = own._model()
     own._take_layout(own.model_.bind([], []).layout)
-    with np.errstate(divide="ignore"):
-        own.weights_ = np.log(own.layout_.join(model.startprob_, model.transmat_, model.emissionprob_))
-    own.reference_ = reference_distribution(own.layout_.tables, np.exp(own.weights_), floor=own.floor)
-    own.counts_, own.n_seen_ = np.zeros(len(own.weights_)), 0
+    own._take_probabilities(own.layout_.join(model.startprob_, model.transmat_, model.emissionprob_))
     return own
 
 

@@ -19,13 +19,13 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from numbers import Integral, Real
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ __all__ = ["KINDS", "RENAMED", "Contents", "Kind", "as_mapping", "load", "load_a
 
 CONTENTS = 2
 S = TypeVar("S", bound=Saveable)
+V = TypeVar("V", float, str)
 
 
 class Kind(NamedTuple):
@@ -89,23 +90,16 @@ KINDS: dict[str, Kind] = {
 # None for one that is gone. "loss__name" is a parameter of the ramp, dropped where the loss is another.
 _RAMP = {name: f"loss__{name}" for name in ("ramp", "start", "max_rounds", "passes_per_round")}
 RENAMED: dict[str, dict[str, str | None]] = {
-    "SequenceTagger": {**_RAMP},
-    "MulticlassClassifier": {**_RAMP},
-    "StructuredSVM": {**_RAMP},
+    **{
+        name: {**_RAMP}
+        for name in ("SequenceTagger", "MulticlassClassifier", "StructuredSVM", "DiscriminativeBayesNet")
+    },
     "DiscriminativeHMM": {**_RAMP, "states": "classes"},
-    "DiscriminativeBayesNet": {**_RAMP},
     "GraphLabeler": {**_RAMP, "passes": "message_passes", "branches": "max_branches"},
     "ImageSegmenter": {**_RAMP, "start": "start", "normalize": "per_pixel"},
     "Graph": {"passes": "message_passes", "branches": "max_branches"},
     "Multiclass": {"intercept": "fit_intercept"},
 }
-
-
-class _Reader(Protocol):
-    """A class of feature extractors."""
-
-    @classmethod
-    def from_state(cls, *state: object) -> Extractor: ...
 
 
 @dataclass(frozen=True)
@@ -122,14 +116,14 @@ class Contents:
 
 
 def save(estimator: Saveable, path: str | os.PathLike[str], precision: str = "float64") -> Path:
-    """Write a fitted estimator to one file, which appears only when it is complete. O(n_weights).
+    """Write a fitted estimator (of ``KINDS``, or of a subclass) to one file. O(n_weights).
 
     Parameters
     ----------
-    estimator : one of the estimators of ``KINDS``, or of a subclass
     path : path-like
+        Replaced when it exists, and only once the new file is complete.
     precision : {"float64", "float32"}
-        Of the weights; with float64 the loaded estimator predicts exactly the same.
+        Of the weights; float64 predicts exactly the same after :func:`load`, float32 takes about half the space.
     """
     assert isinstance(estimator, Structured)
     estimator._check_fitted()
@@ -166,17 +160,11 @@ def load(path: str | os.PathLike[str], *, model: object = None, verify: bool = T
     Parameters
     ----------
     path : path-like
+        An OSError says that it may not be read; a ValueError that it is damaged, of another kind, or a newer version.
     model : object, optional
-        For a StructuredSVM that was trained with a model of your own: that model again.
+        For a StructuredSVM that was trained with a model of your own: that model again; a file does not hold code.
     verify : bool
         Check the data against its checksum; False saves reading a huge file twice.
-
-    Raises
-    ------
-    OSError
-        When there is no such file, or it may not be read.
-    ValueError
-        When the file is truncated, damaged, of another kind, or of a newer version.
     """
     header, tensors = read_model(path, verify=verify)
     kind = header.get("kind", "model of no kind")
@@ -258,11 +246,11 @@ def _restored(cls: type[S], contents: Contents, model: object) -> S:
     _check_parameters(cls, parameters)
     features = None
     if contents.features is not None:
-        extractor: type[_Reader] = _known(contents.features["kind"], "features")
+        extractor: Any = _known(contents.features["kind"], "features")
         state = contents.features["state"]
         if KINDS[extractor.__name__].layout != name or not isinstance(state, tuple):
             raise ValueError(f"its feature extractor {extractor.__name__} is not one for a {name}")
-        made = extractor.from_state(*state)
+        made: Extractor = extractor.from_state(*state)
         features, parameters["features"] = made, made if contents.features["given"] is True else None
     estimator = cls(**parameters)
     estimator._take_fitted(Fitted(layout, weights, contents.fitted, features))
@@ -324,9 +312,8 @@ def _storable_parameters(estimator: Structured, fitted: Fitted) -> dict[str, obj
     """Constructor arguments that a file can hold; a warning names those that it cannot."""
     found: dict[str, object] = {}
     for name, value in estimator.get_params(deep=False).items():
-        if name == "callbacks" or (name == "features" and fitted.features is not None):
-            continue  # features are stored as they are after fit
-        if name == "start" and isinstance(value, Structured):
+        fitted_features = name == "features" and fitted.features is not None  # stored as they are after fit
+        if name == "callbacks" or fitted_features or (name == "start" and isinstance(value, Structured)):
             continue
         if isinstance(value, Ramp) and isinstance(value.start, Structured):  # a file cannot hold another model
             value = copy(value).set_params(start="zero")
@@ -376,14 +363,11 @@ def _pack_features(features: Extractor, given: bool, tensors: dict[str, np.ndarr
 
 def _training_facts(fitted: Mapping[str, object]) -> dict[str, object]:
     """What a file holds about the training, from the attributes of an estimator; None for what is not there."""
-    certificate, status, seconds = fitted.get("certificate_"), fitted.get("status_"), fitted.get("seconds_")
+    found, status, seconds = fitted.get("certificate_"), fitted.get("status_"), fitted.get("seconds_")
     facts: dict[str, object] = {"certificate": None, "status": None, "seconds": None}
-    if isinstance(certificate, Certificate):
-        facts["certificate"] = {
-            "primal": float(certificate.primal),
-            "dual": float(certificate.dual),
-            "certified": bool(certificate.certified),
-        }
+    if isinstance(found, Certificate):
+        bounds = {"primal": float(found.primal), "dual": float(found.dual)}
+        facts["certificate"] = {**bounds, "certified": bool(found.certified)}
     if isinstance(status, Status):
         facts["status"] = {"code": status.code, "sentence": status.sentence}
     if isinstance(seconds, Mapping):
@@ -394,28 +378,29 @@ def _training_facts(fitted: Mapping[str, object]) -> dict[str, object]:
     return facts
 
 
+def _all_of(kind: type[V], values: Iterable[object], name: str) -> list[V]:
+    checked = [value for value in values if isinstance(value, kind)]
+    if len(checked) < len(list(values)):
+        raise ValueError(f"the {name} are not all {'numbers' if kind is float else 'text'}")
+    return checked
+
+
 def _training(facts: Mapping[str, object]) -> dict[str, object]:
     """The attributes behind :func:`_training_facts`, checked; those that were None are left out."""
     found: dict[str, object] = {}
-    stored = facts["certificate"]
-    if stored is not None:
-        bounds = as_mapping(stored, "certificate")
-        primal, dual = bounds["primal"], bounds["dual"]
-        if not isinstance(primal, float) or not isinstance(dual, float):
-            raise ValueError("the primal and the dual of its certificate are not both numbers")
-        found["certificate_"] = Certificate(primal, dual, bounds["certified"] is True)
-    stored = facts["status"]
-    if stored is not None:
-        ended = as_mapping(stored, "status")
-        code, sentence = ended["code"], ended["sentence"]
-        if not isinstance(code, str) or not isinstance(sentence, str):
-            raise ValueError("the code and the sentence of its status are not both text")
-        found["status_"] = Status(code, sentence)
-    stored = facts["seconds"]
-    if stored is not None:
-        seconds = as_mapping(stored, "seconds")
-        if not all(isinstance(value, float) for value in seconds.values()):
-            raise ValueError("its seconds are not all numbers")
+    certificate, status, seconds = (
+        None if facts[name] is None else as_mapping(facts[name], name) for name in ("certificate", "status", "seconds")
+    )
+    if certificate is not None:
+        bounds = [certificate["primal"], certificate["dual"]]
+        primal, dual = _all_of(float, bounds, "primal and dual of its certificate")
+        found["certificate_"] = Certificate(primal, dual, certificate["certified"] is True)
+    if status is not None:
+        found["status_"] = Status(
+            *_all_of(str, [status["code"], status["sentence"]], "code and sentence of its status")
+        )
+    if seconds is not None:
+        _all_of(float, seconds.values(), "seconds")
         found["seconds_"] = seconds
     for name, kind in (("n_iter", float), ("oracle_calls", int)):
         value = facts[name]

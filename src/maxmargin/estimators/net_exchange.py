@@ -34,20 +34,13 @@ def to_bif(network: Network, probabilities: np.ndarray, path: str | os.PathLike[
 
     Names of letters, digits, ``_``, ``-`` and ``.`` are understood by all readers; some do not take any others.
     """
-    tables = network.groups(_checked(network, probabilities))
-    parents = {child: [network.names[u] for u in above] for child, above in _parents(network)}
-    return write_bif(path, Bif(name, _texts(network), parents, tables))
+    return write_bif(
+        path, Bif(name, _texts(network), _parents(network), network.groups(_checked(network, probabilities)))
+    )
 
 
 def from_bif(path: str | os.PathLike[str], states: States | None = None) -> tuple[Network, np.ndarray]:
-    """The network of a BIF file.
-
-    Parameters
-    ----------
-    path : path-like
-    states : mapping of name to sequence, optional
-        What stands for the states of a variable, in the order of the file, where they are not to be text.
-    """
+    """The network of a BIF file; ``states`` by name, in the order of the file, where they are not to be text."""
     bif = read_bif(path)
     return _assembled(bif.states, bif.parents, bif.tables, states, str(path))
 
@@ -62,9 +55,9 @@ def to_pyagrum(network: Network, probabilities: np.ndarray) -> pyagrum.BayesNet:
     net = gum.BayesNet()
     for name, labels in _texts(network).items():
         net.add(gum.LabelizedVariable(name, name, labels))
-    for child, above in _parents(network):
-        for u in reversed(above):  # its arrays have the parents last to first
-            net.addArc(network.names[u], child)
+    for child, above in _parents(network).items():
+        for parent in reversed(above):  # its arrays have the parents last to first
+            net.addArc(parent, child)
         net.cpt(child)[:] = tables[child]
     return net
 
@@ -93,18 +86,12 @@ def to_pgmpy(network: Network, probabilities: np.ndarray) -> DiscreteBayesianNet
     net = DiscreteBayesianNetwork()
     net.add_nodes_from(network.names)
     net.add_edges_from(network.edges)
-    for v, name in enumerate(network.names):
-        above = [network.names[u] for u in network.parents[v]]
-        size = len(network.states[v])
+    for v, (name, above) in enumerate(_parents(network).items()):
+        *cards, size = (len(network.states[u]) for u in network.family(v))
+        values = np.moveaxis(tables[name], -1, 0).reshape(size, -1)
+        states = {network.names[u]: list(network.states[u].classes) for u in network.family(v)}
         net.add_cpds(
-            TabularCPD(
-                name,
-                size,
-                np.moveaxis(tables[name], -1, 0).reshape(size, -1),
-                evidence=above or None,
-                evidence_card=[len(network.states[u]) for u in network.parents[v]] or None,
-                state_names={network.names[u]: list(network.states[u].classes) for u in network.family(v)},
-            )
+            TabularCPD(name, size, values, evidence=above or None, evidence_card=cards or None, state_names=states)
         )
     return net
 
@@ -128,18 +115,14 @@ def from_pgmpy(net: DiscreteBayesianNetwork, states: States | None = None) -> tu
 
 
 def to_networkx(network: Network, probabilities: np.ndarray) -> networkx.DiGraph:
-    """As ``networkx.DiGraph``: every node has its ``states``, its ``parents`` in order, and its ``table``.
-
-    The table has one axis for each parent and the last for the variable itself.
-    """
+    """As ``networkx.DiGraph``: nodes have ``states``, ``parents`` in order, and a ``table`` (its own axis last)."""
     try:
         import networkx
     except ImportError:
         raise ImportError("to_networkx() needs networkx; pip install networkx.") from None
     tables = network.groups(_checked(network, probabilities))
     graph = networkx.DiGraph()
-    for (name, above), labels in zip(_parents(network), network.states, strict=True):
-        parents = [network.names[u] for u in above]
+    for (name, parents), labels in zip(_parents(network).items(), network.states, strict=True):
         graph.add_node(name, states=list(labels.classes), parents=parents, table=tables[name].copy())
     graph.add_edges_from(network.edges)
     return graph
@@ -156,9 +139,7 @@ def from_networkx(graph: networkx.DiGraph, states: States | None = None) -> tupl
         above = list(graph.predecessors(name))
         parents[name] = list(facts.get("parents", above))
         if sorted(map(str, parents[name])) != sorted(map(str, above)):
-            raise ValueError(
-                f"the node {name!r} has the parents {parents[name]}, and edges from {above}; make them agree."
-            )
+            raise ValueError(f"the node {name!r} has parents {parents[name]}, and edges from {above}; make them agree.")
     return _assembled(labels, parents, tables, states, "the graph")
 
 
@@ -183,8 +164,8 @@ def _assembled(
         raise ValueError(f"{source} cannot be used: {error}") from error
 
 
-def _parents(network: Network) -> list[tuple[str, tuple[int, ...]]]:
-    return list(zip(network.names, network.parents, strict=True))
+def _parents(network: Network) -> dict[str, list[str]]:
+    return {name: [network.names[u] for u in above] for name, above in zip(network.names, network.parents, strict=True)}
 
 
 def _texts(network: Network) -> dict[str, list[str]]:
@@ -193,9 +174,8 @@ def _texts(network: Network) -> dict[str, list[str]]:
     for name, labels in zip(network.names, network.states, strict=True):
         texts[name] = [str(state) for state in labels.classes]
         if len(set(texts[name])) < len(labels):
-            raise ValueError(
-                f"two states of {name!r} look the same as text ({', '.join(texts[name])[:80]}); rename one."
-            )
+            shown = ", ".join(texts[name])[:80]
+            raise ValueError(f"two states of {name!r} look the same as text ({shown}); rename one.")
     return texts
 
 

@@ -33,13 +33,7 @@ def positive_weights(
 ) -> np.ndarray | None:
     """A boolean mask over the weights, or None when all are free.
 
-    Parameters
-    ----------
-    positive : None, bool, str, sequence of str, array of indices, or boolean mask (n_weights,)
-        Names are those of ``layout.groups``; True stands for all weights but intercepts.
-    layout : GroupedWeights
-    named : (groups) -> mapping of name to views, optional
-        All names where there are others than those of the groups.
+    Names are those of ``layout.groups``, or the keys of ``named(groups)``; True stands for all weights but intercepts.
     """
     n = layout.n_weights
     if positive is None or positive is False:
