@@ -110,7 +110,8 @@ def audit(
     """
     if not isinstance(estimator, Structured):
         raise TypeError(
-            f"audit needs a SequenceTagger, MulticlassClassifier or StructuredSVM; got {type(estimator).__name__}."
+            "audit needs a SequenceTagger, a MulticlassClassifier or a StructuredSVM, whose scores it can read; got "
+            f"{type(estimator).__name__}."
         )
     if tol is not None:
         check_tol(tol)
@@ -177,10 +178,8 @@ class _Record:
         """The table, most suspicious first; equals in their order in the data."""
         missing = np.flatnonzero(self.times == 0)
         if len(missing):
-            raise ValueError(
-                f"example {missing[0]} is held out by no split of cv (nor are {len(missing) - 1} others); every "
-                "example must be held out at least once."
-            )
+            others = f"(nor are {len(missing) - 1} others); every example must be held out at least once."
+            raise ValueError(f"example {missing[0]} is held out by no split of cv {others}")
         lengths = np.array([len(row) for row in self.doubt], np.int64)
         doubt = [row / times for row, times in zip(self.doubt, self.times.tolist(), strict=True)]
         flat = np.concatenate(doubt) if doubt else np.empty(0)

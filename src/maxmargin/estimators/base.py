@@ -98,7 +98,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         """
         return self._score_predictions(y, self.predict(X))
 
-    def _bind_held_out(self, X: Inputs, y: Outputs) -> BoundModel:
+    def _bind_held_out(self, X: Inputs, y: Outputs | None) -> BoundModel:
         """Examples that were not trained on, bound to the fitted weights."""
         return self.model_.bind(X, y, layout=self.layout_)
 
@@ -205,10 +205,9 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
                 raise ValueError(f"the start model was trained on other features than these examples have; {advice}")
             own, other = vars(self).get("classes_"), vars(start).get("classes_")
             if own is not None and (other is None or list(own) != list(other)):
-                raise ValueError(
-                    f"the start model has other labels ({short(other)}) than the examples ({short(own)}); start from "
-                    'a model of the same labels, or with start="hinge".'
-                )
+                labels = f"other labels ({short(other)}) than the examples ({short(own)})"
+                advice = 'start from a model of the same labels, or with start="hinge".'
+                raise ValueError(f"the start model has {labels}; {advice}")
             start = start.weights_
         try:
             weights = np.asarray(start, dtype=np.float64)
@@ -249,6 +248,12 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
     def _check_fitted(self) -> None:
         if "weights_" not in self.__dict__:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with examples first.")
+
+    def _groups(self) -> dict[str, np.ndarray]:
+        """The weights by name, for properties."""
+        if "weights_" not in self.__dict__:
+            raise AttributeError("the weights are there after fit.")
+        return self.layout_.groups(self.weights_)
 
     def __sklearn_tags__(self) -> Tags:
         """Structured inputs are not arrays (n_examples, n_features), which most of scikit-learn's checks give."""

@@ -97,9 +97,8 @@ def _check_columns(frame: Frame, names: Sequence[str]) -> None:
     lacking = [name for name in names if name not in frame.columns]
     if lacking:
         shown = ", ".join(map(repr, list(frame.columns)[:8])) + (", ..." if len(frame.columns) > 8 else "")
-        raise ValueError(
-            f"the frame has no column {lacking[0]!r} (it has {shown}); add it, with None where a value is missing."
-        )
+        advice = "add it, with None where a value is missing."
+        raise ValueError(f"the frame has no column {lacking[0]!r} (it has {shown}); {advice}")
 
 
 def _states(frame: Frame, name: str, states: States) -> Labels:

@@ -106,8 +106,6 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     inference: str = "exact"
     max_cells: int = 2**24
 
-    # --- learning -----------------------------------------------------------------------------------------------------
-
     def fit(
         self,
         X: object,
@@ -124,10 +122,8 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         ----------
         X : pandas.DataFrame, mapping of name to column, list of mappings, or array (n, v)
             None or NaN where a value is missing.
-        y : sequence (n,), optional
-            Values of the target, when X does not hold them.
-        sample_weight : array (n,), optional
-            Weighs the losses; the counts behind the reference are not weighted.
+        y : sequence (n,), optional, the values of the target when X does not hold them
+        sample_weight : array (n,), optional, of the losses; the counts behind the reference are not weighted
         target : str or list of str
             What is to be predicted, the same for all rows; with y its name ("class", or the name y has).
         hidden : "coding" or list of n lists of names
@@ -272,8 +268,6 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
             {name: table.reshape(shapes[name]) if fits[name] else table for name, table in tables.items()}
         )
 
-    # --- prediction ---------------------------------------------------------------------------------------------------
-
     def predict(self, X: object, hidden: Hidden = None) -> object:
         """The most probable values of the target, or of what is hidden, given the rest of each row.
 
@@ -343,8 +337,6 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
             cost = table[np.minimum(truth, len(table) - 1), np.minimum(found, len(table) - 1)]
             np.add.at(total, rows, np.where(truth >= 0, cost, worst))
         return float(np.mean(total)) / (max(len(self.target_), 1) if self.layout_.normalize else 1)
-
-    # --- other libraries ----------------------------------------------------------------------------------------------
 
     @classmethod
     def from_network(

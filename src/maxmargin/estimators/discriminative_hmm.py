@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["DiscriminativeHMM"]
 
 Series = Sequence[Sequence[object] | np.ndarray]
+Values = Sequence[Hashable] | None
 
 TABLES = ("initial", "transition", "emission")
 
@@ -80,10 +81,8 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     True
     """
 
-    classes: int | Sequence[Hashable] | None = None
-    symbols: int | Sequence[Hashable] | None = None
-
-    # --- learning -----------------------------------------------------------------------------------------------------
+    classes: int | Values = None
+    symbols: int | Values = None
 
     def fit(self, X: Series, y: Series, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
         """Learn from n sequences of symbols (None or NaN where an observation is missing) and of states.
@@ -158,8 +157,6 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
             raise ValueError(f"reference has {sorted(map(str, tables))}; give {', '.join(TABLES)}.")
         return self.layout_.join(*(tables[name] for name in TABLES))
 
-    # --- prediction ---------------------------------------------------------------------------------------------------
-
     def log_likelihood(self, X: Series, y: Series | None = None) -> np.ndarray:
         """``ln P(x)`` of each sequence under the renormalised model, or ``ln P(x, y)``."""
         if y is None:
@@ -194,19 +191,17 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
             Y.append([self.classes_[s] for s in states])
         return X, Y
 
-    # --- the tables ---------------------------------------------------------------------------------------------------
-
     @property
     def initial_(self) -> np.ndarray:
-        return self._probabilities("initial")
+        return np.exp(self._groups()["initial"])
 
     @property
     def transition_(self) -> np.ndarray:
-        return self._probabilities("transition")
+        return np.exp(self._groups()["transition"])
 
     @property
     def emission_(self) -> np.ndarray:
-        return self._probabilities("emission")
+        return np.exp(self._groups()["emission"])
 
     def tables(self, renormalised: bool = False) -> dict[str, pandas.DataFrame | pandas.Series]:
         """``initial``, ``transition`` and ``emission`` as frames with the names of states and symbols; needs pandas.
@@ -231,11 +226,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
 
     @classmethod
     def from_hmmlearn(
-        cls,
-        model: CategoricalHMM,
-        classes: Sequence[Hashable] | None = None,
-        symbols: Sequence[Hashable] | None = None,
-        **parameters: Any,
+        cls, model: CategoricalHMM, classes: Values = None, symbols: Values = None, **parameters: Any
     ) -> Self:
         """A fitted hmmlearn ``CategoricalHMM`` as an estimator that predicts, and may be a ``reference``.
 
@@ -243,11 +234,6 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         those of the estimator.
         """
         return hmm_exchange.from_hmmlearn(cls, model, classes, symbols, parameters)
-
-    def _probabilities(self, name: str) -> np.ndarray:
-        if "weights_" not in self.__dict__:
-            raise AttributeError(f"{name}_ is there after fit.")
-        return np.exp(self.layout_.groups(self.weights_)[name])
 
     def _bound_scores(self, X: Series, probabilities: bool = False) -> tuple[HMMBound, np.ndarray]:
         self._check_fitted()
@@ -262,10 +248,10 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         return token_accuracy([plain(states) for states in y], predicted)
 
 
-def _values(given: int | Sequence[Hashable] | None, name: str) -> Sequence[Hashable] | None:
+def _values(given: int | Values, name: str) -> Values:
     """States or symbols as a list; a number n stands for 0, ..., n - 1."""
     if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
         if given < 1:
             raise ValueError(f"{name} must be a number >= 1, a sequence, or None; got {given}.")
         return range(int(given))
-    return cast(Sequence[Hashable] | None, given)
+    return cast(Values, given)

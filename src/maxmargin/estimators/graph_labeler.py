@@ -10,7 +10,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.contracts import BoundModel
 from maxmargin.costs import Cost
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
@@ -142,10 +141,6 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         if not isinstance(method, dict) or not all(type(name) is str for name in method):
             raise ValueError("its 'method' is not a mapping of names of methods to numbers of graphs")
         self.method_ = {name: StateReader(method, {}).whole(name) for name in method}
-
-    def _bound_scores(self, X: Graphs, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
-        self._check_fitted()
-        return self.model_.bind(X, None, layout=self.layout_), writable(self.weights_)
 
     def _model(self) -> Graph:
         return Graph(**{field.name: vars(self)[field.name] for field in fields(Graph)})  # all are parameters here too

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from maxmargin.models.hmm import HMMLayout
 if TYPE_CHECKING:
     from hmmlearn.hmm import CategoricalHMM
 
-    from maxmargin.estimators.discriminative_hmm import DiscriminativeHMM
+    from maxmargin.estimators.discriminative_hmm import DiscriminativeHMM, Values
 
     H = TypeVar("H", bound=DiscriminativeHMM)
 
@@ -34,11 +34,7 @@ def to_hmmlearn(estimator: DiscriminativeHMM) -> CategoricalHMM:
 
 
 def from_hmmlearn(
-    cls: type[H],
-    model: CategoricalHMM,
-    classes: Sequence[Hashable] | None,
-    symbols: Sequence[Hashable] | None,
-    parameters: Mapping[str, object],
+    cls: type[H], model: CategoricalHMM, classes: Values, symbols: Values, parameters: Mapping[str, object]
 ) -> H:
     """An estimator of class ``cls`` with the probabilities of a fitted ``CategoricalHMM``."""
     for name in ("startprob_", "transmat_", "emissionprob_"):

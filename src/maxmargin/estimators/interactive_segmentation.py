@@ -56,7 +56,17 @@ class InteractiveSegmentation:
         Where strokes overlap the last one counts. ``replace`` forgets all earlier ones; to undo one, give those that
         stay.
         """
-        labels = self._checked(scribble)
+        (labels,) = read_scribbles([scribble])
+        if labels.shape != self._excess.shape:
+            raise ValueError(
+                f"the scribble has shape {labels.shape}; the image has {self._excess.shape}. Give a label for each "
+                "pixel: 0 or 1 where it is known, -1 elsewhere."
+            )
+        strange = np.argwhere((labels != -1) & (labels != 0) & (labels != 1))
+        if len(strange):
+            where = tuple(map(int, strange[0]))
+            what = f"the label {labels[where]} at {where}"
+            raise ValueError(f"the scribble has {what}; give 0 or 1 where the label is known and -1 elsewhere.")
         known = np.where(labels < 0, self._scribble, labels) if not replace else labels
         changed = known != self._scribble
         now = known[changed].astype(np.int8)
@@ -64,18 +74,3 @@ class InteractiveSegmentation:
         self._scribble[changed] = now
         self.mask = self._cut.solve(self._unary)[0].astype(np.uint8)
         return self.mask
-
-    def _checked(self, scribble: ArrayLike | str | os.PathLike[str]) -> np.ndarray:
-        (labels,) = read_scribbles([scribble])
-        if labels.shape != self._excess.shape:
-            raise ValueError(
-                f"the scribble has shape {labels.shape}; the image has {self._excess.shape}. Give a label for each "
-                "pixel: 0 or 1 where it is known, -1 elsewhere."
-            )
-        strange = (labels != -1) & (labels != 0) & (labels != 1)
-        if strange.any():
-            where = tuple(map(int, np.argwhere(strange)[0]))
-            raise ValueError(
-                f"the scribble has the label {labels[where]} at {where}; give 0 or 1 if known, -1 elsewhere."
-            )
-        return labels

@@ -87,8 +87,6 @@ def learns_from_streams(estimator: Structured) -> bool:
     """Whether there is ``partial_fit``; an AttributeError, as scikit-learn wants it, says what would have it."""
     solver = SOLVERS.get(estimator.solver) if isinstance(estimator.solver, str) else type(estimator.solver)
     if solver is None or not (issubclass(solver, BaseSolver) and solver.incremental):
-        raise AttributeError(
-            "partial_fit needs a solver that learns example by example: perceptron, mira, sgd or pegasos; "
-            f"got {estimator.solver!r}."
-        )
+        needed = "a solver that learns example by example: perceptron, mira, sgd or pegasos"
+        raise AttributeError(f"partial_fit needs {needed}; got {estimator.solver!r}.")
     return True

@@ -58,8 +58,7 @@ class Kind(NamedTuple):
     layout: str = ""
 
 
-_PARTS = (HammingCost, MatrixCost, WeightedHammingCost, MarginRescaling, SlackRescaling, Ramp)
-_COMPONENTS: tuple[type, ...] = (*_PARTS, *SOLVERS.values())
+_PARTS: tuple[type, ...] = (HammingCost, MatrixCost, WeightedHammingCost, MarginRescaling, SlackRescaling, Ramp)
 
 # All that a file can name. A file names one of these and can name nothing else; classes are imported when needed.
 KINDS: dict[str, Kind] = {
@@ -70,21 +69,16 @@ KINDS: dict[str, Kind] = {
     "DiscriminativeHMM": Kind("estimator", "maxmargin.estimators.discriminative_hmm", "HMMLayout"),
     "DiscriminativeBayesNet": Kind("estimator", "maxmargin.estimators.discriminative_bayes_net", "BayesNetLayout"),
     "StructuredSVM": Kind("estimator", "maxmargin.estimators.structured_svm"),  # the layout is that of its model
-    "ChainLayout": Kind("layout", "maxmargin.models.chain"),
-    "MulticlassLayout": Kind("layout", "maxmargin.models.multiclass"),
-    "GridLayout": Kind("layout", "maxmargin.models.grid"),
-    "GraphLayout": Kind("layout", "maxmargin.models.graph"),
     "HMMLayout": Kind("layout", "maxmargin.models.hmm"),
     "BayesNetLayout": Kind("layout", "maxmargin.models.bayes_net"),
     "PythonLayout": Kind("layout", "maxmargin.models.user"),
-    "Chain": Kind("component", "maxmargin.models.chain", "ChainLayout"),
-    "Multiclass": Kind("component", "maxmargin.models.multiclass", "MulticlassLayout"),
-    "Grid": Kind("component", "maxmargin.models.grid", "GridLayout"),
-    "Graph": Kind("component", "maxmargin.models.graph", "GraphLayout"),
     "TextFeatures": Kind("features", "maxmargin.features.extractor", "ChainLayout"),
     "DictFeatures": Kind("features", "maxmargin.features.dicts", "ChainLayout"),
     "ImageFeatures": Kind("features", "maxmargin.features.images", "GridLayout"),
-} | {kind.__name__: Kind("component", kind.__module__) for kind in _COMPONENTS}
+} | {kind.__name__: Kind("component", kind.__module__) for kind in (*_PARTS, *SOLVERS.values())}
+for _name in ("Chain", "Multiclass", "Grid", "Graph"):
+    KINDS[f"{_name}Layout"] = Kind("layout", f"maxmargin.models.{_name.lower()}")
+    KINDS[_name] = Kind("component", f"maxmargin.models.{_name.lower()}", f"{_name}Layout")
 
 # Parameters that files have under a former name, by class (estimators, models, costs and solvers): the present name, or
 # None for one that is gone. "loss__name" is a parameter of the ramp, dropped where the loss is another.
@@ -169,10 +163,8 @@ def load(path: str | os.PathLike[str], *, model: object = None, verify: bool = T
     header, tensors = read_model(path, verify=verify)
     kind = header.get("kind", "model of no kind")
     if kind not in _modules("estimator"):
-        raise ValueError(
-            f"{path} holds a {kind[:80]}, this version loads {', '.join(_modules('estimator'))}. Check the path, or "
-            "upgrade maxmargin."
-        )
+        loads = f"this version loads {', '.join(_modules('estimator'))}"
+        raise ValueError(f"{path} holds a {kind[:80]}, {loads}. Check the path, or upgrade maxmargin.")
     return _rebuilt(path, header, tensors, _known(kind, "estimator"), model)
 
 
@@ -181,10 +173,9 @@ def load_as(cls: type[S], path: str | os.PathLike[str], *, model: object = None,
     kind = _kind_of(cls)
     header, tensors = read_model(path, verify=verify)
     if header.get("kind") != kind:
-        raise ValueError(
-            f"{path} holds a {header.get('kind', 'model of no kind')[:80]}, not a {kind}; check the path, or take "
-            "maxmargin.load, which loads every kind."
-        )
+        found = header.get("kind", "model of no kind")[:80]
+        advice = "check the path, or take maxmargin.load, which loads every kind."
+        raise ValueError(f"{path} holds a {found}, not a {kind}; {advice}")
     return _rebuilt(path, header, tensors, cls, model)
 
 
@@ -230,11 +221,9 @@ def _restored(cls: type[S], contents: Contents, model: object) -> S:
             raise ValueError(f"a {contents.kind} needs no model; leave model= out")
         parameters["model"] = model
     name, facts, tensors = contents.layout
-    kind: type[StorableLayout] = _known(name, "layout")
-    if kind is PythonLayout:
-        layout: StorableLayout = PythonLayout.from_state(facts, tensors, model)  # type: ignore[arg-type]
-    else:
-        layout = kind.from_state(facts, tensors)
+    kind: Any = _known(name, "layout")
+    own_model = (model,) if kind is PythonLayout else ()
+    layout: StorableLayout = kind.from_state(facts, tensors, *own_model)
     if contents.kind == "StructuredSVM" and "model" not in parameters:
         raise ValueError("the file does not hold its model; give it again: StructuredSVM.load(path, model=...)")
     part = type(parameters["model"]) if contents.kind == "StructuredSVM" else _known(contents.kind, "estimator")
@@ -257,9 +246,6 @@ def _restored(cls: type[S], contents: Contents, model: object) -> S:
     for attribute, value in _training(contents.training).items():
         setattr(estimator, attribute, value)
     return estimator
-
-
-# --- kinds and parameters ---------------------------------------------------------------------------------------------
 
 
 def _modules(role: str) -> dict[str, str]:
@@ -325,11 +311,8 @@ def _storable_parameters(estimator: Structured, fitted: Fitted) -> dict[str, obj
         if _is_storable(value):
             found[name] = value
         else:
-            warnings.warn(
-                f"the parameter {name}={value!r} cannot be stored in a model file; the loaded "
-                f"{type(estimator).__name__} will have its default.",
-                stacklevel=4,
-            )
+            loaded = f"the loaded {type(estimator).__name__} will have its default."
+            warnings.warn(f"the parameter {name}={value!r} cannot be stored in a model file; {loaded}", stacklevel=4)
     return found
 
 
@@ -351,14 +334,10 @@ def as_mapping(value: object, name: str) -> dict[str, object]:
 def _pack_features(features: Extractor, given: bool, tensors: dict[str, np.ndarray]) -> str:
     kind = type(features).__name__
     if _modules("features").get(kind) != type(features).__module__:
-        raise ValueError(
-            f"the feature extractor {kind} cannot be stored in a model file, only {', '.join(_modules('features'))} "
-            "can. Take it off (features_ = None), and extract the features before predict."
-        )
+        only = f"only {', '.join(_modules('features'))} can"
+        advice = "Take it off (features_ = None), and extract the features before predict."
+        raise ValueError(f"the feature extractor {kind} cannot be stored in a model file, {only}. {advice}")
     return pack_value({"kind": kind, "given": given, "state": features.to_state()}, tensors, "features")
-
-
-# --- how training went ------------------------------------------------------------------------------------------------
 
 
 def _training_facts(fitted: Mapping[str, object]) -> dict[str, object]:

@@ -166,8 +166,10 @@ class MulticlassClassifier(
         bound, w = self._bound_scores(X)
         return np.concatenate([np.empty((0, len(self.classes_))), *marginal_tables(self, bound, w, temperature)])
 
-    def _bind_held_out(self, X: Matrix, y: ArrayLike) -> MulticlassBound:
+    def _bind_held_out(self, X: Matrix, y: ArrayLike | None) -> MulticlassBound:
         """A label that training has not seen is judged like the one that fits worst."""
+        if y is None:
+            return self.model_.bind(X, None, layout=self.layout_)
         labels, given = self.layout_.labels, plain(np.asarray(y))
         if not all(label in labels.code for label in given):
             worst = self.model_.bind(X, None, layout=self.layout_).scores(self.weights_).argmin(axis=1).tolist()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from maxmargin.estimators.bayes_net_parts import States
 from maxmargin.models.network import Network
 from maxmargin.persistence.bif import Bif, read_bif, write_bif
 
@@ -26,20 +27,17 @@ __all__ = ["from_bif", "from_networkx", "from_pgmpy", "from_pyagrum", "to_bif", 
 
 SUM = 1e-6  # how far from 1 a distribution may sum
 
-States = Mapping[str, Sequence[Hashable]]
-
 
 def to_bif(network: Network, probabilities: np.ndarray, path: str | os.PathLike[str], *, name: str = "unknown") -> Path:
     """Write a BIF file. States are written as text; the numbers are read back exactly.
 
     Names of letters, digits, ``_``, ``-`` and ``.`` are understood by all readers; some do not take any others.
     """
-    return write_bif(
-        path, Bif(name, _texts(network), _parents(network), network.groups(_checked(network, probabilities)))
-    )
+    tables = network.groups(_checked(network, probabilities))
+    return write_bif(path, Bif(name, _texts(network), _parents(network), tables))
 
 
-def from_bif(path: str | os.PathLike[str], states: States | None = None) -> tuple[Network, np.ndarray]:
+def from_bif(path: str | os.PathLike[str], states: States = None) -> tuple[Network, np.ndarray]:
     """The network of a BIF file; ``states`` by name, in the order of the file, where they are not to be text."""
     bif = read_bif(path)
     return _assembled(bif.states, bif.parents, bif.tables, states, str(path))
@@ -62,7 +60,7 @@ def to_pyagrum(network: Network, probabilities: np.ndarray) -> pyagrum.BayesNet:
     return net
 
 
-def from_pyagrum(net: pyagrum.BayesNet, states: States | None = None) -> tuple[Network, np.ndarray]:
+def from_pyagrum(net: pyagrum.BayesNet, states: States = None) -> tuple[Network, np.ndarray]:
     """From ``pyagrum.BayesNet``; ``states`` as for :func:`from_bif`."""
     names = [net.variable(node).name() for node in net.nodes()]
     labels = {name: list(net.variable(name).labels()) for name in names}
@@ -96,7 +94,7 @@ def to_pgmpy(network: Network, probabilities: np.ndarray) -> DiscreteBayesianNet
     return net
 
 
-def from_pgmpy(net: DiscreteBayesianNetwork, states: States | None = None) -> tuple[Network, np.ndarray]:
+def from_pgmpy(net: DiscreteBayesianNetwork, states: States = None) -> tuple[Network, np.ndarray]:
     """From pgmpy's ``DiscreteBayesianNetwork``; ``states`` as for :func:`from_bif`."""
     names, labels, parents, tables = [str(node) for node in net.nodes()], {}, {}, {}
     for node, name in zip(net.nodes(), names, strict=True):
@@ -128,7 +126,7 @@ def to_networkx(network: Network, probabilities: np.ndarray) -> networkx.DiGraph
     return graph
 
 
-def from_networkx(graph: networkx.DiGraph, states: States | None = None) -> tuple[Network, np.ndarray]:
+def from_networkx(graph: networkx.DiGraph, states: States = None) -> tuple[Network, np.ndarray]:
     """From a graph as :func:`to_networkx` makes it; without ``parents``, the axes are in the order of predecessors."""
     labels, parents, tables = {}, {}, {}
     for name, facts in graph.nodes(data=True):
@@ -147,7 +145,7 @@ def _assembled(
     labels: Mapping[str, Sequence[Hashable]],
     parents: Mapping[str, Sequence[str]],
     tables: Mapping[str, np.ndarray],
-    states: States | None,
+    states: States,
     source: str,
 ) -> tuple[Network, np.ndarray]:
     named = dict(labels)
@@ -195,8 +193,6 @@ def _distributions(network: Network, probabilities: np.ndarray) -> np.ndarray:
     sums = network.tables.sums(p)
     bad = np.flatnonzero(np.abs(sums - 1) > SUM)
     if len(bad):
-        raise ValueError(
-            f"{network.tables.name(int(bad[0]))} sums to {sums[bad[0]]:.6g}; other libraries need distributions, "
-            "so divide every table by its sum first."
-        )
+        advice = "other libraries need distributions, so divide every table by its sum first."
+        raise ValueError(f"{network.tables.name(int(bad[0]))} sums to {sums[bad[0]]:.6g}; {advice}")
     return p

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from maxmargin.estimators import net_exchange
-from maxmargin.estimators.bayes_net_parts import draw, table_frames
+from maxmargin.estimators.bayes_net_parts import States, draw, table_frames
 from maxmargin.estimators.generative_base import GenerativeEstimator
-from maxmargin.estimators.net_exchange import States
 from maxmargin.models.network import Network
 
 if TYPE_CHECKING:
@@ -40,8 +39,7 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
         self, n: int, random_state: int | np.random.RandomState | None = None
     ) -> pandas.DataFrame | dict[str, list]:
         """``n`` rows drawn from the renormalised model: a pandas frame, or a dict of lists without pandas."""
-        codes = draw(*self._renormalised(), n, check_random_state(random_state))
-        net = self.network_
+        net, codes = self.network_, draw(*self._renormalised(), n, check_random_state(random_state))
         columns = {name: net.states[v].decode(codes[:, v]) for v, name in enumerate(net.names)}
         try:
             import pandas
@@ -82,28 +80,28 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
 
     @classmethod
     def from_bif(
-        cls, path: str | os.PathLike[str], target: Target = None, states: States | None = None, **parameters: Any
+        cls, path: str | os.PathLike[str], target: Target = None, states: States = None, **parameters: Any
     ) -> Self:
         """The network of a BIF file; ``states`` (name to sequence) where its values are not to be text."""
         return cls.from_network(*net_exchange.from_bif(path, states), target=target, **parameters)
 
     @classmethod
     def from_pgmpy(
-        cls, net: DiscreteBayesianNetwork, target: Target = None, states: States | None = None, **parameters: Any
+        cls, net: DiscreteBayesianNetwork, target: Target = None, states: States = None, **parameters: Any
     ) -> Self:
         """A pgmpy ``DiscreteBayesianNetwork`` with its tables."""
         return cls.from_network(*net_exchange.from_pgmpy(net, states), target=target, **parameters)
 
     @classmethod
     def from_pyagrum(
-        cls, net: pyagrum.BayesNet, target: Target = None, states: States | None = None, **parameters: Any
+        cls, net: pyagrum.BayesNet, target: Target = None, states: States = None, **parameters: Any
     ) -> Self:
         """A ``pyagrum.BayesNet``; ``states`` (name to sequence) where its labels are not to be text."""
         return cls.from_network(*net_exchange.from_pyagrum(net, states), target=target, **parameters)
 
     @classmethod
     def from_networkx(
-        cls, graph: networkx.DiGraph, target: Target = None, states: States | None = None, **parameters: Any
+        cls, graph: networkx.DiGraph, target: Target = None, states: States = None, **parameters: Any
     ) -> Self:
         """A ``networkx.DiGraph`` with states and tables at its nodes, as :meth:`to_networkx` makes it."""
         return cls.from_network(*net_exchange.from_networkx(graph, states), target=target, **parameters)

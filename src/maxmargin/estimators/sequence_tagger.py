@@ -179,11 +179,6 @@ class SequenceTagger(
     def transition_(self) -> np.ndarray:
         return self._groups()["transition"]
 
-    def _groups(self) -> dict[str, np.ndarray]:
-        if "weights_" not in self.__dict__:
-            raise AttributeError("the weights are there after fit.")
-        return self.layout_.groups(self.weights_)
-
     def predict(self, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
         """The best label sequence of each sequence; ``fixed`` has labels known beforehand, None where unknown."""
         self._check_fitted()
@@ -224,10 +219,6 @@ class SequenceTagger(
 
     def _bind_held_out(self, X: SequenceInput, y: Labellings | None) -> ChainBound:
         return self.model_.bind(self._made(X), y, layout=self.layout_)
-
-    def _bound_scores(self, X: SequenceInput, probabilities: bool = False) -> tuple[ChainBound, np.ndarray]:
-        self._check_fitted()
-        return self._bind_held_out(X, None), writable(self.weights_)
 
     def _made(self, X: SequenceInput) -> SequenceInput:
         """Features of text, or what was given when it has features."""

@@ -136,10 +136,6 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
             raise ValueError(f"a {type(self.model).__name__} is not the model that it was trained with; give that one")
         self.weights_ = self.coef_ = fitted.weights
 
-    def _bound_scores(self, X: Objects, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
-        self._check_fitted()
-        return self.model_.bind(X, None, layout=self.layout_), self.weights_
-
     def _predict_codes(self, weights: np.ndarray, X: Objects) -> list:
         bound = self.model_.bind(X, None, layout=self.layout_)
         return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
