@@ -68,10 +68,8 @@ def audit(
     tol : float or None
         Relative duality gap of the fits of folds, where the estimator asks for less: coarse fits rank as well as exact
         ones, in a fraction of the time. None keeps the estimator's.
-    random_state : int, RandomState or None
-        Of the folds.
-    after_fold : callable, optional
-        Called without arguments after each fold, to show progress.
+    random_state : int, RandomState or None, of the folds
+    after_fold : callable without arguments, optional, called after each fold to show progress
 
     Returns
     -------
@@ -86,9 +84,7 @@ def audit(
         agreement : share of the judging models that suggest the same
         margin, hinge, ramp : score of the prediction over the given output, and losses of the given output
         violation : share of the judging models for which an output is better than the given one by more than its cost
-            (the concave part of the ramp loss is not zero)
-
-        The last five are means over the models that judged the example.
+            (the concave part of the ramp loss is not zero); as the four before, a mean over the judging models
 
     Complexity: ``cv * repeats`` fits, and three argmaxes per example and repeat.
 

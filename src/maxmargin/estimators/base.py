@@ -135,7 +135,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
 
         problem = problem_of(bound)
         if self.C > 0 and not problem.weight.any():
-            raise ValueError("the weights of all examples are zero; give one a positive sample (or class) weight.")
+            advice = "give at least one a positive sample (or class) weight."
+            raise ValueError(f"the weights of all examples are zero; {advice}")
         if latent is not None:
             problem = LatentProblem(problem, latent, problem_of)
         ramp, fresh = formulation if isinstance(formulation, Ramp) else None, resume is None

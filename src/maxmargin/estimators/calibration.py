@@ -54,11 +54,9 @@ def fit_temperature(tagger: SequenceTagger, X: SequenceInput, y: Labellings) -> 
     best = next(t for t, value in heights.items() if value <= even)
     if best in (low, high):
         side, why = ("lower", "without a mistake") if best == low else ("upper", "no better than by chance")
-        warnings.warn(
-            f"the temperature ended at its {side} bound, {math.exp(best):g}: the held-out labels are predicted {why}. "
-            "Pass more sequences that training has not seen.",
-            stacklevel=3,
-        )
+        found_at = f"at its {side} bound, {math.exp(best):g}: the held-out labels are predicted {why}"
+        advice = "Pass more sequences that training has not seen."
+        warnings.warn(f"the temperature ended {found_at}. {advice}", stacklevel=3)
     return math.exp(best)
 
 

@@ -263,10 +263,8 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
 
     def _joined(self, tables: Mapping[str, np.ndarray]) -> np.ndarray:
         shapes = {name: self.network_.shape(v) for name, v in self.network_.code.items()}
-        fits = {name: table.size == np.prod(shapes.get(name, ())) for name, table in tables.items()}
-        return self.network_.join(
-            {name: table.reshape(shapes[name]) if fits[name] else table for name, table in tables.items()}
-        )
+        fits = [name for name, table in tables.items() if table.size == np.prod(shapes.get(name, ()))]
+        return self.network_.join({**tables, **{name: tables[name].reshape(shapes[name]) for name in fits}})
 
     def predict(self, X: object, hidden: Hidden = None) -> object:
         """The most probable values of the target, or of what is hidden, given the rest of each row.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from sklearn.utils import check_random_state
 
-from maxmargin.estimators import hmm_exchange
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.generative_base import IMPOSSIBLE, GenerativeEstimator
@@ -91,7 +90,13 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         checkpoint (path or mapping) of an interrupted fit on the same examples.
         """
         begin = Stopwatch()
-        bound = self._bind_first(X, y)
+        if y is None:
+            raise ValueError("y is missing; give the true states of every sequence.")
+        self.model_ = self._model()
+        bound = self.model_.bind(X, y)
+        if bound.n_examples == 0:
+            raise ValueError("X is empty; at least one sequence is needed.")
+        self._take_layout(bound.layout)
         self.counts_, self.n_seen_ = bound.counts(), bound.n_examples
         self._take_reference()
         self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin)
@@ -112,16 +117,6 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         self._take_reference()
         self._learn_further(bound, sample_weight)
         return self
-
-    def _bind_first(self, X: Series, y: Series) -> HMMBound:
-        if y is None:
-            raise ValueError("y is missing; give the true states of every sequence.")
-        self.model_ = self._model()
-        bound = self.model_.bind(X, y)
-        if bound.n_examples == 0:
-            raise ValueError("X is empty; at least one sequence is needed.")
-        self._take_layout(bound.layout)
-        return bound
 
     def _model(self) -> HMM:
         return HMM(
@@ -150,7 +145,16 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         self._take_learned(fitted)
 
     def _aligned(self) -> np.ndarray:
-        return hmm_exchange.aligned(cast(DiscriminativeHMM, self.reference), self.layout_)
+        """What the other model does not know gets no probability, and so the floor."""
+        layout, other = self.layout_, cast(DiscriminativeHMM, self.reference)
+        rows = [other.layout_.states.code.get(state, -1) for state in layout.states.classes]
+        columns = [other.layout_.symbols.code.get(symbol, -1) for symbol in layout.symbols.classes]
+        if all(row < 0 for row in rows):
+            raise ValueError("the reference model has none of the states of the training data; check the names.")
+        initial = np.append(other.initial_, 0.0)[rows]
+        transition = np.pad(other.transition_, ((0, 1), (0, 1)))[np.ix_(rows, rows)]
+        emission = np.pad(other.emission_, ((0, 1), (0, 1)))[np.ix_(rows, columns)]
+        return layout.join(initial, transition, emission)
 
     def _joined(self, tables: Mapping[str, np.ndarray]) -> np.ndarray:
         if set(tables) != set(TABLES):
@@ -173,8 +177,8 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         self, n: int, length: int, random_state: int | np.random.RandomState | None = None
     ) -> tuple[list[list[Hashable]], list[list[Hashable]]]:
         """``n`` sequences of symbols and their states, drawn from the renormalised model."""
-        groups = self.layout_.groups(np.exp(self._normalised()))
-        rng = check_random_state(random_state)
+        theta, rng = self._normalised(), check_random_state(random_state)
+        groups = self.layout_.groups(np.exp(theta))
         cumulative = {name: np.cumsum(table, axis=-1) for name, table in groups.items()}
 
         def drawn(row: np.ndarray, point: float) -> int:
@@ -222,7 +226,16 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
 
     def to_hmmlearn(self) -> CategoricalHMM:
         """The renormalised model as hmmlearn's ``CategoricalHMM``; its symbols are the codes in ``symbols_``."""
-        return hmm_exchange.to_hmmlearn(self)
+        try:
+            from hmmlearn.hmm import CategoricalHMM
+        except ImportError:
+            raise ImportError("to_hmmlearn() needs hmmlearn; install maxmargin[interop].") from None
+        theta = self._normalised()
+        groups = self.layout_.groups(np.exp(theta))
+        model = CategoricalHMM(n_components=len(self.classes_))
+        model.startprob_, model.transmat_ = groups["initial"].copy(), groups["transition"].copy()
+        model.emissionprob_, model.n_features = groups["emission"].copy(), len(self.symbols_)
+        return model
 
     @classmethod
     def from_hmmlearn(
@@ -233,7 +246,16 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         ``classes`` and ``symbols`` name its states and symbols, in order; numbers when missing. ``parameters`` are
         those of the estimator.
         """
-        return hmm_exchange.from_hmmlearn(cls, model, classes, symbols, parameters)
+        for name in ("startprob_", "transmat_", "emissionprob_"):
+            if name not in vars(model):
+                raise ValueError(f"the hmmlearn model has no {name}; fit it first.")
+        K, V = np.asarray(model.emissionprob_).shape
+        own = cls(classes=K if classes is None else classes, symbols=V if symbols is None else symbols)
+        own.set_params(**parameters)
+        own.model_ = own._model()
+        own._take_layout(own.model_.bind([], []).layout)
+        own._take_probabilities(own.layout_.join(model.startprob_, model.transmat_, model.emissionprob_))
+        return own
 
     def _bound_scores(self, X: Series, probabilities: bool = False) -> tuple[HMMBound, np.ndarray]:
         self._check_fitted()

@@ -208,7 +208,8 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
             )
         latent = self.tolerance > 0 and self.refits > 0
         if latent and self.warm_start:
-            raise ValueError("warm_start needs the same truth in every fit, tolerance > 0 changes it; set tolerance=0.")
+            changed = "tolerance > 0 changes it; set tolerance=0."
+            raise ValueError(f"warm_start needs the same truth in every fit, and {changed}")
         return latent
 
     def __sklearn_clone__(self) -> Self:

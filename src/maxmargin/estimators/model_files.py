@@ -375,9 +375,8 @@ def _training(facts: Mapping[str, object]) -> dict[str, object]:
         primal, dual = _all_of(float, bounds, "primal and dual of its certificate")
         found["certificate_"] = Certificate(primal, dual, certificate["certified"] is True)
     if status is not None:
-        found["status_"] = Status(
-            *_all_of(str, [status["code"], status["sentence"]], "code and sentence of its status")
-        )
+        code, sentence = _all_of(str, [status["code"], status["sentence"]], "code and sentence of its status")
+        found["status_"] = Status(code, sentence)
     if seconds is not None:
         _all_of(float, seconds.values(), "seconds")
         found["seconds_"] = seconds

@@ -169,15 +169,12 @@ class MulticlassClassifier(
     def _bind_held_out(self, X: Matrix, y: ArrayLike | None) -> MulticlassBound:
         """A label that training has not seen is judged like the one that fits worst."""
         if y is None:
-            return self.model_.bind(X, None, layout=self.layout_)
+            return self._bound(X)
         labels, given = self.layout_.labels, plain(np.asarray(y))
         if not all(label in labels.code for label in given):
             worst = self.model_.bind(X, None, layout=self.layout_).scores(self.weights_).argmin(axis=1).tolist()
             given = [a if a in labels.code else labels.classes[k] for a, k in zip(given, worst, strict=True)]
         return self.model_.bind(X, given, layout=self.layout_)
-
-    def _bound_scores(self, X: Matrix, probabilities: bool = False) -> tuple[MulticlassBound, np.ndarray]:
-        return self._bound(X), self.weights_
 
     def _bound(self, X: Matrix) -> MulticlassBound:
         self._check_fitted()

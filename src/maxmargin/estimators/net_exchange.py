@@ -27,6 +27,8 @@ __all__ = ["from_bif", "from_networkx", "from_pgmpy", "from_pyagrum", "to_bif", 
 
 SUM = 1e-6  # how far from 1 a distribution may sum
 
+Values = Mapping[str, Sequence[Hashable]]
+
 
 def to_bif(network: Network, probabilities: np.ndarray, path: str | os.PathLike[str], *, name: str = "unknown") -> Path:
     """Write a BIF file. States are written as text; the numbers are read back exactly.
@@ -87,28 +89,25 @@ def to_pgmpy(network: Network, probabilities: np.ndarray) -> DiscreteBayesianNet
     for v, (name, above) in enumerate(_parents(network).items()):
         *cards, size = (len(network.states[u]) for u in network.family(v))
         values = np.moveaxis(tables[name], -1, 0).reshape(size, -1)
+        known = {"evidence": above, "evidence_card": cards} if above else {}
         states = {network.names[u]: list(network.states[u].classes) for u in network.family(v)}
-        net.add_cpds(
-            TabularCPD(name, size, values, evidence=above or None, evidence_card=cards or None, state_names=states)
-        )
+        net.add_cpds(TabularCPD(name, size, values, state_names=states, **known))
     return net
 
 
 def from_pgmpy(net: DiscreteBayesianNetwork, states: States = None) -> tuple[Network, np.ndarray]:
     """From pgmpy's ``DiscreteBayesianNetwork``; ``states`` as for :func:`from_bif`."""
-    names, labels, parents, tables = [str(node) for node in net.nodes()], {}, {}, {}
-    for node, name in zip(net.nodes(), names, strict=True):
-        cpd = net.get_cpds(node)
+    cpds = {node: net.get_cpds(node) for node in net.nodes()}
+    for node, cpd in cpds.items():
         if cpd is None:
-            raise ValueError(f"the pgmpy network has no probabilities for {name!r}; fit it first.")
-        labels[name] = list(cpd.state_names[node])
-        parents[name] = [str(other) for other in cpd.variables[1:]]
-        tables[name] = np.moveaxis(np.asarray(cpd.values, np.float64), 0, -1)
-    for node, name in zip(net.nodes(), names, strict=True):  # a parent's states may stand in another order in a child
-        cpd = net.get_cpds(node)
+            raise ValueError(f"the pgmpy network has no probabilities for {str(node)!r}; fit it first.")
+    labels = {str(node): list(cpd.state_names[node]) for node, cpd in cpds.items()}
+    parents = {str(node): [str(other) for other in cpd.variables[1:]] for node, cpd in cpds.items()}
+    tables = {str(node): np.moveaxis(np.asarray(cpd.values, np.float64), 0, -1) for node, cpd in cpds.items()}
+    for node, cpd in cpds.items():  # a parent's states may stand in another order in a child
         for axis, other in enumerate(cpd.variables[1:]):
             order = [cpd.state_names[other].index(state) for state in labels[str(other)]]
-            tables[name] = np.take(tables[name], order, axis=axis)
+            tables[str(node)] = np.take(tables[str(node)], order, axis=axis)
     return _assembled(labels, parents, tables, states, "the pgmpy network")
 
 
@@ -137,16 +136,13 @@ def from_networkx(graph: networkx.DiGraph, states: States = None) -> tuple[Netwo
         above = list(graph.predecessors(name))
         parents[name] = list(facts.get("parents", above))
         if sorted(map(str, parents[name])) != sorted(map(str, above)):
-            raise ValueError(f"the node {name!r} has parents {parents[name]}, and edges from {above}; make them agree.")
+            found = f"has the parents {parents[name]}, and edges from {above}"
+            raise ValueError(f"the node {name!r} {found}; make them agree.")
     return _assembled(labels, parents, tables, states, "the graph")
 
 
 def _assembled(
-    labels: Mapping[str, Sequence[Hashable]],
-    parents: Mapping[str, Sequence[str]],
-    tables: Mapping[str, np.ndarray],
-    states: States,
-    source: str,
+    labels: Values, parents: Mapping[str, Sequence[str]], tables: Mapping[str, np.ndarray], states: States, source: str
 ) -> tuple[Network, np.ndarray]:
     named = dict(labels)
     for name, values in (states or {}).items():
