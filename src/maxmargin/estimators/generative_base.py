@@ -91,10 +91,8 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
         elif isinstance(given, Mapping):
             given = self._joined({name: np.asarray(table, np.float64) for name, table in given.items()})
         elif not isinstance(given, str):
-            raise TypeError(
-                f'reference must be "ml", "uniform", "smoothed", a fitted {type(self).__name__} or a mapping of '
-                f"tables; got {type(given).__name__}."
-            )
+            kinds = f'"ml", "uniform", "smoothed", a fitted {type(self).__name__} or a mapping of tables'
+            raise TypeError(f"reference must be {kinds}; got {type(given).__name__}.")
         self.reference_ = reference_distribution(
             self.layout_.tables, given, self.counts_, smoothing=self.smoothing, floor=self.floor
         )
@@ -127,10 +125,8 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
         if "weights_" not in self.__dict__:
             return False
         if not isinstance(self.__dict__.get("state_"), RecentringState):
-            raise ValueError(
-                "partial_fit goes on where a fit in the same process ended; to start from this model, give it as the "
-                "reference of a new one."
-            )
+            advice = "to start from this model, give it as the reference of a new one."
+            raise ValueError(f"partial_fit goes on where a fit in the same process ended; {advice}")
         return True
 
     def _learn_further(self, bound: BoundModel, sample_weight: SampleWeight) -> None:

@@ -202,10 +202,8 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         if not (isinstance(self.refits, (int, np.integer)) and self.refits >= 0):
             raise ValueError(f"refits must be a whole number >= 0, got {self.refits!r}.")
         if isinstance(self.start, str):
-            raise ValueError(
-                f"start must be a fitted ImageSegmenter or an array, got {self.start!r}; where a ramp begins, the ramp "
-                "itself says: loss=Ramp(start=...)."
-            )
+            advice = "where a ramp begins, the ramp itself says: loss=Ramp(start=...)."
+            raise ValueError(f"start must be a fitted ImageSegmenter or an array, got {self.start!r}; {advice}")
         latent = self.tolerance > 0 and self.refits > 0
         if latent and self.warm_start:
             changed = "tolerance > 0 changes it; set tolerance=0."

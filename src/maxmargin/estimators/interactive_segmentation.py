@@ -58,10 +58,8 @@ class InteractiveSegmentation:
         """
         (labels,) = read_scribbles([scribble])
         if labels.shape != self._excess.shape:
-            raise ValueError(
-                f"the scribble has shape {labels.shape}; the image has {self._excess.shape}. Give a label for each "
-                "pixel: 0 or 1 where it is known, -1 elsewhere."
-            )
+            advice = "Give a label for each pixel: 0 or 1 where it is known, -1 elsewhere."
+            raise ValueError(f"the scribble has shape {labels.shape}; the image has {self._excess.shape}. {advice}")
         strange = np.argwhere((labels != -1) & (labels != 0) & (labels != 1))
         if len(strange):
             where = tuple(map(int, strange[0]))
