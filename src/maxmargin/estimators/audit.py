@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["audit"]
 
 T = TypeVar("T")
+Splits: TypeAlias = "int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]]"
 
 _EXAMPLE = re.compile(r"\b(example|sequence|sentence) (\d+)")
 
@@ -42,7 +43,7 @@ def audit(
     estimator: Structured[Inputs, list],
     X: Inputs,
     y: Sequence[object] | np.ndarray,
-    cv: int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] = 5,
+    cv: Splits = 5,
     *,
     repeats: int = 2,
     tol: float | None = 0.1,
@@ -67,10 +68,8 @@ def audit(
     tol : float or None
         Relative duality gap of the fits of folds, where the estimator asks for less: coarse fits rank as well as exact
         ones, in a fraction of the time. None keeps the estimator's.
-    random_state : int, RandomState or None
-        Of the folds.
-    after_fold : callable, optional
-        Called without arguments after each fold, to show progress.
+    random_state : int, RandomState or None, of the folds
+    after_fold : callable without arguments, optional, called after each fold to show progress
 
     Returns
     -------
@@ -85,9 +84,7 @@ def audit(
         agreement : share of the judging models that suggest the same
         margin, hinge, ramp : score of the prediction over the given output, and losses of the given output
         violation : share of the judging models for which an output is better than the given one by more than its cost
-            (the concave part of the ramp loss is not zero)
-
-        The last five are means over the models that judged the example.
+            (the concave part of the ramp loss is not zero); as the four before, a mean over the judging models
 
     Complexity: ``cv * repeats`` fits, and three argmaxes per example and repeat.
 
@@ -136,10 +133,8 @@ def audit(
             warnings.simplefilter("ignore", ConvergenceWarning)
             work.fit(_take(examples, inside), _take(given, inside))
         with _numbered(out):
-            evidence = judge(
-                work, _take(examples, out), _take(given, out), _take(codes, out), neighbours, [seed, number]
-            )
-        record.add(out, evidence)
+            held, own = _take(examples, out), _take(given, out)
+            record.add(out, judge(work, held, own, _take(codes, out), neighbours, [seed, number]))
         if after_fold is not None:
             after_fold()
     return as_frame(record.rows(2 if labels is None else len(labels)), COLUMNS)
@@ -149,8 +144,7 @@ def audit(
 class Framed(Protocol):
     """A frame, of pandas or another."""
 
-    @property
-    def iloc(self) -> Mapping[object, object]: ...
+    iloc: Mapping[object, object]
 
 
 class _Record:
@@ -180,10 +174,8 @@ class _Record:
         """The table, most suspicious first; equals in their order in the data."""
         missing = np.flatnonzero(self.times == 0)
         if len(missing):
-            raise ValueError(
-                f"example {missing[0]} is held out by no split of cv (nor are {len(missing) - 1} others); every "
-                "example must be held out at least once."
-            )
+            others = f"(nor are {len(missing) - 1} others); every example must be held out at least once."
+            raise ValueError(f"example {missing[0]} is held out by no split of cv {others}")
         lengths = np.array([len(row) for row in self.doubt], np.int64)
         doubt = [row / times for row, times in zip(self.doubt, self.times.tolist(), strict=True)]
         flat = np.concatenate(doubt) if doubt else np.empty(0)
@@ -192,21 +184,10 @@ class _Record:
         for i in np.argsort(-scores, kind="stable").tolist():
             given, times = self.given[i], int(self.times[i])
             suggested, votes = max(self.votes[i], key=lambda vote: vote[1])  # the earliest of equals
-            made.append(
-                {
-                    "example": i,
-                    "score": float(scores[i]),
-                    "given": given,
-                    "suggested": suggested,
-                    "positions": _positions(given, suggested),
-                    "worst": int(np.argmax(doubt[i])) if lengths[i] else -1,
-                    "agreement": votes / times,
-                    "margin": float(self.margin[i]) / times,
-                    "hinge": float(self.hinge[i]) / times,
-                    "ramp": float(self.ramp[i]) / times,
-                    "violation": float(self.violation[i]) / times,
-                }
-            )
+            worst = int(np.argmax(doubt[i])) if lengths[i] else -1
+            means = [float(sums[i]) / times for sums in (self.margin, self.hinge, self.ramp, self.violation)]
+            row = (i, float(scores[i]), given, suggested, _positions(given, suggested), worst, votes / times, *means)
+            made.append(dict(zip(COLUMNS, row, strict=True)))
         return made
 
 
@@ -235,11 +216,7 @@ def _worker(estimator: T, labels: Labels | None, tol: float | None) -> T:
 
 
 def _splits(
-    cv: int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]],
-    repeats: int,
-    n: int,
-    strata: np.ndarray | None,
-    seed: int,
+    cv: Splits, repeats: int, n: int, strata: np.ndarray | None, seed: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Examples to fit and examples to judge, split after split; classes are dealt evenly."""
     if not (isinstance(repeats, (int, np.integer)) and repeats >= 1):

@@ -40,38 +40,21 @@ UNSEEN = 0.1  # count of a pair of labels that is nowhere
 
 @dataclass(frozen=True)
 class Evidence:
-    """About m held-out examples.
+    """About m held-out examples."""
 
-    Attributes
-    ----------
-    hinge, margin, concave : float64 arrays (m,)
-        The values of the three argmaxes.
-    suggested : list of m outputs
-        Where the best output that pays for its distance to the given one differs from it, that; else the prediction.
-    doubt : list of m float64 arrays
-        Log odds against the given label of each part.
-    """
-
-    hinge: np.ndarray
+    hinge: np.ndarray  # (m,), as margin and concave: the values of the three argmaxes
     margin: np.ndarray
     concave: np.ndarray
-    suggested: list
-    doubt: list[np.ndarray]
+    suggested: list  # outputs: the best that pays for its distance to the given one, else the prediction
+    doubt: list[np.ndarray]  # log odds against the given label of each part
 
 
 @dataclass(frozen=True)
 class NeighbourCounts:
-    """How often labels stand beside each other in all given outputs.
-
-    Attributes
-    ----------
-    labels : Labels
-    pairs : float64 array (K + 1, K + 1)
-        Row: left label, column: right label; the last of both is the end of a sequence.
-    """
+    """How often labels stand beside each other in all given outputs."""
 
     labels: Labels
-    pairs: np.ndarray
+    pairs: np.ndarray  # (K + 1, K + 1), row: left label, column: right label; the last of both: end of a sequence
 
     @staticmethod
     def of(codes: list[np.ndarray], labels: Labels) -> NeighbourCounts:
@@ -104,18 +87,10 @@ def judge(
     neighbours: NeighbourCounts | None,
     seed: Seed,
 ) -> Evidence:
-    """Evidence of a fitted estimator about examples that it has not seen.
+    """Evidence of a fitted estimator about m examples that it has not seen, and their given outputs.
 
-    Parameters
-    ----------
-    estimator : fitted estimator
-    X, y : m examples and their given outputs
-    codes : list of m int arrays
-        Codes of the given labels, in the labels of ``neighbours``; zeros, one per example, without ``neighbours``.
-    neighbours : NeighbourCounts or None
-        None for models whose outputs have no parts.
-    seed : seed of a numpy generator
-        Of the choice of parts that calibrate the scores.
+    ``codes`` are those of the given labels, in the labels of ``neighbours``; for models whose outputs have no parts
+    zeros, one per example, and no ``neighbours``. The ``seed`` chooses the parts that calibrate the scores.
 
     Complexity: three argmaxes and one score table per example; memory for a table (parts, K) of all examples at once.
     """
@@ -152,15 +127,7 @@ def doubts(tables: list[np.ndarray], given: np.ndarray, seed: Seed) -> np.ndarra
     chance, at a place chosen by chance, ``mean_t (1 / p_t(y_t) - 1)`` orders the examples best (Neyman and Pearson);
     :func:`example_scores` extends that to several wrong labels.
 
-    Parameters
-    ----------
-    tables : list of float64 arrays (N, K)
-    given : int array (N,)
-    seed : seed of a numpy generator
-
-    Returns
-    -------
-    float64 array (N,)
+    Of tables (N, K) and given labels (N,); an array (N,).
 
     References
     ----------
@@ -182,17 +149,8 @@ def example_scores(doubt: np.ndarray, example: np.ndarray, lengths: np.ndarray, 
     """Log of the odds that a label of the example is wrong, over its number of labels.
 
     Formula: ``log (prod_t (1 + o_t) - 1) - log T`` with ``o_t = e / (1 - e) exp(doubt_t) / (K - 1)``, where each label
-    is wrong with probability e = 0.01 and then any other one alike; at least -100.
-
-    Parameters
-    ----------
-    doubt : float64 array (N,)
-        Of all parts.
-    example : int array (N,)
-        Whose part it is.
-    lengths : int array (n,)
-        Parts of each example.
-    n_labels : int
+    is wrong with probability e = 0.01 and then any other one alike; at least -100. ``doubt`` (N,) is that of all parts,
+    ``example`` (N,) whose parts they are, ``lengths`` (n,) the number of parts of each example.
     """
     prior = np.log(WRONG / (1.0 - WRONG) / max(1, n_labels - 1))
     total = np.bincount(example, weights=np.logaddexp(0.0, doubt + prior), minlength=len(lengths))

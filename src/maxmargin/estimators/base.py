@@ -7,7 +7,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +32,6 @@ __all__ = ["Stopwatch", "Structured"]
 
 Resume = Mapping[str, np.ndarray] | str | os.PathLike[str] | None
 SampleWeight = ArrayLike | None
-
 
 Inputs = TypeVar("Inputs", contravariant=True)
 Outputs = TypeVar("Outputs", contravariant=True)
@@ -63,20 +62,13 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
 
     Fitted attributes of every estimator:
 
-    certificate_ : Certificate
-        ``primal``, ``dual``, ``gap``, ``relative_gap`` at the final weights.
-    history_ : pandas.DataFrame or list of dict
-        One row per certificate: pass, oracle_calls, seconds, primal, dual, gap, ...
-    status_ : Status
-        Why training ended, with a sentence.
-    n_iter_ : float
-        Passes over the examples (oracle calls / examples).
-    seconds_ : dict
-        Time split: total, oracle, solver, compile.
-    rounds_ : pandas.DataFrame or list of dict
-        Of a ramp fit: one row per round of CCCP with its objective and the size of the concave set.
-    weights_ : array (n_weights,)
-        All weights in the layout of the model.
+    certificate_ : Certificate, with ``primal``, ``dual``, ``gap``, ``relative_gap`` at the final weights
+    history_ : frame or list of dict, one row per certificate: pass, oracle_calls, seconds, primal, dual, gap, ...
+    status_ : Status, why training ended, with a sentence
+    n_iter_ : float, passes over the examples (oracle calls / examples)
+    seconds_ : dict, time split: total, oracle, solver, compile
+    rounds_ : frame or list of dict, of a ramp fit: per round of CCCP its objective and the size of the concave set
+    weights_ : array (n_weights,), all weights in the layout of the model
     """
 
     traits: ClassVar[frozenset[str]] = frozenset({"quadratic"})  # of all problems that it makes
@@ -93,7 +85,20 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
     def _score_predictions(self, y: Outputs, predicted: list) -> float:
         """The estimator's default score."""
 
-    def _bind_held_out(self, X: Inputs, y: Outputs) -> BoundModel:
+    def predict(self, X: Inputs) -> Any:
+        """The best output of each example, a list: labels, states, or an array (nodes,) of labels for each graph."""
+        self._check_fitted()
+        return self._predict_codes(self.weights_, X)
+
+    def score(self, X: Inputs, y: Outputs, sample_weight: SampleWeight = None) -> float:
+        """How good the predictions are, more is better.
+
+        Taggers, graphs and hidden Markov models: share of right labels. Images: mean intersection over union of the
+        foregrounds. StructuredSVM: mean negative cost.
+        """
+        return self._score_predictions(y, self.predict(X))
+
+    def _bind_held_out(self, X: Inputs, y: Outputs | None) -> BoundModel:
         """Examples that were not trained on, bound to the fitted weights."""
         return self.model_.bind(X, y, layout=self.layout_)
 
@@ -112,23 +117,17 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
     ) -> None:
         """Fit the weights of a bound model and set the fitted attributes.
 
-        Parameters
-        ----------
-        begin : Stopwatch, optional
-            When the fit began, so that the time to bind the data and to load its kernels counts too.
-        latent : (weights) -> BoundModel, optional
-            The examples with the best completions at some weights as true outputs, for ``refits`` further rounds.
-        first_completion : fitted estimator or array (n_weights,), optional
-            Whose completions the first round begins with; else it takes the outputs as they are.
-        warm : State, optional
-            Where to go on from; without it ``warm_start`` says whether that is where the last fit ended.
+        ``begin``: when the fit began, so that the time to bind the data and to load its kernels counts too.
+        ``latent``: the examples with the best completions at some weights as true outputs, for ``refits`` further
+        rounds; ``first_completion`` (estimator or weights): whose completions the first round begins with, else the
+        outputs as they are. ``warm``: where to go on from; without it ``warm_start`` says whether where the last ended.
         """
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
         from maxmargin.solvers.driver import run
         from maxmargin.solvers.outer import with_outer_loops
 
-        budgets = self._budgets()
+        self._check_budgets()
         formulation = self._formulation()
 
         def problem_of(model: BoundModel) -> Problem:
@@ -136,9 +135,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
 
         problem = problem_of(bound)
         if self.C > 0 and not problem.weight.any():
-            raise ValueError(
-                "the weights of all examples are zero; give at least one a positive sample (or class) weight."
-            )
+            advice = "give at least one a positive sample (or class) weight."
+            raise ValueError(f"the weights of all examples are zero; {advice}")
         if latent is not None:
             problem = LatentProblem(problem, latent, problem_of)
         ramp, fresh = formulation if isinstance(formulation, Ramp) else None, resume is None
@@ -160,7 +158,10 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
             result = run(
                 solver,
                 problem.with_oracles(lambda oracle: ShardedOracle(oracle, executor)),
-                **budgets,
+                tol=self.tol,
+                max_passes=self.max_passes,
+                max_oracle_calls=self.max_oracle_calls,
+                max_seconds=self.max_seconds,
                 callbacks=self._callbacks(),
                 warm=warm,
                 resume=resume,
@@ -174,20 +175,16 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
             self.seconds_["compile"] = begin.compile_seconds()
 
     def _set_result(self, result: Result, bound: BoundModel) -> None:
-        """The fitted attributes that every estimator has."""
         self.weights_ = aligned_zeros(bound.n_weights)
         self.weights_[:] = result.weights
         for name in ("rounds_", "stream_", "n_seen_"):
             self.__dict__.pop(name, None)
         if result.state.rounds is not None:
             self.rounds_ = as_frame(result.state.rounds)
-        self.certificate_ = result.certificate
-        self.history_ = result.history.to_frame()
-        self.status_ = result.status
+        self.certificate_, self.status_, self.history_ = result.certificate, result.status, result.history.to_frame()
         self.oracle_calls_ = result.state.oracle_calls
         self.n_iter_ = self.oracle_calls_ / max(1, bound.n_examples)
-        self.seconds_ = result.seconds
-        self.state_ = result.state
+        self.seconds_, self.state_ = result.seconds, result.state
         if result.status.code not in ("converged", "finished"):
             warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=4)
 
@@ -205,16 +202,13 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
             start._check_fitted()
             names, others = _feature_names(self), _feature_names(start)
             if names is not None and others is not None and names != others:
-                raise ValueError(
-                    "the start model was trained on other features than these examples have; fit it on the same "
-                    'examples, or begin with start="hinge".'
-                )
+                advice = 'fit it on the same examples, or begin with start="hinge".'
+                raise ValueError(f"the start model was trained on other features than these examples have; {advice}")
             own, other = vars(self).get("classes_"), vars(start).get("classes_")
             if own is not None and (other is None or list(own) != list(other)):
-                raise ValueError(
-                    f"the start model has other labels ({short(other)}) than the examples ({short(own)}); start from "
-                    'a model of the same labels, or with start="hinge".'
-                )
+                labels = f"other labels ({short(other)}) than the examples ({short(own)})"
+                advice = 'start from a model of the same labels, or with start="hinge".'
+                raise ValueError(f"the start model has {labels}; {advice}")
             start = start.weights_
         try:
             weights = np.asarray(start, dtype=np.float64)
@@ -256,6 +250,12 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         if "weights_" not in self.__dict__:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with examples first.")
 
+    def _groups(self) -> dict[str, np.ndarray]:
+        """The weights by name, for properties."""
+        if "weights_" not in self.__dict__:
+            raise AttributeError("the weights are there after fit.")
+        return self.layout_.groups(self.weights_)
+
     def __sklearn_tags__(self) -> Tags:
         """Structured inputs are not arrays (n_examples, n_features), which most of scikit-learn's checks give."""
         tags = super().__sklearn_tags__()
@@ -263,10 +263,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         return tags
 
     def __getstate__(self) -> dict[str, object]:
-        state = dict(super().__getstate__())
-        state.pop("state_", None)  # the working set is large and refers to the training data
-        state.pop("stream_", None)
-        return state
+        large = ("state_", "stream_")  # working sets, which refer to the training data
+        return {name: value for name, value in super().__getstate__().items() if name not in large}
 
 
 def _feature_names(estimator: Structured) -> list[str] | None:

@@ -14,8 +14,11 @@ from maxmargin.models.structure import learn_structure
 
 if TYPE_CHECKING:
     import pandas
+    import pyagrum
 
 __all__ = ["aligned_network", "build_network", "column_of", "draw", "hidden_mask", "table_frames"]
+
+States = Mapping[str, Sequence[Hashable]] | None
 
 
 @runtime_checkable
@@ -31,42 +34,22 @@ class NumberedGraph(Protocol):
     """pyAgrum's graphs."""
 
     def arcs(self) -> Iterable[tuple[int, int]]: ...
-
     def nodes(self) -> Iterable[int]: ...
-
     def parents(self, node: int) -> Iterable[int]: ...
-
-
-class Variable(Protocol):
-    def name(self) -> str: ...
 
 
 @runtime_checkable
 class NumberedNetwork(NumberedGraph, Protocol):
     """pyAgrum's networks."""
 
-    def variable(self, node: int) -> Variable: ...
+    def variable(self, node: int) -> pyagrum.DiscreteVariable: ...
 
 
-def build_network(
-    structure: object,
-    frame: Frame,
-    states: Mapping[str, Sequence[Hashable]] | None,
-    targets: Sequence[str],
-    unknown: str,
-) -> Network:
-    """The network of a frame.
+def build_network(structure: object, frame: Frame, states: States, targets: Sequence[str], unknown: str) -> Network:
+    """The network of a frame; parameters as those of the estimator.
 
-    Parameters
-    ----------
-    structure : {"naive", "tan", "chow-liu"}, Network, or a graph as :meth:`Network.of` takes it
-        The variables of a graph are those in its edges and the targets; other columns are not used.
-    frame : Frame
-    states : mapping of name to sequence, optional
-        Values of some columns; those of the others are learned.
-    targets : sequence of str
-    unknown : {"error", "missing"}
-        What a value that is not among given states is.
+    The variables of a graph are those in its edges and the targets; other columns are not used. ``states`` are values
+    of some columns; those of the others are learned.
     """
     if isinstance(structure, NumberedGraph):  # pyAgrum's networks and graphs number their variables
         if not isinstance(structure, NumberedNetwork):
@@ -85,9 +68,8 @@ def build_network(
     for v, name in enumerate(names):
         codes[:, v] = encode_column(frame.columns[name], labels[name], name, unknown)
     if structure in ("naive", "tan") and len(targets) != 1:
-        raise ValueError(
-            f'structure "{structure}" has one class; got {len(targets)} targets. Use "chow-liu" or give a graph.'
-        )
+        given = f"has one class; got {len(targets)} targets"
+        raise ValueError(f'structure "{structure}" {given}. Use "chow-liu" or give a graph.')
     return learn_structure(structure, names, [labels[name] for name in names], codes, targets[0] if targets else None)
 
 
@@ -115,12 +97,11 @@ def _check_columns(frame: Frame, names: Sequence[str]) -> None:
     lacking = [name for name in names if name not in frame.columns]
     if lacking:
         shown = ", ".join(map(repr, list(frame.columns)[:8])) + (", ..." if len(frame.columns) > 8 else "")
-        raise ValueError(
-            f"the frame has no column {lacking[0]!r} (it has {shown}); add it, with None where a value is missing."
-        )
+        advice = "add it, with None where a value is missing."
+        raise ValueError(f"the frame has no column {lacking[0]!r} (it has {shown}); {advice}")
 
 
-def _states(frame: Frame, name: str, states: Mapping[str, Sequence[Hashable]] | None) -> Labels:
+def _states(frame: Frame, name: str, states: States) -> Labels:
     if states is not None and name in states:
         return Labels(plain(states[name]))
     if name in frame.categories:

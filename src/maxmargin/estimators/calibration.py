@@ -26,12 +26,7 @@ def fit_temperature(tagger: SequenceTagger, X: SequenceInput, y: Labellings) -> 
     Formula: ``min_T  sum_i log sum_y' exp(score(x_i, y') / T) - score(x_i, y_i) / T`` for T from 0.01 to 100. The sum
     is convex in 1 / T, so in log T it has one valley, which a bounded search finds to four digits.
 
-    Parameters
-    ----------
-    tagger : SequenceTagger
-        Fitted.
-    X, y : list of n sequences and their labels
-        Not those of training, whose labels the tagger knows too well.
+    The sequences must not be those of training, whose labels the fitted tagger knows too well.
 
     Complexity: about 25 times that of the marginals of ``X``.
 
@@ -42,7 +37,7 @@ def fit_temperature(tagger: SequenceTagger, X: SequenceInput, y: Labellings) -> 
     from scipy.optimize import minimize_scalar
 
     y = [plain(labels) for labels in y]
-    bound = tagger._bound(X, y=y)
+    bound = tagger._bind_held_out(X, y)
     codes = [tagger.layout_.labels.encode(labels, i) for i, labels in enumerate(y)]
     if not any(map(len, codes)):
         raise ValueError("there is no token in the held-out sequences; pass some that training has not seen.")
@@ -59,25 +54,14 @@ def fit_temperature(tagger: SequenceTagger, X: SequenceInput, y: Labellings) -> 
     best = next(t for t, value in heights.items() if value <= even)
     if best in (low, high):
         side, why = ("lower", "without a mistake") if best == low else ("upper", "no better than by chance")
-        warnings.warn(
-            f"the temperature ended at its {side} bound, {math.exp(best):g}: the held-out labels are predicted {why}. "
-            "Pass more sequences that training has not seen.",
-            stacklevel=3,
-        )
+        found_at = f"at its {side} bound, {math.exp(best):g}: the held-out labels are predicted {why}"
+        advice = "Pass more sequences that training has not seen."
+        warnings.warn(f"the temperature ended {found_at}. {advice}", stacklevel=3)
     return math.exp(best)
 
 
 def negative_log_likelihood(bound: SequenceBound, weights: np.ndarray, codes: list, temperature: float) -> float:
-    """Of label sequences under the distribution proportional to ``exp(score / temperature)``, in nats.
-
-    Parameters
-    ----------
-    bound : SequenceBound
-        Of n sequences.
-    weights : float64 array
-    codes : list of n int arrays
-        Codes of the labels.
-    temperature : float
+    """Of n label sequences (``codes``) under the distribution proportional to ``exp(score / temperature)``, in nats.
 
     Complexity: O(N K^2) for N tokens and K labels; memory for one sequence at a time.
     """

@@ -5,29 +5,31 @@ An estimator has these where its bound model can (:data:`maxmargin.contracts.CAP
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Generic, TypeVar, cast
 
 import numpy as np
 
 from maxmargin.contracts import BoundModel, offers_k_best, offers_marginals, refusal
-from maxmargin.estimators.base import Inputs
+from maxmargin.estimators.base import Inputs, Structured
 from maxmargin.estimators.calibration import check_temperature
+from maxmargin.models.base import writable
 
 Output = TypeVar("Output", covariant=True)
 
 __all__ = ["RankedOutputs", "WithMarginals", "marginal_tables"]
 
 
-class RankedOutputs(ABC, Generic[Inputs, Output]):
+class RankedOutputs(Generic[Inputs, Output]):
     """Several outputs of each example instead of one."""
 
-    @abstractmethod
     def _bound_scores(self, X: Inputs, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
         """Examples bound to the fitted model, and the weights that score their outputs.
 
         With ``probabilities`` the weights whose distribution is asked for: generative models renormalise theirs.
         """
+        assert isinstance(self, Structured)
+        self._check_fitted()
+        return self._bind_held_out(X, None), writable(self.weights_)
 
     def predict_kbest(self, X: Inputs, k: int) -> list[list[tuple[Output, float]]]:
         """The k best outputs of each example with their scores, best first; fewer when there are no more."""
@@ -54,14 +56,9 @@ class WithMarginals(RankedOutputs[Inputs, Output]):
     def predict_marginals(self, X: Inputs, temperature: float | None = None) -> list[np.ndarray]:
         """Marginals (length, n_classes) of the distribution proportional to exp(score / temperature).
 
-        Hidden Markov models are renormalised first, so that these are their posterior probabilities.
-
-        Parameters
-        ----------
-        X : as in fit
-        temperature : float, optional
-            Above 1 evens the marginals out, below 1 sharpens them. When missing it is ``temperature_`` where that was
-            learned (:meth:`SequenceTagger.fit_temperature`), or else 1, which is not calibrated.
+        A temperature above 1 evens them out, below 1 sharpens them. When missing it is ``temperature_`` where that was
+        learned (:meth:`SequenceTagger.fit_temperature`), or else 1, which is not calibrated. Hidden Markov models are
+        renormalised first, so that these are their posterior probabilities.
         """
         return marginal_tables(self, *self._bound_scores(X, probabilities=True), temperature)
 

@@ -9,12 +9,7 @@ import numpy as np
 
 from maxmargin.costs import MatrixCost
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
-from maxmargin.estimators.bayes_net_parts import (
-    aligned_network,
-    build_network,
-    column_of,
-    hidden_mask,
-)
+from maxmargin.estimators.bayes_net_parts import aligned_network, build_network, column_of, hidden_mask
 from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.generative_base import IMPOSSIBLE
 from maxmargin.estimators.network_base import Hidden, NetworkEstimator, Probabilities, Target
@@ -26,19 +21,19 @@ from maxmargin.models.bayes_net_scheme import coding_sets
 from maxmargin.models.frames import Frame, encode_column, read_frame
 from maxmargin.models.labels import plain
 from maxmargin.models.network import Network
-from maxmargin.models.tables import reference_distribution
 
 __all__ = ["DiscriminativeBayesNet"]
 
 UNKNOWN = ("error", "missing")
+
+Column = Sequence[object] | np.ndarray | None
 
 
 @runtime_checkable
 class NamedColumn(Protocol):
     """A column of a frame."""
 
-    @property
-    def name(self) -> object: ...
+    name: object
 
     def tolist(self) -> list: ...
 
@@ -80,10 +75,8 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         Empty when hidden variables differ by row.
     classes_ : list, or dict of name to list
         States of the target, or of each variable that was hidden.
-    reference_, counts_, n_seen_, trace_
-        See :class:`~maxmargin.estimators.generative_base.GenerativeEstimator`.
-    certificate_, history_, status_, n_iter_, seconds_, rounds_
-        See :class:`~maxmargin.estimators.base.Structured`.
+    reference_, counts_, n_seen_, trace_, certificate_, history_, status_, n_iter_, seconds_, rounds_
+        See :class:`~maxmargin.estimators.generative_base.GenerativeEstimator` and ``Structured``.
 
     Notes
     -----
@@ -113,12 +106,10 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     inference: str = "exact"
     max_cells: int = 2**24
 
-    # --- learning -----------------------------------------------------------------------------------------------------
-
     def fit(
         self,
         X: object,
-        y: Sequence[object] | np.ndarray | None = None,
+        y: Column = None,
         sample_weight: SampleWeight = None,
         *,
         target: Target = None,
@@ -131,17 +122,14 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         ----------
         X : pandas.DataFrame, mapping of name to column, list of mappings, or array (n, v)
             None or NaN where a value is missing.
-        y : sequence (n,), optional
-            Values of the target, when X does not hold them.
-        sample_weight : array (n,), optional
-            Weighs the losses; the counts behind the reference are not weighted.
+        y : sequence (n,), optional, the values of the target when X does not hold them
+        sample_weight : array (n,), optional, of the losses; the counts behind the reference are not weighted
         target : str or list of str
             What is to be predicted, the same for all rows; with y its name ("class", or the name y has).
         hidden : "coding" or list of n lists of names
             In place of a target: what is to be predicted in each row from the rest of it. "coding" gives the rows in
             turn sets that cover the network, none of which holds two variables that matter to each other directly.
-        resume : path or mapping, optional
-            A checkpoint of an interrupted fit on the same rows.
+        resume : checkpoint (path or mapping) of an interrupted fit on the same rows, optional
         """
         begin = Stopwatch()
         frame, targets = self._read(X, y, target, hidden)
@@ -166,12 +154,12 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     def partial_fit(
         self,
         X: object,
-        y: Sequence[object] | np.ndarray | None = None,
+        y: Column = None,
         sample_weight: SampleWeight = None,
         *,
         target: Target = None,
         hidden: Hidden = None,
-    ) -> DiscriminativeBayesNet:
+    ) -> Self:
         """Learn from further rows, without those of before.
 
         What the earlier ones have taught stays in planes and multipliers, and their counts go on counting. The
@@ -192,9 +180,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         self._learn_further(bound, sample_weight)
         return self
 
-    def _read(
-        self, X: object, y: Sequence[object] | np.ndarray | None, target: Target, hidden: Hidden
-    ) -> tuple[Frame, list[str]]:
+    def _read(self, X: object, y: Column, target: Target, hidden: Hidden) -> tuple[Frame, list[str]]:
         """The frame with y in it, and the names of the targets."""
         frame = read_frame(X)
         targets = [target] if isinstance(target, str) else list(target or [])
@@ -220,21 +206,19 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
 
     def _take_layout(self, layout: BayesNetLayout) -> None:
         self.layout_, net = layout, layout.network
-        one = net.code[self.target_[0]] if len(self.target_) == 1 else None
         named = {net.names[v]: net.states[v].classes for v in layout.costs}
-        self.classes_ = named if one is None else net.states[one].classes
+        self.classes_ = named[self.target_[0]] if len(self.target_) == 1 else named
 
     def _fitted(self) -> Fitted:
         layout, net = self.layout_, self.network_
+        parents = {name: [net.names[u] for u in above] for name, above in zip(net.names, net.parents, strict=True)}
         stand_ins: dict[str, Callable[[], object]] = {
             "cost": lambda: {
                 net.names[v]: MatrixCost(table, labels=net.states[v].classes, normalize=layout.normalize)
                 for v, table in layout.costs.items()
             },
             "reference": lambda: {name: table.copy() for name, table in net.groups(self.reference_).items()},
-            "structure": lambda: {
-                name: [net.names[u] for u in above] for name, above in zip(net.names, net.parents, strict=True)
-            },
+            "structure": lambda: parents,
         }
         facts = self._learned() | {"target": list(self.target_), "hidden": self.hidden_}
         return Fitted(layout, self.weights_, facts, stand_ins=stand_ins)
@@ -273,42 +257,21 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
             mask = hidden_mask(hidden, self.network_, n)
         return mask
 
-    def _given_reference(self) -> str | np.ndarray:
-        reference, layout = self.reference, self.layout_
-        if isinstance(reference, str):
-            return reference
-        if isinstance(reference, DiscriminativeBayesNet):
-            reference._check_fitted()
-            return aligned_network(layout.network, reference.network_, np.exp(reference.weights_))
-        if isinstance(reference, Mapping):
-            shapes = {name: layout.network.shape(v) for name, v in layout.network.code.items()}
-            tables = {name: np.asarray(table, np.float64) for name, table in reference.items()}
-            fits = {name: table.size == np.prod(shapes.get(name, ())) for name, table in tables.items()}
-            return layout.network.join(
-                {name: table.reshape(shapes[name]) if fits[name] else table for name, table in tables.items()}
-            )
-        raise TypeError(
-            'reference must be "ml", "uniform", "smoothed", a fitted DiscriminativeBayesNet or a mapping of tables; '
-            f"got {type(reference).__name__}."
-        )
+    def _aligned(self) -> np.ndarray:
+        other = cast(DiscriminativeBayesNet, self.reference)
+        return aligned_network(self.network_, other.network_, np.exp(other.weights_))
 
-    # --- prediction ---------------------------------------------------------------------------------------------------
+    def _joined(self, tables: Mapping[str, np.ndarray]) -> np.ndarray:
+        shapes = {name: self.network_.shape(v) for name, v in self.network_.code.items()}
+        fits = [name for name, table in tables.items() if table.size == np.prod(shapes.get(name, ()))]
+        return self.network_.join({**tables, **{name: tables[name].reshape(shapes[name]) for name in fits}})
 
     def predict(self, X: object, hidden: Hidden = None) -> object:
         """The most probable values of the target, or of what is hidden, given the rest of each row.
 
-        Parameters
-        ----------
-        X : as in fit
-            Columns of targets may be left out, and are not looked at.
-        hidden : list of n lists of names, optional
-            Predict these instead.
-
-        Returns
-        -------
-        array (n,), or frame
-            Values of one target; a frame (as X is: pandas or a dict of lists) of several. Without a target, or with
-            ``hidden``: the whole rows, with what is hidden, or else what is missing, filled in.
+        An array (n,) of one target, a frame (as X is: pandas or a dict of lists) of several; columns of targets may be
+        left out of X, and are not looked at. Without a target, or with ``hidden`` (n lists of names, predicted
+        instead): the whole rows, with what is hidden, or else what is missing, filled in.
         """
         self._check_fitted()
         return self._predict_codes(self.weights_, X, hidden)
@@ -316,14 +279,11 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     def predict_marginals(self, X: object) -> np.ndarray | dict[str, np.ndarray]:
         """Posterior probabilities under the renormalised model, missing values summed out.
 
-        Returns
-        -------
-        array (n, K), or dict of name to array
-            Of the target; of several, or without a target of all variables, by name. Known values have probability 1.
+        An array (n, K) of the target; of several targets, or without one of all variables, a dict of them by name.
+        Known values have probability 1.
         """
         theta = writable(self._normalised())
-        frame = read_frame(X)
-        codes = self._codes(frame, self.target_)
+        codes = self._codes(read_frame(X), self.target_)
         wanted = [self.network_.code[name] for name in self.target_] or list(range(len(self.network_)))
         mask = np.zeros(codes.shape, bool)
         mask[:, wanted] = codes[:, wanted] < 0
@@ -346,25 +306,16 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         mask = self._mask(len(codes)) if self.target_ else codes < 0
         return self.model_.bind(codes, mask, layout=self.layout_, labels=False), np.maximum(self.weights_, IMPOSSIBLE)
 
-    def log_likelihood(self, X: object, y: Sequence[object] | np.ndarray | None = None) -> np.ndarray:
+    def log_likelihood(self, X: object, y: Column = None) -> np.ndarray:
         """``ln P`` of all that is known in each row, the target too when it is there, under the renormalised model."""
         theta = writable(self._normalised())
-        frame = read_frame(X)
-        if y is not None:
-            frame, _ = self._read(X, y, self.target_, None)
+        frame = read_frame(X) if y is None else self._read(X, y, self.target_, None)[0]
         codes = self._codes(frame, [name for name in self.target_ if name not in frame.columns])
         nothing = np.zeros(codes.shape, bool)
         bound = self.model_.bind(codes, nothing, layout=self.layout_, labels=False, all_missing=True)
         return bound.sums(theta, marginals=False)[0]
 
-    def score(
-        self,
-        X: object,
-        y: Sequence[object] | np.ndarray | None = None,
-        sample_weight: SampleWeight = None,
-        *,
-        hidden: Hidden = None,
-    ) -> float:
+    def score(self, X: object, y: Column = None, sample_weight: SampleWeight = None, *, hidden: Hidden = None) -> float:
         """Share of values that are right: of targets, of what is hidden, or of all variables, each hidden once.
 
         The truth stands in X, or that of one target in y; ``hidden`` is as in fit.
@@ -375,19 +326,15 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
             right, count = right + float(weight @ (truth == found)), count + float(weight.sum())
         return right / count if count else 1.0
 
-    def mean_cost(self, X: object, y: Sequence[object] | np.ndarray | None = None, *, hidden: Hidden = None) -> float:
+    def mean_cost(self, X: object, y: Column = None, *, hidden: Hidden = None) -> float:
         """Mean over rows of the cost of what is predicted."""
         total = np.zeros(read_frame(X).n_rows)
         for v, rows, truth, found in self._compared(X, y, hidden):
             table = self.layout_.costs.get(v, np.zeros((1, 1)))
             worst = table.max(initial=0.0)  # a value never seen in training cannot be predicted
-            cost = np.where(
-                truth >= 0, table[np.minimum(truth, len(table) - 1), np.minimum(found, len(table) - 1)], worst
-            )
-            np.add.at(total, rows, cost)
+            cost = table[np.minimum(truth, len(table) - 1), np.minimum(found, len(table) - 1)]
+            np.add.at(total, rows, np.where(truth >= 0, cost, worst))
         return float(np.mean(total)) / (max(len(self.target_), 1) if self.layout_.normalize else 1)
-
-    # --- other libraries ----------------------------------------------------------------------------------------------
 
     @classmethod
     def from_network(
@@ -395,26 +342,14 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     ) -> Self:
         """A network with its probabilities as an estimator that predicts, and may be a ``reference``.
 
-        Parameters
-        ----------
-        network : Network
-        probabilities : array (n_weights,), or mapping of name to table
-            Tables may sum to less than 1.
-        target : str or list of str, optional
-        **parameters
-            Parameters of the estimator.
+        ``probabilities`` are an array (n_weights,) or a mapping of name to table; tables may sum to less than 1.
         """
         own = cls(structure=network, **parameters)
         own._take_network(network, [target] if isinstance(target, str) else list(target or []), None)
         own._take_layout(own.model_.layout([network.code[name] for name in own.target_]))
         p = network.join(probabilities) if isinstance(probabilities, Mapping) else np.array(probabilities, np.float64)
-        own.reference_ = reference_distribution(network.tables, p, floor=own.floor)
-        with np.errstate(divide="ignore"):
-            own.weights_ = np.log(p)
-        own.counts_, own.n_seen_ = np.zeros(len(p)), 0
+        own._take_probabilities(p)
         return own
-
-    # --- inside -------------------------------------------------------------------------------------------------------
 
     def _predict_codes(self, weights: np.ndarray, X: object, hidden: Hidden = None) -> Any:
         frame = read_frame(X)
@@ -423,7 +358,9 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         mask = self._mask(frame.n_rows, hidden) if target or hidden is not None else codes < 0
         filled = self._filled(weights, codes, mask)
         names = self.target_ if target else self.network_.names
-        lists = {name: _decoded(self.network_, name, filled) for name in names}
+        # None where a value is still unknown, because nothing is known below and nothing was asked
+        values = {name: [*self.network_.states[self.network_.code[name]].classes, None] for name in names}
+        lists = {name: [values[name][k] for k in filled[:, self.network_.code[name]].tolist()] for name in names}
         return column_of(lists[names[0]]) if target and len(names) == 1 else frame.like(lists)
 
     def _filled(self, weights: np.ndarray, codes: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -431,9 +368,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         bound = self.model_.bind(codes, mask, layout=self.layout_, labels=False)
         return bound.filled(bound.argmax(np.maximum(weights, IMPOSSIBLE)).outputs)
 
-    def _compared(
-        self, X: object, y: Sequence[object] | np.ndarray | None, hidden: Hidden
-    ) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+    def _compared(self, X: object, y: Column, hidden: Hidden) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """Variable, rows, true codes (-1: never seen) and predicted codes of all that is hidden."""
         self._check_fitted()
         frame = read_frame(X) if y is None else self._read(X, y, self.target_, None)[0]
@@ -459,12 +394,5 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
                 answers.append((v, rows, codes[rows, v], filled[rows, v]))
         return answers
 
-    def _score_predictions(self, y: Sequence[object] | np.ndarray | None, predicted: Iterable[object]) -> float:
+    def _score_predictions(self, y: Column, predicted: Iterable[object]) -> float:
         return float(np.mean([a == b for a, b in zip(plain(cast("Iterable[Hashable]", y)), predicted, strict=True)]))
-
-
-def _decoded(net: Network, name: str, codes: np.ndarray) -> list:
-    """Values of a column; None where still unknown, because nothing is known below and nothing was asked."""
-    v = net.code[name]
-    classes = [*net.states[v].classes, None]
-    return [classes[k] for k in codes[:, v].tolist()]

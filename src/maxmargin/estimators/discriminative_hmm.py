@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.generative_base import IMPOSSIBLE, GenerativeEstimator
-from maxmargin.estimators.hmm_exchange import aligned
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.metrics import token_accuracy
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["DiscriminativeHMM"]
 
 Series = Sequence[Sequence[object] | np.ndarray]
+Values = Sequence[Hashable] | None
 
 TABLES = ("initial", "transition", "emission")
 
@@ -58,12 +58,11 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     classes_, symbols_ : list
     initial_, transition_, emission_ : arrays (K,), (K, K), (K, V)
         Probabilities. Tables may sum to less than 1; what they leave belongs to values never seen.
-    reference_ : array (n_weights,)
     trace_ : pandas.DataFrame or list of dict
         One row per iteration: bounds of (P) (``primal``, ``dual``) and of the proximal problem, and ``estimate``, the
         lower estimate of the paper, which is not a bound, with ``outside``, the number of tables that make it so.
-    certificate_, history_, status_, n_iter_, seconds_, rounds_
-        See :class:`~maxmargin.estimators.base.Structured`.
+    reference_, counts_, n_seen_, certificate_, history_, status_, n_iter_, seconds_, rounds_
+        See :class:`~maxmargin.estimators.generative_base.GenerativeEstimator` and ``Structured``.
 
     References
     ----------
@@ -81,26 +80,23 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     True
     """
 
-    classes: int | Sequence[Hashable] | None = None
-    symbols: int | Sequence[Hashable] | None = None
-
-    # --- learning -----------------------------------------------------------------------------------------------------
+    classes: int | Values = None
+    symbols: int | Values = None
 
     def fit(self, X: Series, y: Series, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
-        """Learn from sequences.
+        """Learn from n sequences of symbols (None or NaN where an observation is missing) and of states.
 
-        Parameters
-        ----------
-        X : list of n sequences of symbols
-            None or NaN where an observation is missing.
-        y : list of n sequences of states
-        sample_weight : array (n,), optional
-            Weighs the losses; the counts behind the reference are not weighted.
-        resume : path or mapping, optional
-            A checkpoint of an interrupted fit on the same examples.
+        ``sample_weight`` (n,) weighs the losses; the counts behind the reference are not weighted. ``resume`` is the
+        checkpoint (path or mapping) of an interrupted fit on the same examples.
         """
         begin = Stopwatch()
-        bound = self._bind_first(X, y)
+        if y is None:
+            raise ValueError("y is missing; give the true states of every sequence.")
+        self.model_ = self._model()
+        bound = self.model_.bind(X, y)
+        if bound.n_examples == 0:
+            raise ValueError("X is empty; at least one sequence is needed.")
+        self._take_layout(bound.layout)
         self.counts_, self.n_seen_ = bound.counts(), bound.n_examples
         self._take_reference()
         self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin)
@@ -122,16 +118,6 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         self._learn_further(bound, sample_weight)
         return self
 
-    def _bind_first(self, X: Series, y: Series) -> HMMBound:
-        if y is None:
-            raise ValueError("y is missing; give the true states of every sequence.")
-        self.model_ = self._model()
-        bound = self.model_.bind(X, y)
-        if bound.n_examples == 0:
-            raise ValueError("X is empty; at least one sequence is needed.")
-        self._take_layout(bound.layout)
-        return bound
-
     def _model(self) -> HMM:
         return HMM(
             cost=self.cost,
@@ -146,12 +132,11 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         self.classes_, self.symbols_ = layout.states.classes, layout.symbols.classes
 
     def _fitted(self) -> Fitted:
-        layout = self.layout_
         stand_ins: dict[str, Callable[[], object]] = {
             "cost": lambda: matrix_cost(self.cost, self.classes_),
-            "reference": lambda: {name: table.copy() for name, table in layout.groups(self.reference_).items()},
+            "reference": lambda: {name: table.copy() for name, table in self.layout_.groups(self.reference_).items()},
         }
-        return Fitted(layout, self.weights_, self._learned(), stand_ins=stand_ins)
+        return Fitted(self.layout_, self.weights_, self._learned(), stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
         assert isinstance(fitted.layout, HMMLayout)
@@ -159,40 +144,30 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         self._take_layout(fitted.layout)
         self._take_learned(fitted)
 
-    def _given_reference(self) -> str | np.ndarray:
-        reference, layout = self.reference, self.layout_
-        if isinstance(reference, str):
-            return reference
-        if isinstance(reference, DiscriminativeHMM):
-            reference._check_fitted()
-            return aligned(reference, layout)
-        if isinstance(reference, Mapping):
-            if set(reference) != set(TABLES):
-                raise ValueError(f"reference has {sorted(map(str, reference))}; give {', '.join(TABLES)}.")
-            return layout.join(*(np.asarray(reference[name], np.float64) for name in TABLES))
-        raise TypeError(
-            f'reference must be "ml", "uniform", "smoothed", a fitted DiscriminativeHMM or a mapping of tables; '
-            f"got {type(reference).__name__}."
-        )
+    def _aligned(self) -> np.ndarray:
+        """What the other model does not know gets no probability, and so the floor."""
+        layout, other = self.layout_, cast(DiscriminativeHMM, self.reference)
+        rows = [other.layout_.states.code.get(state, -1) for state in layout.states.classes]
+        columns = [other.layout_.symbols.code.get(symbol, -1) for symbol in layout.symbols.classes]
+        if all(row < 0 for row in rows):
+            raise ValueError("the reference model has none of the states of the training data; check the names.")
+        initial = np.append(other.initial_, 0.0)[rows]
+        transition = np.pad(other.transition_, ((0, 1), (0, 1)))[np.ix_(rows, rows)]
+        emission = np.pad(other.emission_, ((0, 1), (0, 1)))[np.ix_(rows, columns)]
+        return layout.join(initial, transition, emission)
 
-    # --- prediction ---------------------------------------------------------------------------------------------------
-
-    def predict(self, X: Series) -> list[list]:
-        """The most probable states of each sequence."""
-        self._check_fitted()
-        return self._predict_codes(self.weights_, X)
+    def _joined(self, tables: Mapping[str, np.ndarray]) -> np.ndarray:
+        if set(tables) != set(TABLES):
+            raise ValueError(f"reference has {sorted(map(str, tables))}; give {', '.join(TABLES)}.")
+        return self.layout_.join(*(tables[name] for name in TABLES))
 
     def log_likelihood(self, X: Series, y: Series | None = None) -> np.ndarray:
         """``ln P(x)`` of each sequence under the renormalised model, or ``ln P(x, y)``."""
         if y is None:
             bound, theta = self._bound_scores(X, probabilities=True)
             return np.array([bound.log_partition(theta, i) for i in range(bound.n_examples)])
-        weights = self._normalised()
-        return self.model_.bind(X, y, layout=self.layout_).log_joint(weights)
-
-    def score(self, X: Series, y: Series, sample_weight: SampleWeight = None) -> float:
-        """Share of positions whose state is right."""
-        return self._score_predictions(y, self.predict(X))
+        theta = self._normalised()
+        return self.model_.bind(X, y, layout=self.layout_).log_joint(theta)
 
     def mean_cost(self, X: Series, y: Series) -> float:
         """Mean over sequences of the cost of the predicted states."""
@@ -202,53 +177,47 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         self, n: int, length: int, random_state: int | np.random.RandomState | None = None
     ) -> tuple[list[list[Hashable]], list[list[Hashable]]]:
         """``n`` sequences of symbols and their states, drawn from the renormalised model."""
-        theta = self._normalised()
+        theta, rng = self._normalised(), check_random_state(random_state)
         groups = self.layout_.groups(np.exp(theta))
-        rng = check_random_state(random_state)
         cumulative = {name: np.cumsum(table, axis=-1) for name, table in groups.items()}
+
+        def drawn(row: np.ndarray, point: float) -> int:
+            return min(int(np.searchsorted(row, point * row[-1], side="right")), len(row) - 1)
+
         X, Y = [], []
         for _ in range(n):
-            draws = rng.random_sample((length, 2))
             states: list[int] = []
             symbols: list[int] = []
-            for t in range(length):
-                row = cumulative["initial"] if t == 0 else cumulative["transition"][states[-1]]
-                states.append(min(int(np.searchsorted(row, draws[t, 0] * row[-1], side="right")), len(row) - 1))
-                row = cumulative["emission"][states[-1]]
-                symbols.append(min(int(np.searchsorted(row, draws[t, 1] * row[-1], side="right")), len(row) - 1))
+            for t, (state, symbol) in enumerate(rng.random_sample((length, 2))):
+                states.append(drawn(cumulative["transition"][states[-1]] if t else cumulative["initial"], state))
+                symbols.append(drawn(cumulative["emission"][states[-1]], symbol))
             X.append([self.symbols_[s] for s in symbols])
             Y.append([self.classes_[s] for s in states])
         return X, Y
 
-    # --- the tables ---------------------------------------------------------------------------------------------------
-
     @property
     def initial_(self) -> np.ndarray:
-        return self._probabilities("initial")
+        return np.exp(self._groups()["initial"])
 
     @property
     def transition_(self) -> np.ndarray:
-        return self._probabilities("transition")
+        return np.exp(self._groups()["transition"])
 
     @property
     def emission_(self) -> np.ndarray:
-        return self._probabilities("emission")
+        return np.exp(self._groups()["emission"])
 
     def tables(self, renormalised: bool = False) -> dict[str, pandas.DataFrame | pandas.Series]:
         """``initial``, ``transition`` and ``emission`` as frames with the names of states and symbols; needs pandas.
 
-        Parameters
-        ----------
-        renormalised : bool
-            Divide every table by its sum; otherwise as trained, which may leave mass for values never seen.
+        ``renormalised`` divides every table by its sum; as trained, they may leave mass for values never seen.
         """
         try:
             import pandas
         except ImportError:
             raise ImportError("tables() needs pandas; install maxmargin[viz].") from None
         self._check_fitted()
-        theta = self.layout_.tables.normalised(self.weights_) if renormalised else self.weights_
-        groups = {name: np.exp(table) for name, table in self.layout_.groups(theta).items()}
+        groups = self.layout_.groups(np.exp(self._normalised() if renormalised else self.weights_))
         return {
             "initial": pandas.Series(groups["initial"], index=self.classes_, name="initial"),
             "transition": pandas.DataFrame(groups["transition"], index=self.classes_, columns=self.classes_),
@@ -257,38 +226,36 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
 
     def to_hmmlearn(self) -> CategoricalHMM:
         """The renormalised model as hmmlearn's ``CategoricalHMM``; its symbols are the codes in ``symbols_``."""
-        from maxmargin.estimators.hmm_exchange import to_hmmlearn
-
-        return to_hmmlearn(self)
+        try:
+            from hmmlearn.hmm import CategoricalHMM
+        except ImportError:
+            raise ImportError("to_hmmlearn() needs hmmlearn; install maxmargin[interop].") from None
+        theta = self._normalised()
+        groups = self.layout_.groups(np.exp(theta))
+        model = CategoricalHMM(n_components=len(self.classes_))
+        model.startprob_, model.transmat_ = groups["initial"].copy(), groups["transition"].copy()
+        model.emissionprob_, model.n_features = groups["emission"].copy(), len(self.symbols_)
+        return model
 
     @classmethod
     def from_hmmlearn(
-        cls,
-        model: CategoricalHMM,
-        classes: Sequence[Hashable] | None = None,
-        symbols: Sequence[Hashable] | None = None,
-        **parameters: Any,
+        cls, model: CategoricalHMM, classes: Values = None, symbols: Values = None, **parameters: Any
     ) -> Self:
         """A fitted hmmlearn ``CategoricalHMM`` as an estimator that predicts, and may be a ``reference``.
 
-        Parameters
-        ----------
-        model : hmmlearn.hmm.CategoricalHMM
-        classes, symbols : sequence, optional
-            Names of its states and symbols, in order; numbers when missing.
-        **parameters
-            Parameters of the estimator.
+        ``classes`` and ``symbols`` name its states and symbols, in order; numbers when missing. ``parameters`` are
+        those of the estimator.
         """
-        from maxmargin.estimators.hmm_exchange import from_hmmlearn
-
-        return from_hmmlearn(cls, model, classes, symbols, parameters)
-
-    # --- inside -------------------------------------------------------------------------------------------------------
-
-    def _probabilities(self, name: str) -> np.ndarray:
-        if "weights_" not in self.__dict__:
-            raise AttributeError(f"{name}_ is there after fit.")
-        return np.exp(self.layout_.groups(self.weights_)[name])
+        for name in ("startprob_", "transmat_", "emissionprob_"):
+            if name not in vars(model):
+                raise ValueError(f"the hmmlearn model has no {name}; fit it first.")
+        K, V = np.asarray(model.emissionprob_).shape
+        own = cls(classes=K if classes is None else classes, symbols=V if symbols is None else symbols)
+        own.set_params(**parameters)
+        own.model_ = own._model()
+        own._take_layout(own.model_.bind([], []).layout)
+        own._take_probabilities(own.layout_.join(model.startprob_, model.transmat_, model.emissionprob_))
+        return own
 
     def _bound_scores(self, X: Series, probabilities: bool = False) -> tuple[HMMBound, np.ndarray]:
         self._check_fitted()
@@ -303,10 +270,10 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         return token_accuracy([plain(states) for states in y], predicted)
 
 
-def _values(given: int | Sequence[Hashable] | None, name: str) -> Sequence[Hashable] | None:
+def _values(given: int | Values, name: str) -> Values:
     """States or symbols as a list; a number n stands for 0, ..., n - 1."""
     if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
         if given < 1:
             raise ValueError(f"{name} must be a number >= 1, a sequence, or None; got {given}.")
         return range(int(given))
-    return cast(Sequence[Hashable] | None, given)
+    return cast(Values, given)

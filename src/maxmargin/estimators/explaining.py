@@ -45,19 +45,9 @@ class Contribution(TypedDict):
 def coef_table(tagger: SequenceTagger, top: int | None = None, label: Hashable = None) -> list[WeightRow]:
     """The weights of a fitted tagger that are not zero, largest absolute value first.
 
-    Parameters
-    ----------
-    tagger : SequenceTagger
-    top : int, optional
-        How many rows; all when missing.
-    label : optional
-        Only the weights of features with this label, without pairs of labels.
-
-    Returns
-    -------
-    list of dict
-        ``feature`` (its name; ``x7`` for column 7 without names; "transition", "start", "end"), ``label`` (a pair
-        (left, right) for transitions and edge features) and ``weight``. ``pandas.DataFrame`` takes it as it is.
+    ``top`` says how many rows; with ``label`` only the weights of features with this label, without pairs of labels.
+    A row has ``feature`` (its name; ``x7`` for column 7 without names; "transition", "start", "end"), ``label`` (a pair
+    (left, right) for transitions and edge features) and ``weight``. ``pandas.DataFrame`` takes them as they are.
     """
     tagger._check_fitted()
     if top is not None and not (isinstance(top, (int, np.integer)) and top >= 1):
@@ -78,18 +68,13 @@ def coef_table(tagger: SequenceTagger, top: int | None = None, label: Hashable =
     order = _strongest(values, top)
     K = len(classes)
     ids: dict[str, set[int]] = {}
-    rows = []
+    rows: list[tuple[str, int, Hashable, float]] = []
     for k in order.tolist():
-        group, place = groups[k], int(places[k])
-        if group in ("sparse", "dense"):
-            feature, where = divmod(place, K)
-            rows.append((group, feature, classes[where], float(values[k])))
-        elif group in ("transition", "edge"):
-            feature, pair = divmod(place, K * K)
-            rows.append((group, feature, (classes[pair // K], classes[pair % K]), float(values[k])))
-        else:
-            rows.append((group, 0, classes[place], float(values[k])))
-        ids.setdefault(group, set()).add(rows[-1][1])
+        group, pairs = groups[k], groups[k] in ("transition", "edge")
+        feature, where = divmod(int(places[k]), K * K if pairs else K)
+        label = (classes[where // K], classes[where % K]) if pairs else classes[where]
+        rows.append((group, feature, label, float(values[k])))
+        ids.setdefault(group, set()).add(feature)
     names = {group: _names(tagger, group, members) for group, members in ids.items()}
     return [{"feature": names[g][feature], "label": where, "weight": w} for g, feature, where, w in rows]
 
@@ -99,34 +84,25 @@ def explain(
 ) -> list[Contribution]:
     """Why one labelling of a sequence scores higher than another: the difference, split by features.
 
-    Parameters
-    ----------
-    tagger : SequenceTagger
-    x : one sequence, as an element of the list that ``predict`` takes
-    y : sequence of labels, optional
-        The prediction when missing.
-    other : sequence of labels, optional
-        The best labelling other than ``y`` when missing.
+    ``x`` is one sequence, an element of the list that ``predict`` takes; ``y`` its labels, when missing the prediction;
+    ``other`` the labels to compare with, when missing the best others.
 
-    Returns
-    -------
-    list of dict
-        ``position``, ``feature``, ``label`` and ``other`` (what ``y`` and ``other`` have there; pairs (left, right) for
-        transitions and edge features), ``value`` of the feature and ``contribution``, largest absolute value first.
-        The contributions add up to ``score(y) - score(other)``; those that are zero are left out.
+    A row has ``position``, ``feature``, ``label`` and ``other`` (what ``y`` and ``other`` have there; pairs (left,
+    right) for transitions and edge features), ``value`` of the feature and ``contribution``, largest absolute value
+    first. The contributions add up to ``score(y) - score(other)``; those that are zero are left out.
     """
     tagger._check_fitted()
     layout = tagger.layout_
     sequence = _one_sequence(tagger, x)
     y, other = _two_labellings(tagger, sequence, y, other)
     codes, codes_other = layout.labels.encode(y, 0), layout.labels.encode(other, 0)
-    rows = [
-        *_emission_rows(tagger, sequence, codes, codes_other),
-        *_pair_rows(tagger, sequence, codes, codes_other),
-        *_end_rows(tagger, codes, codes_other),
-    ]
-    kept = [row for row in rows if row["contribution"] != 0.0]
+    rows = _emission_rows(tagger, sequence, codes, codes_other) + _pair_rows(tagger, sequence, codes, codes_other)
+    kept = [row for row in rows + _end_rows(tagger, codes, codes_other) if row["contribution"] != 0.0]
     return sorted(kept, key=lambda row: -abs(row["contribution"]))
+
+
+def _row(position: int, feature: str, label: Hashable, other: Hashable, value: float, part: float) -> Contribution:
+    return Contribution(position=position, feature=feature, label=label, other=other, value=value, contribution=part)
 
 
 def _non_zero(block: np.ndarray | sp.csr_array, only: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -168,12 +144,11 @@ def _names(tagger: SequenceTagger, group: str, ids: Iterable[int]) -> dict[int, 
 
 
 def _one_sequence(tagger: SequenceTagger, x: object) -> Sequences:
-    extractor = tagger.features_
     if isinstance(x, Sequences):
         if len(x) != 1:
             raise ValueError(f"one sequence can be explained at a time; got {len(x)}.")
         return x
-    return Sequences.of([x]) if extractor is None else extractor.transform([x])
+    return Sequences.of([x]) if tagger.features_ is None else tagger.features_.transform([x])
 
 
 def _two_labellings(
@@ -184,9 +159,7 @@ def _two_labellings(
             raise TypeError(f"{name} is one string; give a list with a label for each token.")
         if labels is not None and len(labels) != sequence.n_tokens:
             raise ValueError(f"{name} has {len(labels)} labels and x has {sequence.n_tokens} tokens; they must agree.")
-    if y is None:
-        y = tagger.predict(sequence)[0]
-    y = list(y)
+    y = list(tagger.predict(sequence)[0] if y is None else y)
     if other is None:
         best = [labels for labels, _ in tagger.predict_kbest(sequence, 2)[0]]
         other = next((labels for labels in best if labels != y), None)
@@ -210,10 +183,8 @@ def _emission_rows(tagger: SequenceTagger, sequence: Sequences, y: np.ndarray, o
     X = _features(tagger, sequence)
     for t in np.flatnonzero(y != other).tolist():
         ids, values = X.indices[X.indptr[t] : X.indptr[t + 1]], X.data[X.indptr[t] : X.indptr[t + 1]]
-        for group, inside, first in (
-            ("sparse", ids < layout.n_sparse, 0),
-            ("dense", ids >= layout.n_sparse, layout.n_sparse),
-        ):
+        dense = ids >= layout.n_sparse
+        for group, inside, first in (("sparse", ~dense, 0), ("dense", dense, layout.n_sparse)):
             chosen = ids[inside] - first
             if not len(chosen):
                 continue
@@ -222,16 +193,7 @@ def _emission_rows(tagger: SequenceTagger, sequence: Sequences, y: np.ndarray, o
             contributions = values[inside] * (weights[:, y[t]] - weights[:, other[t]])
             names = _names(tagger, group, chosen.tolist())
             for i, value, part in zip(chosen.tolist(), values[inside].tolist(), contributions.tolist(), strict=True):
-                rows.append(
-                    Contribution(
-                        position=t,
-                        feature=names[i],
-                        label=classes[y[t]],
-                        other=classes[other[t]],
-                        value=value,
-                        contribution=part,
-                    )
-                )
+                rows.append(_row(t, names[i], classes[y[t]], classes[other[t]], value, part))
     return rows
 
 
@@ -244,18 +206,14 @@ def _pair_rows(tagger: SequenceTagger, sequence: Sequences, y: np.ndarray, other
         ours, theirs = (int(y[t - 1]), int(y[t])), (int(other[t - 1]), int(other[t]))
         pair, pair_other = (classes[ours[0]], classes[ours[1]]), (classes[theirs[0]], classes[theirs[1]])
         part = float(groups["transition"][ours] - groups["transition"][theirs])
-        rows.append(
-            Contribution(position=t, feature="transition", label=pair, other=pair_other, value=1.0, contribution=part)
-        )
+        rows.append(_row(t, "transition", pair, pair_other, 1.0, part))
         if edge is None:
             continue
         ids, values = edge.indices[edge.indptr[t] : edge.indptr[t + 1]], edge.data[edge.indptr[t] : edge.indptr[t + 1]]
         names = _names(tagger, "edge", ids.tolist())
         for i, value in zip(ids.tolist(), values.tolist(), strict=True):
             part = value * float(groups["edge"][(i, *ours)] - groups["edge"][(i, *theirs)])
-            rows.append(
-                Contribution(position=t, feature=names[i], label=pair, other=pair_other, value=value, contribution=part)
-            )
+            rows.append(_row(t, names[i], pair, pair_other, value, part))
     return rows
 
 
@@ -265,9 +223,5 @@ def _end_rows(tagger: SequenceTagger, y: np.ndarray, other: np.ndarray) -> list[
     for name, t in (("start", 0), ("end", len(y) - 1)):
         if name in groups and len(y) and y[t] != other[t]:
             part = float(groups[name][y[t]] - groups[name][other[t]])
-            rows.append(
-                Contribution(
-                    position=t, feature=name, label=classes[y[t]], other=classes[other[t]], value=1.0, contribution=part
-                )
-            )
+            rows.append(_row(t, name, classes[y[t]], classes[other[t]], 1.0, part))
     return rows

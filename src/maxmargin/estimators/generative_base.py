@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from maxmargin.contracts import BoundModel, Formulation
 from maxmargin.costs import Cost
 from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
-from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.parameters import ALL_AT_ONCE, parameters
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.formulations.generative import Generative
 from maxmargin.models.tables import reference_distribution
@@ -40,30 +40,22 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
     ----------
     C : float
         Weight of the losses, against one Kullback-Leibler divergence for each conditional distribution.
-    cost : str, mapping, array, callable or Cost
-        Cost of a value where another is true.
     margin : float
         Margin asked for each unit of cost. Log-probabilities have a scale of their own, so this is a choice.
-    reference : {"ml", "uniform", "smoothed"}, estimator of the same class, or mapping
-        What the tables are pulled towards.
     smoothing : float
         What "smoothed" adds to every count.
     floor : float
         Least probability of the reference.
     pull : float
         Weight of ``1/2 |theta - ln c|^2`` beside the divergence, so that rare values stay near the reference too.
-    unknown : {"error", "missing"}
-        What a value never seen is.
     solver : "proximal" or ProximalPoint
         The only kind of solver for tables of log-probabilities.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
     ----------
-    counts_ : array (n_weights,)
-        How often each entry occurs in the examples seen.
-    reference_ : array (n_weights,)
-        The distributions that training pulls towards.
+    counts_, reference_ : arrays (n_weights,)
+        How often each entry occurs in the examples seen, and the distributions that training pulls towards.
     n_seen_ : int
         Examples seen.
     trace_ : pandas.DataFrame or list of dict
@@ -83,14 +75,35 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
     solver: str | BaseSolver = "proximal"
 
     @abstractmethod
-    def _given_reference(self) -> str | np.ndarray:
-        """The parameter ``reference`` as a name, or as probabilities in ``layout_``."""
+    def _aligned(self) -> np.ndarray:
+        """The probabilities of the model that is the ``reference``, in ``layout_``."""
+
+    @abstractmethod
+    def _joined(self, tables: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The probabilities of tables by name, in ``layout_``."""
 
     def _take_reference(self) -> None:
         """Set ``reference_`` from the parameter and the counts so far."""
+        given, kind = self.reference, type(self.layout_)
+        if isinstance(given, GenerativeEstimator) and isinstance(vars(given).get("layout_", self.layout_), kind):
+            given._check_fitted()
+            given = self._aligned()
+        elif isinstance(given, Mapping):
+            given = self._joined({name: np.asarray(table, np.float64) for name, table in given.items()})
+        elif not isinstance(given, str):
+            kinds = f'"ml", "uniform", "smoothed", a fitted {type(self).__name__} or a mapping of tables'
+            raise TypeError(f"reference must be {kinds}; got {type(given).__name__}.")
         self.reference_ = reference_distribution(
-            self.layout_.tables, self._given_reference(), self.counts_, smoothing=self.smoothing, floor=self.floor
+            self.layout_.tables, given, self.counts_, smoothing=self.smoothing, floor=self.floor
         )
+
+    def _take_probabilities(self, p: np.ndarray) -> None:
+        """Set what training would, for probabilities that come from elsewhere."""
+        self.reference_ = reference_distribution(self.layout_.tables, p, floor=self.floor)
+        with np.errstate(divide="ignore"):
+            self.weights_ = np.log(p)
+        self.counts_: np.ndarray = np.zeros(len(p))
+        self.n_seen_ = 0
 
     def _formulation(self) -> Formulation:
         """At the current reference."""
@@ -108,16 +121,12 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
     def _continues(self) -> bool:
         """Whether further examples follow earlier ones, whose planes and multipliers they need."""
         if self._ramp() is not None:
-            raise ValueError(
-                'partial_fit is for loss="hinge" and "squared_hinge"; the ramp needs all examples at once.'
-            )
+            raise ValueError(ALL_AT_ONCE)
         if "weights_" not in self.__dict__:
             return False
         if not isinstance(self.__dict__.get("state_"), RecentringState):
-            raise ValueError(
-                "partial_fit goes on where a fit in the same process ended; to start from this model, give it as the "
-                "reference of a new one."
-            )
+            advice = "to start from this model, give it as the reference of a new one."
+            raise ValueError(f"partial_fit goes on where a fit in the same process ended; {advice}")
         return True
 
     def _learn_further(self, bound: BoundModel, sample_weight: SampleWeight) -> None:
@@ -134,20 +143,14 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
     def movement(self) -> pandas.DataFrame | list[dict[str, object]]:
         """How far each table has moved: its divergence ``KL(c_j || e^{theta_j})`` and the mass it has left.
 
-        Returns
-        -------
-        pandas.DataFrame or list of dict
-            ``table``, ``divergence`` (nats; that of the renormalised table and the lost mass together) and ``mass``.
+        A row has ``table``, ``divergence`` (nats; of the renormalised table and the lost mass together) and ``mass``.
         """
         self._check_fitted()
         tables, c, theta = self.layout_.tables, self.reference_, self.weights_
         divergence = tables.sums(c * (np.log(c) - theta))
         mass = np.exp(tables.log_mass(theta))
-        rows = [
-            {"table": tables.name(j), "divergence": float(max(divergence[j], 0.0)), "mass": float(min(mass[j], 1.0))}
-            for j in range(len(tables))
-        ]
-        return as_frame(rows)
+        values = zip(np.maximum(divergence, 0.0).tolist(), np.minimum(mass, 1.0).tolist(), strict=True)
+        return as_frame([{"table": tables.name(j), "divergence": d, "mass": m} for j, (d, m) in enumerate(values)])
 
     def _learned(self) -> dict[str, object]:
         """What files hold besides the log-probabilities."""
@@ -161,6 +164,5 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
             raise ValueError("its 'reference' has numbers that are not probabilities")
         if (counts < 0).any():
             raise ValueError("its 'counts' have numbers that are not counts")
-        self.weights_, self.reference_ = fitted.weights, reference
-        self.counts_: np.ndarray = counts
+        self.weights_, self.reference_, self.counts_ = fitted.weights, reference, counts
         self.n_seen_ = state.whole("n_seen", most=2**62)

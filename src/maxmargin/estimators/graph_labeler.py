@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import fields
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.contracts import BoundModel
 from maxmargin.costs import Cost
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
@@ -51,12 +51,9 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         All labels that may occur; learned from the training data when missing.
     ignore : hashable, optional
         The label of nodes to be left out of training.
-    max_cells : int
-        The most cells of the tables of a junction tree.
-    message_passes : int
-        The most passes of tree-reweighted messages.
-    max_branches : int
-        The most parts of the labelings that a branch and bound looks at for one argmax.
+    max_cells, message_passes, max_branches : int
+        The most cells of the tables of a junction tree, passes of tree-reweighted messages, and parts of the labelings
+        that a branch and bound looks at for one argmax.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -113,26 +110,18 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         sample_weight : array (n,), optional
         node_cost : list of n arrays (nodes,), optional
             Multiplies the cost of each node.
-        resume : path or mapping, optional
-            A checkpoint of an interrupted fit on the same examples.
+        resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
         """
         begin = Stopwatch()
         self.model_ = self._model()
         bound = self.model_.bind(X, y, node_cost=node_cost)
-        self.layout_ = bound.layout
-        self.classes_ = self.layout_.labels.classes
+        self.layout_, self.classes_ = bound.layout, bound.layout.labels.classes
         positive = self.layout_.positive() if self.positive is None else self._positive(bound, self.layout_)
-        if positive is not None and not positive.any():
-            positive = None
+        positive = positive if positive is not None and positive.any() else None
         self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
         self._set_fitted(self.layout_, self.weights_)
         self.method_ = dict(Counter(bound.solution(self.weights_, i).method for i in range(bound.n_examples)))
         return self
-
-    def predict(self, X: Graphs) -> list[np.ndarray]:
-        """The labels of each graph, an array (nodes,)."""
-        self._check_fitted()
-        return self._predict_codes(self.weights_, X)
 
     def predict_bounds(self, X: Graphs) -> list[GraphAnswer]:
         """For each graph the labels, their score, an upper bound of all scores, and the method that answered."""
@@ -140,10 +129,6 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         bound, weights = self.model_.bind(X, None, layout=self.layout_), writable(self.weights_)
         answers = (bound.solution(weights, i) for i in range(bound.n_examples))
         return [answer._replace(labels=self._labels(answer.labels)) for answer in answers]
-
-    def score(self, X: Graphs, y: Labellings, sample_weight: SampleWeight = None) -> float:
-        """Share of nodes with the right label, those to be ignored left out."""
-        return self._score_predictions(y, self.predict(X))
 
     def _fitted(self) -> Fitted:
         stand_ins = {"cost": lambda: matrix_cost(self.cost, self.classes_)}
@@ -157,21 +142,8 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
             raise ValueError("its 'method' is not a mapping of names of methods to numbers of graphs")
         self.method_ = {name: StateReader(method, {}).whole(name) for name in method}
 
-    def _bound_scores(self, X: Graphs, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
-        self._check_fitted()
-        return self.model_.bind(X, None, layout=self.layout_), writable(self.weights_)
-
     def _model(self) -> Graph:
-        return Graph(
-            self.pairwise,
-            cost=self.cost,
-            method=self.method,
-            classes=self.classes,
-            ignore=self.ignore,
-            max_cells=self.max_cells,
-            message_passes=self.message_passes,
-            max_branches=self.max_branches,
-        )
+        return Graph(**{field.name: vars(self)[field.name] for field in fields(Graph)})  # all are parameters here too
 
     def _set_fitted(self, layout: GraphLayout, weights: np.ndarray) -> None:
         """What predict needs, and the weights by group."""
@@ -193,9 +165,7 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         return classes[codes]
 
     def _score_predictions(self, y: Labellings, predicted: list) -> float:
-        right, total = 0, 0
-        for true, found in zip(y, predicted, strict=True):
-            pairs = [(t, f) for t, f in zip(true, found, strict=True) if not self.layout_.ignored(t)]
-            right += sum(t == f for t, f in pairs)
-            total += len(pairs)
-        return float(right) / total if total else 0.0
+        """Share of nodes with the right label, those to be ignored left out."""
+        pairs = [pair for rows in zip(y, predicted, strict=True) for pair in zip(*rows, strict=True)]
+        right = [true == found for true, found in pairs if not self.layout_.ignored(true)]
+        return float(sum(right)) / len(right) if right else 0.0

@@ -120,8 +120,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         sample_weight : array (n,), optional
         pixel_cost : list of n arrays, optional
             Multiplies the cost of each pixel.
-        resume : path or mapping, optional
-            A checkpoint of an interrupted fit on the same examples.
+        resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
         """
         begin = Stopwatch()
         latent = self._check_tolerance()
@@ -130,7 +129,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         X, masks = _images(X), read_masks(y)
         if not X:
             raise ValueError("there are no images; give at least one.")
-        made = self.features is None and _is_features(X)
+        made = self.features is None and isinstance(X[0], Mapping)
         self.features_ = None if made else copy(ImageFeatures() if self.features is None else self.features)
         if self.features_ is not None:
             images = read_images(cast(Sequence[Picture], X))
@@ -157,15 +156,10 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         return self
 
     def predict(self, X: Sequence[Image], scribbles: Sequence[Picture] | None = None) -> list[np.ndarray]:
-        """Masks of 0 and 1 (uint8), one per image.
+        """Masks of 0 and 1 (uint8), one per image; with scribbles the best that agree with them.
 
-        Parameters
-        ----------
-        X : list of images
-            As in fit.
-        scribbles : list of int arrays or paths, optional
-            Labels that are known, 0 or 1, and -1 elsewhere: the best mask that agrees with them. In picture files white
-            is 1, black 0 and grey unknown.
+        These are arrays or paths: labels that are known, 0 or 1, and -1 elsewhere. In picture files white is 1, black 0
+        and grey unknown.
         """
         self._check_fitted()
         return self._predict_codes(self.weights_, X, scribbles)
@@ -173,20 +167,11 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     def interactive(self, image: Image) -> InteractiveSegmentation:
         """The mask of one image that follows strokes: ``session.mask``, then ``session.update(scribble)``.
 
-        Keeps the features and the cut, so that each stroke is answered far faster than by :meth:`predict`.
-
-        Parameters
-        ----------
-        image : array, path or mapping of feature arrays
-            As one of those in fit.
+        Keeps the features and the cut, so that each stroke is answered far faster than by :meth:`predict`. The image is
+        an array, a path or a mapping of feature arrays, as one of those in fit.
         """
         self._check_fitted()
-        bound = self._bound([image])
-        return InteractiveSegmentation(*bound.energy(self.weights_, 0), self.layout_.neighbours)
-
-    def score(self, X: Sequence[Image], y: Sequence[Picture], sample_weight: SampleWeight = None) -> float:
-        """Mean intersection over union of the foregrounds."""
-        return self._score_predictions(y, self.predict(X))
+        return InteractiveSegmentation(*self._bound([image]).energy(self.weights_, 0), self.layout_.neighbours)
 
     def _fitted(self) -> Fitted:
         return Fitted(self.layout_, self.weights_, features=self.features_)
@@ -207,8 +192,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
 
     def _set_fitted(self, layout: GridLayout, weights: np.ndarray) -> None:
         """What predict needs besides features, and the weights by group."""
-        self.layout_, self.weights_ = layout, weights
-        groups = layout.groups(weights)
+        self.layout_, self.weights_, groups = layout, weights, layout.groups(weights)
         self.node_coef_, self.edge_coef_ = groups["node"], groups["edge"]
 
     def _check_tolerance(self) -> bool:
@@ -218,15 +202,12 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         if not (isinstance(self.refits, (int, np.integer)) and self.refits >= 0):
             raise ValueError(f"refits must be a whole number >= 0, got {self.refits!r}.")
         if isinstance(self.start, str):
-            raise ValueError(
-                f"start must be a fitted ImageSegmenter or an array, got {self.start!r}; where a ramp begins, the ramp "
-                "itself says: loss=Ramp(start=...)."
-            )
+            advice = "where a ramp begins, the ramp itself says: loss=Ramp(start=...)."
+            raise ValueError(f"start must be a fitted ImageSegmenter or an array, got {self.start!r}; {advice}")
         latent = self.tolerance > 0 and self.refits > 0
         if latent and self.warm_start:
-            raise ValueError(
-                "warm_start needs the same truth in every fit, and tolerance > 0 changes it; set tolerance=0."
-            )
+            changed = "tolerance > 0 changes it; set tolerance=0."
+            raise ValueError(f"warm_start needs the same truth in every fit, and {changed}")
         return latent
 
     def __sklearn_clone__(self) -> Self:
@@ -242,7 +223,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     def _bound(self, X: Sequence[Image], scribbles: Sequence[Picture] | None = None) -> GridBound:
         if self.features_ is not None:
             X = self.features_.transform(read_images(cast(Sequence[Picture], X)))
-        elif not _is_features(X):
+        elif not (X and isinstance(X[0], Mapping)):
             raise ValueError("the model was fitted on mappings of feature arrays; give those, not images.")
         known = None if scribbles is None else read_scribbles(scribbles)
         return self.model_.bind(X, None, layout=self.layout_, fixed=known)
@@ -268,10 +249,6 @@ def _images(X: Sequence[Image]) -> list[Image]:
     return list(X)
 
 
-def _is_features(X: Sequence[Image]) -> bool:
-    return bool(X) and isinstance(X[0], Mapping)
-
-
 def _check_masks(images: list[np.ndarray], masks: list[np.ndarray], ndim: int) -> None:
     """What would go wrong in the feature makers otherwise; the model checks the rest."""
     if len(images) != len(masks):
@@ -282,7 +259,5 @@ def _check_masks(images: list[np.ndarray], masks: list[np.ndarray], ndim: int) -
             raise ValueError(f"the mask of image {i} has shape {mask.shape}; the image has {image.shape[:ndim]}.{hint}")
     for label, name in ((1, "foreground (label 1)"), (0, "background (label 0)")):
         if not any((mask == label).any() for mask in masks):
-            raise ValueError(
-                f"no mask has any {name}; there is nothing to learn. Check how the masks were read, and that {IGNORE} "
-                "(ignored) is what you mean where it stands."
-            )
+            check = f"Check how the masks were read, and that {IGNORE} (ignored) is what you mean where it stands."
+            raise ValueError(f"no mask has any {name}; there is nothing to learn. {check}")

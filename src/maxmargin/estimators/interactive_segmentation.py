@@ -21,18 +21,8 @@ class InteractiveSegmentation:
     mask is that of ``predict([image], scribbles=[scribble])``, up to ties that rounding decides. Memory: 55 + 8
     neighbours bytes a pixel.
 
-    Parameters
-    ----------
-    excess : float array (*shape)
-        What label 1 costs more than label 0 at each pixel.
-    capacities : float array (neighbours / 2, *shape)
-        What different labels of neighbours cost.
-    neighbours : int
-
-    Attributes
-    ----------
-    mask : uint8 array (*shape)
-        The present mask of 0 and 1.
+    ``excess`` (*shape) is what label 1 costs more than label 0 at each pixel, ``capacities`` (neighbours / 2, *shape)
+    what different labels of ``neighbours`` cost; ``mask``, uint8 (*shape), is the present mask of 0 and 1.
 
     References
     ----------
@@ -61,17 +51,20 @@ class InteractiveSegmentation:
         return self._scribble.copy()
 
     def update(self, scribble: ArrayLike | str | os.PathLike[str], *, replace: bool = False) -> np.ndarray:
-        """Add a stroke; returns the new mask.
+        """Add a stroke, an array (*shape) or path as in :meth:`ImageSegmenter.predict`; returns the new mask.
 
-        Parameters
-        ----------
-        scribble : int array (*shape) or path
-            Labels that are known, 0 or 1, and -1 elsewhere; see :meth:`ImageSegmenter.predict`. Where strokes overlap
-            the last one counts.
-        replace : bool
-            Forget all earlier strokes; to undo one, give those that stay.
+        Where strokes overlap the last one counts. ``replace`` forgets all earlier ones; to undo one, give those that
+        stay.
         """
-        labels = self._checked(scribble)
+        (labels,) = read_scribbles([scribble])
+        if labels.shape != self._excess.shape:
+            advice = "Give a label for each pixel: 0 or 1 where it is known, -1 elsewhere."
+            raise ValueError(f"the scribble has shape {labels.shape}; the image has {self._excess.shape}. {advice}")
+        strange = np.argwhere((labels != -1) & (labels != 0) & (labels != 1))
+        if len(strange):
+            where = tuple(map(int, strange[0]))
+            what = f"the label {labels[where]} at {where}"
+            raise ValueError(f"the scribble has {what}; give 0 or 1 where the label is known and -1 elsewhere.")
         known = np.where(labels < 0, self._scribble, labels) if not replace else labels
         changed = known != self._scribble
         now = known[changed].astype(np.int8)
@@ -79,19 +72,3 @@ class InteractiveSegmentation:
         self._scribble[changed] = now
         self.mask = self._cut.solve(self._unary)[0].astype(np.uint8)
         return self.mask
-
-    def _checked(self, scribble: ArrayLike | str | os.PathLike[str]) -> np.ndarray:
-        (labels,) = read_scribbles([scribble])
-        if labels.shape != self._excess.shape:
-            raise ValueError(
-                f"the scribble has shape {labels.shape}; the image has {self._excess.shape}. Give a label for each "
-                "pixel: 0 or 1 where it is known, -1 elsewhere."
-            )
-        strange = (labels != -1) & (labels != 0) & (labels != 1)
-        if strange.any():
-            where = tuple(map(int, np.argwhere(strange)[0]))
-            raise ValueError(
-                f"the scribble has the label {labels[where]} at {where}; give 0 or 1 where the label is known and -1 "
-                "elsewhere."
-            )
-        return labels

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin.contracts import BoundModel, Formulation
 from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
-from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.parameters import ALL_AT_ONCE, parameters
 from maxmargin.estimators.positive_weights import GroupedWeights, Positive, positive_weights
 from maxmargin.formulations.problem import Problem
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
@@ -60,26 +60,20 @@ class LargeMargin(Structured[Inputs, Outputs]):
         return {name: [block] for name, block in groups.items()}
 
     def _learn_more(self, bound: BoundModel, sample_weight: SampleWeight = None) -> None:
-        """One pass of a primal solver over further examples; what was learned before carries on.
-
-        Certificates need all examples, so there is none afterwards.
-        """
+        """One pass of a primal solver over further examples; certificates need them all, so there is none after it."""
         from maxmargin.solvers.primal import PrimalEngine
 
         if self.positive is not None and self.positive is not False:
             raise ValueError("partial_fit does not keep weights >= 0; fit with a dual solver for positive=.")
         problem = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight)
         if "ramp" in problem.traits:
-            raise ValueError(
-                'partial_fit is for loss="hinge" and "squared_hinge"; the ramp needs all examples at once.'
-            )
+            raise ValueError(ALL_AT_ONCE)
         solver = self._engine(problem)
         assert isinstance(solver, PrimalEngine) and isinstance(problem, Problem)
-        earlier = self.__dict__.get("stream_")
         seen = bound.n_examples + int(self.__dict__.get("n_seen_", 0))
         if solver.rule.method == "subgradient":  # steps are scaled to the sum over all examples seen so far
             problem = replace(problem, weight=problem.weight * seen / max(1, bound.n_examples))
-        state = solver.adopt(problem, earlier)
+        state = solver.adopt(problem, self.__dict__.get("stream_"))
         solver.step(state)
         self.stream_, self.n_seen_ = state, seen
         self.weights_ = aligned_zeros(bound.n_weights)
@@ -93,8 +87,6 @@ def learns_from_streams(estimator: Structured) -> bool:
     """Whether there is ``partial_fit``; an AttributeError, as scikit-learn wants it, says what would have it."""
     solver = SOLVERS.get(estimator.solver) if isinstance(estimator.solver, str) else type(estimator.solver)
     if solver is None or not (issubclass(solver, BaseSolver) and solver.incremental):
-        raise AttributeError(
-            "partial_fit needs a solver that learns example by example: perceptron, mira, sgd or pegasos; "
-            f"got {estimator.solver!r}."
-        )
+        needed = "a solver that learns example by example: perceptron, mira, sgd or pegasos"
+        raise AttributeError(f"partial_fit needs {needed}; got {estimator.solver!r}.")
     return True

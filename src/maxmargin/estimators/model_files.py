@@ -19,13 +19,13 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
 from numbers import Integral, Real
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ __all__ = ["KINDS", "RENAMED", "Contents", "Kind", "as_mapping", "load", "load_a
 
 CONTENTS = 2
 S = TypeVar("S", bound=Saveable)
+V = TypeVar("V", float, str)
 
 
 class Kind(NamedTuple):
@@ -57,8 +58,7 @@ class Kind(NamedTuple):
     layout: str = ""
 
 
-_PARTS = (HammingCost, MatrixCost, WeightedHammingCost, MarginRescaling, SlackRescaling, Ramp)
-_COMPONENTS: tuple[type, ...] = (*_PARTS, *SOLVERS.values())
+_PARTS: tuple[type, ...] = (HammingCost, MatrixCost, WeightedHammingCost, MarginRescaling, SlackRescaling, Ramp)
 
 # All that a file can name. A file names one of these and can name nothing else; classes are imported when needed.
 KINDS: dict[str, Kind] = {
@@ -69,43 +69,31 @@ KINDS: dict[str, Kind] = {
     "DiscriminativeHMM": Kind("estimator", "maxmargin.estimators.discriminative_hmm", "HMMLayout"),
     "DiscriminativeBayesNet": Kind("estimator", "maxmargin.estimators.discriminative_bayes_net", "BayesNetLayout"),
     "StructuredSVM": Kind("estimator", "maxmargin.estimators.structured_svm"),  # the layout is that of its model
-    "ChainLayout": Kind("layout", "maxmargin.models.chain"),
-    "MulticlassLayout": Kind("layout", "maxmargin.models.multiclass"),
-    "GridLayout": Kind("layout", "maxmargin.models.grid"),
-    "GraphLayout": Kind("layout", "maxmargin.models.graph"),
     "HMMLayout": Kind("layout", "maxmargin.models.hmm"),
     "BayesNetLayout": Kind("layout", "maxmargin.models.bayes_net"),
     "PythonLayout": Kind("layout", "maxmargin.models.user"),
-    "Chain": Kind("component", "maxmargin.models.chain", "ChainLayout"),
-    "Multiclass": Kind("component", "maxmargin.models.multiclass", "MulticlassLayout"),
-    "Grid": Kind("component", "maxmargin.models.grid", "GridLayout"),
-    "Graph": Kind("component", "maxmargin.models.graph", "GraphLayout"),
     "TextFeatures": Kind("features", "maxmargin.features.extractor", "ChainLayout"),
     "DictFeatures": Kind("features", "maxmargin.features.dicts", "ChainLayout"),
     "ImageFeatures": Kind("features", "maxmargin.features.images", "GridLayout"),
-} | {kind.__name__: Kind("component", kind.__module__) for kind in _COMPONENTS}
+} | {kind.__name__: Kind("component", kind.__module__) for kind in (*_PARTS, *SOLVERS.values())}
+for _name in ("Chain", "Multiclass", "Grid", "Graph"):
+    KINDS[f"{_name}Layout"] = Kind("layout", f"maxmargin.models.{_name.lower()}")
+    KINDS[_name] = Kind("component", f"maxmargin.models.{_name.lower()}", f"{_name}Layout")
 
 # Parameters that files have under a former name, by class (estimators, models, costs and solvers): the present name, or
 # None for one that is gone. "loss__name" is a parameter of the ramp, dropped where the loss is another.
 _RAMP = {name: f"loss__{name}" for name in ("ramp", "start", "max_rounds", "passes_per_round")}
 RENAMED: dict[str, dict[str, str | None]] = {
-    "SequenceTagger": {**_RAMP},
-    "MulticlassClassifier": {**_RAMP},
-    "StructuredSVM": {**_RAMP},
+    **{
+        name: {**_RAMP}
+        for name in ("SequenceTagger", "MulticlassClassifier", "StructuredSVM", "DiscriminativeBayesNet")
+    },
     "DiscriminativeHMM": {**_RAMP, "states": "classes"},
-    "DiscriminativeBayesNet": {**_RAMP},
     "GraphLabeler": {**_RAMP, "passes": "message_passes", "branches": "max_branches"},
     "ImageSegmenter": {**_RAMP, "start": "start", "normalize": "per_pixel"},
     "Graph": {"passes": "message_passes", "branches": "max_branches"},
     "Multiclass": {"intercept": "fit_intercept"},
 }
-
-
-class _Reader(Protocol):
-    """A class of feature extractors."""
-
-    @classmethod
-    def from_state(cls, *state: object) -> Extractor: ...
 
 
 @dataclass(frozen=True)
@@ -122,14 +110,14 @@ class Contents:
 
 
 def save(estimator: Saveable, path: str | os.PathLike[str], precision: str = "float64") -> Path:
-    """Write a fitted estimator to one file, which appears only when it is complete. O(n_weights).
+    """Write a fitted estimator (of ``KINDS``, or of a subclass) to one file. O(n_weights).
 
     Parameters
     ----------
-    estimator : one of the estimators of ``KINDS``, or of a subclass
     path : path-like
+        Replaced when it exists, and only once the new file is complete.
     precision : {"float64", "float32"}
-        Of the weights; with float64 the loaded estimator predicts exactly the same.
+        Of the weights; float64 predicts exactly the same after :func:`load`, float32 takes about half the space.
     """
     assert isinstance(estimator, Structured)
     estimator._check_fitted()
@@ -166,25 +154,17 @@ def load(path: str | os.PathLike[str], *, model: object = None, verify: bool = T
     Parameters
     ----------
     path : path-like
+        An OSError says that it may not be read; a ValueError that it is damaged, of another kind, or a newer version.
     model : object, optional
-        For a StructuredSVM that was trained with a model of your own: that model again.
+        For a StructuredSVM that was trained with a model of your own: that model again; a file does not hold code.
     verify : bool
         Check the data against its checksum; False saves reading a huge file twice.
-
-    Raises
-    ------
-    OSError
-        When there is no such file, or it may not be read.
-    ValueError
-        When the file is truncated, damaged, of another kind, or of a newer version.
     """
     header, tensors = read_model(path, verify=verify)
     kind = header.get("kind", "model of no kind")
     if kind not in _modules("estimator"):
-        raise ValueError(
-            f"{path} holds a {kind[:80]}, this version loads {', '.join(_modules('estimator'))}. Check the path, or "
-            "upgrade maxmargin."
-        )
+        loads = f"this version loads {', '.join(_modules('estimator'))}"
+        raise ValueError(f"{path} holds a {kind[:80]}, {loads}. Check the path, or upgrade maxmargin.")
     return _rebuilt(path, header, tensors, _known(kind, "estimator"), model)
 
 
@@ -193,10 +173,9 @@ def load_as(cls: type[S], path: str | os.PathLike[str], *, model: object = None,
     kind = _kind_of(cls)
     header, tensors = read_model(path, verify=verify)
     if header.get("kind") != kind:
-        raise ValueError(
-            f"{path} holds a {header.get('kind', 'model of no kind')[:80]}, not a {kind}; check the path, or take "
-            "maxmargin.load, which loads every kind."
-        )
+        found = header.get("kind", "model of no kind")[:80]
+        advice = "check the path, or take maxmargin.load, which loads every kind."
+        raise ValueError(f"{path} holds a {found}, not a {kind}; {advice}")
     return _rebuilt(path, header, tensors, cls, model)
 
 
@@ -242,11 +221,9 @@ def _restored(cls: type[S], contents: Contents, model: object) -> S:
             raise ValueError(f"a {contents.kind} needs no model; leave model= out")
         parameters["model"] = model
     name, facts, tensors = contents.layout
-    kind: type[StorableLayout] = _known(name, "layout")
-    if kind is PythonLayout:
-        layout: StorableLayout = PythonLayout.from_state(facts, tensors, model)  # type: ignore[arg-type]
-    else:
-        layout = kind.from_state(facts, tensors)
+    kind: Any = _known(name, "layout")
+    own_model = (model,) if kind is PythonLayout else ()
+    layout: StorableLayout = kind.from_state(facts, tensors, *own_model)
     if contents.kind == "StructuredSVM" and "model" not in parameters:
         raise ValueError("the file does not hold its model; give it again: StructuredSVM.load(path, model=...)")
     part = type(parameters["model"]) if contents.kind == "StructuredSVM" else _known(contents.kind, "estimator")
@@ -258,20 +235,17 @@ def _restored(cls: type[S], contents: Contents, model: object) -> S:
     _check_parameters(cls, parameters)
     features = None
     if contents.features is not None:
-        extractor: type[_Reader] = _known(contents.features["kind"], "features")
+        extractor: Any = _known(contents.features["kind"], "features")
         state = contents.features["state"]
         if KINDS[extractor.__name__].layout != name or not isinstance(state, tuple):
             raise ValueError(f"its feature extractor {extractor.__name__} is not one for a {name}")
-        made = extractor.from_state(*state)
+        made: Extractor = extractor.from_state(*state)
         features, parameters["features"] = made, made if contents.features["given"] is True else None
     estimator = cls(**parameters)
     estimator._take_fitted(Fitted(layout, weights, contents.fitted, features))
     for attribute, value in _training(contents.training).items():
         setattr(estimator, attribute, value)
     return estimator
-
-
-# --- kinds and parameters ---------------------------------------------------------------------------------------------
 
 
 def _modules(role: str) -> dict[str, str]:
@@ -324,9 +298,8 @@ def _storable_parameters(estimator: Structured, fitted: Fitted) -> dict[str, obj
     """Constructor arguments that a file can hold; a warning names those that it cannot."""
     found: dict[str, object] = {}
     for name, value in estimator.get_params(deep=False).items():
-        if name == "callbacks" or (name == "features" and fitted.features is not None):
-            continue  # features are stored as they are after fit
-        if name == "start" and isinstance(value, Structured):
+        fitted_features = name == "features" and fitted.features is not None  # stored as they are after fit
+        if name == "callbacks" or fitted_features or (name == "start" and isinstance(value, Structured)):
             continue
         if isinstance(value, Ramp) and isinstance(value.start, Structured):  # a file cannot hold another model
             value = copy(value).set_params(start="zero")
@@ -338,11 +311,8 @@ def _storable_parameters(estimator: Structured, fitted: Fitted) -> dict[str, obj
         if _is_storable(value):
             found[name] = value
         else:
-            warnings.warn(
-                f"the parameter {name}={value!r} cannot be stored in a model file; the loaded "
-                f"{type(estimator).__name__} will have its default.",
-                stacklevel=4,
-            )
+            loaded = f"the loaded {type(estimator).__name__} will have its default."
+            warnings.warn(f"the parameter {name}={value!r} cannot be stored in a model file; {loaded}", stacklevel=4)
     return found
 
 
@@ -364,26 +334,19 @@ def as_mapping(value: object, name: str) -> dict[str, object]:
 def _pack_features(features: Extractor, given: bool, tensors: dict[str, np.ndarray]) -> str:
     kind = type(features).__name__
     if _modules("features").get(kind) != type(features).__module__:
-        raise ValueError(
-            f"the feature extractor {kind} cannot be stored in a model file, only {', '.join(_modules('features'))} "
-            "can. Take it off (features_ = None), and extract the features before predict."
-        )
+        only = f"only {', '.join(_modules('features'))} can"
+        advice = "Take it off (features_ = None), and extract the features before predict."
+        raise ValueError(f"the feature extractor {kind} cannot be stored in a model file, {only}. {advice}")
     return pack_value({"kind": kind, "given": given, "state": features.to_state()}, tensors, "features")
-
-
-# --- how training went ------------------------------------------------------------------------------------------------
 
 
 def _training_facts(fitted: Mapping[str, object]) -> dict[str, object]:
     """What a file holds about the training, from the attributes of an estimator; None for what is not there."""
-    certificate, status, seconds = fitted.get("certificate_"), fitted.get("status_"), fitted.get("seconds_")
+    found, status, seconds = fitted.get("certificate_"), fitted.get("status_"), fitted.get("seconds_")
     facts: dict[str, object] = {"certificate": None, "status": None, "seconds": None}
-    if isinstance(certificate, Certificate):
-        facts["certificate"] = {
-            "primal": float(certificate.primal),
-            "dual": float(certificate.dual),
-            "certified": bool(certificate.certified),
-        }
+    if isinstance(found, Certificate):
+        bounds = {"primal": float(found.primal), "dual": float(found.dual)}
+        facts["certificate"] = {**bounds, "certified": bool(found.certified)}
     if isinstance(status, Status):
         facts["status"] = {"code": status.code, "sentence": status.sentence}
     if isinstance(seconds, Mapping):
@@ -394,28 +357,28 @@ def _training_facts(fitted: Mapping[str, object]) -> dict[str, object]:
     return facts
 
 
+def _all_of(kind: type[V], values: Iterable[object], name: str) -> list[V]:
+    checked = [value for value in values if isinstance(value, kind)]
+    if len(checked) < len(list(values)):
+        raise ValueError(f"the {name} are not all {'numbers' if kind is float else 'text'}")
+    return checked
+
+
 def _training(facts: Mapping[str, object]) -> dict[str, object]:
     """The attributes behind :func:`_training_facts`, checked; those that were None are left out."""
     found: dict[str, object] = {}
-    stored = facts["certificate"]
-    if stored is not None:
-        bounds = as_mapping(stored, "certificate")
-        primal, dual = bounds["primal"], bounds["dual"]
-        if not isinstance(primal, float) or not isinstance(dual, float):
-            raise ValueError("the primal and the dual of its certificate are not both numbers")
-        found["certificate_"] = Certificate(primal, dual, bounds["certified"] is True)
-    stored = facts["status"]
-    if stored is not None:
-        ended = as_mapping(stored, "status")
-        code, sentence = ended["code"], ended["sentence"]
-        if not isinstance(code, str) or not isinstance(sentence, str):
-            raise ValueError("the code and the sentence of its status are not both text")
+    certificate, status, seconds = (
+        None if facts[name] is None else as_mapping(facts[name], name) for name in ("certificate", "status", "seconds")
+    )
+    if certificate is not None:
+        bounds = [certificate["primal"], certificate["dual"]]
+        primal, dual = _all_of(float, bounds, "primal and dual of its certificate")
+        found["certificate_"] = Certificate(primal, dual, certificate["certified"] is True)
+    if status is not None:
+        code, sentence = _all_of(str, [status["code"], status["sentence"]], "code and sentence of its status")
         found["status_"] = Status(code, sentence)
-    stored = facts["seconds"]
-    if stored is not None:
-        seconds = as_mapping(stored, "seconds")
-        if not all(isinstance(value, float) for value in seconds.values()):
-            raise ValueError("its seconds are not all numbers")
+    if seconds is not None:
+        _all_of(float, seconds.values(), "seconds")
         found["seconds_"] = seconds
     for name, kind in (("n_iter", float), ("oracle_calls", int)):
         value = facts[name]

@@ -20,20 +20,16 @@ def read_0_1(header: Mapping[str, str], tensors: Mapping[str, np.ndarray], make:
     """The contents of a file, as one of today has them."""
     kind = header["kind"]
     facts = as_mapping(unpack_value(header["layout"], tensors), "layout")
-    fitted = {
-        name: unpack_value(header[name], tensors) if name in header else None
-        for name in ("labels", "features", "method", "data")
-    }
+    stored = [name for name in ("labels", "features", "method", "data") if name in header]
+    fitted = {name: unpack_value(header[name], tensors) for name in stored}
     arrays: dict[str, np.ndarray] = {}
     weights: Mapping[str, np.ndarray] = tensors
     more: dict[str, object] = {}
     if kind == "SequenceTagger":
-        if fitted["labels"] is None:
-            raise ValueError("its 'labels' is missing")
         facts["labels"] = fitted["labels"]
         arrays, weights = _chain(facts, tensors)
     elif kind == "GraphLabeler":
-        more = {"method": fitted["method"]}
+        more = {"method": fitted.get("method")}
         factors = facts["factors"]
         facts["factors"] = list(factors) if isinstance(factors, tuple) else factors
     elif kind in ("DiscriminativeHMM", "DiscriminativeBayesNet"):
@@ -46,7 +42,7 @@ def read_0_1(header: Mapping[str, str], tensors: Mapping[str, np.ndarray], make:
         arrays = {f"cost.{v}": np.asarray(table, np.float64) for v, table in costs.items()}
     elif kind in ("GraphLabeler", "DiscriminativeHMM"):
         arrays = {"cost": np.asarray(facts.pop("cost_table"), np.float64)}
-    features = None if fitted["features"] is None else as_mapping(fitted["features"], "feature extractor")
+    features = None if fitted.get("features") is None else as_mapping(fitted["features"], "feature extractor")
     if features is not None and kind == "ImageSegmenter":
         features = {**features, "kind": "ImageFeatures"}
     parameters = as_mapping(unpack_value(header["parameters"], tensors, make), "parameters")
@@ -55,15 +51,8 @@ def read_0_1(header: Mapping[str, str], tensors: Mapping[str, np.ndarray], make:
         parameters["positive"] = [] if given is None else None if type(given) is str and given == "auto" else given
     if kind == "ImageSegmenter" and isinstance(parameters.get("start"), str):  # it said where a ramp begins
         parameters["start"] = None
-    return Contents(
-        kind=kind,
-        parameters=parameters,
-        training=as_mapping(unpack_value(header["training"], tensors), "training"),
-        layout=(KINDS[kind].layout, facts, arrays),
-        weights=weights,
-        fitted=more,
-        features=features,
-    )
+    training = as_mapping(unpack_value(header["training"], tensors), "training")
+    return Contents(kind, parameters, training, (KINDS[kind].layout, facts, arrays), weights, more, features)
 
 
 def _chain(
@@ -92,7 +81,6 @@ def _chain(
             where = (rows,) if place.ndim == 2 else (rows // K, rows % K)
             place[(*where, columns)] = state.floats(f"{name}.values", columns.shape)
         else:
-            place[...] = state.floats(name, (place.size // K, K) if place.ndim == 3 else place.shape).reshape(
-                place.shape
-            )
+            shape = (place.size // K, K) if place.ndim == 3 else place.shape
+            place[...] = state.floats(name, shape).reshape(place.shape)
     return arrays, {"weights": vector}

@@ -78,17 +78,19 @@ class MulticlassClassifier(
         begin = Stopwatch()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
-        weights = check_sample_weight(sample_weight, X.shape[0])
-        if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self._label_weights([y.tolist()]), y)
-        self.model_ = self._model()
+        weights = self._example_weights(sample_weight, y)
+        self.model_, self.classes_ = self._model(), np.unique(y)
         bound = self.model_.bind(X, y)
         self.layout_ = bound.layout
-        self.classes_ = np.unique(y)
         positive = self._positive(bound, bound.layout)
         self._train(bound, sample_weight=weights, positive=positive, resume=resume, begin=begin)
         self._set_coef()
         return self
+
+    def _example_weights(self, sample_weight: SampleWeight, y: np.ndarray) -> np.ndarray:
+        weights = check_sample_weight(sample_weight, len(y))
+        by_label = self._label_weights([y.tolist()])
+        return weights if by_label is None else weights * compute_sample_weight(by_label, y)
 
     def _named_weights(self, groups: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
         names = vars(self).get("feature_names_in_", [f"x{j}" for j in range(len(groups["coef"]))])
@@ -108,26 +110,19 @@ class MulticlassClassifier(
         check_classification_targets(y)
         if self.class_weight == "balanced":
             raise ValueError('partial_fit cannot know class_weight="balanced"; give a mapping, or use fit.')
-        weights = check_sample_weight(sample_weight, X.shape[0])
-        if self.class_weight is not None:
-            weights = weights * compute_sample_weight(self._label_weights([y.tolist()]), y)
+        weights = self._example_weights(sample_weight, y)
         if first:
             self.classes_ = np.unique(y if classes is None else classes)
             self.model_ = self._model(self.classes_.tolist())
-            bound = self.model_.bind(X, y)
-            self.layout_ = bound.layout
-        else:
-            bound = self.model_.bind(X, y, layout=self.layout_)
+        bound = self.model_.bind(X, y, layout=None if first else self.layout_)
+        self.layout_ = bound.layout
         self._learn_more(bound, weights)
         self._set_coef()
         return self
 
     def _model(self, classes: Sequence[Hashable] | None = None) -> Multiclass:
         return Multiclass(
-            cost=self.cost,
-            fit_intercept=self.fit_intercept,
-            intercept_scaling=self.intercept_scaling,
-            classes=classes,
+            cost=self.cost, fit_intercept=self.fit_intercept, intercept_scaling=self.intercept_scaling, classes=classes
         )
 
     def _set_coef(self) -> None:
@@ -137,10 +132,8 @@ class MulticlassClassifier(
 
     def _fitted(self) -> Fitted:
         names, classes = vars(self).get("feature_names_in_"), self.classes_
-        facts = {
-            "classes": classes.tolist() if classes.dtype.hasobject else classes,
-            "feature_names_in": None if names is None else names.tolist(),
-        }
+        classes = classes.tolist() if classes.dtype.hasobject else classes
+        facts = {"classes": classes, "feature_names_in": None if names is None else names.tolist()}
         stand_ins = {"cost": lambda: matrix_cost(self.cost, self.layout_.labels.classes)}
         return Fitted(self.layout_, self.weights_, facts, stand_ins=stand_ins)
 
@@ -165,28 +158,23 @@ class MulticlassClassifier(
 
     def predict(self, X: Matrix) -> np.ndarray:
         """The class of largest score."""
-        bound = self._bound(X)
-        return (
-            self.classes_[np.concatenate(bound.argmax(self.weights_).outputs)]
-            if bound.n_examples
-            else self.classes_[:0]
-        )
+        outputs = self._bound(X).argmax(self.weights_).outputs
+        return self.classes_[np.concatenate([np.empty(0, np.int64), *outputs])]
 
     def predict_marginals(self, X: Matrix, temperature: float | None = None) -> np.ndarray:
         """Probabilities (n, n_classes) proportional to exp(score / temperature); not calibrated."""
         bound, w = self._bound_scores(X)
         return np.concatenate([np.empty((0, len(self.classes_))), *marginal_tables(self, bound, w, temperature)])
 
-    def _bind_held_out(self, X: Matrix, y: ArrayLike) -> MulticlassBound:
+    def _bind_held_out(self, X: Matrix, y: ArrayLike | None) -> MulticlassBound:
         """A label that training has not seen is judged like the one that fits worst."""
+        if y is None:
+            return self._bound(X)
         labels, given = self.layout_.labels, plain(np.asarray(y))
         if not all(label in labels.code for label in given):
             worst = self.model_.bind(X, None, layout=self.layout_).scores(self.weights_).argmin(axis=1).tolist()
             given = [a if a in labels.code else labels.classes[k] for a, k in zip(given, worst, strict=True)]
         return self.model_.bind(X, given, layout=self.layout_)
-
-    def _bound_scores(self, X: Matrix, probabilities: bool = False) -> tuple[MulticlassBound, np.ndarray]:
-        return self._bound(X), self.weights_
 
     def _bound(self, X: Matrix) -> MulticlassBound:
         self._check_fitted()
@@ -194,8 +182,7 @@ class MulticlassClassifier(
         return self.model_.bind(X, None, layout=self.layout_)
 
     def _predict_codes(self, weights: np.ndarray, X: Matrix) -> list[Hashable]:
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
-        bound = self.model_.bind(X, None, layout=self.layout_)
+        bound = self.model_.bind(check_array(X, accept_sparse="csr", dtype=np.float64), None, layout=self.layout_)
         return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
     def _score_predictions(self, y: ArrayLike, predicted: list) -> float:

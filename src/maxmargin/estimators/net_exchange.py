@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from maxmargin.estimators.bayes_net_parts import States
 from maxmargin.models.network import Network
 from maxmargin.persistence.bif import Bif, read_bif, write_bif
 
@@ -22,20 +23,11 @@ if TYPE_CHECKING:
     import pyagrum
     from pgmpy.models import DiscreteBayesianNetwork
 
-__all__ = [
-    "from_bif",
-    "from_networkx",
-    "from_pgmpy",
-    "from_pyagrum",
-    "to_bif",
-    "to_networkx",
-    "to_pgmpy",
-    "to_pyagrum",
-]
+__all__ = ["from_bif", "from_networkx", "from_pgmpy", "from_pyagrum", "to_bif", "to_networkx", "to_pgmpy", "to_pyagrum"]
 
 SUM = 1e-6  # how far from 1 a distribution may sum
 
-States = Mapping[str, Sequence[Hashable]]
+Values = Mapping[str, Sequence[Hashable]]
 
 
 def to_bif(network: Network, probabilities: np.ndarray, path: str | os.PathLike[str], *, name: str = "unknown") -> Path:
@@ -44,19 +36,11 @@ def to_bif(network: Network, probabilities: np.ndarray, path: str | os.PathLike[
     Names of letters, digits, ``_``, ``-`` and ``.`` are understood by all readers; some do not take any others.
     """
     tables = network.groups(_checked(network, probabilities))
-    parents = {child: [network.names[u] for u in above] for child, above in _parents(network)}
-    return write_bif(path, Bif(name, _texts(network), parents, tables))
+    return write_bif(path, Bif(name, _texts(network), _parents(network), tables))
 
 
-def from_bif(path: str | os.PathLike[str], states: States | None = None) -> tuple[Network, np.ndarray]:
-    """The network of a BIF file.
-
-    Parameters
-    ----------
-    path : path-like
-    states : mapping of name to sequence, optional
-        What stands for the states of a variable, in the order of the file, where they are not to be text.
-    """
+def from_bif(path: str | os.PathLike[str], states: States = None) -> tuple[Network, np.ndarray]:
+    """The network of a BIF file; ``states`` by name, in the order of the file, where they are not to be text."""
     bif = read_bif(path)
     return _assembled(bif.states, bif.parents, bif.tables, states, str(path))
 
@@ -71,14 +55,14 @@ def to_pyagrum(network: Network, probabilities: np.ndarray) -> pyagrum.BayesNet:
     net = gum.BayesNet()
     for name, labels in _texts(network).items():
         net.add(gum.LabelizedVariable(name, name, labels))
-    for child, above in _parents(network):
-        for u in reversed(above):  # its arrays have the parents last to first
-            net.addArc(network.names[u], child)
+    for child, above in _parents(network).items():
+        for parent in reversed(above):  # its arrays have the parents last to first
+            net.addArc(parent, child)
         net.cpt(child)[:] = tables[child]
     return net
 
 
-def from_pyagrum(net: pyagrum.BayesNet, states: States | None = None) -> tuple[Network, np.ndarray]:
+def from_pyagrum(net: pyagrum.BayesNet, states: States = None) -> tuple[Network, np.ndarray]:
     """From ``pyagrum.BayesNet``; ``states`` as for :func:`from_bif`."""
     names = [net.variable(node).name() for node in net.nodes()]
     labels = {name: list(net.variable(name).labels()) for name in names}
@@ -102,59 +86,46 @@ def to_pgmpy(network: Network, probabilities: np.ndarray) -> DiscreteBayesianNet
     net = DiscreteBayesianNetwork()
     net.add_nodes_from(network.names)
     net.add_edges_from(network.edges)
-    for v, name in enumerate(network.names):
-        above = [network.names[u] for u in network.parents[v]]
-        size = len(network.states[v])
-        net.add_cpds(
-            TabularCPD(
-                name,
-                size,
-                np.moveaxis(tables[name], -1, 0).reshape(size, -1),
-                evidence=above or None,
-                evidence_card=[len(network.states[u]) for u in network.parents[v]] or None,
-                state_names={network.names[u]: list(network.states[u].classes) for u in network.family(v)},
-            )
-        )
+    for v, (name, above) in enumerate(_parents(network).items()):
+        *cards, size = (len(network.states[u]) for u in network.family(v))
+        values = np.moveaxis(tables[name], -1, 0).reshape(size, -1)
+        known = {"evidence": above, "evidence_card": cards} if above else {}
+        states = {network.names[u]: list(network.states[u].classes) for u in network.family(v)}
+        net.add_cpds(TabularCPD(name, size, values, state_names=states, **known))
     return net
 
 
-def from_pgmpy(net: DiscreteBayesianNetwork, states: States | None = None) -> tuple[Network, np.ndarray]:
+def from_pgmpy(net: DiscreteBayesianNetwork, states: States = None) -> tuple[Network, np.ndarray]:
     """From pgmpy's ``DiscreteBayesianNetwork``; ``states`` as for :func:`from_bif`."""
-    names, labels, parents, tables = [str(node) for node in net.nodes()], {}, {}, {}
-    for node, name in zip(net.nodes(), names, strict=True):
-        cpd = net.get_cpds(node)
+    cpds = {node: net.get_cpds(node) for node in net.nodes()}
+    for node, cpd in cpds.items():
         if cpd is None:
-            raise ValueError(f"the pgmpy network has no probabilities for {name!r}; fit it first.")
-        labels[name] = list(cpd.state_names[node])
-        parents[name] = [str(other) for other in cpd.variables[1:]]
-        tables[name] = np.moveaxis(np.asarray(cpd.values, np.float64), 0, -1)
-    for node, name in zip(net.nodes(), names, strict=True):  # a parent's states may stand in another order in a child
-        cpd = net.get_cpds(node)
+            raise ValueError(f"the pgmpy network has no probabilities for {str(node)!r}; fit it first.")
+    labels = {str(node): list(cpd.state_names[node]) for node, cpd in cpds.items()}
+    parents = {str(node): [str(other) for other in cpd.variables[1:]] for node, cpd in cpds.items()}
+    tables = {str(node): np.moveaxis(np.asarray(cpd.values, np.float64), 0, -1) for node, cpd in cpds.items()}
+    for node, cpd in cpds.items():  # a parent's states may stand in another order in a child
         for axis, other in enumerate(cpd.variables[1:]):
             order = [cpd.state_names[other].index(state) for state in labels[str(other)]]
-            tables[name] = np.take(tables[name], order, axis=axis)
+            tables[str(node)] = np.take(tables[str(node)], order, axis=axis)
     return _assembled(labels, parents, tables, states, "the pgmpy network")
 
 
 def to_networkx(network: Network, probabilities: np.ndarray) -> networkx.DiGraph:
-    """As ``networkx.DiGraph``: every node has its ``states``, its ``parents`` in order, and its ``table``.
-
-    The table has one axis for each parent and the last for the variable itself.
-    """
+    """As ``networkx.DiGraph``: nodes have ``states``, ``parents`` in order, and a ``table`` (its own axis last)."""
     try:
         import networkx
     except ImportError:
         raise ImportError("to_networkx() needs networkx; pip install networkx.") from None
     tables = network.groups(_checked(network, probabilities))
     graph = networkx.DiGraph()
-    for (name, above), labels in zip(_parents(network), network.states, strict=True):
-        parents = [network.names[u] for u in above]
+    for (name, parents), labels in zip(_parents(network).items(), network.states, strict=True):
         graph.add_node(name, states=list(labels.classes), parents=parents, table=tables[name].copy())
     graph.add_edges_from(network.edges)
     return graph
 
 
-def from_networkx(graph: networkx.DiGraph, states: States | None = None) -> tuple[Network, np.ndarray]:
+def from_networkx(graph: networkx.DiGraph, states: States = None) -> tuple[Network, np.ndarray]:
     """From a graph as :func:`to_networkx` makes it; without ``parents``, the axes are in the order of predecessors."""
     labels, parents, tables = {}, {}, {}
     for name, facts in graph.nodes(data=True):
@@ -165,18 +136,13 @@ def from_networkx(graph: networkx.DiGraph, states: States | None = None) -> tupl
         above = list(graph.predecessors(name))
         parents[name] = list(facts.get("parents", above))
         if sorted(map(str, parents[name])) != sorted(map(str, above)):
-            raise ValueError(
-                f"the node {name!r} has the parents {parents[name]}, and edges from {above}; make them agree."
-            )
+            found = f"has the parents {parents[name]}, and edges from {above}"
+            raise ValueError(f"the node {name!r} {found}; make them agree.")
     return _assembled(labels, parents, tables, states, "the graph")
 
 
 def _assembled(
-    labels: Mapping[str, Sequence[Hashable]],
-    parents: Mapping[str, Sequence[str]],
-    tables: Mapping[str, np.ndarray],
-    states: States | None,
-    source: str,
+    labels: Values, parents: Mapping[str, Sequence[str]], tables: Mapping[str, np.ndarray], states: States, source: str
 ) -> tuple[Network, np.ndarray]:
     named = dict(labels)
     for name, values in (states or {}).items():
@@ -192,8 +158,8 @@ def _assembled(
         raise ValueError(f"{source} cannot be used: {error}") from error
 
 
-def _parents(network: Network) -> list[tuple[str, tuple[int, ...]]]:
-    return list(zip(network.names, network.parents, strict=True))
+def _parents(network: Network) -> dict[str, list[str]]:
+    return {name: [network.names[u] for u in above] for name, above in zip(network.names, network.parents, strict=True)}
 
 
 def _texts(network: Network) -> dict[str, list[str]]:
@@ -202,9 +168,8 @@ def _texts(network: Network) -> dict[str, list[str]]:
     for name, labels in zip(network.names, network.states, strict=True):
         texts[name] = [str(state) for state in labels.classes]
         if len(set(texts[name])) < len(labels):
-            raise ValueError(
-                f"two states of {name!r} look the same as text ({', '.join(texts[name])[:80]}); rename one."
-            )
+            shown = ", ".join(texts[name])[:80]
+            raise ValueError(f"two states of {name!r} look the same as text ({shown}); rename one.")
     return texts
 
 
@@ -224,8 +189,6 @@ def _distributions(network: Network, probabilities: np.ndarray) -> np.ndarray:
     sums = network.tables.sums(p)
     bad = np.flatnonzero(np.abs(sums - 1) > SUM)
     if len(bad):
-        raise ValueError(
-            f"{network.tables.name(int(bad[0]))} sums to {sums[bad[0]]:.6g}; other libraries need distributions, "
-            "so divide every table by its sum first."
-        )
+        advice = "other libraries need distributions, so divide every table by its sum first."
+        raise ValueError(f"{network.tables.name(int(bad[0]))} sums to {sums[bad[0]]:.6g}; {advice}")
     return p

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from maxmargin.estimators.bayes_net_parts import draw, table_frames
+from maxmargin.estimators import net_exchange
+from maxmargin.estimators.bayes_net_parts import States, draw, table_frames
 from maxmargin.estimators.generative_base import GenerativeEstimator
-from maxmargin.estimators.net_exchange import States
 from maxmargin.models.network import Network
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
         self, n: int, random_state: int | np.random.RandomState | None = None
     ) -> pandas.DataFrame | dict[str, list]:
         """``n`` rows drawn from the renormalised model: a pandas frame, or a dict of lists without pandas."""
-        codes = draw(*self._renormalised(), n, check_random_state(random_state))
-        net = self.network_
+        net, codes = self.network_, draw(*self._renormalised(), n, check_random_state(random_state))
         columns = {name: net.states[v].decode(codes[:, v]) for v, name in enumerate(net.names)}
         try:
             import pandas
@@ -51,37 +50,26 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
     def tables(self, renormalised: bool = False) -> dict[str, pandas.DataFrame | pandas.Series]:
         """Conditional probabilities of each variable, by name: a row for each configuration of parents; needs pandas.
 
-        Parameters
-        ----------
-        renormalised : bool
-            Divide every distribution by its sum; otherwise as trained, which may leave mass for values never seen.
+        ``renormalised`` divides every distribution by its sum; as trained, they may leave mass for values never seen.
         """
         self._check_fitted()
         return table_frames(self.network_, np.exp(self._normalised() if renormalised else self.weights_))
 
     def to_bif(self, path: str | os.PathLike[str]) -> Path:
         """Write the renormalised network as a BIF file."""
-        from maxmargin.estimators.net_exchange import to_bif
-
-        return to_bif(*self._renormalised(), path)
+        return net_exchange.to_bif(*self._renormalised(), path)
 
     def to_pgmpy(self) -> DiscreteBayesianNetwork:
         """The renormalised network as pgmpy's ``DiscreteBayesianNetwork``."""
-        from maxmargin.estimators.net_exchange import to_pgmpy
-
-        return to_pgmpy(*self._renormalised())
+        return net_exchange.to_pgmpy(*self._renormalised())
 
     def to_pyagrum(self) -> pyagrum.BayesNet:
         """The renormalised network as ``pyagrum.BayesNet``."""
-        from maxmargin.estimators.net_exchange import to_pyagrum
-
-        return to_pyagrum(*self._renormalised())
+        return net_exchange.to_pyagrum(*self._renormalised())
 
     def to_networkx(self) -> networkx.DiGraph:
         """The renormalised network as a ``networkx.DiGraph`` with states and tables at its nodes."""
-        from maxmargin.estimators.net_exchange import to_networkx
-
-        return to_networkx(*self._renormalised())
+        return net_exchange.to_networkx(*self._renormalised())
 
     @classmethod
     @abstractmethod
@@ -92,40 +80,31 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
 
     @classmethod
     def from_bif(
-        cls, path: str | os.PathLike[str], target: Target = None, states: States | None = None, **parameters: Any
+        cls, path: str | os.PathLike[str], target: Target = None, states: States = None, **parameters: Any
     ) -> Self:
         """The network of a BIF file; ``states`` (name to sequence) where its values are not to be text."""
-        from maxmargin.estimators.net_exchange import from_bif
-
-        return cls.from_network(*from_bif(path, states), target=target, **parameters)
+        return cls.from_network(*net_exchange.from_bif(path, states), target=target, **parameters)
 
     @classmethod
     def from_pgmpy(
-        cls, net: DiscreteBayesianNetwork, target: Target = None, states: States | None = None, **parameters: Any
+        cls, net: DiscreteBayesianNetwork, target: Target = None, states: States = None, **parameters: Any
     ) -> Self:
         """A pgmpy ``DiscreteBayesianNetwork`` with its tables."""
-        from maxmargin.estimators.net_exchange import from_pgmpy
-
-        return cls.from_network(*from_pgmpy(net, states), target=target, **parameters)
+        return cls.from_network(*net_exchange.from_pgmpy(net, states), target=target, **parameters)
 
     @classmethod
     def from_pyagrum(
-        cls, net: pyagrum.BayesNet, target: Target = None, states: States | None = None, **parameters: Any
+        cls, net: pyagrum.BayesNet, target: Target = None, states: States = None, **parameters: Any
     ) -> Self:
         """A ``pyagrum.BayesNet``; ``states`` (name to sequence) where its labels are not to be text."""
-        from maxmargin.estimators.net_exchange import from_pyagrum
-
-        return cls.from_network(*from_pyagrum(net, states), target=target, **parameters)
+        return cls.from_network(*net_exchange.from_pyagrum(net, states), target=target, **parameters)
 
     @classmethod
     def from_networkx(
-        cls, graph: networkx.DiGraph, target: Target = None, states: States | None = None, **parameters: Any
+        cls, graph: networkx.DiGraph, target: Target = None, states: States = None, **parameters: Any
     ) -> Self:
         """A ``networkx.DiGraph`` with states and tables at its nodes, as :meth:`to_networkx` makes it."""
-        from maxmargin.estimators.net_exchange import from_networkx
-
-        return cls.from_network(*from_networkx(graph, states), target=target, **parameters)
+        return cls.from_network(*net_exchange.from_networkx(graph, states), target=target, **parameters)
 
     def _renormalised(self) -> tuple[Network, np.ndarray]:
-        theta = self._normalised()
-        return self.network_, np.exp(theta)
+        return self.network_, np.exp(self._normalised())

@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, is_dataclass
-from typing import TypedDict, TypeVar, dataclass_transform
+from typing import TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -21,18 +21,10 @@ from maxmargin.solvers.base import BaseSolver
 
 __all__ = ["SHARED", "Training", "check_tol", "parameters"]
 
+ALL_AT_ONCE = 'partial_fit is for loss="hinge" and "squared_hinge"; the ramp needs all examples at once.'
 SHARED = "... and the parameters that all estimators share; see maxmargin.estimators.parameters."
 
 T = TypeVar("T")
-
-
-class Budgets(TypedDict):
-    """When a run ends."""
-
-    tol: float
-    max_passes: float | None
-    max_oracle_calls: int | None
-    max_seconds: float | None
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
@@ -109,19 +101,12 @@ class Training:
         """The ramp that ``loss`` stands for; None for a convex loss."""
         return self.loss if isinstance(self.loss, Ramp) else Ramp() if self.loss == "ramp" else None
 
-    def _budgets(self) -> Budgets:
-        """When training ends, as the driver takes it; checked."""
+    def _check_budgets(self) -> None:
         check_tol(self.tol)
-        budgets = Budgets(
-            tol=self.tol,
-            max_passes=self.max_passes,
-            max_oracle_calls=self.max_oracle_calls,
-            max_seconds=self.max_seconds,
-        )
-        for name, value in budgets.items():
-            if name != "tol" and value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
+        for name in ("max_passes", "max_oracle_calls", "max_seconds"):
+            value = vars(self)[name]
+            if value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
                 raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
-        return budgets
 
 
 def check_tol(tol: object) -> None:

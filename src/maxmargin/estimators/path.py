@@ -110,16 +110,10 @@ def regularisation_path(
     ----------
     estimator : SequenceTagger, MulticlassClassifier, StructuredSVM, GraphLabeler or ImageSegmenter
         With ``loss="hinge"``; it is cloned, not fitted.
-    X, y : training examples
+    X, y, sample_weight : training examples, as for its ``fit``
     C_min, C_max : float
     tol : float
         A coarse one makes long steps: the number of fits is about log(C_max / C_min) / (tol / 2).
-    sample_weight : array (n_examples,), optional
-
-    Returns
-    -------
-    RegularisationPath
-        ``path.at(C)`` gives weights and certificate for any C; ``path.points`` the fits.
     """
     if not 0 < C_min <= C_max < np.inf:
         raise ValueError(f"need 0 < C_min <= C_max, got {C_min} and {C_max}.")
@@ -153,8 +147,7 @@ def regularisation_path(
         if not work.status_.converged:
             raise ConvergenceWarning(work.status_.sentence)
         linear, certificate = solver.dual_point(work.state_).linear, work.certificate_
-        step = largest_step(certificate, linear, tol)
-        until = min(C * step, C_max)
+        until = min(C * largest_step(certificate, linear, tol), C_max)
         points.append(PathPoint(C, until, work.weights_.copy(), certificate, linear, work.n_iter_))
         if until >= C_max:
             return RegularisationPath(points, tol)

@@ -33,13 +33,7 @@ def positive_weights(
 ) -> np.ndarray | None:
     """A boolean mask over the weights, or None when all are free.
 
-    Parameters
-    ----------
-    positive : None, bool, str, sequence of str, array of indices, or boolean mask (n_weights,)
-        Names are those of ``layout.groups``; True stands for all weights but intercepts.
-    layout : GroupedWeights
-    named : (groups) -> mapping of name to views, optional
-        All names where there are others than those of the groups.
+    Names are those of ``layout.groups``, or the keys of ``named(groups)``; True stands for all weights but intercepts.
     """
     n = layout.n_weights
     if positive is None or positive is False:
@@ -56,12 +50,13 @@ def positive_weights(
         names = list(positive)
     if names:
         for name in names:
-            if name not in blocks:
+            if not groups:
                 raise ValueError(
-                    f"positive names {name!r}; the weights are {', '.join([*blocks][:8])}{', ...' * (len(blocks) > 8)}."
-                    if groups
-                    else f"positive is {positive!r}, but the weights of this model have no names; give indices."
+                    f"positive is {positive!r}, but the weights of this model have no names; give indices."
                 )
+            if name not in blocks:
+                shown = ", ".join([*blocks][:8]) + ", ..." * (len(blocks) > 8)
+                raise ValueError(f"positive names {name!r}; the weights are {shown}.")
             for block in blocks[str(name)]:
                 part = block.data if isinstance(block, sp.csr_array) else block
                 if part.size and not np.shares_memory(part, mask):

@@ -27,17 +27,9 @@ class Extractor(Protocol):
 class Fitted:
     """What a model file holds of an estimator, besides its parameters and how its training went.
 
-    Attributes
-    ----------
-    layout : StorableLayout
-    weights : array (n_weights,)
-    facts : mapping of name to plain value or array
-        What else the estimator has learned.
-    features : Extractor or None
-        Its features, fitted.
-    stand_ins : mapping of name to function
-        Of parameters that a file may not be able to hold: a function that gives a value that it can, or None for one
-        that is given again at loading. When saving only.
+    ``weights`` are an array (n_weights,); ``facts`` (plain values or arrays) what else it has learned; ``features`` are
+    fitted. When saving, ``stand_ins`` are functions by name of parameters that a file may not be able to hold: they
+    give a value that it can, or None for one that is given again at loading.
     """
 
     layout: StorableLayout
@@ -49,9 +41,8 @@ class Fitted:
     @property
     def state(self) -> StateReader:
         """The facts, to be checked as they are taken; arrays are its tensors."""
-        return StateReader(
-            self.facts, {name: fact for name, fact in self.facts.items() if isinstance(fact, np.ndarray)}
-        )
+        arrays = {name: fact for name, fact in self.facts.items() if isinstance(fact, np.ndarray)}
+        return StateReader(self.facts, arrays)
 
 
 class Saveable(ABC):
@@ -66,32 +57,14 @@ class Saveable(ABC):
         """Set the fitted attributes from a file whose layout and weights are checked; ``fitted.facts`` are not."""
 
     def save(self, path: str | os.PathLike[str], precision: str = "float64") -> Path:
-        """Write the fitted estimator to one model file; see :func:`maxmargin.estimators.model_files.save`.
-
-        Parameters
-        ----------
-        path : path-like
-            Replaced when it exists, and only once the new file is complete.
-        precision : {"float64", "float32"}
-            Of the weights. float64 predicts exactly the same after :meth:`load`; float32 takes about half the space.
-        """
+        """Write the fitted estimator to one model file; see :func:`maxmargin.estimators.model_files.save`."""
         from maxmargin.estimators.model_files import save
 
         return save(self, path, precision)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, model: object = None, verify: bool = True) -> Self:
-        """The fitted estimator in a file of ``save``, ready to predict.
-
-        Parameters
-        ----------
-        path : path-like
-        model : object, optional
-            For :class:`~maxmargin.estimators.structured_svm.StructuredSVM` with a model of your own: that model again,
-            since a file does not hold code.
-        verify : bool
-            Check the data against its checksum; False saves reading a huge file twice.
-        """
+        """The fitted estimator in a file of ``save``; see :func:`maxmargin.estimators.model_files.load`."""
         from maxmargin.estimators.model_files import load_as
 
         return load_as(cls, path, model=model, verify=verify)

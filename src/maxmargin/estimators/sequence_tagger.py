@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Protocol, Self, cast
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,15 +35,10 @@ Classes = Sequence[Hashable] | None
 class SequenceFeatures(Extractor, Protocol):
     """Turns sequences of what it knows into features."""
 
-    @property
-    def fit_transform(self) -> Callable[..., Sequences]: ...
-
-    @property
-    def transform(self) -> Callable[..., Sequences]: ...
-
+    def fit_transform(self, X: Any, /) -> Sequences: ...
+    def transform(self, X: Any, /) -> Sequences: ...
     @property
     def names(self) -> Callable[..., list[str]]: ...
-
     @property
     def n_features_(self) -> int: ...
 
@@ -123,8 +118,7 @@ class SequenceTagger(
         sample_weight : array (n,), optional
         fixed : list of sequences, optional
             Labels that will be known at prediction time too, None where unknown: no margin is asked against others.
-        resume : path or mapping, optional
-            A checkpoint of an interrupted fit on the same examples.
+        resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
         """
         begin = Stopwatch()
         for name in ("temperature_", "label_column_"):  # they belong to an earlier fit
@@ -141,21 +135,13 @@ class SequenceTagger(
     ) -> Self:
         """Learn from further sequences, one pass over them, with a solver of the primal family.
 
-        The first call fixes the features and the labels: give all labels as ``classes`` (here or to the constructor).
+        The first call fixes the features and the labels: give all labels as ``classes`` (here or to the constructor)
+        when its sequences do not have them all.
         Features that come up later cost nothing and teach nothing; hashed ones have no such end. There is no
         certificate, which would need all examples at once.
-
-        Parameters
-        ----------
-        X, y, sample_weight : as in fit
-        classes : sequence, optional
-            All labels that may occur; needed in the first call when the first sequences do not have them all.
         """
-        if "stream_" not in self.__dict__:
-            bound = self._bind_first(X, y, classes=classes)
-        else:
-            X = X if self.features_ is None else self.features_.transform(X)
-            bound = self.model_.bind(X, y, layout=self.layout_)
+        first = "stream_" not in self.__dict__
+        bound = self._bind_first(X, y, classes=classes) if first else self._bind_held_out(X, y)
         self._learn_more(bound, sample_weight)
         return self
 
@@ -175,8 +161,7 @@ class SequenceTagger(
         if self.features_ is not None:
             X = self.features_.fit_transform(X)
         bound = self.model_.bind(X, y, class_weight=self._label_weights(y), fixed=fixed)
-        self.layout_ = bound.layout
-        self.classes_ = bound.layout.labels.classes
+        self.layout_, self.classes_ = bound.layout, bound.layout.labels.classes
         return bound
 
     def _named_weights(self, groups: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
@@ -185,50 +170,30 @@ class SequenceTagger(
 
     @property
     def coef_(self) -> np.ndarray | sp.csr_array:
-        groups = self._groups()
-        parts = [groups[name] for name in ("sparse", "dense") if name in groups]
-        return (
-            parts[0]
-            if len(parts) == 1
-            else np.vstack([p.toarray() if isinstance(p, sp.csr_array) else p for p in parts])
-        )
+        parts = self._named_weights(self._groups())["emission"]
+        if len(parts) == 1:
+            return parts[0]
+        return np.vstack([part.toarray() if isinstance(part, sp.csr_array) else part for part in parts])
 
     @property
     def transition_(self) -> np.ndarray:
         return self._groups()["transition"]
 
-    def _groups(self) -> dict[str, np.ndarray]:
-        if "weights_" not in self.__dict__:
-            raise AttributeError("the weights are there after fit.")
-        return self.layout_.groups(self.weights_)
-
     def predict(self, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
-        """The best label sequence of each sequence.
-
-        Parameters
-        ----------
-        X : as in fit
-        fixed : list of sequences, optional
-            Labels known beforehand, None where unknown.
-        """
+        """The best label sequence of each sequence; ``fixed`` has labels known beforehand, None where unknown."""
         self._check_fitted()
         return self._predict_codes(self.weights_, X, fixed)
 
     def fit_temperature(self, X: SequenceInput, y: Labellings) -> Self:
-        """Calibrate the marginals on held-out sequences: sets ``temperature_``.
+        """Calibrate the marginals on held-out sequences: sets ``temperature_``, which another ``fit`` forgets.
 
-        Predicted labels stay as they are; another ``fit`` forgets the temperature. See
-        :func:`~maxmargin.estimators.calibration.fit_temperature`.
+        Predicted labels stay as they are. See :func:`~maxmargin.estimators.calibration.fit_temperature`.
         """
         from maxmargin.estimators.calibration import fit_temperature
 
         self._check_fitted()
         self.temperature_ = fit_temperature(self, X, y)
         return self
-
-    def score(self, X: SequenceInput, y: Labellings, sample_weight: SampleWeight = None) -> float:
-        """Share of tokens labelled correctly."""
-        return self._score_predictions(y, self.predict(X))
 
     def _fitted(self) -> Fitted:
         assert isinstance(self.layout_, ChainLayout)
@@ -238,11 +203,8 @@ class SequenceTagger(
 
     def _take_fitted(self, fitted: Fitted) -> None:
         assert isinstance(fitted.layout, ChainLayout)
-        self.layout_, self.weights_, self.features_ = (
-            fitted.layout,
-            fitted.weights,
-            cast(SequenceFeatures | None, fitted.features),
-        )
+        self.layout_, self.weights_ = fitted.layout, fitted.weights
+        self.features_ = cast(SequenceFeatures | None, fitted.features)
         self.classes_, self.model_ = fitted.layout.labels.classes, self._model()
 
     def coef_table(self, top: int | None = None, label: Hashable = None) -> list[WeightRow]:
@@ -255,15 +217,8 @@ class SequenceTagger(
         """Why one labelling scores higher than another; see :func:`~maxmargin.estimators.explaining.explain`."""
         return explain(self, x, y, other)
 
-    def _bound(self, X: SequenceInput, y: Labellings | None = None) -> ChainBound:
+    def _bind_held_out(self, X: SequenceInput, y: Labellings | None) -> ChainBound:
         return self.model_.bind(self._made(X), y, layout=self.layout_)
-
-    def _bind_held_out(self, X: SequenceInput, y: Labellings) -> ChainBound:
-        return self._bound(X, y)
-
-    def _bound_scores(self, X: SequenceInput, probabilities: bool = False) -> tuple[ChainBound, np.ndarray]:
-        self._check_fitted()
-        return self._bound(X), writable(self.weights_)
 
     def _made(self, X: SequenceInput) -> SequenceInput:
         """Features of text, or what was given when it has features."""

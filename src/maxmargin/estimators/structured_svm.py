@@ -26,14 +26,14 @@ from maxmargin.models.user import PythonLayout, PythonModel, UserModel
 
 __all__ = ["StructuredSVM"]
 
+Objects = Sequence[object]
+
 
 @runtime_checkable
 class Model(Protocol):
     """A model that binds examples itself."""
 
-    def bind(
-        self, X: Sequence[object], Y: Sequence[object] | None = None, *, layout: Layout | None = None
-    ) -> BoundModel: ...
+    def bind(self, X: Objects, Y: Objects | None = None, *, layout: Layout | None = None) -> BoundModel: ...
 
 
 class KnownLayout(Layout, StorableLayout, GroupedWeights, Protocol):
@@ -46,7 +46,7 @@ class KnownLayout(Layout, StorableLayout, GroupedWeights, Protocol):
 
 
 @parameters
-class StructuredSVM(WithMarginals[Sequence[object], object], LargeMargin[Sequence[object], Sequence[object]]):
+class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects]):
     """Large-margin training of any model, also your own.
 
     Parameters
@@ -88,18 +88,10 @@ class StructuredSVM(WithMarginals[Sequence[object], object], LargeMargin[Sequenc
     model: Model | UserModel = field(kw_only=False)
     formulation: Formulation | None = None
 
-    def fit(
-        self, X: Sequence[object], y: Sequence[object], sample_weight: SampleWeight = None, *, resume: Resume = None
-    ) -> Self:
-        """Learn the weights.
+    def fit(self, X: Objects, y: Objects, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
+        """Learn the weights from lists of inputs and outputs.
 
-        Parameters
-        ----------
-        X : list of inputs
-        y : list of outputs
-        sample_weight : array (n_examples,), optional
-        resume : path or mapping, optional
-            A checkpoint of an interrupted fit on the same examples.
+        ``resume`` is the checkpoint (path or mapping) of an interrupted fit on the same examples.
         """
         begin = Stopwatch()
         bound = self._bind_first(X, y)
@@ -109,20 +101,17 @@ class StructuredSVM(WithMarginals[Sequence[object], object], LargeMargin[Sequenc
         return self
 
     @available_if(learns_from_streams)
-    def partial_fit(self, X: Sequence[object], y: Sequence[object], sample_weight: SampleWeight = None) -> Self:
+    def partial_fit(self, X: Objects, y: Objects, sample_weight: SampleWeight = None) -> Self:
         """Learn from further examples, one pass over them, with a solver of the primal family; no certificate."""
-        if "stream_" not in self.__dict__:
-            bound = self._bind_first(X, y)
-        else:
-            bound = self.model_.bind(X, y, layout=self.layout_)
-        self._learn_more(bound, sample_weight)
+        first = "stream_" not in self.__dict__
+        self._learn_more(self._bind_first(X, y) if first else self._bind_held_out(X, y), sample_weight)
         self.coef_ = self.weights_
         return self
 
     def _formulation(self) -> Formulation:
         return super()._formulation() if self.formulation is None else self.formulation
 
-    def _bind_first(self, X: Sequence[object], y: Sequence[object]) -> BoundModel:
+    def _bind_first(self, X: Objects, y: Objects) -> BoundModel:
         self.model_ = self._model()
         bound = self.model_.bind(X, y)
         self.layout_ = cast(KnownLayout, bound.layout)
@@ -147,24 +136,10 @@ class StructuredSVM(WithMarginals[Sequence[object], object], LargeMargin[Sequenc
             raise ValueError(f"a {type(self.model).__name__} is not the model that it was trained with; give that one")
         self.weights_ = self.coef_ = fitted.weights
 
-    def predict(self, X: Sequence[object]) -> list:
-        """The best output of each input."""
-        self._check_fitted()
-        return self._predict_codes(self.weights_, X)
-
-    def _bound_scores(self, X: Sequence[object], probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
-        self._check_fitted()
-        return self.model_.bind(X, None, layout=self.layout_), self.weights_
-
-    def score(self, X: Sequence[object], y: Sequence[object], sample_weight: SampleWeight = None) -> float:
-        """Mean negative cost of the predictions, so that higher is better."""
-        self._check_fitted()
-        return self._score_predictions(y, self.predict(X))
-
-    def _predict_codes(self, weights: np.ndarray, X: Sequence[object]) -> list:
+    def _predict_codes(self, weights: np.ndarray, X: Objects) -> list:
         bound = self.model_.bind(X, None, layout=self.layout_)
         return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
-    def _score_predictions(self, y: Sequence[object], predicted: list) -> float:
+    def _score_predictions(self, y: Objects, predicted: list) -> float:
         cost = self.layout_.cost
         return -float(np.mean([cost(true, found) for true, found in zip(y, predicted, strict=True)])) if len(y) else 0.0
