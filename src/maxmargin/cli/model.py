@@ -23,19 +23,9 @@ if TYPE_CHECKING:
     from maxmargin.features.sequences import Sequences
 
 __all__ = [
-    "FeatureOptions",
-    "Stopwatch",
-    "TrainingOptions",
-    "check_writable",
-    "constrain",
-    "fit",
-    "fit_features",
-    "label_place",
-    "learned_column",
-    "load_text_tagger",
-    "span_like",
-    "usable",
-]
+    "FeatureOptions", "Stopwatch", "TrainingOptions", "check_writable", "constrain", "fit", "fit_features",
+    "label_place", "learned_column", "load_text_tagger", "span_like", "text_features", "usable",
+]  # fmt: skip
 
 
 class Stopwatch(dict[str, float]):
@@ -104,7 +94,10 @@ class TrainingOptions:
 
 def fit(tagger: SequenceTagger, X: Sequences, y: list[list[str]], table: Table) -> SequenceTagger:
     """Fit; errors name the line of the file."""
-    with quiet_convergence(), located(table.source.name, table.line):
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(), located(table.source.name, table.line):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the status already says why training ended
         if isinstance(tagger.constraints, str):
             _check_scheme(y, tagger.constraints)
         return tagger.fit(X, y)
@@ -138,16 +131,6 @@ def check_writable(path: str) -> None:
         raise ValueError(f"the folder {folder!r} is not writable; choose another with -o.")
 
 
-@contextmanager
-def quiet_convergence() -> Iterator[None]:
-    """Hide convergence warnings: the status already says why training ended."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
-
-
 def load_text_tagger(path: str) -> SequenceTagger:
     """The tagger of a model file; one that does not take text is an error."""
     from maxmargin.estimators.model_files import load
@@ -160,10 +143,8 @@ def load_text_tagger(path: str) -> SequenceTagger:
         raise FileNotFoundError(f"there is no model file {path!r}.")
     tagger = load(path)
     if not isinstance(tagger, SequenceTagger) or not isinstance(tagger.features_, TextFeatures):
-        raise ValueError(
-            f"{path} holds a tagger that takes features, not columns of text; use it from Python "
-            f"(maxmargin.load({path!r}).predict)."
-        )
+        use = f"use it from Python (maxmargin.load({path!r}).predict)"
+        raise ValueError(f"{path} holds a tagger that takes features, not columns of text; {use}.")
     return tagger
 
 
@@ -181,17 +162,9 @@ def learned_column(tagger: SequenceTagger) -> int | None:
 
 
 def label_place(tagger: SequenceTagger, given: int | None, width: int, name: str) -> int:
-    """Column of the true labels: the given one, else the one of training, else the last.
+    """Column of the true labels in a file of ``width`` columns: the given one, else the one of training, else the last.
 
-    Parameters
-    ----------
-    tagger : SequenceTagger
-    given : int or None
-        From the command line; a note is printed when training used another column.
-    width : int
-        Number of columns of the file.
-    name : str
-        Name of the file.
+    A note is printed when training used another column than the given one.
     """
     learned = learned_column(tagger)
     if given is None and learned is not None:
@@ -203,11 +176,8 @@ def label_place(tagger: SequenceTagger, given: int | None, width: int, name: str
         return learned
     place = column_place(-1 if given is None else given, width, name)
     if learned is not None and place != learned:
-        typer.echo(
-            f"maxmargin: labels are read from column {place} of {name}, as --label-column says; the model learned "
-            f"them from column {learned}.",
-            err=True,
-        )
+        read = f"labels are read from column {place} of {name}, as --label-column says"
+        typer.echo(f"maxmargin: {read}; the model learned them from column {learned}.", err=True)
     return place
 
 

@@ -30,11 +30,16 @@ if TYPE_CHECKING:
 
 __all__ = ["train"]
 
+_ABOUT_HELD_OUT = (
+    "Column file, or a share of the sentences such as 0.1, to score during training: training ends when the accuracy "
+    "no longer rises, and the model keeps the best weights."
+)
+
 
 @guarded
 @o.grouped
 def train(
-    file: Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")],
+    file: o.LabelledFile,
     output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")],
     feature_options: FeatureOptions = FeatureOptions(),
     label_column: o.LabelColumn = -1,
@@ -44,26 +49,10 @@ def train(
     start: o.Start = "zero",
     max_rounds: o.MaxRounds = None,
     passes_per_round: o.PassesPerRound = None,
-    held_out: Annotated[
-        str | None,
-        typer.Option(
-            help="Column file, or a share of the sentences such as 0.1, to score during training: training ends when "
-            "the accuracy no longer rises, and the model keeps the best weights.",
-            rich_help_panel=o.STOPPING,
-            metavar="FILE",
-        ),
-    ] = None,
-    patience: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="Scores on --held-out without improvement.",
-            rich_help_panel=o.STOPPING,
-        ),
-    ] = 5,
+    held_out: Annotated[str | None, o.of_stopping(help=_ABOUT_HELD_OUT, metavar="FILE")] = None,
+    patience: Annotated[int, o.of_stopping(min=1, help="Scores on --held-out without improvement.")] = 5,
     precision: Annotated[
-        o.Precision,
-        typer.Option(help="Of the stored weights; float32 takes half the space.", rich_help_panel=o.FORMAT),
+        o.Precision, o.of_files(help="Of the stored weights; float32 takes half the space.")
     ] = o.Precision.float64,
     separator: o.Separator = None,
     comment: o.Comment = None,
@@ -143,10 +132,8 @@ def _start(start: str, features: TextFeatures) -> str | SequenceTagger:
     model = load_text_tagger(start)
     own = text_features(model)
     if own.hashing is None and features.hashing is None and own.names() != features.names():
-        raise ValueError(
-            f"{start} was trained on other features than this file has; train it on the same file with the same "
-            "template, or use --start hinge."
-        )
+        advice = "train it on the same file with the same template, or use --start hinge"
+        raise ValueError(f"{start} was trained on other features than this file has; {advice}.")
     return model
 
 
@@ -159,10 +146,8 @@ def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Tab
     except ValueError:
         return table, Source(held_out, table.source.separator, table.source.comment).table()
     if not 0 < share < 1 or len(table) < 2:
-        raise ValueError(
-            f"--held-out {held_out} of the {len(table)} sentences of {table.source.name}: give a share between 0 and "
-            "1 that leaves sentences on both sides, or a file."
-        )
+        advice = "give a share between 0 and 1 that leaves sentences on both sides, or a file"
+        raise ValueError(f"--held-out {held_out} of the {len(table)} sentences of {table.source.name}: {advice}.")
     import numpy as np
 
     order = np.random.default_rng(seed).permutation(len(table))
@@ -172,9 +157,9 @@ def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Tab
 
 def _features(template: str | None, labels: int, width: int) -> str:
     """Describe the features; the default ones leave columns unread that a template can read."""
-    unread = [str(column) for column in range(1, width) if column != labels]
     if template is not None:
         return template
+    unread = [str(column) for column in range(1, width) if column != labels]
     advice = f"; a template (-t) can read column {' and '.join(unread)} too" if unread else ""
     return f"words, affixes and shapes of column 0{advice}"
 
