@@ -109,7 +109,7 @@ class Source:
 
     def blocks(self) -> Iterator[Block]:
         """The file sentence by sentence, in little memory. Lines after the last sentence form a block without rows."""
-        from maxmargin.datasets.columns import DOCUMENT_MARKERS, decoded, opened, ragged, split_line
+        from maxmargin.datasets.columns import MARKERS, decoded, opened, ragged, split_line
 
         comments = self._comments
         source = self.path if self._kept is None else _Named(self._kept, self.name)
@@ -120,7 +120,7 @@ class Source:
                 text = line.rstrip("\r\n")
                 is_comment = bool(comments) and text.startswith(comments)
                 row = [] if is_comment else split_line(text, self.separator)
-                if row and row[0] not in DOCUMENT_MARKERS:
+                if row and row[0] not in MARKERS:
                     if width and len(row) != width:
                         raise ValueError(ragged(name, number, done, len(row), width, width_line, line))
                     if not width:

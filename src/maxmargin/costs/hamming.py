@@ -63,8 +63,7 @@ class WeightedHammingCost(Cost):
                 "correct the name or give every class a weight"
             )
         weights = np.array([float(self.weights.get(label, 1.0)) for label in classes])
-        table = np.repeat(weights[:, None], len(classes), axis=1)
-        if self.by == "label":
-            table = table.T.copy()
+        table = np.tile(weights, (len(classes), 1))
+        table = table if self.by == "label" else table.T.copy()
         np.fill_diagonal(table, 0.0)
         return table

@@ -22,8 +22,7 @@ class MatrixCost(Cost):
     matrix : array (K, K)
         Zero diagonal, not negative; need not be symmetric.
     labels : sequence of K labels, optional
-        Labels of the rows and columns; by default the sorted classes. May include labels that are
-        not classes.
+        Labels of the rows and columns; by default the sorted classes. May include labels that are not classes.
     normalize : bool
         Divide by the number of positions.
     """

@@ -8,20 +8,7 @@ from maxmargin.datasets.ocr_letters import OcrLetters, load_ocr_letters
 from maxmargin.datasets.synthetic import Chains, Multiclass, make_chains, make_multiclass
 
 __all__ = [
-    "Chains",
-    "ColumnTable",
-    "DigitWords",
-    "Multiclass",
-    "OcrLetters",
-    "data_home",
-    "iter_conllu",
-    "iter_sentences",
-    "load_conll2000",
-    "load_ocr_letters",
-    "make_chains",
-    "make_digit_words",
-    "make_multiclass",
-    "read_column_table",
-    "read_columns",
-    "require",
-]
+    "Chains", "ColumnTable", "DigitWords", "Multiclass", "OcrLetters", "data_home", "iter_conllu", "iter_sentences",
+    "load_conll2000", "load_ocr_letters", "make_chains", "make_digit_words", "make_multiclass", "read_column_table",
+    "read_columns", "require",
+]  # fmt: skip

@@ -15,7 +15,7 @@ def data_home() -> Path:
 
 
 def require(relative_path: str, where: str) -> Path:
-    """Path of a dataset file; the error says how to get it.
+    """Path of a dataset file; a FileNotFoundError says how to get it.
 
     Parameters
     ----------
@@ -23,11 +23,6 @@ def require(relative_path: str, where: str) -> Path:
         The file, relative to :func:`data_home`.
     where : str
         Source of the dataset, as a phrase that completes "Get it from".
-
-    Raises
-    ------
-    FileNotFoundError
-        When the file is missing.
     """
     path = data_home() / relative_path
     if not path.is_file():

@@ -15,22 +15,7 @@ from maxmargin.metrics.spans import (
 from maxmargin.metrics.tokens import sequence_accuracy, token_accuracy, token_error
 
 __all__ = [
-    "SCORERS",
-    "Scorer",
-    "Span",
-    "SpanReport",
-    "SpanScores",
-    "boundary_f",
-    "get_scorer",
-    "mean_dice",
-    "mean_iou",
-    "pixel_accuracy",
-    "sequence_accuracy",
-    "span_f1",
-    "span_precision",
-    "span_recall",
-    "span_report",
-    "spans",
-    "token_accuracy",
-    "token_error",
-]
+    "SCORERS", "Scorer", "Span", "SpanReport", "SpanScores", "boundary_f", "get_scorer", "mean_dice", "mean_iou",
+    "pixel_accuracy", "sequence_accuracy", "span_f1", "span_precision", "span_recall", "span_report", "spans",
+    "token_accuracy", "token_error",
+]  # fmt: skip

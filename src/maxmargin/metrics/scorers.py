@@ -28,10 +28,8 @@ class Scorer:
         return self.metric(y, estimator.predict(X))
 
 
-SCORERS = {
-    metric.__name__: Scorer(metric)
-    for metric in (span_f1, span_precision, span_recall, token_accuracy, sequence_accuracy)
-}
+_METRICS = (span_f1, span_precision, span_recall, token_accuracy, sequence_accuracy)
+SCORERS = {metric.__name__: Scorer(metric) for metric in _METRICS}
 
 
 def get_scorer(name: str) -> Scorer:

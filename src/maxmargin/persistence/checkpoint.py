@@ -34,10 +34,8 @@ def save_checkpoint(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike
     ready = {name: np.asarray(value) for name, value in arrays.items()}
     for name, array in ready.items():
         if array.dtype.hasobject:
-            raise ValueError(
-                f"entry {name!r} holds Python objects, which a checkpoint does not store; "
-                "turn it into numbers or a string (for instance json.dumps)"
-            )
+            advice = "turn it into numbers or a string (for instance json.dumps)"
+            raise ValueError(f"entry {name!r} holds Python objects, which a checkpoint does not store; {advice}")
     if _MARK in ready:
         raise ValueError(f"the name {_MARK!r} is reserved; rename this entry")
     ready[_MARK] = np.array(VERSION)
@@ -51,12 +49,7 @@ def save_checkpoint(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike
 def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read a file of :func:`save_checkpoint`; numbers and strings come back as arrays of dimension 0.
 
-    Raises
-    ------
-    FileNotFoundError
-        When there is no such file.
-    ValueError
-        When the file is truncated, damaged, not a checkpoint, or of a newer version.
+    A ValueError says that the file is truncated, damaged, not a checkpoint, or of a newer version.
     """
     path = Path(path)
     try:

@@ -6,12 +6,6 @@ from maxmargin.reports.summary import conversions, summary
 from maxmargin.reports.time_split import split_seconds, time_split
 
 __all__ = [
-    "conversions",
-    "faithfulness",
-    "moved_tables",
-    "plot_convergence",
-    "plot_faithfulness",
-    "split_seconds",
-    "summary",
-    "time_split",
-]
+    "conversions", "faithfulness", "moved_tables", "plot_convergence", "plot_faithfulness", "split_seconds",
+    "summary", "time_split",
+]  # fmt: skip

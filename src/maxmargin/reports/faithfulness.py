@@ -107,19 +107,10 @@ def moved_tables(
         place = slice(int(tables.starts[j]), int(tables.starts[j + 1]))
         c, p = estimator.reference_[place], np.exp(estimator.weights_[place])
         k = int(np.argmax(np.abs(p - c)))
-        rows.append(
-            {
-                "table": tables.name(j),
-                "divergence": float(total[j]),
-                "shape": float(shape[j]),
-                "mass": float(0.0 - np.log(mass[j])),
-                "lost_mass": float(1 - mass[j]),
-                "value": layout.values(j)[k],
-                "reference": float(c[k]),
-                "model": float(p[k]),
-                "seen": float(seen[j]),
-            }
-        )
+        moved = {"divergence": total[j], "shape": shape[j], "mass": 0.0 - np.log(mass[j]), "lost_mass": 1 - mass[j]}
+        numbers = {name: float(number) for name, number in moved.items()}
+        entry = {"value": layout.values(j)[k], "reference": float(c[k]), "model": float(p[k])}
+        rows.append({"table": tables.name(j), **numbers, **entry, "seen": float(seen[j])})
     return as_frame(rows)
 
 
@@ -138,10 +129,7 @@ def plot_faithfulness(
     Returns
     -------
     array of two matplotlib axes
-
-    Notes
-    -----
-    A ring marks the reference (C = 0), which the logarithmic axis of the second plot cannot show.
+        A ring marks the reference (C = 0), which the logarithmic axis of the second plot cannot show.
     """
     pyplot = require_matplotlib()
     named = results if isinstance(results, Mapping) else {"": results}

@@ -33,12 +33,7 @@ def split_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
 
 
 def time_split(seconds: Mapping[str, float]) -> str:
-    """One line with the total, and the seconds and share of oracle, solver, compile and other.
-
-    Parameters
-    ----------
-    seconds : mapping
-        ``seconds_`` of a fitted estimator.
+    """One line with the total, and the seconds and share of oracle, solver, compile and other, of ``seconds_``.
 
     Examples
     --------
