@@ -111,7 +111,11 @@ def _explain(
     else:
         raise ValueError(f"{source.name} has {count} sentences; there is no sentence {sentence} (they count from 0).")
     first, places, rows_of_text = block.first, block.places, block.rows
-    true = _true_labels(tagger, rows_of_text, label_column, source.name)
+    width, learned = len(rows_of_text[0]), learned_column(tagger)
+    true: list[list[str]] = []  # or the true labels as the only element
+    if label_column is not None or (learned is not None and learned < width):
+        place = label_place(tagger, label_column, width, source.name)
+        true.append([row[place] for row in rows_of_text])
     with located(source.name, lambda i, t: first + places[t]):
         x = text_features(tagger).transform([rows_of_text])
         best = tagger.predict_kbest(x, 2)[0]
@@ -140,17 +144,6 @@ def _explain(
     if len(rows) > top:
         shown.append(("", "", f"{len(rows) - top} others", "", "", number(rest)))
     show_table("contributions", ["at", "token", "feature", "predicted", "other", "contribution"], shown)
-
-
-def _true_labels(
-    tagger: SequenceTagger, rows: list[tuple[str, ...]], label_column: int | None, name: str
-) -> list[list[str]]:
-    """The true labels as the only element, or an empty list when the file has none."""
-    width, learned = len(rows[0]), learned_column(tagger)
-    if label_column is None and (learned is None or learned >= width):
-        return []
-    place = label_place(tagger, label_column, width, name)
-    return [[row[place] for row in rows]]
 
 
 def _text(label: object) -> str:

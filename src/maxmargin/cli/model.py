@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,19 +20,9 @@ if TYPE_CHECKING:
     from maxmargin.features.sequences import Sequences
 
 __all__ = [
-    "FeatureOptions", "Stopwatch", "TrainingOptions", "check_writable", "constrain", "fit", "fit_features",
-    "label_place", "learned_column", "load_text_tagger", "span_like", "text_features", "usable",
+    "FeatureOptions", "TrainingOptions", "check_writable", "constrain", "fit", "fit_features",
+    "label_place", "learned_column", "load_text_tagger", "ramp_start", "span_like", "text_features", "usable",
 ]  # fmt: skip
-
-
-class Stopwatch(dict[str, float]):
-    """Seconds by stage: ``with watch("read"): ...``."""
-
-    @contextmanager
-    def __call__(self, stage: str) -> Iterator[None]:
-        begin = time.perf_counter()
-        yield
-        self[stage] = self.get(stage, 0.0) + time.perf_counter() - begin
 
 
 @dataclass(frozen=True)
@@ -61,10 +48,8 @@ def fit_features(options: FeatureOptions, table: Table, label_column: int) -> tu
     for definition in features.definitions_:
         if any(source.column == labels for source, _ in definition.slots):
             where = definition.where if options.template is not None else "the default features"
-            raise ValueError(
-                f"{where}: reads column {labels}, which holds the labels to predict; use another "
-                "column, or name the column of the labels with --label-column."
-            )
+            advice = "use another column, or name the column of the labels with --label-column"
+            raise ValueError(f"{where}: reads column {labels}, which holds the labels to predict; {advice}.")
     return features, X
 
 
@@ -156,6 +141,18 @@ def text_features(tagger: SequenceTagger) -> TextFeatures:
     return tagger.features_
 
 
+def ramp_start(start: str, features: TextFeatures) -> str | SequenceTagger:
+    """Where a ramp fit begins: the word itself, or the tagger of a model file."""
+    if start in ("zero", "hinge"):
+        return start
+    model = load_text_tagger(start)
+    own = text_features(model)
+    if own.hashing is None and features.hashing is None and own.names() != features.names():
+        advice = "train it on the same file with the same template, or use --start hinge"
+        raise ValueError(f"{start} was trained on other features than this file has; {advice}.")
+    return model
+
+
 def learned_column(tagger: SequenceTagger) -> int | None:
     """The column that training read labels from; None for a tagger that was not trained by the command line."""
     return vars(tagger).get("label_column_")
@@ -169,10 +166,9 @@ def label_place(tagger: SequenceTagger, given: int | None, width: int, name: str
     learned = learned_column(tagger)
     if given is None and learned is not None:
         if learned >= width:
-            raise ValueError(
-                f"{name}, line 1: the model learned its labels from column {learned}, but the lines have {width} "
-                "columns, counted from 0; name the column of the labels with --label-column."
-            )
+            found = f"the model learned its labels from column {learned}, but the lines have {width} columns"
+            advice = "counted from 0; name the column of the labels with --label-column"
+            raise ValueError(f"{name}, line 1: {found}, {advice}.")
         return learned
     place = column_place(-1 if given is None else given, width, name)
     if learned is not None and place != learned:

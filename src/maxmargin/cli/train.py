@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
 
 import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded
 from maxmargin.cli.files import Source, Table, column_place
-from maxmargin.cli.model import (
-    FeatureOptions,
-    Stopwatch,
-    TrainingOptions,
-    check_writable,
-    fit,
-    fit_features,
-    load_text_tagger,
-    text_features,
-    usable,
-)
+from maxmargin.cli.model import FeatureOptions, TrainingOptions, check_writable, fit, fit_features, ramp_start, usable
 from maxmargin.cli.tables import show_table
-
-if TYPE_CHECKING:
-    from maxmargin.estimators.sequence_tagger import SequenceTagger
-    from maxmargin.features.extractor import TextFeatures
 
 __all__ = ["train"]
 
@@ -87,7 +76,7 @@ def train(
     if tagger.loss == "ramp":
         from maxmargin.formulations.ramp import Ramp
 
-        tagger.loss = Ramp(str(ramp), _start(start, features), max_rounds, passes_per_round)
+        tagger.loss = Ramp(str(ramp), ramp_start(start, features), max_rounds, passes_per_round)
     stopping = None
     if held is not None:
         from maxmargin.callbacks.early_stopping import EarlyStopping
@@ -117,7 +106,8 @@ def train(
             f"token accuracy {100 * stopping.best_score_:.2f}% with the weights of pass {stopping.best_pass_:.4g}, "
             f"which the model keeps; {100 * stopping.scores_[-1]:.2f}% at the end, pass {tagger.n_iter_:.4g}"
         )
-    facts["model"] = f"{output}, {_size(os.path.getsize(output))}"
+    size = os.path.getsize(output)
+    facts["model"] = f"{output}, " + (f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB")
     if live:
         show_table("", ["", ""], list(facts.items()), file=sys.stderr)
     else:
@@ -125,16 +115,14 @@ def train(
         typer.echo(f"maxmargin: {'; '.join(texts)}.", err=True)
 
 
-def _start(start: str, features: TextFeatures) -> str | SequenceTagger:
-    """Where a ramp fit begins: the word itself, or the tagger of a model file."""
-    if start in ("zero", "hinge"):
-        return start
-    model = load_text_tagger(start)
-    own = text_features(model)
-    if own.hashing is None and features.hashing is None and own.names() != features.names():
-        advice = "train it on the same file with the same template, or use --start hinge"
-        raise ValueError(f"{start} was trained on other features than this file has; {advice}.")
-    return model
+class Stopwatch(dict[str, float]):
+    """Seconds by stage: ``with watch("read"): ...``."""
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        self[stage] = time.perf_counter() - begin
 
 
 def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Table | None]:
@@ -169,7 +157,3 @@ def _time(watch: dict[str, float], seconds: dict[str, float]) -> str:
 
     around = ", ".join(f"{stage} {watch[stage]:.2f} s" for stage in ("read", "features", "write"))
     return f"{sum(watch.values()):.2f} s: {around}, training {time_split(seconds)}"
-
-
-def _size(n: int) -> str:
-    return f"{n / 1e6:.1f} MB" if n >= 1e5 else f"{n / 1e3:.1f} kB"

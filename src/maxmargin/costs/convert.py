@@ -40,7 +40,5 @@ def as_cost(cost: object) -> Cost:
         return FunctionCost(cost)
     if isinstance(cost, (np.ndarray, list, tuple)):
         return MatrixCost(cost)
-    raise TypeError(
-        f"cost is a {type(cost).__name__}; give a name ({_NAMES}), a (K, K) matrix, a mapping from label to weight, "
-        "a function f(true_label, label), or a Cost"
-    )
+    kinds = "a (K, K) matrix, a mapping from label to weight, a function f(true_label, label), or a Cost"
+    raise TypeError(f"cost is a {type(cost).__name__}; give a name ({_NAMES}), {kinds}")

@@ -58,10 +58,9 @@ def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     except FileNotFoundError:
         raise
     except (*_DAMAGE, EOFError, OSError) as error:
-        raise ValueError(
-            f"{path} cannot be read as a checkpoint: it is truncated, damaged, or another kind of file ({error}). "
-            "Use an earlier checkpoint or start again without one"
-        ) from error
+        what = f"it is truncated, damaged, or another kind of file ({error})"
+        advice = "Use an earlier checkpoint or start again without one"
+        raise ValueError(f"{path} cannot be read as a checkpoint: {what}. {advice}") from error
     if _MARK not in arrays:
         raise ValueError(f"{path} is a numpy archive but not a checkpoint of this library; check the path")
     version = int(arrays.pop(_MARK))

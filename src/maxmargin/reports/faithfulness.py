@@ -149,7 +149,8 @@ def plot_faithfulness(
         start = C == 0
         ring = {"markersize": 9, "markerfacecolor": "none", "color": line.get_color(), "linestyle": "none"}
         axes[0].plot(likelihood[start], value[start], marker="o", **ring)
-        for k in _labelled(C, value, measure):
+        best = int(np.argmax(value) if measure == "accuracy" else np.argmin(value))
+        for k in sorted({int(np.argmin(C)), best, int(np.argmax(C))}):  # the reference, the best, the last
             text, where = f"C = {C[k]:g}", (likelihood[k], value[k])
             axes[0].annotate(text, where, xytext=(4, 4), textcoords="offset points", fontsize="x-small")
         axes[1].plot(C[~start], divergence[~start], marker="o", markersize=3, linewidth=1.4, color=line.get_color())
@@ -170,9 +171,3 @@ def _divergences(estimator: DiscriminativeHMM | DiscriminativeBayesNet) -> tuple
     with np.errstate(invalid="ignore"):
         shape = tables.sums(c * (np.log(c) - theta)) + log_mass
     return np.maximum(shape, 0.0), np.exp(log_mass)
-
-
-def _labelled(C: np.ndarray, value: np.ndarray, measure: str) -> list[int]:
-    """Points to label with their C: the reference, the best, the last."""
-    best = int(np.argmax(value) if measure == "accuracy" else np.argmin(value))
-    return sorted({int(np.argmin(C)), best, int(np.argmax(C))})
