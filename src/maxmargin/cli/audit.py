@@ -125,7 +125,6 @@ def _list(source: Source, listed: Mapping[int, Suspect], place: int, as_json: bo
     """Print the suspects in their order, in colour on a terminal."""
     blocks = {i: block for i, block in _sentences(source) if i in listed}
     out = sys.stdout if file is None else file
-    coloured = not as_json and out.isatty()
     for rank, (i, row) in enumerate(listed.items(), start=1):
         block = blocks[i]
         words = [columns[0 if place else min(1, len(columns) - 1)] for columns in block.rows]
@@ -137,16 +136,16 @@ def _list(source: Source, listed: Mapping[int, Suspect], place: int, as_json: bo
             continue
         head = f"{rank}. sentence {i}, line {line}: score {row['score']:.2f}, agreement {100 * row['agreement']:.0f}%"
         pieces = list(_pieces(words, row))
-        if not coloured:
+        if not out.isatty():
             typer.echo(f"{head}\n   {''.join(text for text, _ in pieces)}\n", out)
-        else:
-            from rich.console import Console
-            from rich.padding import Padding
-            from rich.text import Text
+            continue
+        from rich.console import Console
+        from rich.padding import Padding
+        from rich.text import Text
 
-            console = Console(file=out, highlight=False)
-            console.print(Text(head, style="bold"))
-            console.print(Padding(Text.assemble(*pieces), (0, 0, 1, 3)))
+        console = Console(file=out, highlight=False)
+        console.print(Text(head, style="bold"))
+        console.print(Padding(Text.assemble(*pieces), (0, 0, 1, 3)))
 
 
 def _pieces(words: list[str], row: Suspect) -> Iterator[tuple[str, str]]:

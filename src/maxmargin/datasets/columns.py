@@ -43,6 +43,9 @@ def iter_sentences(
 ) -> Iterator[Sentence]:
     """Sentences of a column file one by one, as lists of tuples of strings.
 
+    A ValueError names the file and the line that is not UTF-8 or has other columns than the first one, or an archive
+    that is damaged.
+
     Parameters
     ----------
     source : path, "-", or stream
@@ -53,11 +56,6 @@ def iter_sentences(
         Skip lines that begin with one of these.
     document_markers : sequence of str
         Skip lines whose first column is one of these; they end a sentence.
-
-    Raises
-    ------
-    ValueError
-        A line is not UTF-8 or has other columns than the first, or the archive is damaged; names file and line.
     """
     comments = prefixes(comments, separator)
     with opened(source) as (lines, name):
@@ -93,13 +91,7 @@ def iter_conllu(source: Source, fields: Sequence[str] = ("form", "lemma", "upos"
     """Sentences of a CoNLL-U file one by one: the named fields of each word, ``_`` where there is none.
 
     Skips ranges of words (``1-2``) and empty nodes (``1.1``). Needs the package conllu (``maxmargin[text]``).
-
-    Parameters
-    ----------
-    source : path, "-", or stream
-        As in :func:`iter_sentences`.
-    fields : sequence of str
-        Among form, lemma, upos, xpos, feats, head, deprel, deps, misc.
+    Source as in :func:`iter_sentences`; fields among form, lemma, upos, xpos, feats, head, deprel, deps, misc.
     """
     try:
         import conllu

@@ -17,12 +17,8 @@ def load_conll2000(split: str = "train") -> list[list[tuple[str, ...]]]:
     """Sentences of the chunking task as lists of (word, part of speech, chunk label).
 
     The train split has 8,936 sentences of 211,727 tokens (Penn Treebank sections 15-18), the test split 2,012 sentences
-    of 47,377 tokens (section 20). Chunk labels are BIO: ``B-NP``, ``I-NP``, ``O``, ...
-
-    Parameters
-    ----------
-    split : {"train", "test"}
-        The file is ``conll2000/<split>.txt.gz`` in :func:`~maxmargin.datasets.data_home`.
+    of 47,377 tokens (section 20). Chunk labels are BIO: ``B-NP``, ``I-NP``, ``O``, ... The file of a split is
+    ``conll2000/<split>.txt.gz`` in :func:`~maxmargin.datasets.data_home`.
 
     References
     ----------

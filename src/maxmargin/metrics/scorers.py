@@ -33,11 +33,7 @@ SCORERS = {metric.__name__: Scorer(metric) for metric in _METRICS}
 
 
 def get_scorer(name: str) -> Scorer:
-    """The function ``scorer(estimator, X, y)`` of a name, one of :data:`SCORERS`.
-
-    Parameters
-    ----------
-    name : {"span_f1", "span_precision", "span_recall", "token_accuracy", "sequence_accuracy"}
+    """The function ``scorer(estimator, X, y)`` of the name of one of :data:`SCORERS`, such as "token_accuracy".
 
     Examples
     --------

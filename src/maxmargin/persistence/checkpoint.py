@@ -23,12 +23,7 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, AttributeError,
 def save_checkpoint(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> Path:
     """Write arrays, numbers, booleans and strings to one npz file, which appears only when it is complete.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; its folder must exist. No suffix is added.
-    arrays : mapping of str to array-like
-        Python objects that would need pickle are refused.
+    The folder must exist, and no suffix is added. Python objects that would need pickle are refused.
     """
     path = Path(path)
     ready = {name: np.asarray(value) for name, value in arrays.items()}

@@ -96,7 +96,8 @@ def read_model(
 ) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     """Read a file of :func:`write_model`: its texts and its arrays, which are read-only.
 
-    Every size is checked against the size of the file before anything of that size is made.
+    Every size is checked against the size of the file before anything of that size is made. A ValueError says that the
+    file is truncated, damaged, of another kind, or of a newer version.
 
     Parameters
     ----------
@@ -106,11 +107,6 @@ def read_model(
         (replacing it by a new file is fine).
     verify : bool
         Check the data against its checksum, which reads all of it. The header is always checked.
-
-    Raises
-    ------
-    OSError, ValueError
-        The file is missing or may not be read; it is truncated, damaged, of another kind, or of a newer version.
     """
     path = Path(path)
     if not stat.S_ISREG(os.stat(path).st_mode):
