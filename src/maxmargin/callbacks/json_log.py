@@ -21,8 +21,8 @@ class JsonLog(Callback):
     """Append lines with "event" = "begin", "certificate" or "end" to a file.
 
     A certificate line is the row of the history; the end line has the status and where the seconds went. Numbers
-    that are not finite are written as null, so every line is strict JSON. If ``file`` is a path it is opened for appending
-    when the run begins and closed when it ends; an open text file stays open.
+    that are not finite are written as null, so every line is strict JSON. If ``file`` is a path it is opened
+    for appending when the run begins, and closed when it ends; an open text file stays open.
     """
 
     file: str | os.PathLike[str] | TextIO

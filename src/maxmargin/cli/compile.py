@@ -22,7 +22,7 @@ def all_kernels() -> dict[str, Kernel]:
     package = Path(__file__).parents[1]
     found = {}
     for path in sorted(package.rglob("*.py")):
-        if b"from maxmargin.kernel import kernel\n" in path.read_bytes():
+        if b"from maxmargin.kernel import kernel" in path.read_bytes():
             module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
             for name, thing in vars(import_module(module)).items():
                 if isinstance(thing, Kernel) and thing.py_func.__module__ == module:
