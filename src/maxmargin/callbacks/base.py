@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -15,8 +14,6 @@ __all__ = ["Callback", "Run"]
 
 
 class Status(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Field[object]]]
-
     @property
     def code(self) -> str: ...
     @property

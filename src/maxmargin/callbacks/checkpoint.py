@@ -29,9 +29,7 @@ class Checkpoint(Callback):
             raise ValueError(f"every must be at least 1 certificate, got {every}")
         if seconds is not None and not seconds >= 0:
             raise ValueError(f"seconds must be >= 0, got {seconds}")
-        self.path = Path(path)
-        self.every = every
-        self.seconds = seconds
+        self.path, self.every, self.seconds = Path(path), every, seconds
 
     def on_begin(self, run: Run) -> None:
         folder = self.path.parent

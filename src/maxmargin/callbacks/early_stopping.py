@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +23,7 @@ class Fitted(Protocol):
     tol: float
 
 
+@dataclass(repr=False, eq=False)
 class EarlyStopping(Callback):
     """Score the weights at each certificate, keep the best ones, stop after ``patience`` scores without improvement.
 
@@ -52,30 +53,22 @@ class EarlyStopping(Callback):
     >>> stopping.restore(tagger)  # doctest: +SKIP
     """
 
-    best_weights_: np.ndarray | None = None
-    best_certificate_: Certificate | None = None
+    score: Callable[[np.ndarray], float] | tuple[object, object]
+    _: KW_ONLY
+    patience: int = 5
+    min_delta: float = 0.0
+    min_passes: float = 0.0
+    best_weights_: np.ndarray | None = field(default=None, init=False)
+    best_certificate_: Certificate | None = field(default=None, init=False)
 
-    def __init__(
-        self,
-        score: Callable[[np.ndarray], float] | tuple[object, object],
-        *,
-        patience: int = 5,
-        min_delta: float = 0.0,
-        min_passes: float = 0.0,
-    ) -> None:
-        if patience < 1:
-            raise ValueError(f"patience must be at least 1, got {patience}")
-        self.score = score
-        self.patience = patience
-        self.min_delta = min_delta
-        self.min_passes = min_passes
+    def __post_init__(self) -> None:
+        if self.patience < 1:
+            raise ValueError(f"patience must be at least 1, got {self.patience}")
 
     def on_begin(self, run: Run) -> None:
         self.scores_: list[float] = []
-        self.best_score_ = -np.inf
+        self.best_score_, self.best_pass_, self._waited = -np.inf, 0.0, 0
         self.best_weights_ = self.best_certificate_ = None
-        self.best_pass_ = 0.0
-        self._waited = 0
 
     def on_certificate(self, run: Run) -> str | None:
         weights = run.weights()
@@ -95,14 +88,9 @@ class EarlyStopping(Callback):
         return "stop" if self._waited >= self.patience and run.passes >= self.min_passes else None
 
     def restore(self, estimator: Fitted) -> None:
-        """Give the estimator of the run the best weights, with their certificate and status.
+        """Give the fitted estimator of the run the best weights (``weights_``), with their certificate and status.
 
         The history, the counts and the state for a warm start still describe the whole run.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            Its ``weights_``, ``certificate_`` and ``status_`` are replaced.
         """
         if self.best_weights_ is None or self.best_certificate_ is None:
             raise ValueError("no score was a number yet; fit the estimator with this callback first.")
@@ -114,9 +102,6 @@ class EarlyStopping(Callback):
             said = said.partition(" Next: ")[0]  # stopping early was the plan: no advice
         # the run may have converged later, at weights with a lower score
         code = "stopped by callback" if status.converged and gap > estimator.tol else status.code
-        estimator.status_ = replace(
-            status,
-            code=code,
-            sentence=f"{said} Kept: the weights of pass {self.best_pass_:.4g}, which scored best "
-            f"({self.best_score_:.6g}) on held-out examples; their relative gap is {gap:.2g}.",
-        )
+        best = f"the weights of pass {self.best_pass_:.4g}, which scored best ({self.best_score_:.6g})"
+        sentence = f"{said} Kept: {best} on held-out examples; their relative gap is {gap:.2g}."
+        estimator.status_ = replace(status, code=code, sentence=sentence)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TextIO
 
 import numpy as np
@@ -15,41 +16,30 @@ from maxmargin.callbacks.base import Callback, Run
 __all__ = ["JsonLog"]
 
 
+@dataclass(repr=False, eq=False)
 class JsonLog(Callback):
     """Append lines with "event" = "begin", "certificate" or "end" to a file.
 
     A certificate line is the row of the history; the end line has the status and where the seconds went. Numbers
-    that are not finite are written as null, so every line is strict JSON.
-
-    Parameters
-    ----------
-    file : path-like or open text file
-        A path is opened for appending when the run begins and closed when it ends; an open file stays open.
+    that are not finite are written as null, so every line is strict JSON. If ``file`` is a path it is opened
+    for appending when the run begins, and closed when it ends; an open text file stays open.
     """
 
-    def __init__(self, file: str | os.PathLike[str] | TextIO) -> None:
-        self.file = file
+    file: str | os.PathLike[str] | TextIO
 
     def on_begin(self, run: Run) -> None:
         self._owned = isinstance(self.file, str | os.PathLike)
         self._out = open(self.file, "a", encoding="utf-8") if isinstance(self.file, str | os.PathLike) else self.file
-        self._write(
-            "begin", {"solver": type(run.solver).__name__, "n_examples": run.problem.n_examples, "tol": run.tol}
-        )
+        facts = {"solver": type(run.solver).__name__, "n_examples": run.problem.n_examples, "tol": run.tol}
+        self._write("begin", facts)
 
     def on_certificate(self, run: Run) -> None:
         self._write("certificate", run.history.rows[-1])
 
     def on_end(self, run: Run) -> None:
-        status = run.status
-        self._write(
-            "end",
-            {
-                "status": status.code if status is not None else None,
-                "sentence": status.sentence if status is not None else "The run ended with an error.",
-                "seconds": run.seconds,
-            },
-        )
+        error = {"status": None, "sentence": "The run ended with an error."}
+        end = error if run.status is None else {"status": run.status.code, "sentence": run.status.sentence}
+        self._write("end", {**end, "seconds": run.seconds})
         if self._owned:
             self._out.close()
 

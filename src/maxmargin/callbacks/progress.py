@@ -29,8 +29,7 @@ class Progress(Callback):
     """
 
     def __init__(self, file: TextIO | None = None, *, rows: int = 8) -> None:
-        self.file = file
-        self.rows = rows
+        self.file, self.rows = file, rows
 
     def on_begin(self, run: Run) -> None:
         self._out = self.file if self.file is not None else sys.stderr

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
-OUTPUT = "What to write"
-
 
 class Suspect(TypedDict):
     """What the audit says about one sentence."""
@@ -39,27 +37,18 @@ class Suspect(TypedDict):
 @guarded
 @o.grouped
 def audit(
-    file: Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")],
-    top: Annotated[int, typer.Option(min=1, help="How many sentences to list.", rich_help_panel=OUTPUT)] = 50,
-    above: Annotated[
-        float | None, typer.Option(help="List only those with a score above this.", rich_help_panel=OUTPUT)
-    ] = None,
+    file: o.LabelledFile,
+    top: Annotated[int, o.of_output(min=1, help="How many sentences to list.")] = 50,
+    above: Annotated[float | None, o.of_output(help="List only those with a score above this.")] = None,
     output_filtered: Annotated[
-        str | None,
-        typer.Option(help="Write the file without the listed sentences.", metavar="FILE", rich_help_panel=OUTPUT),
+        str | None, o.of_output(help="Write the file without the listed sentences.", metavar="FILE")
     ] = None,
     output_corrected: Annotated[
         str | None,
-        typer.Option(
-            help="Write the file with the suggested labels in the listed sentences.",
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-        ),
+        o.of_output(help="Write the file with the suggested labels in the listed sentences.", metavar="FILE"),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="List as JSON, one object per line.", rich_help_panel=OUTPUT)
-    ] = False,
-    folds: Annotated[int, typer.Option(min=2, help="Number of folds of the cross-validation.")] = 5,
+    as_json: Annotated[bool, o.of_output("--json", help="List as JSON, one object per line.")] = False,
+    folds: o.Folds = 5,
     repeats: Annotated[int, typer.Option(min=1, help="How often to deal the sentences to folds again.")] = 2,
     feature_options: FeatureOptions = FeatureOptions(),
     label_column: o.LabelColumn = -1,
@@ -97,19 +86,12 @@ def audit(
         raise ValueError(f"{source.name} has {len(table)} sentences; {folds} folds need at least as many.")
     begin = time.perf_counter()
     _, X = fit_features(feature_options, table, label_column)
-    tagger = training.tagger(C=C)
+    tagger, labels = training.tagger(C=C), table.labels(place)
     from maxmargin.estimators.audit import audit as judged
 
     with progress_bar(folds * repeats) as advance, located(source.name, table.line):
         found = judged(
-            tagger,
-            X,
-            table.labels(place),
-            folds,
-            repeats=repeats,
-            tol=None,
-            random_state=training.seed,
-            after_fold=advance,
+            tagger, X, labels, folds, repeats=repeats, tol=None, random_state=training.seed, after_fold=advance
         )
     rows = cast(list[Suspect], found if isinstance(found, list) else found.to_dict("records"))
     listed = {row["example"]: row for row in rows[:top] if above is None or row["score"] > above}
@@ -143,7 +125,6 @@ def _list(source: Source, listed: Mapping[int, Suspect], place: int, as_json: bo
     """Print the suspects in their order, in colour on a terminal."""
     blocks = {i: block for i, block in _sentences(source) if i in listed}
     out = sys.stdout if file is None else file
-    coloured = not as_json and out.isatty()
     for rank, (i, row) in enumerate(listed.items(), start=1):
         block = blocks[i]
         words = [columns[0 if place else min(1, len(columns) - 1)] for columns in block.rows]
@@ -155,16 +136,16 @@ def _list(source: Source, listed: Mapping[int, Suspect], place: int, as_json: bo
             continue
         head = f"{rank}. sentence {i}, line {line}: score {row['score']:.2f}, agreement {100 * row['agreement']:.0f}%"
         pieces = list(_pieces(words, row))
-        if not coloured:
+        if not out.isatty():
             typer.echo(f"{head}\n   {''.join(text for text, _ in pieces)}\n", out)
-        else:
-            from rich.console import Console
-            from rich.padding import Padding
-            from rich.text import Text
+            continue
+        from rich.console import Console
+        from rich.padding import Padding
+        from rich.text import Text
 
-            console = Console(file=out, highlight=False)
-            console.print(Text(head, style="bold"))
-            console.print(Padding(Text.assemble(*pieces), (0, 0, 1, 3)))
+        console = Console(file=out, highlight=False)
+        console.print(Text(head, style="bold"))
+        console.print(Padding(Text.assemble(*pieces), (0, 0, 1, 3)))
 
 
 def _pieces(words: list[str], row: Suspect) -> Iterator[tuple[str, str]]:
@@ -174,13 +155,8 @@ def _pieces(words: list[str], row: Suspect) -> Iterator[tuple[str, str]]:
         yield (" " if t else "") + word, "bold" if t in changed else ""
         if t in changed:
             given, suggested = row["given"][t], row["suggested"][t]
-            yield " [", "dim"
-            yield given, "red"
-            if suggested == given:
-                yield " ?", "dim"
-            else:
-                yield " -> ", "dim"
-                yield suggested, "green"
+            yield from ((" [", "dim"), (given, "red"))
+            yield from [(" ?", "dim")] if suggested == given else [(" -> ", "dim"), (suggested, "green")]
             yield "]", "dim"
 
 
@@ -197,10 +173,9 @@ def _filtered(source: Source, left_out: set[int]) -> Iterator[str]:
     for i, block in _sentences(source):
         if i not in left_out:
             yield from block.lines
-            continue
-        for line in block.lines[: block.places[0]]:
-            if not (source.comment and line.startswith(source.comment)):
-                yield line
+        else:
+            before = block.lines[: block.places[0]]
+            yield from (line for line in before if not (source.comment and line.startswith(source.comment)))
 
 
 def _corrected(source: Source, listed: Mapping[int, Suspect], place: int) -> Iterator[str]:
@@ -219,5 +194,4 @@ def _corrected(source: Source, listed: Mapping[int, Suspect], place: int) -> Ite
 
 def _write(path: str, file: str, lines: Iterator[str]) -> None:
     with opened_output(path, file) as out:
-        for line in lines:
-            out.write(f"{line}\n")
+        out.writelines(f"{line}\n" for line in lines)

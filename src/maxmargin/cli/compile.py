@@ -38,6 +38,7 @@ def compile_kernels(
 
     Takes a minute or two, and a moment when all are there. MAXMARGIN_KERNEL_CACHE names the folder.
     """
+    from rich.console import Console
     from rich.progress import track
 
     from maxmargin.kernel_cache import cache_folder
@@ -52,18 +53,14 @@ def compile_kernels(
     if not missing:
         typer.echo(f"All {len(kernels)} kernels are in {cache_folder()} already.")
         return
-    from rich.console import Console
-
     console = Console(stderr=True)
     steps = track(missing, "Compiling", console=console) if console.is_terminal else missing
     for number, (name, one) in enumerate(steps, 1):
         one.prepare()
         if not console.is_terminal:
             typer.echo(f"{number}/{len(missing)}  {name}", err=True)
-    typer.echo(
-        f"Compiled {len(missing)} of {len(kernels)} kernels in {time.perf_counter() - begin:.0f} s "
-        f"and kept them in {cache_folder()}."
-    )
+    done = f"Compiled {len(missing)} of {len(kernels)} kernels in {time.perf_counter() - begin:.0f} s"
+    typer.echo(f"{done} and kept them in {cache_folder()}.")
     if not all(one.on_disk() for _, one in missing):
         typer.echo("Some could not be written; name a writable folder in MAXMARGIN_KERNEL_CACHE.", err=True)
         raise typer.Exit(1)

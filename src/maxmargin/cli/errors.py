@@ -52,14 +52,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def located(name: str, line: Callable[[int, int], int | None]) -> Iterator[None]:
-    """Put the file name, and the line if the error names a sentence, in front of an error message.
-
-    Parameters
-    ----------
-    name : str
-        Name of the file.
-    line : callable (sentence, token) -> int or None
-    """
+    """Put the file name, and the ``line(sentence, token)`` if the error names them, in front of an error message."""
     try:
         yield
     except ValueError as error:

@@ -15,6 +15,8 @@ from maxmargin.cli.tables import show_table
 
 __all__ = ["evaluate"]
 
+_ABOUT_LABELS = "Column of the true labels, from 0; by default as in training, or the last but one of --predicted."
+
 
 @guarded
 def evaluate(
@@ -24,16 +26,8 @@ def evaluate(
         str | None,
         typer.Option(help="Evaluate this file of true and predicted labels (or -) instead of a model.", metavar="FILE"),
     ] = None,
-    label_column: Annotated[
-        int | None,
-        typer.Option(
-            help="Column of the true labels, from 0; by default as in training, or the last but one of --predicted.",
-            rich_help_panel=o.FORMAT,
-        ),
-    ] = None,
-    predicted_column: Annotated[
-        int, typer.Option(help="Column of the predicted labels in --predicted.", rich_help_panel=o.FORMAT)
-    ] = -1,
+    label_column: Annotated[int | None, o.of_files(help=_ABOUT_LABELS)] = None,
+    predicted_column: Annotated[int, o.of_files(help="Column of the predicted labels in --predicted.")] = -1,
     constraints: o.ConstraintsOption = None,
     confusions: Annotated[int, typer.Option(min=0, help="How many confused pairs of labels to show.")] = 10,
     separator: o.Separator = None,
@@ -82,11 +76,10 @@ def _report(true: list[list[str]], guess: list[list[str]], confusions: int) -> N
     typer.echo(f"sentence accuracy  {100 * sequence_accuracy(true, guess):.2f}%\n")
     if span_like(true, guess):
         report = span_report(true, guess)
-        rows = [
-            (name, f"{100 * s.precision:.2f}", f"{100 * s.recall:.2f}", f"{100 * s.f1:.2f}", s.n_true, s.n_predicted,
-             s.n_right)
-            for name, s in [*report.by_type.items(), ("all", report.overall)]
-        ]  # fmt: skip
+        rows = []
+        for name, s in [*report.by_type.items(), ("all", report.overall)]:
+            ratios = [f"{100 * ratio:.2f}" for ratio in (s.precision, s.recall, s.f1)]
+            rows.append((name, *ratios, s.n_true, s.n_predicted, s.n_right))
         show_table("spans", ["type", "precision", "recall", "F1", "true", "predicted", "right"], rows)
     if wrong and confusions:
         total = Counter(label for labels in true for label in labels)

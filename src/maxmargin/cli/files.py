@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, TextIO
@@ -21,24 +21,12 @@ __all__ = ["Block", "Source", "Table", "column_place", "opened_output"]
 
 @dataclass
 class Block:
-    """One sentence of a file with all its lines, so that they can be written unchanged.
+    """One sentence of a file with all its lines (before it, comments, and the blank line or marker after it)."""
 
-    Attributes
-    ----------
-    lines : list of str
-        Without line ends: lines before the sentence, tokens, comments, and the blank line or marker after it.
-    rows : list of tuple of str
-        Columns of the tokens.
-    places : list of int
-        Positions of the tokens in ``lines``.
-    first : int
-        Number of the first line in the file.
-    """
-
-    first: int
-    lines: list[str] = field(default_factory=list)
-    rows: list[tuple[str, ...]] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
+    first: int  # number of the first line in the file
+    lines: list[str] = field(default_factory=list)  # without line ends
+    rows: list[tuple[str, ...]] = field(default_factory=list)  # columns of the tokens
+    places: list[int] = field(default_factory=list)  # positions of the tokens in the lines
 
 
 @dataclass
@@ -78,26 +66,16 @@ class Table:
     def labels(self, column: int) -> list[list[str]]:
         """A column, sentence by sentence."""
         flat = self.columns[column_place(column, len(self.columns), self.source.name)]
-        bounds = self.offsets.tolist()
-        return [flat[a:b] for a, b in pairwise(bounds)]
+        return [flat[a:b] for a, b in pairwise(self.offsets.tolist())]
 
 
 @dataclass
 class Source:
-    """An input: a path (``.gz`` and ``.xz`` are unpacked) or ``-``.
-
-    Parameters
-    ----------
-    path : str
-    separator : str, optional
-        Between columns; runs of spaces and tabs by default. The two characters ``\\t`` stand for a tab.
-    comment : str, optional
-        Skip lines that begin with this.
-    """
+    """An input: a path (``.gz`` and ``.xz`` are unpacked) or ``-``."""
 
     path: str
-    separator: str | None = None
-    comment: str | None = None
+    separator: str | None = None  # between columns; runs of spaces and tabs by default, the two characters \t for a tab
+    comment: str | None = None  # skip lines that begin with this
     _kept: bytes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -125,20 +103,13 @@ class Source:
             source = _Named(self._kept, self.name)
         columns, offsets = read_column_table(source, self.separator, self._comments)
         if not columns:
-            raise ValueError(
-                f"{self.name} has no tokens; it needs one token per line, and a blank line after each sentence."
-            )
+            advice = "it needs one token per line, and a blank line after each sentence"
+            raise ValueError(f"{self.name} has no tokens; {advice}.")
         return Table(columns, offsets, self)
 
     def blocks(self) -> Iterator[Block]:
-        """The file sentence by sentence, in little memory. Lines after the last sentence form a block without rows.
-
-        Raises
-        ------
-        ValueError
-            When lines have different numbers of columns; names the file and the line.
-        """
-        from maxmargin.datasets.columns import DOCUMENT_MARKERS, decoded, opened, ragged, split_line
+        """The file sentence by sentence, in little memory. Lines after the last sentence form a block without rows."""
+        from maxmargin.datasets.columns import MARKERS, decoded, opened, ragged, split_line
 
         comments = self._comments
         source = self.path if self._kept is None else _Named(self._kept, self.name)
@@ -149,7 +120,7 @@ class Source:
                 text = line.rstrip("\r\n")
                 is_comment = bool(comments) and text.startswith(comments)
                 row = [] if is_comment else split_line(text, self.separator)
-                if row and row[0] not in DOCUMENT_MARKERS:
+                if row and row[0] not in MARKERS:
                     if width and len(row) != width:
                         raise ValueError(ragged(name, number, done, len(row), width, width_line, line))
                     if not width:
@@ -168,12 +139,10 @@ class Source:
         """Number of the line of a token; None when it is unknown."""
         if self.path == "-" and self._kept is None:
             return None
-        try:
+        with suppress(ValueError, OSError, IndexError):
             for i, block in enumerate(self.blocks()):
                 if i == sentence:
                     return block.first + block.places[token]
-        except (ValueError, OSError, IndexError):
-            pass
         return None
 
 
@@ -188,9 +157,8 @@ class _Named(io.BytesIO):
 def column_place(column: int, width: int, name: str) -> int:
     """The index from 0 of a column that may count from the end (negative)."""
     if not -width <= column < width:
-        raise ValueError(
-            f"{name}, line 1: there is no column {column}; the lines have {width}, counted from 0 (-1 is the last)."
-        )
+        known = f"the lines have {width}, counted from 0 (-1 is the last)"
+        raise ValueError(f"{name}, line 1: there is no column {column}; {known}.")
     return column % width
 
 

@@ -21,7 +21,7 @@ __all__ = ["inspect"]
 
 @guarded
 def inspect(
-    model: Annotated[str, typer.Argument(help="Model file.")],
+    model: o.ModelFile,
     top: Annotated[int, typer.Option(min=1, help="Number of weights per label, or of contributions.")] = 10,
     label: Annotated[str | None, typer.Option(help="Show only the weights of this label.")] = None,
     explain: Annotated[
@@ -104,16 +104,18 @@ def _explain(
     tagger: SequenceTagger, source: Source, sentence: int, other: str | None, top: int, label_column: int | None
 ) -> None:
     count = 0
-    chosen = None
     for block in source.blocks():
         if block.rows and count == sentence:
-            chosen = block
             break
         count += bool(block.rows)
-    if chosen is None:
+    else:
         raise ValueError(f"{source.name} has {count} sentences; there is no sentence {sentence} (they count from 0).")
-    first, places, rows_of_text = chosen.first, chosen.places, chosen.rows
-    true = _true_labels(tagger, rows_of_text, label_column, source.name)
+    first, places, rows_of_text = block.first, block.places, block.rows
+    width, learned = len(rows_of_text[0]), learned_column(tagger)
+    true: list[list[str]] = []  # or the true labels as the only element
+    if label_column is not None or (learned is not None and learned < width):
+        place = label_place(tagger, label_column, width, source.name)
+        true.append([row[place] for row in rows_of_text])
     with located(source.name, lambda i, t: first + places[t]):
         x = text_features(tagger).transform([rows_of_text])
         best = tagger.predict_kbest(x, 2)[0]
@@ -121,9 +123,8 @@ def _explain(
         if other is not None:
             compared = other.split() if len(other.split()) > 1 else other.strip().split(",")
             if len(compared) != len(labels):
-                raise ValueError(
-                    f"--other has {len(compared)} labels, sentence {sentence} has {len(labels)} tokens; give one each."
-                )
+                numbers = f"{len(compared)} labels, sentence {sentence} has {len(labels)} tokens"
+                raise ValueError(f"--other has {numbers}; give one each.")
         elif len(best) > 1:
             compared = best[1][0]
         else:
@@ -131,33 +132,18 @@ def _explain(
         rows = tagger.explain(x, labels, compared)
     total = sum(row["contribution"] for row in rows)
     words = [row[0] for row in rows_of_text]
-    show_table(
-        f"sentence {sentence}",
-        ["token", *(["true"] if true else []), "predicted", "other", ""],
-        [(*known, a, b, "" if a == b else "<") for *known, a, b in zip(words, *true, labels, compared, strict=True)],
-    )
+    cells = zip(words, *true, labels, compared, strict=True)
+    marked = [(*known, a, b, "" if a == b else "<") for *known, a, b in cells]
+    show_table(f"sentence {sentence}", ["token", *(["true"] if true else []), "predicted", "other", ""], marked)
     typer.echo(f"the prediction scores {number(total)} more than the other; the strongest contributions:\n")
-    shown = [
-        (str(row["position"]), words[row["position"]], row["feature"], _text(row["label"]), _text(row["other"]),
-         number(row["contribution"]))
-        for row in rows[:top]
-    ]  # fmt: skip
+    shown = []
+    for row in rows[:top]:
+        at, labelled = row["position"], (_text(row["label"]), _text(row["other"]))
+        shown.append((str(at), words[at], row["feature"], *labelled, number(row["contribution"])))
     rest = sum(row["contribution"] for row in rows[top:])
     if len(rows) > top:
         shown.append(("", "", f"{len(rows) - top} others", "", "", number(rest)))
     show_table("contributions", ["at", "token", "feature", "predicted", "other", "contribution"], shown)
-
-
-def _true_labels(
-    tagger: SequenceTagger, rows: list[tuple[str, ...]], label_column: int | None, name: str
-) -> list[list[str]]:
-    """The true labels as the only element, or an empty list when the file has none."""
-    width = len(rows[0])
-    learned = learned_column(tagger)
-    if label_column is None and (learned is None or learned >= width):
-        return []
-    place = label_place(tagger, label_column, width, name)
-    return [[row[place] for row in rows]]
 
 
 def _text(label: object) -> str:

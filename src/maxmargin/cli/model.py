@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,29 +20,9 @@ if TYPE_CHECKING:
     from maxmargin.features.sequences import Sequences
 
 __all__ = [
-    "FeatureOptions",
-    "Stopwatch",
-    "TrainingOptions",
-    "check_writable",
-    "constrain",
-    "fit",
-    "fit_features",
-    "label_place",
-    "learned_column",
-    "load_text_tagger",
-    "span_like",
-    "usable",
-]
-
-
-class Stopwatch(dict[str, float]):
-    """Seconds by stage: ``with watch("read"): ...``."""
-
-    @contextmanager
-    def __call__(self, stage: str) -> Iterator[None]:
-        begin = time.perf_counter()
-        yield
-        self[stage] = self.get(stage, 0.0) + time.perf_counter() - begin
+    "FeatureOptions", "TrainingOptions", "check_writable", "constrain", "fit", "fit_features",
+    "label_place", "learned_column", "load_text_tagger", "ramp_start", "span_like", "text_features", "usable",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,10 +48,8 @@ def fit_features(options: FeatureOptions, table: Table, label_column: int) -> tu
     for definition in features.definitions_:
         if any(source.column == labels for source, _ in definition.slots):
             where = definition.where if options.template is not None else "the default features"
-            raise ValueError(
-                f"{where}: reads column {labels}, which holds the labels to predict; use another "
-                "column, or name the column of the labels with --label-column."
-            )
+            advice = "use another column, or name the column of the labels with --label-column"
+            raise ValueError(f"{where}: reads column {labels}, which holds the labels to predict; {advice}.")
     return features, X
 
 
@@ -104,7 +79,10 @@ class TrainingOptions:
 
 def fit(tagger: SequenceTagger, X: Sequences, y: list[list[str]], table: Table) -> SequenceTagger:
     """Fit; errors name the line of the file."""
-    with quiet_convergence(), located(table.source.name, table.line):
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(), located(table.source.name, table.line):
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the status already says why training ended
         if isinstance(tagger.constraints, str):
             _check_scheme(y, tagger.constraints)
         return tagger.fit(X, y)
@@ -138,16 +116,6 @@ def check_writable(path: str) -> None:
         raise ValueError(f"the folder {folder!r} is not writable; choose another with -o.")
 
 
-@contextmanager
-def quiet_convergence() -> Iterator[None]:
-    """Hide convergence warnings: the status already says why training ended."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
-
-
 def load_text_tagger(path: str) -> SequenceTagger:
     """The tagger of a model file; one that does not take text is an error."""
     from maxmargin.estimators.model_files import load
@@ -160,10 +128,8 @@ def load_text_tagger(path: str) -> SequenceTagger:
         raise FileNotFoundError(f"there is no model file {path!r}.")
     tagger = load(path)
     if not isinstance(tagger, SequenceTagger) or not isinstance(tagger.features_, TextFeatures):
-        raise ValueError(
-            f"{path} holds a tagger that takes features, not columns of text; use it from Python "
-            f"(maxmargin.load({path!r}).predict)."
-        )
+        use = f"use it from Python (maxmargin.load({path!r}).predict)"
+        raise ValueError(f"{path} holds a tagger that takes features, not columns of text; {use}.")
     return tagger
 
 
@@ -175,39 +141,39 @@ def text_features(tagger: SequenceTagger) -> TextFeatures:
     return tagger.features_
 
 
+def ramp_start(start: str, features: TextFeatures) -> str | SequenceTagger:
+    """Where a ramp fit begins: the word itself, or the tagger of a model file."""
+    if start in ("zero", "hinge"):
+        return start
+    model = load_text_tagger(start)
+    own = text_features(model)
+    if own.hashing is None and features.hashing is None and own.names() != features.names():
+        advice = "train it on the same file with the same template, or use --start hinge"
+        raise ValueError(f"{start} was trained on other features than this file has; {advice}.")
+    return model
+
+
 def learned_column(tagger: SequenceTagger) -> int | None:
     """The column that training read labels from; None for a tagger that was not trained by the command line."""
     return vars(tagger).get("label_column_")
 
 
 def label_place(tagger: SequenceTagger, given: int | None, width: int, name: str) -> int:
-    """Column of the true labels: the given one, else the one of training, else the last.
+    """Column of the true labels in a file of ``width`` columns: the given one, else the one of training, else the last.
 
-    Parameters
-    ----------
-    tagger : SequenceTagger
-    given : int or None
-        From the command line; a note is printed when training used another column.
-    width : int
-        Number of columns of the file.
-    name : str
-        Name of the file.
+    A note is printed when training used another column than the given one.
     """
     learned = learned_column(tagger)
     if given is None and learned is not None:
         if learned >= width:
-            raise ValueError(
-                f"{name}, line 1: the model learned its labels from column {learned}, but the lines have {width} "
-                "columns, counted from 0; name the column of the labels with --label-column."
-            )
+            found = f"the model learned its labels from column {learned}, but the lines have {width} columns"
+            advice = "counted from 0; name the column of the labels with --label-column"
+            raise ValueError(f"{name}, line 1: {found}, {advice}.")
         return learned
     place = column_place(-1 if given is None else given, width, name)
     if learned is not None and place != learned:
-        typer.echo(
-            f"maxmargin: labels are read from column {place} of {name}, as --label-column says; the model learned "
-            f"them from column {learned}.",
-            err=True,
-        )
+        read = f"labels are read from column {place} of {name}, as --label-column says"
+        typer.echo(f"maxmargin: {read}; the model learned them from column {learned}.", err=True)
     return place
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Annotated, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from maxmargin.cli.errors import fail
 
@@ -23,13 +24,7 @@ Loss = StrEnum("Loss", ["hinge", "squared_hinge", "ramp"])
 RampName = StrEnum("RampName", ["cost_diminished", "best_output", "cost_diminished_vs_best"])
 Rescaling = StrEnum("Rescaling", ["margin", "slack", "sqrt_slack", "unit"])
 Precision = StrEnum("Precision", ["float64", "float32"])
-Solver = StrEnum(
-    "Solver",
-    [
-        "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", "pegasos", "sgd", "perceptron",
-        "mira",
-    ],
-)  # fmt: skip
+Solver = StrEnum("Solver", "auto simplicial sequential_dual bcfw frank_wolfe cutting_plane pegasos sgd perceptron mira")
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -42,10 +37,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(annotation=group))
             continue
         inner, groups[name] = get_type_hints(group, include_extras=True), group
-        parameters += [
-            parameter.replace(name=key, default=default, annotation=inner[key])
-            for key, default in vars(parameter.default).items()
-        ]
+        for key, default in vars(parameter.default).items():
+            parameters.append(parameter.replace(name=key, default=default, annotation=inner[key]))
 
     @functools.wraps(command)
     def wrapper(**given: object) -> None:
@@ -94,113 +87,56 @@ def read_config(ctx: typer.Context, path: str | None) -> str | None:
     return path
 
 
-FEATURES, TRAINING, FORMAT, STOPPING = "Features", "Model", "Files", "When to stop"
+def _panel(name: str) -> Callable[..., OptionInfo]:
+    return functools.partial(typer.Option, rich_help_panel=name)
 
-Config = Annotated[
-    str | None,
-    typer.Option(
-        help="TOML file whose keys are option names; the command line takes precedence.",
-        is_eager=True,
-        callback=read_config,
-        metavar="FILE",
-        rich_help_panel=FORMAT,
-    ),
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(help="Between columns; runs of spaces and tabs by default.", rich_help_panel=FORMAT, metavar="TEXT"),
-]
-Comment = Annotated[
-    str | None, typer.Option(help="Skip lines that begin with this.", rich_help_panel=FORMAT, metavar="PREFIX")
-]
-LabelColumn = Annotated[
-    int, typer.Option(help="Column of the true labels, from 0; -1 is the last.", rich_help_panel=FORMAT)
-]
-KnownLabelColumn = Annotated[
-    int | None,
-    typer.Option(
-        help="Column of the true labels, from 0; -1 is the last. By default as in training.",
-        rich_help_panel=FORMAT,
-    ),
-]
+
+of_features, of_training, of_files = map(_panel, ("Features", "Model", "Files"))
+of_stopping, of_output = map(_panel, ("When to stop", "What to write"))
+
+LabelledFile = Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")]
+ModelFile = Annotated[str, typer.Argument(help="Model file.")]
+Folds = Annotated[int, typer.Option(min=2, help="Number of folds of the cross-validation.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
-Template = Annotated[
-    str | None,
-    typer.Option(
-        "--template",
-        "-t",
-        help="CRF++ template file. Without it: words, affixes and shapes of column 0.",
-        rich_help_panel=FEATURES,
-        metavar="FILE",
-    ),
+_ABOUT_CONFIG = "TOML file whose keys are option names; the command line takes precedence."
+Config = Annotated[str | None, of_files(help=_ABOUT_CONFIG, is_eager=True, callback=read_config, metavar="FILE")]
+Separator = Annotated[str | None, of_files(help="Between columns; runs of spaces and tabs by default.", metavar="TEXT")]
+Comment = Annotated[str | None, of_files(help="Skip lines that begin with this.", metavar="PREFIX")]
+LabelColumn = Annotated[int, of_files(help="Column of the true labels, from 0; -1 is the last.")]
+KnownLabelColumn = Annotated[
+    int | None, of_files(help="Column of the true labels, from 0; -1 is the last. By default as in training.")
 ]
-MinCount = Annotated[
-    int, typer.Option(min=1, help="Leave out features that occur on fewer tokens.", rich_help_panel=FEATURES)
-]
-Hashing = Annotated[
-    int | None,
-    typer.Option(min=1, help="Hash features to this many numbers; no vocabulary, no names.", rich_help_panel=FEATURES),
-]
-CostWeight = Annotated[
-    float,
-    typer.Option("-C", min=0.0, help="Weight of the losses; larger fits more closely.", rich_help_panel=TRAINING),
-]
+
+_ABOUT_TEMPLATE = "CRF++ template file. Without it: words, affixes and shapes of column 0."
+Template = Annotated[str | None, of_features("--template", "-t", help=_ABOUT_TEMPLATE, metavar="FILE")]
+MinCount = Annotated[int, of_features(min=1, help="Leave out features that occur on fewer tokens.")]
+Hashing = Annotated[int | None, of_features(min=1, help="Hash features to this many numbers; no vocabulary, no names.")]
+
+CostWeight = Annotated[float, of_training("-C", min=0.0, help="Weight of the losses; larger fits more closely.")]
 WeightsOption = Annotated[
     Weights,
-    typer.Option(
-        "--weights",
-        help="A weight for all pairs of feature and label, or for those observed in training.",
-        rich_help_panel=TRAINING,
-    ),
+    of_training("--weights", help="A weight for all pairs of feature and label, or for those observed in training."),
 ]
-ConstraintsOption = Annotated[
-    Constraints | None,
-    typer.Option("--constraints", help="Scheme that labels must follow.", rich_help_panel=TRAINING),
-]
-Ends = Annotated[
-    bool,
-    typer.Option("--ends/--no-ends", help="Weights for the first and the last label.", rich_help_panel=TRAINING),
-]
-LossOption = Annotated[
-    Loss, typer.Option("--loss", help="ramp is bounded, for data with wrong labels.", rich_help_panel=TRAINING)
-]
-RampOption = Annotated[RampName, typer.Option("--ramp", help="Which ramp, with --loss ramp.", rich_help_panel=TRAINING)]
-Start = Annotated[
-    str,
-    typer.Option(
-        help="Where --loss ramp begins: zero, hinge (a finished hinge fit), or a model file of the same features.",
-        rich_help_panel=TRAINING,
-        metavar="zero|hinge|FILE",
-    ),
-]
-MaxRounds = Annotated[
-    int | None, typer.Option(min=1, help="Maximum number of convex fits with --loss ramp.", rich_help_panel=STOPPING)
-]
+ConstraintsOption = Annotated[Constraints | None, of_training("--constraints", help="Scheme that labels must follow.")]
+Ends = Annotated[bool, of_training("--ends/--no-ends", help="Weights for the first and the last label.")]
+LossOption = Annotated[Loss, of_training("--loss", help="ramp is bounded, for data with wrong labels.")]
+RampOption = Annotated[RampName, of_training("--ramp", help="Which ramp, with --loss ramp.")]
+_ABOUT_START = "Where --loss ramp begins: zero, hinge (a finished hinge fit), or a model file of the same features."
+Start = Annotated[str, of_training(help=_ABOUT_START, metavar="zero|hinge|FILE")]
+_ABOUT_RESCALING = (
+    "margin: the cost is the required margin; slack: it multiplies the violation of a margin of 1; "
+    "sqrt_slack: its square root does; unit: all wrong outputs need a margin of 1."
+)
+RescalingOption = Annotated[Rescaling, of_training("--rescaling", help=_ABOUT_RESCALING)]
+SolverOption = Annotated[Solver, of_training("--solver", help="auto closes the gap fastest; the last four are online.")]
+Jobs = Annotated[int | None, of_training("--n-jobs", "-j", help="Threads; -1 for all cores.")]
+Seed = Annotated[int, of_training(help="Random seed.")]
+
+MaxRounds = Annotated[int | None, of_stopping(min=1, help="Maximum number of convex fits with --loss ramp.")]
 PassesPerRound = Annotated[
-    float | None,
-    typer.Option(callback=positive, help="Passes per convex fit; else the gap decides.", rich_help_panel=STOPPING),
+    float | None, of_stopping(callback=positive, help="Passes per convex fit; else the gap decides.")
 ]
-RescalingOption = Annotated[
-    Rescaling,
-    typer.Option(
-        "--rescaling",
-        help="margin: the cost is the required margin; slack: it multiplies the violation of a margin of 1; "
-        "sqrt_slack: its square root does; unit: all wrong outputs need a margin of 1.",
-        rich_help_panel=TRAINING,
-    ),
-]
-SolverOption = Annotated[
-    Solver,
-    typer.Option("--solver", help="auto closes the gap fastest; the last four are online.", rich_help_panel=TRAINING),
-]
-Tol = Annotated[float, typer.Option(min=0.0, help="Relative duality gap to reach.", rich_help_panel=STOPPING)]
-MaxPasses = Annotated[
-    float | None,
-    typer.Option(callback=positive, help="Maximum passes over the sentences.", rich_help_panel=STOPPING),
-]
-MaxSeconds = Annotated[float | None, typer.Option(callback=positive, help="Maximum seconds.", rich_help_panel=STOPPING)]
-Jobs = Annotated[
-    int | None, typer.Option("--n-jobs", "-j", help="Threads; -1 for all cores.", rich_help_panel=TRAINING)
-]
-Seed = Annotated[int, typer.Option(help="Random seed.", rich_help_panel=TRAINING)]
+Tol = Annotated[float, of_stopping(min=0.0, help="Relative duality gap to reach.")]
+MaxPasses = Annotated[float | None, of_stopping(callback=positive, help="Maximum passes over the sentences.")]
+MaxSeconds = Annotated[float | None, of_stopping(callback=positive, help="Maximum seconds.")]

@@ -25,7 +25,7 @@ MOST_TOKENS = 50_000  # per batch, however few sentences they make
 
 @guarded
 def predict(
-    model: Annotated[str, typer.Argument(help="Model file.")],
+    model: o.ModelFile,
     file: Annotated[str, typer.Argument(help="Column file, or - for standard input.")] = "-",
     output: Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")] = "-",
     replace: Annotated[bool, typer.Option("--replace", help="Replace the label column by the prediction.")] = False,
@@ -34,8 +34,7 @@ def predict(
         int, typer.Option(min=1, help="Write the k best labellings, one column each; _ where there are fewer.")
     ] = 1,
     margin: Annotated[
-        bool,
-        typer.Option("--margin", help="Add a column: the lead of the sentence's best labelling over the next."),
+        bool, typer.Option("--margin", help="Add a column: the lead of the sentence's best labelling over the next.")
     ] = False,
     constraints: o.ConstraintsOption = None,
     batch: Annotated[int, typer.Option(min=1, help="Sentences per batch; 1 answers each sentence at once.")] = 500,
@@ -119,6 +118,4 @@ def _add(block: Block, columns: list[tuple[str, ...]], joint: str, replaced: int
         if replaced is None:
             block.lines[place] = joint.join((block.lines[place].rstrip(" \t"), *new))
         else:
-            kept = list(row)
-            kept[replaced] = new[0]
-            block.lines[place] = joint.join((*kept, *new[1:]))
+            block.lines[place] = joint.join((*row[:replaced], new[0], *row[replaced + 1 :], *new[1:]))

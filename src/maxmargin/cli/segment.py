@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["segment"]
 
+_ABOUT_SCRIBBLES = (
+    "Folder of known pixels, one picture named like each image (or none): white is foreground, black background, grey "
+    "or transparent unknown. Volumes: labels 0 and 1, 255 unknown."
+)
 SUFFIXES = tuple(".png .jpg .jpeg .bmp .gif .tif .tiff .ppm .pgm .webp .npy .nii .nii.gz".split())
 
 segment = typer.Typer(name="segment", no_args_is_help=True, help="Foreground and background of images and volumes.")
@@ -51,8 +55,7 @@ def train(
     """
     from maxmargin.estimators.image_segmenter import ImageSegmenter
 
-    paths = _files(images)
-    by_name = _by_name(masks)
+    paths, by_name = _files(images), _by_name(masks)
     missing = [path for path in paths if _stem(path) not in by_name]
     if missing:
         raise ValueError(f"{missing[0]} has no mask in {masks}; give each mask the name of its image.")
@@ -69,16 +72,10 @@ def train(
 @segment.command(no_args_is_help=True)
 @guarded
 def predict(
-    model: Annotated[str, typer.Argument(help="Model file.")],
+    model: o.ModelFile,
     images: Annotated[str, typer.Argument(help="An image, a volume, or a folder of them.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Folder for the masks.")] = "masks",
-    scribbles: Annotated[
-        str | None,
-        typer.Option(
-            help="Folder of known pixels, one picture named like each image (or none): white is foreground, black "
-            "background, grey or transparent unknown. Volumes: labels 0 and 1, 255 unknown."
-        ),
-    ] = None,
+    scribbles: Annotated[str | None, typer.Option(help=_ABOUT_SCRIBBLES)] = None,
     overlay: Annotated[
         bool,
         typer.Option("--overlay", help="Also write each image (one slice of a volume) with its background dimmed."),
@@ -96,8 +93,7 @@ def predict(
     from maxmargin.estimators.image_segmenter import ImageSegmenter
     from maxmargin.features.image_files import read_image
 
-    segmenter = ImageSegmenter.load(model)
-    paths = _files(images)
+    segmenter, paths = ImageSegmenter.load(model), _files(images)
     known = {} if scribbles is None else _by_name(scribbles)
     strange = sorted(known.keys() - {_stem(path) for path in paths})
     if strange:

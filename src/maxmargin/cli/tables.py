@@ -30,10 +30,8 @@ def show_table(title: str, header: Sequence[str], rows: Sequence[Sequence[object
     widths = [max(len(row[j]) for row in [list(header), *cells]) for j in range(len(header))]
     lines = [title] if title else []
     for row in [list(header), *cells] if any(header) else cells:
-        pieces = [
-            cell.rjust(w) if numeric else cell.ljust(w) for cell, w, numeric in zip(row, widths, right, strict=True)
-        ]
-        lines.append("  ".join(pieces).rstrip())
+        columns = zip(row, widths, right, strict=True)
+        lines.append("  ".join(cell.rjust(w) if numeric else cell.ljust(w) for cell, w, numeric in columns).rstrip())
     out.write("\n".join(lines) + "\n\n")
 
 

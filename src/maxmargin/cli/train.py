@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
 
 import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded
 from maxmargin.cli.files import Source, Table, column_place
-from maxmargin.cli.model import (
-    FeatureOptions,
-    Stopwatch,
-    TrainingOptions,
-    check_writable,
-    fit,
-    fit_features,
-    load_text_tagger,
-    text_features,
-    usable,
-)
+from maxmargin.cli.model import FeatureOptions, TrainingOptions, check_writable, fit, fit_features, ramp_start, usable
 from maxmargin.cli.tables import show_table
 
-if TYPE_CHECKING:
-    from maxmargin.estimators.sequence_tagger import SequenceTagger
-    from maxmargin.features.extractor import TextFeatures
-
 __all__ = ["train"]
+
+_ABOUT_HELD_OUT = (
+    "Column file, or a share of the sentences such as 0.1, to score during training: training ends when the accuracy "
+    "no longer rises, and the model keeps the best weights."
+)
 
 
 @guarded
 @o.grouped
 def train(
-    file: Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")],
+    file: o.LabelledFile,
     output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")],
     feature_options: FeatureOptions = FeatureOptions(),
     label_column: o.LabelColumn = -1,
@@ -44,26 +38,10 @@ def train(
     start: o.Start = "zero",
     max_rounds: o.MaxRounds = None,
     passes_per_round: o.PassesPerRound = None,
-    held_out: Annotated[
-        str | None,
-        typer.Option(
-            help="Column file, or a share of the sentences such as 0.1, to score during training: training ends when "
-            "the accuracy no longer rises, and the model keeps the best weights.",
-            rich_help_panel=o.STOPPING,
-            metavar="FILE",
-        ),
-    ] = None,
-    patience: Annotated[
-        int,
-        typer.Option(
-            min=1,
-            help="Scores on --held-out without improvement.",
-            rich_help_panel=o.STOPPING,
-        ),
-    ] = 5,
+    held_out: Annotated[str | None, o.of_stopping(help=_ABOUT_HELD_OUT, metavar="FILE")] = None,
+    patience: Annotated[int, o.of_stopping(min=1, help="Scores on --held-out without improvement.")] = 5,
     precision: Annotated[
-        o.Precision,
-        typer.Option(help="Of the stored weights; float32 takes half the space.", rich_help_panel=o.FORMAT),
+        o.Precision, o.of_files(help="Of the stored weights; float32 takes half the space.")
     ] = o.Precision.float64,
     separator: o.Separator = None,
     comment: o.Comment = None,
@@ -98,7 +76,7 @@ def train(
     if tagger.loss == "ramp":
         from maxmargin.formulations.ramp import Ramp
 
-        tagger.loss = Ramp(str(ramp), _start(start, features), max_rounds, passes_per_round)
+        tagger.loss = Ramp(str(ramp), ramp_start(start, features), max_rounds, passes_per_round)
     stopping = None
     if held is not None:
         from maxmargin.callbacks.early_stopping import EarlyStopping
@@ -128,7 +106,8 @@ def train(
             f"token accuracy {100 * stopping.best_score_:.2f}% with the weights of pass {stopping.best_pass_:.4g}, "
             f"which the model keeps; {100 * stopping.scores_[-1]:.2f}% at the end, pass {tagger.n_iter_:.4g}"
         )
-    facts["model"] = f"{output}, {_size(os.path.getsize(output))}"
+    size = os.path.getsize(output)
+    facts["model"] = f"{output}, " + (f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB")
     if live:
         show_table("", ["", ""], list(facts.items()), file=sys.stderr)
     else:
@@ -136,18 +115,14 @@ def train(
         typer.echo(f"maxmargin: {'; '.join(texts)}.", err=True)
 
 
-def _start(start: str, features: TextFeatures) -> str | SequenceTagger:
-    """Where a ramp fit begins: the word itself, or the tagger of a model file."""
-    if start in ("zero", "hinge"):
-        return start
-    model = load_text_tagger(start)
-    own = text_features(model)
-    if own.hashing is None and features.hashing is None and own.names() != features.names():
-        raise ValueError(
-            f"{start} was trained on other features than this file has; train it on the same file with the same "
-            "template, or use --start hinge."
-        )
-    return model
+class Stopwatch(dict[str, float]):
+    """Seconds by stage: ``with watch("read"): ...``."""
+
+    @contextmanager
+    def __call__(self, stage: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        self[stage] = time.perf_counter() - begin
 
 
 def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Table | None]:
@@ -159,10 +134,8 @@ def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Tab
     except ValueError:
         return table, Source(held_out, table.source.separator, table.source.comment).table()
     if not 0 < share < 1 or len(table) < 2:
-        raise ValueError(
-            f"--held-out {held_out} of the {len(table)} sentences of {table.source.name}: give a share between 0 and "
-            "1 that leaves sentences on both sides, or a file."
-        )
+        advice = "give a share between 0 and 1 that leaves sentences on both sides, or a file"
+        raise ValueError(f"--held-out {held_out} of the {len(table)} sentences of {table.source.name}: {advice}.")
     import numpy as np
 
     order = np.random.default_rng(seed).permutation(len(table))
@@ -172,9 +145,9 @@ def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Tab
 
 def _features(template: str | None, labels: int, width: int) -> str:
     """Describe the features; the default ones leave columns unread that a template can read."""
-    unread = [str(column) for column in range(1, width) if column != labels]
     if template is not None:
         return template
+    unread = [str(column) for column in range(1, width) if column != labels]
     advice = f"; a template (-t) can read column {' and '.join(unread)} too" if unread else ""
     return f"words, affixes and shapes of column 0{advice}"
 
@@ -184,7 +157,3 @@ def _time(watch: dict[str, float], seconds: dict[str, float]) -> str:
 
     around = ", ".join(f"{stage} {watch[stage]:.2f} s" for stage in ("read", "features", "write"))
     return f"{sum(watch.values()):.2f} s: {around}, training {time_split(seconds)}"
-
-
-def _size(n: int) -> str:
-    return f"{n / 1e6:.1f} MB" if n >= 1e5 else f"{n / 1e3:.1f} kB"

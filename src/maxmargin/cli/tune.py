@@ -42,7 +42,7 @@ class Score:
 @guarded
 @o.grouped
 def tune(
-    file: Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")],
+    file: o.LabelledFile,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", help="Model file to train on all sentences with the chosen C.", metavar="FILE"),
@@ -50,10 +50,9 @@ def tune(
     C_min: Annotated[float, typer.Option("--C-min", help="Smallest C.")] = 0.01,
     C_max: Annotated[float, typer.Option("--C-max", help="Largest C.")] = 1.0,
     steps: Annotated[int, typer.Option(min=1, help="Number of values of C, in equal ratios.")] = 7,
-    folds: Annotated[int, typer.Option(min=2, help="Number of folds of the cross-validation.")] = 5,
+    folds: o.Folds = 5,
     one_standard_error: Annotated[
-        bool,
-        typer.Option("--one-standard-error", help="Choose the smallest C within one standard error of the best."),
+        bool, typer.Option("--one-standard-error", help="Choose the smallest C within one standard error of the best.")
     ] = False,
     feature_options: FeatureOptions = FeatureOptions(),
     label_column: o.LabelColumn = -1,
@@ -86,8 +85,7 @@ def tune(
     by_span = span_like(labels)
     values = [C_min * (C_max / C_min) ** (k / max(1, steps - 1)) for k in range(steps if C_max > C_min else 1)]
     scores = _cross_validate(table, labels, values, folds, feature_options, training, label_column, by_span)
-    best = max(scores, key=lambda score: score.mean)
-    chosen = best
+    best = chosen = max(scores, key=lambda score: score.mean)
     if one_standard_error:
         chosen = next(score for score in scores if score.mean >= best.mean - best.error)
     name = "span F1" if by_span else "token accuracy"
@@ -109,15 +107,9 @@ def tune(
 
 
 def _cross_validate(
-    table: Table,
-    labels: list[list[str]],
-    values: list[float],
-    folds: int,
-    feature_options: FeatureOptions,
-    training: TrainingOptions,
-    label_column: int,
-    by_span: bool,
-) -> list[Score]:
+    table: Table, labels: list[list[str]], values: list[float], folds: int, feature_options: FeatureOptions,
+    training: TrainingOptions, label_column: int, by_span: bool,
+) -> list[Score]:  # fmt: skip
     """Scores of all values of C, in rising order, on the held-out sentences of each fold."""
     import numpy as np
 

@@ -33,17 +33,7 @@ class Cost(Parameters):
         """Cost of each label (column) for each true label (row), (K, K), before the checks of :meth:`table`."""
 
     def table(self, classes: Sequence[Hashable]) -> np.ndarray:
-        """Cost table over the classes.
-
-        Parameters
-        ----------
-        classes : sequence of K distinct labels
-
-        Returns
-        -------
-        float64 (K, K)
-            ``table[true, label]``: zero on the diagonal, finite and not negative elsewhere.
-        """
+        """Costs ``table[true, label]`` (K, K) over K distinct classes: 0 on the diagonal, finite and >= 0 elsewhere."""
         labels = list(classes)
         if len(set(labels)) != len(labels):
             twice = next(label for i, label in enumerate(labels) if label in labels[:i])
@@ -54,8 +44,8 @@ class Cost(Parameters):
         if bad.any():
             true, label = map(int, np.argwhere(bad)[0])
             rule = "the cost of the true label must be 0" if true == label else "costs must be finite and not negative"
-            raise ValueError(
-                f"{self!r} puts the cost {table[true, label]} on label {labels[label]!r} where {labels[true]!r} is "
-                f"true; {rule}. Correct that entry."
+            what = (
+                f"{self!r} puts the cost {table[true, label]} on label {labels[label]!r} where {labels[true]!r} is true"
             )
+            raise ValueError(f"{what}; {rule}. Correct that entry.")
         return table

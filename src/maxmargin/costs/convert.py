@@ -14,10 +14,7 @@ from maxmargin.costs.matrix import MatrixCost
 __all__ = ["as_cost"]
 
 _NAMED: dict[str, type[Cost]] = {"hamming": HammingCost}
-
-
-def _names() -> str:
-    return ", ".join(map(repr, _NAMED))
+_NAMES = ", ".join(map(repr, _NAMED))
 
 
 def as_cost(cost: object) -> Cost:
@@ -33,7 +30,7 @@ def as_cost(cost: object) -> Cost:
         return cost
     if isinstance(cost, str):
         if cost not in _NAMED:
-            raise ValueError(f"cost {cost!r} is not known; use {_names()}, a matrix, a mapping, a function or a Cost")
+            raise ValueError(f"cost {cost!r} is not known; use {_NAMES}, a matrix, a mapping, a function or a Cost")
         return _NAMED[cost]()
     if isinstance(cost, type) and issubclass(cost, Cost):
         raise TypeError(f"cost is the class {cost.__name__}; give an instance of it: {cost.__name__}(...)")
@@ -43,7 +40,5 @@ def as_cost(cost: object) -> Cost:
         return FunctionCost(cost)
     if isinstance(cost, (np.ndarray, list, tuple)):
         return MatrixCost(cost)
-    raise TypeError(
-        f"cost is a {type(cost).__name__}; give a name ({_names()}), a (K, K) matrix, a mapping from label to weight, "
-        "a function f(true_label, label), or a Cost"
-    )
+    kinds = "a (K, K) matrix, a mapping from label to weight, a function f(true_label, label), or a Cost"
+    raise TypeError(f"cost is a {type(cost).__name__}; give a name ({_NAMES}), {kinds}")

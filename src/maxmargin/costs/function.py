@@ -19,7 +19,6 @@ class FunctionCost(Cost):
     function : callable
         ``function(true_label, label) -> float``, not negative, 0 for the true label.
     normalize : bool
-        Divide by the number of positions.
     """
 
     function: Callable[..., float]

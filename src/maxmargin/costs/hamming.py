@@ -41,7 +41,6 @@ class WeightedHammingCost(Cost):
     by : "true" or "label"
         ``"true"``: missing a label costs its weight. ``"label"``: wrongly giving a label costs its weight.
     normalize : bool
-        Divide by the number of positions.
     """
 
     weights: Mapping[Hashable, float]
@@ -58,13 +57,10 @@ class WeightedHammingCost(Cost):
         unmentioned = [label for label in classes if label not in self.weights]
         # A weight for an absent class is normal on a subset of the data, but a mistake if a class lacks one.
         if unknown and unmentioned:
-            raise ValueError(
-                f"weights name {unknown[0]!r}, which is not a class, and leave out the class {unmentioned[0]!r}; "
-                "correct the name or give every class a weight"
-            )
+            what = f"weights name {unknown[0]!r}, which is not a class, and leave out the class {unmentioned[0]!r}"
+            raise ValueError(f"{what}; correct the name or give every class a weight")
         weights = np.array([float(self.weights.get(label, 1.0)) for label in classes])
-        table = np.repeat(weights[:, None], len(classes), axis=1)
-        if self.by == "label":
-            table = table.T.copy()
+        table = np.tile(weights, (len(classes), 1))
+        table = table if self.by == "label" else table.T.copy()
         np.fill_diagonal(table, 0.0)
         return table

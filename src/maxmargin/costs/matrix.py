@@ -22,10 +22,8 @@ class MatrixCost(Cost):
     matrix : array (K, K)
         Zero diagonal, not negative; need not be symmetric.
     labels : sequence of K labels, optional
-        Labels of the rows and columns; by default the sorted classes. May include labels that are
-        not classes.
+        Labels of the rows and columns; by default the sorted classes. May include labels that are not classes.
     normalize : bool
-        Divide by the number of positions.
     """
 
     matrix: ArrayLike
@@ -38,10 +36,8 @@ class MatrixCost(Cost):
             raise ValueError(f"the cost matrix has shape {matrix.shape}; give one row and one column for each label")
         if self.labels is None:
             if len(matrix) != len(classes):
-                raise ValueError(
-                    f"the cost matrix has {len(matrix)} rows for {len(classes)} classes; give one row for "
-                    "each class, or name the rows: MatrixCost(matrix, labels=[...])"
-                )
+                advice = "give one row for each class, or name the rows: MatrixCost(matrix, labels=[...])"
+                raise ValueError(f"the cost matrix has {len(matrix)} rows for {len(classes)} classes; {advice}")
             return matrix
         place = {label: i for i, label in enumerate(self.labels)}
         if len(place) != len(matrix) or len(self.labels) != len(matrix):

@@ -21,10 +21,12 @@ __all__ = ["ColumnTable", "iter_conllu", "iter_sentences", "read_column_table", 
 
 Sentence = list[tuple[str, ...]]
 Lines = Iterable[str | bytes]
+Source = str | Path | Lines
+Texts = str | Sequence[str]
 
 # not just '#', which begins tokens in tweets and in CoNLL-2000
 COMMENTS = ("#begin document", "#end document")
-DOCUMENT_MARKERS = ("-DOCSTART-",)
+MARKERS = ("-DOCSTART-",)
 _BLANK = " \t\r\v\f\x1c\x1d\x1e\x1f"  # what str.split() treats as space in ASCII text, except newlines
 _SPACES = re.compile(f"[{_BLANK}\n]+")
 
@@ -37,12 +39,12 @@ class ColumnTable(NamedTuple):
 
 
 def iter_sentences(
-    source: str | Path | Lines,
-    separator: str | None = None,
-    comments: str | Sequence[str] = COMMENTS,
-    document_markers: Sequence[str] = DOCUMENT_MARKERS,
+    source: Source, separator: str | None = None, comments: Texts = COMMENTS, document_markers: Sequence[str] = MARKERS
 ) -> Iterator[Sentence]:
     """Sentences of a column file one by one, as lists of tuples of strings.
+
+    A ValueError names the file and the line that is not UTF-8 or has other columns than the first one, or an archive
+    that is damaged.
 
     Parameters
     ----------
@@ -54,12 +56,6 @@ def iter_sentences(
         Skip lines that begin with one of these.
     document_markers : sequence of str
         Skip lines whose first column is one of these; they end a sentence.
-
-    Raises
-    ------
-    ValueError
-        A line has more or fewer columns than the first one, is not UTF-8, or the archive is damaged; the message names
-        file and line.
     """
     comments = prefixes(comments, separator)
     with opened(source) as (lines, name):
@@ -67,20 +63,14 @@ def iter_sentences(
 
 
 def read_columns(
-    source: str | Path | Lines,
-    separator: str | None = None,
-    comments: str | Sequence[str] = COMMENTS,
-    document_markers: Sequence[str] = DOCUMENT_MARKERS,
+    source: Source, separator: str | None = None, comments: Texts = COMMENTS, document_markers: Sequence[str] = MARKERS
 ) -> list[Sentence]:
     """All sentences of a column file; see :func:`iter_sentences`."""
     return list(iter_sentences(source, separator, comments, document_markers))
 
 
 def read_column_table(
-    source: str | Path | Lines,
-    separator: str | None = None,
-    comments: str | Sequence[str] = COMMENTS,
-    document_markers: Sequence[str] = DOCUMENT_MARKERS,
+    source: Source, separator: str | None = None, comments: Texts = COMMENTS, document_markers: Sequence[str] = MARKERS
 ) -> ColumnTable:
     """All columns of a column file at once; parameters and errors as in :func:`iter_sentences`.
 
@@ -91,25 +81,17 @@ def read_column_table(
         if separator is not None or not isinstance(lines, (io.TextIOBase, io.BufferedIOBase)):
             return _table(_sentences(lines, name, separator, comments, markers))
         whole = lines.read()
-    text = _text(whole, name)
+    text = _decoded(whole, name)
     table = _split_all(_without(text.removeprefix("\ufeff"), comments, markers))
     # uneven lines: parse again line by line to find the place
     return table or _table(_sentences(text.split("\n"), name, None, comments, markers))
 
 
-def iter_conllu(
-    source: str | Path | Lines, fields: Sequence[str] = ("form", "lemma", "upos", "xpos")
-) -> Iterator[Sentence]:
+def iter_conllu(source: Source, fields: Sequence[str] = ("form", "lemma", "upos", "xpos")) -> Iterator[Sentence]:
     """Sentences of a CoNLL-U file one by one: the named fields of each word, ``_`` where there is none.
 
     Skips ranges of words (``1-2``) and empty nodes (``1.1``). Needs the package conllu (``maxmargin[text]``).
-
-    Parameters
-    ----------
-    source : path, "-", or stream
-        As in :func:`iter_sentences`.
-    fields : sequence of str
-        Among form, lemma, upos, xpos, feats, head, deprel, deps, misc.
+    Source as in :func:`iter_sentences`; fields among form, lemma, upos, xpos, feats, head, deprel, deps, misc.
     """
     try:
         import conllu
@@ -126,11 +108,8 @@ def iter_conllu(
             except Exception as error:
                 raise ValueError(f"{name}, line {number} (sentence {done}): not CoNLL-U ({error}).") from None
             for sentence in parsed:
-                yield [
-                    tuple(_conllu_text(word.get(field)) for field in fields)
-                    for word in sentence
-                    if isinstance(word["id"], int)
-                ]
+                words = [word for word in sentence if isinstance(word["id"], int)]
+                yield [tuple(_conllu_text(word.get(field)) for field in fields) for word in words]
 
 
 def _sentences(
@@ -201,12 +180,9 @@ def _conllu_text(value: object) -> str:
     if isinstance(value, dict):
         return "|".join(key if part is None else f"{key}={part}" for key, part in value.items()) or "_"
     if isinstance(value, list):  # enhanced dependencies: (relation, head)
-        return "|".join(f"{_conllu_id(head)}:{relation}" for relation, head in value) or "_"
+        parts = [(relation, head if isinstance(head, tuple) else (head,)) for relation, head in value]
+        return "|".join(f"{''.join(map(str, head))}:{relation}" for relation, head in parts) or "_"
     return str(value)
-
-
-def _conllu_id(head: object) -> str:
-    return "".join(map(str, head)) if isinstance(head, tuple) else str(head)
 
 
 def _blocks(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
@@ -223,7 +199,7 @@ def _blocks(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]
             block = []
 
 
-def prefixes(comments: str | Sequence[str], separator: str | None) -> tuple[str, ...]:
+def prefixes(comments: Texts, separator: str | None) -> tuple[str, ...]:
     if separator == "":
         raise ValueError('separator must not be empty; use None for runs of spaces and tabs, or "\\t".')
     prefixes = (comments,) if isinstance(comments, str) else tuple(comments or ())
@@ -233,7 +209,7 @@ def prefixes(comments: str | Sequence[str], separator: str | None) -> tuple[str,
 
 
 @contextmanager
-def opened(source: str | Path | Lines) -> Iterator[tuple[Lines, str]]:
+def opened(source: Source) -> Iterator[tuple[Lines, str]]:
     """Lines of a source, and its name for messages."""
     if not isinstance(source, (str, Path)):
         if not isinstance(source, Iterable):
@@ -258,21 +234,18 @@ def opened(source: str | Path | Lines) -> Iterator[tuple[Lines, str]]:
 def decoded(lines: Lines, name: str) -> Iterator[tuple[int, str]]:
     """Lines of text with their numbers."""
     for number, line in enumerate(lines, start=1):
-        if not isinstance(line, str):
-            try:
-                line = line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{name}, line {number}: not UTF-8 text ({error.reason}); convert the file.") from None
-        yield number, line.removeprefix("\ufeff") if number == 1 else line
+        text = line if isinstance(line, str) else _decoded(line, name, number)
+        yield number, text.removeprefix("\ufeff") if number == 1 else text
 
 
-def _text(whole: str | bytes, name: str) -> str:
-    if isinstance(whole, str):
-        return whole
+def _decoded(data: str | bytes, name: str, number: int = 1) -> str:
+    """Text of some lines, of which the first has a number."""
+    if isinstance(data, str):
+        return data
     try:
-        return whole.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        number = whole.count(b"\n", 0, error.start) + 1
+        number += data.count(b"\n", 0, error.start)
         raise ValueError(f"{name}, line {number}: not UTF-8 text ({error.reason}); convert the file.") from None
 
 

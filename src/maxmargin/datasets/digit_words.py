@@ -15,16 +15,9 @@ N_DIGITS = 10
 class DigitWords:
     """Handwritten words and their grammar.
 
-    Attributes
-    ----------
-    X_train, X_test : list of ndarray of shape (T_i, 64)
-        One row of pixels (8 x 8, 0..1) per digit.
-    y_train, y_test : list of ndarray of shape (T_i,), int64
-        The digits.
-    start : ndarray of shape (10,)
-        Probability of each digit at the start of a word.
-    transition : ndarray of shape (10, 10)
-        Probability of the next digit (column) after each digit (row); most entries are 0.
+    Of each word ``X`` has an array (T_i, 64), a row of pixels (8 x 8, 0..1) per digit, and ``y`` the digits (T_i,),
+    int64. ``start`` (10,) is the probability of each digit at the start of a word, ``transition`` (10, 10) that of the
+    next digit (column) after each digit (row); most entries are 0.
     """
 
     X_train: list[np.ndarray]

@@ -15,20 +15,7 @@ def data_home() -> Path:
 
 
 def require(relative_path: str, where: str) -> Path:
-    """Path of a dataset file; the error says how to get it.
-
-    Parameters
-    ----------
-    relative_path : str
-        The file, relative to :func:`data_home`.
-    where : str
-        Source of the dataset, as a phrase that completes "Get it from".
-
-    Raises
-    ------
-    FileNotFoundError
-        When the file is missing.
-    """
+    """Path of a dataset file in :func:`data_home`; a FileNotFoundError says "Get it from" ``where``."""
     path = data_home() / relative_path
     if not path.is_file():
         source = "MAXMARGIN_DATA" if os.environ.get("MAXMARGIN_DATA") else "the default; MAXMARGIN_DATA is not set"

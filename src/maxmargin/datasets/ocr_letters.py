@@ -40,14 +40,9 @@ def load_ocr_letters() -> OcrLetters:
         if missing:
             raise ValueError(f"{path} lacks the arrays {sorted(missing)}: download it again from {_WHERE}")
         pixels = np.unpackbits(arrays["pixels_packed"], axis=1).astype(np.float64)
-        labels = arrays["labels"].astype(np.int64)
-        offsets = arrays["offsets"].astype(np.int64)
-        folds = arrays["folds"].astype(np.int64)
+        labels, offsets, folds = (arrays[name].astype(np.int64) for name in ("labels", "offsets", "folds"))
     if not len(pixels) == len(labels) == offsets[-1] or len(folds) != len(offsets) - 1:
-        raise ValueError(
-            f"{path} is inconsistent: {len(pixels)} images, {len(labels)} labels, offsets up to {offsets[-1]}, "
-            f"{len(offsets) - 1} words, {len(folds)} folds. Download it again."
-        )
-    X = np.split(pixels, offsets[1:-1])
-    y = np.split(labels, offsets[1:-1])
-    return OcrLetters(X, y, folds)
+        letters = f"{len(pixels)} images, {len(labels)} labels, offsets up to {offsets[-1]}"
+        words = f"{len(offsets) - 1} words, {len(folds)} folds"
+        raise ValueError(f"{path} is inconsistent: {letters}, {words}. Download it again.")
+    return OcrLetters(np.split(pixels, offsets[1:-1]), np.split(labels, offsets[1:-1]), folds)

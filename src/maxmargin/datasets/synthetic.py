@@ -11,16 +11,10 @@ __all__ = ["Chains", "Multiclass", "make_chains", "make_multiclass"]
 
 @dataclass(frozen=True)
 class Chains:
-    """Label sequences with features, and the weights of their exact posterior.
+    """Labels (``y[i]`` (T_i,) int64) of sequences (``X[i]`` (T_i, F)) and the weights of their exact posterior.
 
-    Attributes
-    ----------
-    X : list of ndarray of shape (T_i, F)
-    y : list of ndarray of shape (T_i,), int64
-    emission : ndarray of shape (F, K)
-        Weight of feature (row) with label (column).
-    transition : ndarray of shape (K, K)
-        Weight of label (column) after label (row).
+    ``emission`` (F, K) has the weight of a feature (row) with a label (column), ``transition`` (K, K) of a label
+    (column) after a label (row).
     """
 
     X: list[np.ndarray]

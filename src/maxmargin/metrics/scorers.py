@@ -28,18 +28,12 @@ class Scorer:
         return self.metric(y, estimator.predict(X))
 
 
-SCORERS = {
-    metric.__name__: Scorer(metric)
-    for metric in (span_f1, span_precision, span_recall, token_accuracy, sequence_accuracy)
-}
+_METRICS = (span_f1, span_precision, span_recall, token_accuracy, sequence_accuracy)
+SCORERS = {metric.__name__: Scorer(metric) for metric in _METRICS}
 
 
 def get_scorer(name: str) -> Scorer:
-    """The function ``scorer(estimator, X, y)`` of a name, one of :data:`SCORERS`.
-
-    Parameters
-    ----------
-    name : {"span_f1", "span_precision", "span_recall", "token_accuracy", "sequence_accuracy"}
+    """The function ``scorer(estimator, X, y)`` of the name of one of :data:`SCORERS`, such as "token_accuracy".
 
     Examples
     --------

@@ -49,12 +49,13 @@ def boundary_f(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike], toleran
     Martin, Fowlkes, Malik (2004), Learning to detect natural image boundaries using local brightness, color, and
     texture cues; matched here by distance, as Csurka et al. (2013) do.
     """
-    from scipy.ndimage import distance_transform_edt
+    from scipy.ndimage import binary_erosion, distance_transform_edt
 
     scores = []
     for true, found in _pairs(y_true, y_pred):
         used = (true == 0) | (true == 1)
-        edges = [_boundary((mask == 1) & used) & used for mask in (true, found)]
+        masks = [(mask == 1) & used for mask in (true, found)]
+        edges = [mask & ~binary_erosion(mask, border_value=1) for mask in masks]
         counts = [np.count_nonzero(edge) for edge in edges]
         if not all(counts):
             scores.append(float(counts[0] == counts[1]))
@@ -64,12 +65,6 @@ def boundary_f(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike], toleran
         precision = np.count_nonzero(edges[1] & near[0]) / counts[1]
         scores.append(2.0 * precision * recall / (precision + recall) if precision + recall else 0.0)
     return float(np.mean(scores))
-
-
-def _boundary(mask: np.ndarray) -> np.ndarray:
-    from scipy.ndimage import binary_erosion
-
-    return mask & ~binary_erosion(mask, border_value=1)
 
 
 def _mean(

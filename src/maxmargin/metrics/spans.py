@@ -67,17 +67,11 @@ class SpanReport:
 
 
 def spans(labels: Labels, name: str = "labels") -> list[Span]:
-    """Spans of one label sequence, in order.
+    """Spans of one label sequence, in order; ``name`` is what errors call it.
 
     A token opens a span when its prefix is B or S, or when it is I or E with nothing to continue: the previous token
     is outside, closed its span (E, S) or has another type. A span ends before the next token that opens one or
     is outside. O(T).
-
-    Parameters
-    ----------
-    labels : sequence of str
-    name : str
-        What to call the sequence in an error message.
 
     References
     ----------
@@ -103,28 +97,16 @@ def spans(labels: Labels, name: str = "labels") -> list[Span]:
 
 
 def span_report(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> SpanReport:
-    """Span precision, recall and F1, overall and for each type.
-
-    Parameters
-    ----------
-    y_true, y_pred : sequence of label sequences
-        One label per token; both must have the same lengths.
-    """
+    """Span precision, recall and F1, overall and for each type, of label sequences with the same lengths."""
     check_lengths(y_true, y_pred)
-    n_true: Counter[str] = Counter()
-    n_predicted: Counter[str] = Counter()
-    n_right: Counter[str] = Counter()
+    counts: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())  # by type: true, predicted, right
     for i, (true_labels, predicted_labels) in enumerate(zip(y_true, y_pred, strict=True)):
-        true = spans(true_labels, f"y_true[{i}]")
-        predicted = spans(predicted_labels, f"y_pred[{i}]")
-        n_true.update(span.type for span in true)
-        n_predicted.update(span.type for span in predicted)
-        n_right.update(span.type for span in set(true) & set(predicted))
-    by_type = {
-        type_: SpanScores(n_true[type_], n_predicted[type_], n_right[type_])
-        for type_ in sorted(n_true.keys() | n_predicted.keys())
-    }
-    return SpanReport(SpanScores(n_true.total(), n_predicted.total(), n_right.total()), by_type)
+        true, predicted = spans(true_labels, f"y_true[{i}]"), spans(predicted_labels, f"y_pred[{i}]")
+        for count, found in zip(counts, (true, predicted, set(true) & set(predicted)), strict=True):
+            count.update(span.type for span in found)
+    types = sorted(counts[0].keys() | counts[1].keys())
+    by_type = {type_: SpanScores(*(count[type_] for count in counts)) for type_ in types}
+    return SpanReport(SpanScores(*(count.total() for count in counts)), by_type)
 
 
 def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:

@@ -26,10 +26,8 @@ def check_lengths(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> None:
 def _right_tokens(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> list[tuple[int, int]]:
     """Number of right tokens and of all tokens, per sequence."""
     check_lengths(y_true, y_pred)
-    return [
-        (sum(bool(a == b) for a, b in zip(true, predicted, strict=True)), len(true))
-        for true, predicted in zip(y_true, y_pred, strict=True)
-    ]
+    pairs = zip(y_true, y_pred, strict=True)
+    return [(sum(bool(a == b) for a, b in zip(*pair, strict=True)), len(pair[0])) for pair in pairs]
 
 
 def token_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:

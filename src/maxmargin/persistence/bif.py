@@ -42,16 +42,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 
 @dataclass(frozen=True)
 class Bif:
-    """The content of a file.
-
-    Attributes
-    ----------
-    name : str
-    states : dict of name to list of str
-    parents : dict of name to list of str
-    tables : dict of name to array
-        One axis for each parent, in their order, and the last for the variable itself.
-    """
+    """The content of a file; tables have one axis for each parent, in their order, and the last for the variable."""
 
     name: str
     states: dict[str, list[str]]
@@ -327,5 +318,4 @@ def _written(name: str) -> str:
     """A name as one word where it can be read as one, which more libraries understand, else in quotation marks."""
     if re.search(r'["\x00-\x1f]', name):
         raise ValueError(f"{name!r} cannot be written to BIF, which has no quotation marks or line ends; rename it.")
-    word = _TOKEN.fullmatch(name) is not None and name not in _SIGNS
-    return name if word else f'"{name}"'
+    return name if _TOKEN.fullmatch(name) and name not in _SIGNS else f'"{name}"'

@@ -23,21 +23,14 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, AttributeError,
 def save_checkpoint(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike]) -> Path:
     """Write arrays, numbers, booleans and strings to one npz file, which appears only when it is complete.
 
-    Parameters
-    ----------
-    path : path-like
-        The file; its folder must exist. No suffix is added.
-    arrays : mapping of str to array-like
-        Python objects that would need pickle are refused.
+    The folder must exist, and no suffix is added. Python objects that would need pickle are refused.
     """
     path = Path(path)
     ready = {name: np.asarray(value) for name, value in arrays.items()}
     for name, array in ready.items():
         if array.dtype.hasobject:
-            raise ValueError(
-                f"entry {name!r} holds Python objects, which a checkpoint does not store; "
-                "turn it into numbers or a string (for instance json.dumps)"
-            )
+            advice = "turn it into numbers or a string (for instance json.dumps)"
+            raise ValueError(f"entry {name!r} holds Python objects, which a checkpoint does not store; {advice}")
     if _MARK in ready:
         raise ValueError(f"the name {_MARK!r} is reserved; rename this entry")
     ready[_MARK] = np.array(VERSION)
@@ -51,12 +44,7 @@ def save_checkpoint(path: str | os.PathLike[str], arrays: Mapping[str, ArrayLike
 def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read a file of :func:`save_checkpoint`; numbers and strings come back as arrays of dimension 0.
 
-    Raises
-    ------
-    FileNotFoundError
-        When there is no such file.
-    ValueError
-        When the file is truncated, damaged, not a checkpoint, or of a newer version.
+    A ValueError says that the file is truncated, damaged, not a checkpoint, or of a newer version.
     """
     path = Path(path)
     try:
@@ -65,10 +53,9 @@ def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     except FileNotFoundError:
         raise
     except (*_DAMAGE, EOFError, OSError) as error:
-        raise ValueError(
-            f"{path} cannot be read as a checkpoint: it is truncated, damaged, or another kind of file ({error}). "
-            "Use an earlier checkpoint or start again without one"
-        ) from error
+        what = f"it is truncated, damaged, or another kind of file ({error})"
+        advice = "Use an earlier checkpoint or start again without one"
+        raise ValueError(f"{path} cannot be read as a checkpoint: {what}. {advice}") from error
     if _MARK not in arrays:
         raise ValueError(f"{path} is a numpy archive but not a checkpoint of this library; check the path")
     version = int(arrays.pop(_MARK))

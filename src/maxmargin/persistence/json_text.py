@@ -21,10 +21,6 @@ def parse_json(text: str) -> object:
 
     Text costs as much memory as it is long, but three characters of structure (``[],``) make an object of some sixty
     bytes. So the text without its strings is measured first. O(length).
-
-    Parameters
-    ----------
-    text : str
     """
     structure = _STRING.sub("", text)
     if len(structure) > STRUCTURE_LIMIT:

@@ -43,7 +43,7 @@ _OWN = ("header_sha256", "data_sha256", "format", "format_version")
 _BEFORE_DIGEST = b'{"__metadata__":{"header_sha256":"'
 _NO_DIGEST = "0" * 64
 _DIMENSIONS = 8
-_AGAIN = "Copy the file again from its source, or save the model again"
+_AGAIN = "copy the file again from its source, or save the model again"
 
 
 def write_model(path: str | os.PathLike[str], header: Mapping[str, str], tensors: Mapping[str, np.ndarray]) -> Path:
@@ -96,7 +96,8 @@ def read_model(
 ) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     """Read a file of :func:`write_model`: its texts and its arrays, which are read-only.
 
-    Every size is checked against the size of the file before anything of that size is made.
+    Every size is checked against the size of the file before anything of that size is made. A ValueError says that the
+    file is truncated, damaged, of another kind, or of a newer version.
 
     Parameters
     ----------
@@ -106,11 +107,6 @@ def read_model(
         (replacing it by a new file is fine).
     verify : bool
         Check the data against its checksum, which reads all of it. The header is always checked.
-
-    Raises
-    ------
-    OSError, ValueError
-        The file is missing or may not be read; it is truncated, damaged, of another kind, or of a newer version.
     """
     path = Path(path)
     if not stat.S_ISREG(os.stat(path).st_mode):
@@ -124,12 +120,9 @@ def read_model(
         if length > HEADER_LIMIT:
             raise ValueError(f"{path} is no model file: its header has {length} bytes, more than {HEADER_LIMIT}.")
         if length > size - 8:
-            raise ValueError(
-                f"{path} is truncated or no model file: its header should take {length} bytes and only {size - 8} "
-                f"follow. {_AGAIN}."
-            )
-        raw = file.read(length)
-        header, entries = _parse(path, prefix, raw)
+            what = f"its header should take {length} bytes and only {size - 8} follow"
+            raise _damaged(path, what, "truncated or no model file")
+        header, entries = _parse(path, prefix, file.read(length))
         begin = 8 + length
         places = _checked_places(path, entries, begin, size - begin)
         buffer: bytes | memory_map.mmap
@@ -144,13 +137,13 @@ def read_model(
         with memoryview(buffer) as view, view[begin:] as data:
             digest = hashlib.sha256(data).hexdigest()
         if digest != header["data_sha256"]:
-            raise ValueError(f"{path} is damaged: the data does not match its checksum. {_AGAIN}.")
+            raise _damaged(path, "the data does not match its checksum")
     tensors = {}
     for name, (dtype, shape, start, _) in places.items():
         count = math.prod(shape)
         array = np.frombuffer(buffer, dtype, count, begin + start) if count else np.empty(0, dtype)
         if dtype.kind == "b" and count and array.view(np.uint8).max() > 1:
-            raise ValueError(f"{path} is damaged: tensor {name!r} has booleans that are neither 0 nor 1. {_AGAIN}.")
+            raise _damaged(path, f"tensor {name!r} has booleans that are neither 0 nor 1")
         array = array.reshape(shape)
         array.flags.writeable = False
         tensors[name] = array
@@ -166,12 +159,15 @@ def _storable(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         if not isinstance(name, str) or not name or name == "__metadata__":
             raise ValueError(f"{name!r} cannot be the name of a tensor; use a text other than '__metadata__'")
         if array.dtype not in _NAMES or array.ndim > _DIMENSIONS:
-            raise ValueError(
-                f"tensor {name!r} has dtype {array.dtype} and {array.ndim} dimensions; a model file stores numbers of "
-                f"the kinds {', '.join(_DTYPES)} in at most {_DIMENSIONS} dimensions"
-            )
+            fine = f"numbers of the kinds {', '.join(_DTYPES)} in at most {_DIMENSIONS} dimensions"
+            has = f"dtype {array.dtype} and {array.ndim} dimensions"
+            raise ValueError(f"tensor {name!r} has {has}; a model file stores {fine}")
         arrays[name] = array
     return dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))
+
+
+def _damaged(path: Path, what: str, kind: str = "damaged") -> ValueError:
+    return ValueError(f"{path} is {kind}: {what}. {_AGAIN.capitalize()}.")
 
 
 def _bytes(array: np.ndarray) -> memoryview:
@@ -194,25 +190,23 @@ def _parse(path: Path, prefix: bytes, raw: bytes) -> tuple[dict[str, str], dict[
         if type(places) is not dict:
             raise ValueError("it is not a mapping")
     except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} is damaged or no model file: its header is not the JSON it should be ({error}). "
-            f"Check the path; {_AGAIN[0].lower()}{_AGAIN[1:]}."
-        ) from None
+        what = f"its header is not the JSON it should be ({error})"
+        raise ValueError(f"{path} is damaged or no model file: {what}. Check the path; {_AGAIN}.") from None
     header = places.pop("__metadata__", None)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError(f"{path} is a safetensors file, but its format is not {FORMAT!r}. Check the path.")
     version = header.get("format_version")
     if not isinstance(version, str) or not version.isdecimal() or not version.isascii() or len(version) > 9:
-        raise ValueError(f"{path} is damaged: its format version is {str(version)[:40]!r}. {_AGAIN}.")
+        raise _damaged(path, f"its format version is {str(version)[:40]!r}")
     if int(version) > VERSION:
         raise ValueError(f"{path} has format version {int(version)}, above {VERSION}. Upgrade maxmargin to load it.")
     begin = len(_BEFORE_DIGEST)
     claimed = raw[begin : begin + len(_NO_DIGEST)]
     intact = raw.startswith(_BEFORE_DIGEST) and _header_digest(prefix, raw).encode("ascii") == claimed
     if not intact or int(version) < 1:
-        raise ValueError(f"{path} is damaged: the header does not match its checksum. {_AGAIN}.")
+        raise _damaged(path, "the header does not match its checksum")
     if not all(isinstance(text, str) for text in header.values()) or "data_sha256" not in header:
-        raise ValueError(f"{path} is damaged: its metadata is not text with a checksum of the data. {_AGAIN}.")
+        raise _damaged(path, "its metadata is not text with a checksum of the data")
     return header, places
 
 
@@ -230,34 +224,30 @@ def _checked_places(path: Path, entries: dict[str, object], begin: int, size: in
     places = {}
     for name, entry in entries.items():
         if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-            raise ValueError(f"{path} is damaged: the entry of tensor {name[:80]!r} is incomplete. {_AGAIN}.")
+            raise _damaged(path, f"the entry of tensor {name[:80]!r} is incomplete")
         kind, shape, offsets = entry["dtype"], _whole_numbers(entry["shape"]), _whole_numbers(entry["data_offsets"])
         if shape is None or offsets is None or len(offsets) != 2:
-            raise ValueError(f"{path} is damaged: the entry of tensor {name[:80]!r} is incomplete. {_AGAIN}.")
+            raise _damaged(path, f"the entry of tensor {name[:80]!r} is incomplete")
         if not isinstance(kind, str) or kind not in _DTYPES:
-            raise ValueError(f"{path} is damaged: tensor {name[:80]!r} has the dtype {str(kind)[:40]!r}. {_AGAIN}.")
+            raise _damaged(path, f"tensor {name[:80]!r} has the dtype {str(kind)[:40]!r}")
         dtype = np.dtype(_DTYPES[kind])
         extent = math.prod(n for n in shape if n)  # an empty tensor must not carry absurd lengths either
         if len(shape) > _DIMENSIONS or math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0] or extent >= 2**48:
-            raise ValueError(
-                f"{path} is damaged: tensor {name[:80]!r} of shape {str(shape)[:80]} and dtype {kind} does not take "
-                f"the bytes {str(offsets)[:80]}. {_AGAIN}."
-            )
+            what = f"tensor {name[:80]!r} of shape {str(shape)[:80]} and dtype {kind}"
+            raise _damaged(path, f"{what} does not take the bytes {str(offsets)[:80]}")
         if (begin + offsets[0]) % dtype.itemsize:
-            raise ValueError(f"{path} is damaged: tensor {name[:80]!r} is not aligned. {_AGAIN}.")
+            raise _damaged(path, f"tensor {name[:80]!r} is not aligned")
         places[name] = _Place(dtype, shape, *offsets)
     at = 0
     for name, place in sorted(places.items(), key=lambda item: item[1][2:]):
         if place.end > size:
-            raise ValueError(f"{path} is truncated: tensor {name[:80]!r} does not end in its {size} bytes. {_AGAIN}.")
+            raise _damaged(path, f"tensor {name[:80]!r} does not end in its {size} bytes", "truncated")
         if place.start != at:
-            raise ValueError(
-                f"{path} is damaged: tensor {name[:80]!r} begins at byte {place.start} of the data where {at} is "
-                f"expected; tensors must neither overlap nor leave gaps. {_AGAIN}."
-            )
+            what = f"tensor {name[:80]!r} begins at byte {place.start} of the data where {at} is expected"
+            raise _damaged(path, f"{what}; tensors must neither overlap nor leave gaps")
         at = place.end
     if at != size:
-        raise ValueError(f"{path} is damaged: {size - at} bytes follow the last tensor. {_AGAIN}.")
+        raise _damaged(path, f"{size - at} bytes follow the last tensor")
     return places
 
 

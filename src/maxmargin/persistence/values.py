@@ -50,20 +50,8 @@ def pack_value(
 ) -> str:
     """JSON text of a value; its arrays are added to ``tensors`` under names that begin with ``prefix``.
 
-    Parameters
-    ----------
-    value : object
-    tensors : dict
-        Receives the arrays.
-    prefix : str
-    components : mapping of name to module, optional
-        Classes whose objects are stored by their constructor arguments.
-
-    Raises
-    ------
-    ValueError
-        When some part of the value is of another kind, or nested deeper than a reader allows; ``tensors`` is then left
-        as it was.
+    ``components`` maps names to modules of classes whose objects are stored by their constructor arguments. A
+    ValueError says that some part is of another kind, or nested too deep for a reader; ``tensors`` is left as it was.
     """
     found: dict[str, np.ndarray] = {}
     text = json.dumps(_encode(value, found, prefix, components or {}, DEPTH_LIMIT), allow_nan=False)
@@ -96,8 +84,8 @@ def unpack_texts(blob: np.ndarray, offsets: np.ndarray) -> list[str]:
         raise ValueError("stored texts must be bytes and whole offsets, one after the other")
     if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(blob) or (offsets[1:] < offsets[:-1]).any():
         raise ValueError("the offsets of stored texts must rise from 0 to the number of bytes")
-    data, ends = blob.tobytes(), offsets.tolist()
-    return [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(ends)]
+    data = blob.tobytes()
+    return [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(offsets.tolist())]
 
 
 def _unknown(kind: str, arguments: Mapping[str, object]) -> object:
@@ -113,9 +101,7 @@ def _encode(
     def inner(part: object, levels: int = 1) -> object:
         return _encode(part, tensors, prefix, components, depth - levels)
 
-    def name() -> str:
-        return f"{prefix}.{len(tensors)}"
-
+    at = f"{prefix}.{len(tensors)}"
     if value is None or type(value) in (bool, int):
         return value
     if isinstance(value, np.ndarray):
@@ -123,7 +109,6 @@ def _encode(
             return {"$text_array": [inner(value.ravel().tolist()), list(value.shape)]}
         if value.dtype.name not in _NUMBERS:
             raise ValueError(f"an array of dtype {value.dtype} cannot be stored; use numbers, booleans or text")
-        at = name()
         tensors[at] = value
         return {"$array": at}
     if isinstance(value, np.generic) and value.dtype.name in _NUMBERS:
@@ -136,7 +121,6 @@ def _encode(
         return {"$bytes": value.hex()}
     if type(value) is list:
         if len(value) >= LONG and all(type(part) is str for part in value):
-            at = name()
             tensors[f"{at}.utf8"], tensors[f"{at}.offsets"] = pack_texts(value)
             return {"$texts": at}
         return [inner(part) for part in value]

@@ -15,6 +15,7 @@ A vector with hardly any zeros is the tensor ``name`` alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import numpy as np
 
@@ -25,14 +26,9 @@ SKIP = 255
 
 
 def pack_vector(name: str, vector: np.ndarray, precision: str = "float64") -> dict[str, np.ndarray]:
-    """Tensors from which :func:`unpack_vector` makes the vector again. O(n).
+    """Tensors from which :func:`unpack_vector` makes the vector (n,) again. O(n).
 
-    Parameters
-    ----------
-    name : str
-    vector : array (n,)
-    precision : {"float64", "float32"}
-        Of the stored numbers; float32 halves the file and changes scores by a relative 6e-8.
+    The precision "float32" of the stored numbers halves the file and changes scores by a relative 6e-8.
     """
     if precision not in ("float64", "float32"):
         raise ValueError(f'precision must be "float64" or "float32", got {precision!r}.')
@@ -86,9 +82,7 @@ def _gaps(places: np.ndarray, n: int) -> np.ndarray:
 
 def zeros(n: int, name: str) -> np.ndarray:
     """Zeros that take memory only where they are written to, on most systems."""
-    if n < MOST:
-        try:
+    with suppress(MemoryError):
+        if n < MOST:
             return np.zeros(n)
-        except MemoryError:
-            pass
     raise ValueError(f"it has {n} {name} ({n * 8 / 2**30:.1f} GB), more than fit in memory")

@@ -48,10 +48,7 @@ def plot_convergence(
     Returns
     -------
     array of matplotlib axes
-
-    Notes
-    -----
-    A gap of 0 is drawn at 1e-16; gaps that are not finite are left out.
+        A gap of 0 is drawn at 1e-16; gaps that are not finite are left out.
     """
     pyplot = require_matplotlib()
     against = [against] if isinstance(against, str) else list(against)

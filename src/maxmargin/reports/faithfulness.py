@@ -107,19 +107,10 @@ def moved_tables(
         place = slice(int(tables.starts[j]), int(tables.starts[j + 1]))
         c, p = estimator.reference_[place], np.exp(estimator.weights_[place])
         k = int(np.argmax(np.abs(p - c)))
-        rows.append(
-            {
-                "table": tables.name(j),
-                "divergence": float(total[j]),
-                "shape": float(shape[j]),
-                "mass": float(0.0 - np.log(mass[j])),
-                "lost_mass": float(1 - mass[j]),
-                "value": layout.values(j)[k],
-                "reference": float(c[k]),
-                "model": float(p[k]),
-                "seen": float(seen[j]),
-            }
-        )
+        moved = {"divergence": total[j], "shape": shape[j], "mass": 0.0 - np.log(mass[j]), "lost_mass": 1 - mass[j]}
+        numbers = {name: float(number) for name, number in moved.items()}
+        entry = {"value": layout.values(j)[k], "reference": float(c[k]), "model": float(p[k])}
+        rows.append({"table": tables.name(j), **numbers, **entry, "seen": float(seen[j])})
     return as_frame(rows)
 
 
@@ -138,10 +129,7 @@ def plot_faithfulness(
     Returns
     -------
     array of two matplotlib axes
-
-    Notes
-    -----
-    A ring marks the reference (C = 0), which the logarithmic axis of the second plot cannot show.
+        A ring marks the reference (C = 0), which the logarithmic axis of the second plot cannot show.
     """
     pyplot = require_matplotlib()
     named = results if isinstance(results, Mapping) else {"": results}
@@ -161,7 +149,8 @@ def plot_faithfulness(
         start = C == 0
         ring = {"markersize": 9, "markerfacecolor": "none", "color": line.get_color(), "linestyle": "none"}
         axes[0].plot(likelihood[start], value[start], marker="o", **ring)
-        for k in _labelled(C, value, measure):
+        best = int(np.argmax(value) if measure == "accuracy" else np.argmin(value))
+        for k in sorted({int(np.argmin(C)), best, int(np.argmax(C))}):  # the reference, the best, the last
             text, where = f"C = {C[k]:g}", (likelihood[k], value[k])
             axes[0].annotate(text, where, xytext=(4, 4), textcoords="offset points", fontsize="x-small")
         axes[1].plot(C[~start], divergence[~start], marker="o", markersize=3, linewidth=1.4, color=line.get_color())
@@ -182,9 +171,3 @@ def _divergences(estimator: DiscriminativeHMM | DiscriminativeBayesNet) -> tuple
     with np.errstate(invalid="ignore"):
         shape = tables.sums(c * (np.log(c) - theta)) + log_mass
     return np.maximum(shape, 0.0), np.exp(log_mass)
-
-
-def _labelled(C: np.ndarray, value: np.ndarray, measure: str) -> list[int]:
-    """Points to label with their C: the reference, the best, the last."""
-    best = int(np.argmax(value) if measure == "accuracy" else np.argmin(value))
-    return sorted({int(np.argmin(C)), best, int(np.argmax(C))})

@@ -27,17 +27,7 @@ def conversions(C: float, n: int) -> dict[str, float]:
 
 
 def summary(estimator: Structured) -> str:
-    """Describe a fit in one paragraph: status, certificate, C in other conventions, time split.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-
-    Raises
-    ------
-    ValueError
-        When the estimator is not fitted.
-    """
+    """Describe the fit of an estimator in one paragraph: status, certificate, C in other conventions, time split."""
     name = type(estimator).__name__
     if "certificate_" not in vars(estimator):
         raise ValueError(f"this {name} is not fitted yet; call fit first.")

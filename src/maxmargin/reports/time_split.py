@@ -10,15 +10,10 @@ PARTS = ("oracle", "solver", "compile", "other")
 
 
 def split_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
-    """Seconds of oracle, solver, compile and other, disjoint, which add up to ``seconds["total"]``.
+    """Seconds of oracle, solver, compile and other, disjoint, which add up to ``seconds["total"]`` (of ``seconds_``).
 
     Kernels compile when first used, while the clock of the solver or the oracle may be running. So any excess over the
     total is compile time counted twice; it is subtracted from the solver first, then from the oracle.
-
-    Parameters
-    ----------
-    seconds : mapping
-        ``seconds_`` of a fitted estimator: total, oracle, solver, compile.
     """
     missing = [name for name in ("total", *PARTS[:3]) if name not in seconds]
     if missing:
@@ -33,12 +28,7 @@ def split_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
 
 
 def time_split(seconds: Mapping[str, float]) -> str:
-    """One line with the total, and the seconds and share of oracle, solver, compile and other.
-
-    Parameters
-    ----------
-    seconds : mapping
-        ``seconds_`` of a fitted estimator.
+    """One line with the total, and the seconds and share of oracle, solver, compile and other, of ``seconds_``.
 
     Examples
     --------

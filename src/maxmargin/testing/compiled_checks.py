@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,10 +61,8 @@ def _ask(
         bound.meta, bound.ints, bound.floats, w, i, cost_weight, emit, iwork, fwork, output, index, value, result
     )
     ends = [0, *(int(result[3 + 2 * p]) for p in range(made))]
-    planes = [
-        (index[ends[p] : ends[p + 1]].copy(), value[ends[p] : ends[p + 1]].copy(), float(result[2 + 2 * p]))
-        for p in range(made)
-    ]
+    parts = [slice(*pair) for pair in pairwise(ends)]
+    planes = [(index[part].copy(), value[part].copy(), float(result[2 + 2 * p])) for p, part in enumerate(parts)]
     return made, output[: bound.output_at[i + 1] - bound.output_at[i]].copy(), result, planes, iwork
 
 
@@ -134,11 +133,9 @@ def _enumerate(
         report.problem("cost", f"{where}: the cost of the output is {totals[found]:.6g}; the kernel says {cost:.6g}.")
     best = objective.max() - objective[true]
     if not abs(objective[found] - objective[true] - best) <= slack:
-        report.problem(
-            "enumeration",
-            f"{where}: the kernel found the output {output.tolist()} of value "
-            f"{objective[found] - objective[true]:.6g}; {y[objective.argmax()].tolist()} has {best:.6g}.",
-        )
+        kernels = f"the output {output.tolist()} of value {objective[found] - objective[true]:.6g}"
+        text = f"{where}: the kernel found {kernels}; {y[objective.argmax()].tolist()} has {best:.6g}."
+        report.problem("enumeration", text)
     if abs(best - value) > slack:
         report.problem("value", f"{where}: the kernel says the value is {value:.6g}; enumeration finds {best:.6g}.")
 

@@ -6,7 +6,7 @@ import copy
 import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,9 @@ PAIRS = 5  # outputs of an example to compare all costs of
 TOLERANCE = 1e-7
 FAILED = object()
 ARGUMENTS = {
-    "joint_features": ("x", "y"),
-    "cost": ("y_true", "y"),
-    "argmax": ("x", "w"),
-    "slack_argmax": ("x", "w", "y_true"),
+    "joint_features": ("x", "y"), "cost": ("y_true", "y"), "argmax": ("x", "w"), "slack_argmax": ("x", "w", "y_true"),
     "is_valid": ("x", "y"),
-}
+}  # fmt: skip
 Outputs = Callable[[Any], Iterable[object]]
 
 
@@ -112,11 +109,9 @@ class _Visitor:
         if answers[1.0] is not None:
             again = self._argmax(i, w, y_true, 1.0)
             if again is not FAILED and not same(again, answers[1.0].y):
-                report.problem(
-                    "argmax random",
-                    f"example {i}: argmax gave two different outputs, {short(answers[1.0].y)} and {short(again)}, for "
-                    "the same arguments; it must be deterministic, also among ties.",
-                )
+                gave = f"argmax gave two different outputs, {short(answers[1.0].y)} and {short(again)}"
+                rule = "it must be deterministic, also among ties"
+                self._problem(i, "argmax random", f"{gave}, for the same arguments; {rule}.")
         self._truth_ignored(i, w, answers[0.0], predicted)
         self._nothing_kept(i, w)
         self._negative_weight(i, w)
@@ -124,11 +119,9 @@ class _Visitor:
             self._slack_question(i, w)
         after = self._features(i, y_true)
         if before is not None and after is not None and not same(before, after) and not report.has("features random"):
-            report.problem(
-                "features depend on w",
-                f"example {i}: joint_features of the same output changed after argmax was called with other weights; "
-                "phi(x, y) may not depend on w, the score must be linear in w.",
-            )
+            found = "joint_features of the same output changed after argmax was called with other weights"
+            rule = "phi(x, y) may not depend on w, the score must be linear in w"
+            self._problem(i, "features depend on w", f"{found}; {rule}.")
 
     def _first_visit(self, i: int) -> None:
         x, y_true = self.bound.X[i], self.bound.truth(i)
@@ -136,14 +129,13 @@ class _Visitor:
         self._valid(i, y_true, "the given output")
         self.truths[i] = truth = self._note(i, y_true, "the true output")
         if truth is not None and truth.cost != 0.0:
-            self.report.problem("cost of itself", f"example {i}: cost of the true output is {truth.cost:g}, not 0.")
+            self._problem(i, "cost of itself", f"cost of the true output is {truth.cost:g}, not 0.")
         if self.outputs is None:
             return
         listed = list(islice(self.outputs(x), MOST_OUTPUTS + 1))
         if len(listed) > MOST_OUTPUTS:
-            self.report.warning(
-                "many", f"example {i} has more than {MOST_OUTPUTS} outputs; only the first are compared."
-            )
+            text = f"example {i} has more than {MOST_OUTPUTS} outputs; only the first are compared."
+            self.report.warning("many", text)
         else:
             self.listed[i] = listed
         others = [y for y in listed[:MOST_OUTPUTS] if not same_output(y, y_true)]
@@ -152,6 +144,9 @@ class _Visitor:
         for y in others:
             record = self._record(i, y, "the output")
             self.seen[i] += [] if record is None else [record]
+
+    def _problem(self, i: int, kind: str, text: str) -> None:
+        self.report.problem(kind, f"example {i}: {text}")
 
     # calls of the model's functions
 
@@ -164,14 +159,13 @@ class _Visitor:
         try:
             value = getattr(self.bound.layout.model, name)(*args, **kwargs)
         except Exception as error:
-            self.report.problem(f"{name} raises", f"example {i}: {_raised(name, error)}")
+            self._problem(i, f"{name} raises", _raised(name, error))
             return FAILED
         if held is not None:
             pairs = [*zip(ARGUMENTS[name], args, held[0], strict=True)]
             for what, now, then in pairs + [(key, kwargs[key], held[1][key]) for key in kwargs]:
                 if not same(now, then):
-                    text = f"example {i}: {name} changed its argument {what}; work on a copy."
-                    self.report.problem(f"{name} changes {what}", text)
+                    self._problem(i, f"{name} changes {what}", f"{name} changed its argument {what}; work on a copy.")
         return value
 
     def _features(self, i: int, y: object) -> tuple[np.ndarray, np.ndarray] | None:
@@ -188,7 +182,7 @@ class _Visitor:
                 self.report.problem(f"features {kind}", str(error))
                 return None
         if not same(found[0], found[1]):
-            self.report.problem("features random", f"example {i}: joint_features gave two different vectors.")
+            self._problem(i, "features random", "joint_features gave two different vectors.")
         return found[0]
 
     def _cost(self, i: int, a: object, b: object, what: str) -> float | None:
@@ -202,20 +196,20 @@ class _Visitor:
             return float(cost) if isinstance(cost, (int, float)) and np.isfinite(cost) else None  # go on if it is one
 
     def _argmax(self, i: int, w: np.ndarray, y_true: object, cost_weight: float) -> object:
-        if y_true is None:
-            y = self._call("argmax", i, self.bound.X[i], w)
-        else:
-            y = self._call("argmax", i, self.bound.X[i], w, y_true=y_true, cost_weight=cost_weight)
+        told: dict[str, object] = {} if y_true is None else {"y_true": y_true, "cost_weight": cost_weight}
+        return self._output("argmax", i, self.bound.X[i], w, **told)
+
+    def _output(self, name: str, i: int, *args: object, **kwargs: object) -> object:
+        y = self._call(name, i, *args, **kwargs)
         if y is None:
-            self.report.problem("argmax None", f"example {i}: argmax returned None; it must return an output.")
-            return FAILED
-        return y
+            self._problem(i, f"{name} None", f"{name} returned None; it must return an output.")
+        return FAILED if y is None else y
 
     def _valid(self, i: int, y: object, what: str) -> None:
         if self.report.capabilities["is_valid"]:
             valid = self._call("is_valid", i, self.bound.X[i], y)
             if valid is not FAILED and not valid:
-                self.report.problem(f"illegal {what}", f"example {i}: {what}, {short(y)}, is illegal by is_valid.")
+                self._problem(i, f"illegal {what}", f"{what}, {short(y)}, is illegal by is_valid.")
 
     # comparisons of its answers
 
@@ -241,7 +235,7 @@ class _Visitor:
             return None
         self._valid(i, y, "the output of argmax")
         if i in self.listed and not any(same_output(y, listed) for listed in self.listed[i]):
-            self.report.problem("unlisted answer", f"example {i}: argmax returned {short(y)}, not among outputs(x).")
+            self._problem(i, "unlisted answer", f"argmax returned {short(y)}, not among outputs(x).")
         answer = self._note(i, y, "an output of argmax")
         if answer is not None:
             self.questions[i].append((w, cost_weight, answer))
@@ -252,22 +246,15 @@ class _Visitor:
         misled = self._question(i, w, others[-1].y, 0.0) if others else None
         scores = [answer.objective(w, 0.0) for answer in (told, misled, predicted) if answer is not None]
         if scores and max(scores) - min(scores) > _slack(*scores):
-            self.report.problem(
-                "y_true matters",
-                f"example {i}: with cost_weight=0 the score of argmax depends on y_true ({min(scores):.6g} and "
-                f"{max(scores):.6g}); only the cost may depend on y_true.",
-            )
+            found = f"the score of argmax depends on y_true ({min(scores):.6g} and {max(scores):.6g})"
+            self._problem(i, "y_true matters", f"with cost_weight=0 {found}; only the cost may depend on y_true.")
 
     def _nothing_kept(self, i: int, w: np.ndarray) -> None:
         """An array reused with new numbers must give the same answer as a fresh one."""
-        other = self.rng.normal(size=len(w))
-        used = w.copy()
-        self._argmax(i, used, self.bound.truth(i), 1.0)
+        other, used, y_true = self.rng.normal(size=len(w)), w.copy(), self.bound.truth(i)
+        self._argmax(i, used, y_true, 1.0)
         used[:] = other
-        reused, fresh = (
-            self._argmax(i, used, self.bound.truth(i), 1.0),
-            self._question(i, other, self.bound.truth(i), 1.0),
-        )
+        reused, fresh = self._argmax(i, used, y_true, 1.0), self._question(i, other, y_true, 1.0)
         if reused is FAILED or fresh is None:
             return
         answer = self._note(i, reused, "an output of argmax")
@@ -275,11 +262,8 @@ class _Visitor:
             return
         got, best = answer.objective(other, 1.0), fresh.objective(other, 1.0)
         if abs(best - got) > _slack(best, got):
-            self.report.problem(
-                "w kept",
-                f"example {i}: argmax answers differently when the array w is used again with new numbers; it keeps w "
-                "(or something made from it) between calls.",
-            )
+            found = "argmax answers differently when the array w is used again with new numbers"
+            self._problem(i, "w kept", f"{found}; it keeps w (or something made from it) between calls.")
 
     def _negative_weight(self, i: int, w: np.ndarray) -> None:
         """An optional capability, which only the ramp loss needs."""
@@ -299,10 +283,8 @@ class _Visitor:
 
     def _slack_question(self, i: int, w: np.ndarray) -> None:
         """An optional capability, which slack rescaling needs."""
-        y = self._call("slack_argmax", i, self.bound.X[i], w.copy(), self.bound.truth(i))
-        if y is None:
-            self.report.problem("slack None", f"example {i}: slack_argmax returned None; it must return an output.")
-        elif y is not FAILED:
+        y = self._output("slack_argmax", i, self.bound.X[i], w.copy(), self.bound.truth(i))
+        if y is not FAILED:
             self._valid(i, y, "the output of slack_argmax")
             answer = self._note(i, y, "an output of slack_argmax")
             if answer is not None:
@@ -316,11 +298,9 @@ class _Visitor:
         best = max(self.seen[i], key=lambda known: known.slack_value(w, truth), default=answer)
         top = best.slack_value(w, truth)
         if top - got > _slack(top, got, *(known.objective(w, 0.0) for known in (truth, answer, best))):
-            self.report.problem(
-                "slack not the maximum",
-                f"example {i}: slack_argmax returned {short(answer.y)} of value {got:.6g}, but {short(best.y)} has "
-                f"{top:.6g}; it must maximise cost(y_true, y) * (1 - w . (phi(x, y_true) - phi(x, y))).",
-            )
+            found = f"slack_argmax returned {short(answer.y)} of value {got:.6g}, but {short(best.y)} has {top:.6g}"
+            rule = "it must maximise cost(y_true, y) * (1 - w . (phi(x, y_true) - phi(x, y)))"
+            self._problem(i, "slack not the maximum", f"{found}; {rule}.")
 
     def finish(self) -> None:
         """Compare every answer with every output seen for its example, and costs between outputs."""
@@ -330,18 +310,14 @@ class _Visitor:
         for i, questions in self.questions.items():
             for question in questions:
                 self._compare(i, *question)
-            for a in self.seen[i][:PAIRS]:
-                for b in self.seen[i][:PAIRS]:
-                    cost = self._cost(i, a.y, b.y, f"{short(b.y)} where {short(a.y)} is true")
-                    if a is b and cost:
-                        report.problem("cost of itself", f"example {i}: cost of {short(a.y)} with itself is {cost:g}.")
-                    if a is self.truths[i] and cost is not None and cost != b.cost:
-                        report.problem(
-                            "cost random", f"example {i}: cost gave {b.cost:g} and {cost:g} for the same outputs."
-                        )
+            for a, b in product(self.seen[i][:PAIRS], repeat=2):
+                cost = self._cost(i, a.y, b.y, f"{short(b.y)} where {short(a.y)} is true")
+                if a is b and cost:
+                    self._problem(i, "cost of itself", f"cost of {short(a.y)} with itself is {cost:g}.")
+                if a is self.truths[i] and cost is not None and cost != b.cost:
+                    self._problem(i, "cost random", f"cost gave {b.cost:g} and {cost:g} for the same outputs.")
         report.capabilities["negative_cost_weight"] = self.negative
-        counts = [len(seen) for seen in self.seen.values()]
-        if max(counts) < 2:
+        if max(map(len, self.seen.values())) < 2:
             report.warning("one output", "argmax gave only the true output at all weights; little could be compared.")
         elif not any(known.cost for seen in self.seen.values() for known in seen) and report.ok:
             report.warning("no cost", "cost is 0 for all outputs seen; without costs there is no margin to learn.")
@@ -352,20 +328,15 @@ class _Visitor:
         # a prediction (cost_weight 0) does not know the truth, so an inexact search may end below it
         must = exact or c != 0.0
         if must and truth is not None and truth.objective(w, c) - got > _slack(truth.objective(w, c), got):
-            self.report.problem(
-                "below truth",
-                f"example {i}: argmax with cost_weight={c:g} returned an output that scores below the true one "
-                f"({got:.6g} against {truth.objective(w, c):.6g}); it must maximise w . phi(x, y) + cost_weight * "
-                "cost(y_true, y).",
-            )
+            found = f"returned an output that scores below the true one ({got:.6g} against {truth.objective(w, c):.6g})"
+            rule = "it must maximise w . phi(x, y) + cost_weight * cost(y_true, y)"
+            self._problem(i, "below truth", f"argmax with cost_weight={c:g} {found}; {rule}.")
             return
         best = max(self.seen[i], key=lambda known: known.objective(w, c), default=answer)
         top = best.objective(w, c)
         if top - got > _slack(top, got):
-            text = (
-                f"example {i}: argmax with cost_weight={c:g} returned {short(answer.y)} of objective {got:.6g}, but "
-                f"{short(best.y)} has {top:.6g}"
-            )
+            found = f"returned {short(answer.y)} of objective {got:.6g}, but {short(best.y)} has {top:.6g}"
+            text = f"example {i}: argmax with cost_weight={c:g} {found}"
             if exact:
                 self.report.problem("not the maximum", f"{text}; correct argmax, or declare exact = False.")
             else:

@@ -17,13 +17,7 @@ class ModelError(AssertionError):
 
 @dataclass
 class Report:
-    """Problems (the model is wrong), warnings (it may be used with care) and capabilities.
-
-    Attributes
-    ----------
-    model : str
-    capabilities : dict of str to bool
-    """
+    """Problems (the model is wrong), warnings (it may be used with care) and capabilities."""
 
     model: str
     capabilities: dict[str, bool] = field(default_factory=dict)

@@ -6,7 +6,6 @@ import math
 import tempfile
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -116,9 +115,8 @@ class CRF(BaseEstimator):
             raise ValueError("pass both X_dev and y_dev, or neither.")
         tagger = self.to_tagger()
         self._warn_of_options()
-        budget_is_meant = self.max_iterations is not None
-        with warnings.catch_warnings() if budget_is_meant else nullcontext():
-            if budget_is_meant:  # the user chose where training ends
+        with warnings.catch_warnings():
+            if self.max_iterations is not None:  # the user chose where training ends
                 warnings.simplefilter("ignore", ConvergenceWarning)
             self._tagger = tagger.fit(X, y)
         if self.verbose and X_dev is not None and y_dev is not None:
@@ -152,9 +150,7 @@ class CRF(BaseEstimator):
 
     def predict_marginals(self, X: Sentences) -> list[list[dict]]:
         """For each token a dict from label to its share under exp(score), which is not a calibrated probability."""
-        tagger = self._fitted()
-        classes = tagger.classes_
-        tables = tagger.predict_marginals(X)
+        classes, tables = self._fitted().classes_, self._fitted().predict_marginals(X)
         return [[dict(zip(classes, row, strict=True)) for row in table.tolist()] for table in tables]
 
     def predict_marginals_single(self, xseq: Iterable[Mapping[str, object] | Iterable[str]]) -> list[dict]:
@@ -235,14 +231,8 @@ class CRF(BaseEstimator):
         return 0.5 / max(float(values["c2"]), _SMALLEST_C2), "hinge"
 
     def _warn_of_options(self) -> None:
-        aside = [
-            name
-            for name, default in _WITHOUT_COUNTERPART.items()
-            if vars(self)[name] is not None and vars(self)[name] != default
-        ]
+        options = vars(self)
+        aside = [name for name, usual in _WITHOUT_COUNTERPART.items() if options[name] not in (None, usual)]
         if aside:
-            warnings.warn(
-                f"ignored, because a large-margin fit has no counterpart: {', '.join(aside)}. "
-                "c2 sets the strength of the regulariser.",
-                stacklevel=3,
-            )
+            names = f"ignored, because a large-margin fit has no counterpart: {', '.join(aside)}"
+            warnings.warn(f"{names}. c2 sets the strength of the regulariser.", stacklevel=3)

@@ -12,14 +12,9 @@ from sklearn import metrics
 from maxmargin.metrics.tokens import Labels, check_lengths
 
 __all__ = [
-    "flat_accuracy_score",
-    "flat_classification_report",
-    "flat_f1_score",
-    "flat_fbeta_score",
-    "flat_precision_score",
-    "flat_recall_score",
-    "sequence_accuracy_score",
-]
+    "flat_accuracy_score", "flat_classification_report", "flat_f1_score", "flat_fbeta_score", "flat_precision_score",
+    "flat_recall_score", "sequence_accuracy_score",
+]  # fmt: skip
 
 Score = TypeVar("Score")
 
