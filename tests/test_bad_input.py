@@ -160,11 +160,7 @@ PARAMETERS = [
     ({"solver": SD(limit="many")}, ValueError, r'limit must be at least 1, None or "auto"; got \'many\''),
     ({"solver": SD(limit=1.5)}, ValueError, r"limit must be a whole number >= 1, got 1.5"),
     ({"solver": SD(working_set=0)}, ValueError, r"working_set must be at least 1 example, got 0"),
-    (
-        {"solver": SD(working_set=2, selection="x")},
-        ValueError,
-        r"selection must be one of cyclic, shuffled.*got 'x'",
-    ),
+    ({"solver": SD(working_set=2, selection="x")}, ValueError, r"selection must be one of cyclic, .*whole.*got 'x'"),
     ({"solver": SD(master="admm")}, ValueError, r'master must be "smo", "newton" or "auto", got \'admm\''),
     ({"solver": SD(memory=-1)}, ValueError, r"memory must be a whole number >= 1, got -1"),
     ({"solver": SD(memory=1000)}, MemoryError, r"more than the budget.*Raise the solver's memory, or use fewer exam"),

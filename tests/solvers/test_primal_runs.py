@@ -158,7 +158,7 @@ REFUSED = {
     "sampling": (lambda: mm.Pegasos(sampling="gap"), r'sampling must be "permutation" or "random", got \'gap\''),
     "averaging": (
         lambda: mm.Pegasos(averaging="late"),
-        r"averaging must be one of None, 'uniform', 'weighted', 'tail'",
+        r'averaging must be None, "uniform", "weighted" or "tail", got',
     ),
     "certificates": (lambda: mm.Pegasos(certificate_every=0), r"certificate_every must be a positive number, got 0"),
     "no passes": (lambda: mm.Perceptron(passes=0), r"passes must be a positive number, got 0"),
