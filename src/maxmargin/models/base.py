@@ -128,9 +128,7 @@ class CompiledModel(BoundModel):
         k = self.kernel(search)
         index, value, result = np.empty(self.room, np.int32), np.empty(self.room), np.zeros(4)
         w = np.ascontiguousarray(w, np.float64)
-        k.search(
-            k.plane, k.meta, k.ints, k.floats, w, example, cost_weight, 1, *k.workspace(), index, value, result
-        )  # fmt: skip
+        k.search(k.plane, k.meta, k.ints, k.floats, w, example, cost_weight, 1, *k.workspace(), index, value, result)
         nnz = int(result[3])
         return Answer(index[:nnz], value[:nnz], float(result[2]), float(result[0]), float(result[1]))
 

@@ -243,11 +243,10 @@ class BayesNet(Parameters):
                 raise ValueError(f"there are {n} rows and {len(hidden)} hidden sets; give one for each row.")
             for i, own in enumerate(hidden):
                 kinds[i, list(own)] = HIDDEN
-        if labels:
-            lacking = np.argwhere((kinds == HIDDEN) & (codes < 0))
-            if len(lacking):
-                i, v = lacking[0]
-                raise ValueError(f"example {i} has no value for the hidden variable {net.names[v]!r}; give it one.")
+        lacking = np.argwhere((kinds == HIDDEN) & (codes < 0))
+        if labels and len(lacking):
+            i, v = lacking[0]
+            raise ValueError(f"example {i} has no value for the hidden variable {net.names[v]!r}; give it one.")
         return kinds
 
     def _complete(self, codes: np.ndarray, layout: BayesNetLayout, start: np.ndarray | None) -> np.ndarray:

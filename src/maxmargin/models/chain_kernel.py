@@ -23,9 +23,8 @@ AT_TOKENS, AT_ROWS, AT_COLUMNS, AT_LABELS, AT_FIXED = range(9, 14)
 AT_EDGE_ROWS, AT_EDGE_COLUMNS, AT_PAIR_ROWS, AT_PAIR_LABELS = range(14, 18)
 AT_VALUES, AT_DENSE, AT_COST, AT_TOKEN_WEIGHT, AT_MASK, AT_START_MASK, AT_END_MASK, AT_EDGE_VALUES = range(18, 26)
 W_DENSE, W_TRANSITION, W_START, W_END, W_EDGE = range(26, 31)
-TABLE_BITS, CONSTRAINED = 31, 32
+TABLE_BITS, CONSTRAINED, META_SIZE = range(31, 34)
 PRUNE_FROM = 32  # labels
-META_SIZE = 33
 
 
 @kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64, float64[::1])", borrows=True)
@@ -82,8 +81,7 @@ def score_table(meta, ints, floats, w, example, cost_weight, table):
                 for k in range(K):
                     if k != fixed:
                         row[k] = -np.inf
-        for k in range(K, S):
-            row[k] = -np.inf
+        row[K:] = -np.inf
     if last > first:
         if meta[HAS_ENDS]:
             for k in range(K):

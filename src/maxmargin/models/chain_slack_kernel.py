@@ -6,18 +6,7 @@ import numpy as np
 
 from maxmargin.inference.recursion_kernel import fill_by_cost, path_of_cost
 from maxmargin.kernel import kernel
-from maxmargin.models.chain_kernel import (
-    AT_COST,
-    AT_LABELS,
-    AT_TOKEN_WEIGHT,
-    AT_TOKENS,
-    N_EDGE,
-    N_LABELS,
-    STRIDE,
-    chain_planes,
-    pair_table,
-    score_table,
-)
+from maxmargin.models import chain_kernel as ck
 from maxmargin.models.signature import SEARCH_SIGNATURE
 
 QUERIES = 3  # plain argmaxes before the costs are told apart
@@ -31,28 +20,28 @@ def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, o
     One table holds the best score for every cost (:mod:`~maxmargin.inference.recursion_kernel`). When no output has a
     positive value, ``output`` stays as it is and 0 is returned. O(T K^2 most / unit).
     """
-    K, S = meta[N_LABELS], meta[STRIDE]
-    first, last = np.int64(ints[meta[AT_TOKENS] + example]), np.int64(ints[meta[AT_TOKENS] + example + 1])
-    T, labels = last - first, meta[AT_LABELS] + first
+    K, S = meta[ck.N_LABELS], meta[ck.STRIDE]
+    first, last = np.int64(ints[meta[ck.AT_TOKENS] + example]), np.int64(ints[meta[ck.AT_TOKENS] + example + 1])
+    T, labels = last - first, meta[ck.AT_LABELS] + first
     flat, pair = np.empty(T * S), np.empty(K * S)
-    score_table(meta, ints, floats, w, example, 0.0, flat)
+    ck.score_table(meta, ints, floats, w, example, 0.0, flat)
     unary, cost = np.empty((T, K)), np.empty((T, K), np.int64)
-    arcs = np.empty((T - 1 if meta[N_EDGE] and T > 1 else 1, K, K))  # by right and left label
+    arcs = np.empty((T - 1 if meta[ck.N_EDGE] and T > 1 else 1, K, K))  # by right and left label
     truth = 0.0
     for t in range(T):
         true = np.int64(ints[labels + t])
-        weight = floats[meta[AT_TOKEN_WEIGHT] + first + t] / unit
+        weight = floats[meta[ck.AT_TOKEN_WEIGHT] + first + t] / unit
         for k in range(K):
             unary[t, k] = flat[t * S + k]
-            cost[t, k] = np.int64(np.rint(weight * floats[meta[AT_COST] + true * K + k]))
+            cost[t, k] = np.int64(np.rint(weight * floats[meta[ck.AT_COST] + true * K + k]))
         truth += unary[t, true]
-        if t == 1 or (t > 1 and meta[N_EDGE]):
-            pair_table(meta, ints, floats, w, first + t, pair)
+        if t == 1 or (t > 1 and meta[ck.N_EDGE]):
+            ck.pair_table(meta, ints, floats, w, first + t, pair)
             for j in range(K):
                 for k in range(K):
                     arcs[t - 1, k, j] = pair[j * S + k]
         if t > 0:
-            truth += arcs[t - 1 if meta[N_EDGE] else 0, true, np.int64(ints[labels + t - 1])]
+            truth += arcs[t - 1 if meta[ck.N_EDGE] else 0, true, np.int64(ints[labels + t - 1])]
     width = np.int64(np.floor(most / unit * (1.0 + 1e-9))) + 1
     table, scores = np.empty((T * K, width)), np.empty(width)
     node, arc, costs = unary.reshape(-1), arcs.reshape(-1), cost.reshape(-1)
@@ -88,8 +77,8 @@ def chain_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork,
     """
     if cost_weight <= 0.0:  # the prediction
         return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
-    first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
-    T, truth = last - first, meta[AT_LABELS] + first
+    first, last = ints[meta[ck.AT_TOKENS] + example], ints[meta[ck.AT_TOKENS] + example + 1]
+    T, truth = last - first, meta[ck.AT_LABELS] + first
     unit = floats[meta[len(meta) - 1] + example]
     result[:4] = 0.0
     top, best = 0.0, ints[truth : truth + T].copy()
@@ -120,6 +109,6 @@ def chain_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork,
     if bound > top * EQUAL:
         top = max(top, best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, best))
     output[:T] = best
-    made = chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
+    made = ck.chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
     result[0], result[1] = top, top
     return made

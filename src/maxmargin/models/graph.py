@@ -300,7 +300,7 @@ class Graph(Parameters):
             for f, (scope, x) in enumerate(graph.factors):
                 if (len(scope), len(x)) not in layout.factors:
                     what = f"factor {f} of graph {i} is over {len(scope)} nodes with {len(x)} features"
-                    raise ValueError(f"{what}; the training data have (nodes, features) {list(layout.factors)}.")
+                    raise ValueError(f"{what}; the data have (nodes, features) {list(layout.factors)}.")
         codes, costs = None, [np.zeros(len(graph.node)) for graph in graphs]
         if labels is not None:
             codes, costs, used = _truth(layout, labels)
@@ -323,11 +323,8 @@ class Graph(Parameters):
             raise ValueError("no node has a label; there is nothing to learn.")
         cost = as_cost(self.cost)
         widths: dict[int, int] = {}
-        for i, graph in enumerate(graphs):
-            for f, (scope, x) in enumerate(graph.factors):
-                if widths.setdefault(len(scope), len(x)) != len(x):
-                    what = f"factor {f} of graph {i} has {len(x)} features"
-                    raise ValueError(f"{what}; others over {len(scope)} nodes have {widths[len(scope)]}.")
+        for scope, x in (factor for graph in graphs for factor in graph.factors):
+            widths.setdefault(len(scope), len(x))
         layout = GraphLayout(
             labels=labels,
             n_node=graphs[0].node.shape[1],

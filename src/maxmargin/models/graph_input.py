@@ -36,12 +36,8 @@ class GraphInput:
         if used.all():
             return self
         both = used[self.structure.edges].all(axis=1)
-        return replace(
-            self,
-            node=self.node * used[:, None],
-            edge=self.edge * both[:, None],
-            factors=[(scope, x * used[list(scope)].all()) for scope, x in self.factors],
-        )
+        factors = [(scope, x * used[list(scope)].all()) for scope, x in self.factors]
+        return replace(self, node=self.node * used[:, None], edge=self.edge * both[:, None], factors=factors)
 
 
 def checked_graphs(X: object) -> list[GraphInput]:

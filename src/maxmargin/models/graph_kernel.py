@@ -29,11 +29,9 @@ TREE, CUT, JUNCTION, MESSAGES, BRANCHED = range(5)  # as ``CODED`` in models/gra
 # positions in ``meta``
 N_LABELS, N_NODE, N_EDGE, N_PAIR, SIGN, HAS_LABELS, PASSES, BRANCHES, N_WEIGHTS = range(9)
 AT_ROWS, AT_PLACE, AT_LABELS = range(9, 12)
-AT_NODES, AT_EDGES, AT_COSTS, AT_TABLE = range(12, 16)
-META_SIZE = 16
+AT_NODES, AT_EDGES, AT_COSTS, AT_TABLE, META_SIZE = range(12, 17)
 # positions in the row of a graph
-NODES, EDGES, KIND, CUTS, NODE_START, EDGE_START, STRUCTURE, PROGRAM, FACTORS, AT_FACTORS = range(10)
-ROW = 10
+NODES, EDGES, KIND, CUTS, NODE_START, EDGE_START, STRUCTURE, PROGRAM, FACTORS, AT_FACTORS, ROW = range(11)
 
 
 @register_jitable
@@ -76,7 +74,7 @@ def fill_tables(meta, ints, floats, w, n, m, given, at, lam, unary, pair, row):
 
 @register_jitable
 def fill_factors(meta, ints, floats, w, at, tables):
-    """Scores of factors, one table after the other."""
+    """Scores of factors, one table after the other; returns their number."""
     where, begin = np.int64(ints[at + AT_FACTORS]), 0
     for _ in range(ints[at + FACTORS]):
         arity, features = np.int64(ints[where]), np.int64(ints[where + 1])
@@ -90,6 +88,7 @@ def fill_factors(meta, ints, floats, w, at, tables):
                     tables[begin + c] += x * w[weights + g * size + c]
         begin += size
         where += 4 + arity
+    return begin
 
 
 @register_jitable
@@ -146,13 +145,7 @@ def graph_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
     unary, pair = tables[: n * K], tables[n * K : n * K + m * K * K * (1 if ints[at + FACTORS] else 2)]
     fill_tables(meta, ints, floats, w, n, m, given, at, cost_weight, unary, pair, row)
     used = len(unary) + len(pair)
-    if ints[at + FACTORS]:
-        fill_factors(meta, ints, floats, w, at, tables[used:])
-        here = np.int64(ints[at + AT_FACTORS])
-        for _ in range(ints[at + FACTORS]):
-            used += K ** np.int64(ints[here])
-            here += 4 + np.int64(ints[here])
-    scratch = tables[used:]
+    scratch = tables[used + fill_factors(meta, ints, floats, w, at, tables[used:]) :]
 
     gap = 0.0
     if kind == TREE:

@@ -129,7 +129,10 @@ class GridBound(CompiledModel):
 
     def with_truth(self, masks: Sequence[np.ndarray]) -> GridBound:
         """The same images and costs with other true masks of 0 and 1; ignored pixels stay ignored."""
-        return self._with_labels(masks, self.meta)
+        from maxmargin.models.grid_kernel import AT_LABELS
+
+        flat = np.concatenate([np.ravel(mask) for mask in masks]).astype(np.int32)
+        return replace(self, ints=np.concatenate([self.ints[: self.meta[AT_LABELS]], flat]))
 
     def with_fixed(self, fixed: Sequence[np.ndarray]) -> GridBound:
         """The same images without a truth, some labels fixed to 0 or 1, -1 elsewhere."""
@@ -137,13 +140,7 @@ class GridBound(CompiledModel):
 
         meta = self.meta.copy()
         meta[[gk.HAS_LABELS, gk.HAS_FIXED]] = False, True
-        return self._with_labels(fixed, meta)
-
-    def _with_labels(self, labels: Sequence[np.ndarray], meta: np.ndarray) -> GridBound:
-        from maxmargin.models import grid_kernel as gk
-
-        flat = np.concatenate([np.ravel(label) for label in labels]).astype(np.int32)
-        return replace(self, meta=meta, ints=np.concatenate([self.ints[: meta[gk.AT_LABELS]], flat]))
+        return replace(self.with_truth(fixed), meta=meta)
 
 
 def sure_labels(mask: np.ndarray, tolerance: float) -> np.ndarray:
@@ -323,9 +320,8 @@ def _pack(
         here = floats[starts[i] * F : starts[i + 1] * F].reshape(node.shape)
         there = floats[total * F :][starts[i] * J * G : starts[i + 1] * J * G].reshape(edge.shape)
         here[...], there[...] = node, edge
-        _drop_outside(there, layout.neighbours)
-        if masks is not None:
-            _drop_ignored(here, there, masks[i] == IGNORE, layout.neighbours)
+        ignored = np.zeros(shapes[i], bool) if masks is None else masks[i] == IGNORE
+        _drop(here, there, ignored, layout.neighbours)
     if costs is not None:
         floats[total * (F + J * G) :] = np.concatenate([c.ravel() for c in costs])
     flat = [np.where(mask == IGNORE, 0, mask).ravel() for mask in labels] if labels is not None else []
@@ -359,19 +355,11 @@ def _ends(step: np.ndarray, shape: tuple[int, ...]) -> tuple[tuple[slice, ...], 
     return first, second
 
 
-def _drop_outside(edges: np.ndarray, neighbours: int) -> None:
-    """Edges that leave the grid count for nothing."""
-    for edge, step in zip(edges, directions(neighbours), strict=True):
-        outside = np.ones(edge.shape[:-1], bool)
-        outside[_ends(step, outside.shape)[0]] = False
-        edge[outside] = 0.0
-
-
-def _drop_ignored(nodes: np.ndarray, edges: np.ndarray, ignored: np.ndarray, neighbours: int) -> None:
-    """Ignored pixels count for nothing, nor do the edges at either side of them."""
-    if not ignored.any():
-        return
+def _drop(nodes: np.ndarray, edges: np.ndarray, ignored: np.ndarray, neighbours: int) -> None:
+    """Ignored pixels count for nothing, nor do the edges at either side of them, nor edges that leave the grid."""
     nodes[ignored] = 0.0
     for edge, step in zip(edges, directions(neighbours), strict=True):
         first, second = _ends(step, ignored.shape)
-        edge[first][ignored[first] | ignored[second]] = 0.0
+        dropped = np.ones(ignored.shape, bool)
+        dropped[first] = ignored[first] | ignored[second]
+        edge[dropped] = 0.0

@@ -16,8 +16,7 @@ from maxmargin.models.signature import PLANE_SIGNATURE
 # positions in ``meta``
 N_NODE, N_EDGE, NEIGHBOURS, HAS_LABELS, HAS_FIXED = range(5)
 AT_SHAPES, AT_STARTS, AT_LABELS = range(5, 8)
-AT_NODES, AT_EDGES, AT_COSTS = range(8, 11)
-META_SIZE = 11
+AT_NODES, AT_EDGES, AT_COSTS, META_SIZE = range(8, 12)
 
 
 @kernel(PLANE_SIGNATURE)

@@ -16,8 +16,7 @@ from maxmargin.planes_kernel import exchange, finish, planes_of_runs
 
 # positions in ``meta``
 N_STATES, N_SYMBOLS, HAS_LABELS, TABLE_BITS = range(4)
-AT_OFFSETS, AT_SYMBOLS, AT_LABELS, AT_COST, AT_SCALE = range(4, 9)
-META_SIZE = 9
+AT_OFFSETS, AT_SYMBOLS, AT_LABELS, AT_COST, AT_SCALE, META_SIZE = range(4, 10)
 
 
 @kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64, float64[::1])")

@@ -16,8 +16,7 @@ from maxmargin.models.signature import PLANE_SIGNATURE, SEARCH_SIGNATURE
 N_LABELS, STRIDE, N_DENSE, HAS_LABELS, HAS_INTERCEPT = range(5)
 AT_ROWS, AT_COLUMNS, AT_LABELS = range(5, 8)
 AT_VALUES, AT_DENSE, AT_COST, AT_SCALING = range(8, 12)
-W_DENSE, W_INTERCEPT = range(12, 14)
-META_SIZE = 14
+W_DENSE, W_INTERCEPT, META_SIZE = range(12, 15)
 
 
 @kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64[::1])", borrows=True)
