@@ -39,7 +39,8 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
         self, n: int, random_state: int | np.random.RandomState | None = None
     ) -> pandas.DataFrame | dict[str, list]:
         """``n`` rows drawn from the renormalised model: a pandas frame, or a dict of lists without pandas."""
-        net, codes = self.network_, draw(*self._renormalised(), n, check_random_state(random_state))
+        codes = draw(*self._renormalised(), n, check_random_state(random_state))
+        net = self.network_
         columns = {name: net.states[v].decode(codes[:, v]) for v, name in enumerate(net.names)}
         try:
             import pandas
@@ -107,4 +108,5 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
         return cls.from_network(*net_exchange.from_networkx(graph, states), target=target, **parameters)
 
     def _renormalised(self) -> tuple[Network, np.ndarray]:
-        return self.network_, np.exp(self._normalised())
+        theta = self._normalised()
+        return self.network_, np.exp(theta)
