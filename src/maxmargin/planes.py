@@ -52,7 +52,7 @@ class Planes:
         return sp.csr_array((self.data, self.indices, self.indptr), shape=(len(self), self.n_weights))
 
     def losses(self, n_examples: int) -> np.ndarray:
-        """The bounds of the losses, one an example that has a plane here, 0 for the others."""
+        """The bounds of the losses, one per example that has a plane here, 0 for the others."""
         losses = np.zeros(n_examples)
         losses[self.example] = self.bound
         return losses

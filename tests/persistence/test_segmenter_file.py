@@ -48,7 +48,7 @@ def test_damaged_and_forged(fitted, tmp_path):
         ("layout", lambda f: f.update(class_cost=[1.0, -1.0]), "its 'of foreground' must be a finite number"),
         ("layout", lambda f: f.update(width=0.0), "its 'width' must be"),
         ("training", lambda f: f.clear(), "'certificate' is missing"),
-        ("training", lambda f: f["seconds"].update(total="long"), "its seconds are not all numbers"),
+        ("training", lambda f: f["seconds"].update(total="long"), "the seconds are not all numbers"),
         ("features", lambda f: f.update(kind="TextFeatures"), "TextFeatures is not one for a GridLayout"),
         ("features", lambda f: f["state"]["$tuple"][1].update(largest_=-1.0), "largest_"),
         ("features", lambda f: f["state"]["$tuple"][1].update(n_channels_=2), "its limits_ are not numbers of shape"),

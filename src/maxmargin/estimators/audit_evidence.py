@@ -120,7 +120,7 @@ def doubts(tables: list[np.ndarray], given: np.ndarray, seed: Seed) -> np.ndarra
     Formula: ``log sum_{k != y_t} p_t(k) / p_t(y_t)`` with ``p_t(k)`` proportional to ``exp(sum_j a_j table_j[t, k])``.
     The scales ``a > 0`` make the given labels most probable under the law ``(1 - e) p + e / K``, in which a share
     e = 0.01 of the labels is drawn by chance, so that mistakes do not bend them. Where there are few parts, a prior
-    keeps them near what they are in large data: ``log a`` is normal round the log of 4 (margins), 0.3 (log counts).
+    keeps them near what they are in large data: ``log a`` is normal around the log of 4 (margins), 0.3 (log counts).
 
     With neighbours taken as given, a label that is wrong alone stands against all of its context, while a model that is
     unsure of a whole span still finds each of its labels in agreement with the others. If one label was replaced by

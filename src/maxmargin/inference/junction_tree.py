@@ -56,15 +56,31 @@ class _Bucket:
 
 @dataclass(frozen=True)
 class JunctionTree:
-    """A tree of cliques, compiled to a program of integers; see :mod:`maxmargin.inference.junction_tree_kernel`."""
+    """A tree of cliques, compiled to a program of integers; see :mod:`maxmargin.inference.junction_tree_kernel`.
 
-    cardinalities: np.ndarray  # int64 (v,): states of each variable, at least one
-    scopes: tuple[tuple[int, ...], ...]  # variables of each factor, whose table is in C order over them
-    ints: np.ndarray  # int64: the program that the kernels read
-    cells: int  # floating-point scratch that the kernels need
-    digits: int  # integer scratch that the kernels need
-    width: int  # neighbours of the widest bucket, the width of the tree
-    exact: bool  # False when variables were split into mini-buckets: values of argmax are then upper bounds
+    Parameters
+    ----------
+    cardinalities : int64 array (v,)
+        States of each variable, at least one.
+    scopes : tuple of tuples of int
+        Variables of each factor, whose table is in C order over them.
+    ints : int64 array
+        The program that the kernels read.
+    cells, digits : int
+        Floating-point and integer scratch that the kernels need.
+    width : int
+        Neighbours of the widest bucket, the width of the tree.
+    exact : bool
+        False when variables were split into mini-buckets: values of argmax are then upper bounds.
+    """
+
+    cardinalities: np.ndarray
+    scopes: tuple[tuple[int, ...], ...]
+    ints: np.ndarray
+    cells: int
+    digits: int
+    width: int
+    exact: bool
 
     @staticmethod
     def build(

@@ -34,7 +34,16 @@ REFUSALS = {
 
 @dataclass(frozen=True)
 class BoundModel(ABC):
-    """A model bound to n examples; see :class:`maxmargin.contracts.BoundModel`."""
+    """A model bound to n examples; see :class:`maxmargin.contracts.BoundModel`.
+
+    Parameters
+    ----------
+    n_examples : int
+    layout : Layout
+        What was learned from the training data (labels, widths); binds further data to the same weights.
+    capabilities : frozenset of str
+        What the model offers beyond the argmax, in the words of :data:`maxmargin.contracts.CAPABILITIES`.
+    """
 
     n_examples: int
     layout: Layout

@@ -12,7 +12,13 @@ MOST = 2**31  # weights, features, labels: kernels count them in 32 bits
 
 
 class Labels:
-    """The set of labels of a model, in order of their codes 0..K-1."""
+    """The set of labels of a model.
+
+    Parameters
+    ----------
+    classes : sequence of hashable
+        Labels in order of their codes 0..K-1.
+    """
 
     def __init__(self, classes: Sequence[Hashable]) -> None:
         self.classes = list(classes)

@@ -1,4 +1,4 @@
-"""The concave-convex procedure: a ramp problem as a sequence of convex ones, round any solver of those.
+"""The concave-convex procedure: a ramp problem as a sequence of convex ones, around any solver of those.
 
 A round linearises the concave part at the present weights and minimises the majorant (formulations/ramp.py):
 

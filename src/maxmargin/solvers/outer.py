@@ -22,7 +22,7 @@ def with_outer_loops(
     refits: int = 0,
     first_completion: np.ndarray | None = None,
 ) -> Solver:
-    """CCCP round a convex solver for a ramp, refits round that for latent outputs; the problem's traits say which.
+    """CCCP around a convex solver for a ramp, refits around that for latent outputs; the problem's traits say which.
 
     ``start``, ``max_rounds`` and ``passes_per_round`` are of :class:`~maxmargin.solvers.cccp.CCCP`, ``refits`` and
     ``first_completion`` (its start) of :class:`~maxmargin.solvers.refits.Refits`, and ``tol`` is of both.

@@ -115,7 +115,7 @@ class ProximalPoint(BaseSolver):
         )  # fmt: skip
 
     def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> Recentring:
-        """The outer loop round the dual engine with this setting."""
+        """The outer loop around the dual engine with this setting."""
         from maxmargin.solvers.engine import DualEngine
         from maxmargin.solvers.recentring import Recentring
 

@@ -1,4 +1,4 @@
-"""The proximal point method, an outer loop round the dual engine: for regularisers whose dual is not finite everywhere.
+"""The proximal point method around the dual engine: for regularisers whose dual is not finite everywhere.
 
     (P_n)   min_theta  P(theta) + gamma_n/2 |theta - theta^n|^2         solved through its dual
 
@@ -148,7 +148,7 @@ class Recentring(Engine):
         return replace(problem, regulariser=_divergence(problem).proximal(centre, gamma, newton))
 
     def _move_inner(self, state: RecentringState) -> None:
-        """Let the engine go on round the present centre."""
+        """Let the engine go on around the present centre."""
         self.inner.move(state.inner, self._around(state.problem, state.centre, state.gamma))
         if np.isinf(state.primal):
             self.inner.begin_at(state.inner, state.best)
