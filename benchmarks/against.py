@@ -15,15 +15,17 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
-from ablation import earlier, task
+from ablation import task
 
 HERE = Path(__file__).parent
 Seconds = dict[str, float]
@@ -107,6 +109,20 @@ TASKS: dict[str, Callable[[], Seconds]] = {
 }
 
 
+def unpacked(commit: str, folder: Path) -> dict[str, str]:
+    """The environment of an earlier commit: its library and its own experiments, unpacked into ``folder``."""
+    command = ["git", "archive", commit, "src", "experiments"]
+    packed = subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=HERE.parent).stdout
+    with tarfile.open(fileobj=BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+    return environment_of(folder)
+
+
+def environment_of(tree: Path) -> dict[str, str]:
+    paths = [str(tree / "src"), str(tree / "experiments" / "generative")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "MAXMARGIN_QUIET": "1"}
+
+
 def measured(name: str, environment: dict[str, str]) -> Seconds:
     """Run a task in its own process."""
     command = [sys.executable, __file__, "-", "--child", name]
@@ -124,7 +140,6 @@ def main() -> None:
     parser.add_argument("--child", choices=TASKS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        sys.path.append(str(HERE.parent / "experiments" / "generative"))
         warnings.simplefilter("ignore")
         print(json.dumps(TASKS[options.child]()))
         return
@@ -133,8 +148,7 @@ def main() -> None:
     print(machine_line())
     print(f"{'':42s} {options.commit[:10]:>10s} {'this tree':>10s} {'ratio':>7s}")
     with tempfile.TemporaryDirectory() as folder:
-        then = earlier(options.commit, Path(folder))
-        now = {**os.environ, "PYTHONPATH": str(HERE.parent / "src")}
+        then, now = unpacked(options.commit, Path(folder)), environment_of(HERE.parent)
         for name in options.task or TASKS:
             best: dict[str, list[float]] = {}
             for _ in range(options.repeats):
