@@ -203,6 +203,16 @@ class Kernel(CPUDispatcher):
             self._agreed[id(sig)] = sig, super().get_compile_result(sig)
         return self._agreed[id(sig)][1]
 
+    def __wrapper_address__(self) -> int:
+        """Where a kernel that has this one as an argument finds its machine code: looked up once."""
+        return self._address
+
+    @cached_property
+    def _address(self) -> int:
+        self.prepare()
+        (result,) = (compiled._asdict() for compiled in self.overloads.values())
+        return result["library"].get_pointer_to_function(result["fndesc"].llvm_cfunc_wrapper_name)
+
     def _reduce_states(self) -> dict[str, object]:
         return {"function": self.py_func, "signature": self.declared, "options": self.targetoptions}
 
