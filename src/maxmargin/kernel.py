@@ -95,6 +95,15 @@ class _LinkedLibrary(JITCodeLibrary):
         self._finalized = True
         self._codegen = _WithoutEnvironment(self._codegen)  # type: ignore[assignment]
 
+    @cached_property
+    def _addresses(self) -> dict[str, int]:
+        return {}
+
+    def get_pointer_to_function(self, name: str) -> int:  # asked at each call that has a kernel as an argument
+        if name not in self._addresses:
+            self._addresses[name] = super().get_pointer_to_function(name)
+        return self._addresses[name]
+
 
 class _WithoutEnvironment:
     """A code generator that sets no environments, for code that has no address yet."""
@@ -143,17 +152,14 @@ class _WholeCompiler(_Compiler):
     def _compile_core(self, args: tuple, return_type: object) -> CompileResult:
         collecting = gc.isenabled()
         gc.disable()  # millions of small objects that live to the end: collecting them takes a seventh of the time
-        codegen = self.targetdescr.target_context.codegen()
-        usual, codegen._library_class = codegen._library_class, _LinkedLibrary
         try:
             with _notice.watch():
                 result = super()._compile_core(args, return_type)
         finally:
-            codegen._library_class = usual
             if collecting:
                 gc.enable()
         for environment in result._find_referenced_environments():  # also those of linked kernels
-            codegen.set_env(environment.env_name, environment)
+            self.targetdescr.target_context.codegen().set_env(environment.env_name, environment)
         return result
 
 
@@ -175,7 +181,12 @@ class Kernel(CPUDispatcher):
         if self.overloads:
             return
         begin = time.perf_counter()
-        self.compile(self.declared)
+        codegen = self.targetctx.codegen()
+        usual, codegen._library_class = codegen._library_class, _LinkedLibrary
+        try:
+            self.compile(self.declared)
+        finally:
+            codegen._library_class = usual
         self.disable_compile()
         _spent += time.perf_counter() - begin
 
@@ -202,16 +213,6 @@ class Kernel(CPUDispatcher):
             self.prepare()
             self._agreed[id(sig)] = sig, super().get_compile_result(sig)
         return self._agreed[id(sig)][1]
-
-    def __wrapper_address__(self) -> int:
-        """Where a kernel that has this one as an argument finds its machine code: looked up once."""
-        return self._address
-
-    @cached_property
-    def _address(self) -> int:
-        self.prepare()
-        (result,) = (compiled._asdict() for compiled in self.overloads.values())
-        return result["library"].get_pointer_to_function(result["fndesc"].llvm_cfunc_wrapper_name)
 
     def _reduce_states(self) -> dict[str, object]:
         return {"function": self.py_func, "signature": self.declared, "options": self.targetoptions}

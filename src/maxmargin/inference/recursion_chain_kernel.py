@@ -67,8 +67,8 @@ def viterbi_left(before, pair, label):
 def viterbi(unary, transition, labels_out):
     """Write the best labeling of a chain, all -1 when none is allowed, and return its score.
 
-    It takes the maximum for all labels at once, which makes it 6 times as fast as a recursion over arcs on a chain of
-    24 positions and 22 labels, and 15 times for 100 labels; ties are broken alike.
+    It takes the maximum for all labels at once, which the compiler turns into vector instructions; a recursion over
+    arcs cannot. Ties are broken as there.
 
     Complexity: O(T K^2) time, O(T K) memory. Viterbi (1967), Error bounds for convolutional codes and an
     asymptotically optimum decoding algorithm.

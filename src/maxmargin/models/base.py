@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from maxmargin.contracts import Answer, Answers, Layout, ModelKernel, refusal
 
-__all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "laid_out", "offsets_of", "writable"]
+__all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "laid_out", "least_positive", "offsets_of", "writable"]
 
 SEARCHES = ("argmax", "best_wrong")  # functions of models/search_kernel.py
 FEW = 8  # examples that are decoded from Python: handing a kernel to a compiled loop takes longer than a sentence
@@ -167,6 +167,11 @@ def laid_out(parts: Mapping[int, np.ndarray], meta: np.ndarray, dtype: DTypeLike
     meta[list(parts)] = offsets_of([part.size for part in parts.values()])[:-1]
     flat = [np.empty(0, dtype), *(part.ravel() for part in parts.values())]
     return np.concatenate(flat, dtype=dtype, casting="same_kind")
+
+
+def least_positive(costs: np.ndarray) -> float:
+    """The least number above 0; 0 when there is none."""
+    return float(np.min(costs, where=costs > 0, initial=np.inf)) if (costs > 0).any() else 0.0
 
 
 def offsets_of(lengths: ArrayLike) -> np.ndarray:

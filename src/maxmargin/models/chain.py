@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,7 @@ from maxmargin.costs import as_cost
 from maxmargin.features.sequences import Sequences
 from maxmargin.inference.constraints import transition_mask
 from maxmargin.models.base import laid_out, offsets_of
-from maxmargin.models.chain_slack import chain_slack_search
+from maxmargin.models.chain_slack import exact_searches
 from maxmargin.models.labels import Labels, check_count, check_lengths, padded, plain, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, counted, facts_of
 from maxmargin.models.sequence_bound import SequenceBound
@@ -392,19 +392,8 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, f
         iwork_size=(1 << bits) + longest,
         fwork_size=longest * S + K * S + 2 * S,
         output_at=sequences.offsets,
-        searches={"slack": partial(chain_slack_search, layout=layout)} if codes is not None else {},
-        least_cost=_least_cost(layout, sequences.offsets, codes) if codes is not None else np.zeros(0),
+        searches=exact_searches(layout) if codes is not None else {},
     )
-
-
-def _least_cost(layout: ChainLayout, offsets: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """The least positive cost that an output of each sequence can have; 0 where none costs anything."""
-    table, lengths = layout.cost_table, np.diff(offsets)
-    by_label = np.where(table > 0, table, np.inf).min(axis=1, initial=np.inf)
-    tokens = np.append(by_label[codes], np.inf)
-    least = np.where(lengths > 0, np.minimum.reduceat(tokens, offsets[:-1]), np.inf) if len(lengths) else np.zeros(0)
-    least = np.where(np.isfinite(least), least, 0.0)
-    return least / np.maximum(lengths, 1) if layout.normalize else least
 
 
 def _plane_size(layout: ChainLayout, sequences: Sequences) -> tuple[int, int]:

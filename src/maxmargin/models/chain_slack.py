@@ -1,4 +1,4 @@
-"""Slack rescaling of chains: the exact search, and the limits within which it is one.
+"""Exact searches of chains: for slack rescaling, with the limits within which it is exact, and the best wrong output.
 
 A few plain argmaxes, then one table over all costs (:mod:`maxmargin.models.chain_slack_kernel`). A search over cost
 weights alone is not exact: it sees only the corners of the hull of (cost, violation), and its bound stays above 0 for
@@ -9,7 +9,9 @@ doubt. Tsochantaridis, Joachims, Hofmann, Altun 2005; Choi, Meshi, Srebro 2016.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
@@ -22,13 +24,24 @@ from maxmargin.models.base import CompiledModel
 if TYPE_CHECKING:
     from maxmargin.models.chain import ChainLayout
 
-__all__ = ["chain_slack_search"]
+__all__ = ["exact_searches"]
 
 FINEST = 1000  # ratios of costs are fractions with denominators up to this
 MOST_COSTS = 100_000  # different costs of one chain
 
 
-def chain_slack_search(bound: CompiledModel, layout: ChainLayout) -> ModelKernel:
+def exact_searches(layout: ChainLayout) -> dict[str, Callable[[CompiledModel], ModelKernel]]:
+    """The searches of a chain that take the place of those for every model."""
+    return {"slack": partial(_slack_search, layout=layout), "best_wrong": _wrong_search}
+
+
+def _wrong_search(bound: CompiledModel) -> ModelKernel:
+    from maxmargin.models.chain_slack_kernel import chain_wrong
+
+    return bound.packed(chain_wrong)
+
+
+def _slack_search(bound: CompiledModel, layout: ChainLayout) -> ModelKernel:
     """A bound chain with the units of its costs behind the other numbers, and the search that reads them."""
     from maxmargin.models import chain_kernel as ck
     from maxmargin.models.chain_slack_kernel import chain_slack

@@ -1,8 +1,9 @@
-"""The exact search of the chain model for slack rescaling: the argmax of cost times violation, compiled."""
+"""Exact searches of the chain model, compiled: the argmax of cost times violation, and the best wrong output."""
 
 from __future__ import annotations
 
 import numpy as np
+from numba.extending import register_jitable
 
 from maxmargin.inference.recursion_kernel import fill_by_cost, path_of_cost
 from maxmargin.kernel import kernel
@@ -13,27 +14,23 @@ QUERIES = 3  # plain argmaxes before the costs are told apart
 EQUAL = 1.0 + 1e-12
 
 
-@kernel("float64(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64, float64, float64, int32[::1])")
-def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, output):
-    """Write the output of largest ``cost (cost_weight - w . psi)`` among those of cost up to ``most``; its value.
-
-    One table holds the best score for every cost (:mod:`~maxmargin.inference.recursion_kernel`). When no output has a
-    positive value, ``output`` stays as it is and 0 is returned. O(T K^2 most / unit).
-    """
+@register_jitable
+def chain_tables(meta, ints, floats, w, example):
+    """Scores (T, K), those of arcs by right and left label (T - 1 or 1, K, K), costs (T, K), the score of the truth."""
     K, S = meta[ck.N_LABELS], meta[ck.STRIDE]
     first, last = np.int64(ints[meta[ck.AT_TOKENS] + example]), np.int64(ints[meta[ck.AT_TOKENS] + example + 1])
     T, labels = last - first, meta[ck.AT_LABELS] + first
     flat, pair = np.empty(T * S), np.empty(K * S)
     ck.score_table(meta, ints, floats, w, example, 0.0, flat)
-    unary, cost = np.empty((T, K)), np.empty((T, K), np.int64)
-    arcs = np.empty((T - 1 if meta[ck.N_EDGE] and T > 1 else 1, K, K))  # by right and left label
+    unary, cost = np.empty((T, K)), np.empty((T, K))
+    arcs = np.empty((T - 1 if meta[ck.N_EDGE] and T > 1 else 1, K, K))
     truth = 0.0
     for t in range(T):
         true = np.int64(ints[labels + t])
-        weight = floats[meta[ck.AT_TOKEN_WEIGHT] + first + t] / unit
+        weight = floats[meta[ck.AT_TOKEN_WEIGHT] + first + t]
         for k in range(K):
             unary[t, k] = flat[t * S + k]
-            cost[t, k] = np.int64(np.rint(weight * floats[meta[ck.AT_COST] + true * K + k]))
+            cost[t, k] = weight * floats[meta[ck.AT_COST] + true * K + k]
         truth += unary[t, true]
         if t == 1 or (t > 1 and meta[ck.N_EDGE]):
             ck.pair_table(meta, ints, floats, w, first + t, pair)
@@ -42,9 +39,22 @@ def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, o
                     arcs[t - 1, k, j] = pair[j * S + k]
         if t > 0:
             truth += arcs[t - 1 if meta[ck.N_EDGE] else 0, true, np.int64(ints[labels + t - 1])]
+    return unary, arcs, cost, truth
+
+
+@kernel("float64(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64, float64, float64, int32[::1])")
+def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, output):
+    """Write the output of largest ``cost (cost_weight - w . psi)`` among those of cost up to ``most``; its value.
+
+    One table holds the best score for every cost (:mod:`~maxmargin.inference.recursion_kernel`). When no output has a
+    positive value, ``output`` stays as it is and 0 is returned. O(T K^2 most / unit).
+    """
+    unary, arcs, cost, truth = chain_tables(meta, ints, floats, w, example)
+    T, K = unary.shape
+    steps = np.rint(cost / unit).astype(np.int64)
     width = np.int64(np.floor(most / unit * (1.0 + 1e-9))) + 1
     table, scores = np.empty((T * K, width)), np.empty(width)
-    node, arc, costs = unary.reshape(-1), arcs.reshape(-1), cost.reshape(-1)
+    node, arc, costs = unary.reshape(-1), arcs.reshape(-1), steps.reshape(-1)
     none, free = np.empty(0, np.int32), np.empty(0, np.int64)  # no lists of arcs, and no cost of arcs
     fill_by_cost(node, none, none, arc, K, costs, free, table, scores)
     top, chosen = 0.0, -1
@@ -109,6 +119,70 @@ def chain_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork,
     if bound > top * EQUAL:
         top = max(top, best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, best))
     output[:T] = best
+    made = ck.chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
+    result[0], result[1] = top, top
+    return made
+
+
+@kernel("float64(float64[:, ::1], float64[:, :, ::1], float64[:, ::1], int32[::1])", fast=False)
+def best_costly_path(unary, arcs, cost, output):
+    """Write the best labeling of a chain with a positive cost; its score, -inf when there is none.
+
+    Two scores for each position and label: the best start without cost and the best start with cost,
+
+        free[t, k]   = unary[t, k] + max_j free[t-1, j] + arc[k, j]                      where k costs nothing at t
+        costly[t, k] = unary[t, k] + max_j (costly[t-1, j] or, where k costs, free[t-1, j]) + arc[k, j].
+
+    O(T K^2) time, O(T K) memory.
+    """
+    T, K = unary.shape
+    best = np.full((T, 2, K), -np.inf)  # without and with cost
+    came = np.zeros((T, 2, K), np.int32)
+    for k in range(K):
+        best[0, 1 if cost[0, k] > 0.0 else 0, k] = unary[0, k]
+    for t in range(1, T):
+        arc = arcs[t - 1 if arcs.shape[0] > 1 else 0]
+        for k in range(K):
+            for before in range(2):
+                after = 1 if before or cost[t, k] > 0.0 else 0
+                for j in range(K):
+                    reach = best[t - 1, before, j] + arc[k, j] + unary[t, k]
+                    if reach > best[t, after, k]:
+                        best[t, after, k] = reach
+                        came[t, after, k] = before * K + j
+    last, state = 0, 1
+    for k in range(1, K):
+        if best[T - 1, 1, k] > best[T - 1, 1, last]:
+            last = k
+    top = best[T - 1, 1, last]
+    if top > -np.inf:
+        for t in range(T - 1, -1, -1):
+            output[t] = last
+            state, last = came[t, state, last] // K, came[t, state, last] % K
+    return top
+
+
+@kernel(SEARCH_SIGNATURE)
+def chain_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The output of positive cost with the largest ``lam - w . psi``, lam = cost_weight, and planes of runs of errors.
+
+    The prediction when it is wrong; otherwise the best path among those that cost something.
+    """
+    made = plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
+    if made < 0 or result[2] > 0.0:
+        result[0] += cost_weight
+        result[1] += cost_weight
+        return made
+    result[:2] = 0.0
+    T = ints[meta[ck.AT_TOKENS] + example + 1] - ints[meta[ck.AT_TOKENS] + example]
+    if T == 0 or cost_weight <= 0.0:  # nothing is wrong, or only the prediction is wanted
+        return made
+    unary, arcs, cost, truth = chain_tables(meta, ints, floats, w, example)
+    top = cost_weight + best_costly_path(unary, arcs, cost, output) - truth
+    if top <= 0.0:  # every wrong output has its margin, or there is none
+        for t in range(T):
+            output[t] = ints[meta[ck.AT_LABELS] + ints[meta[ck.AT_TOKENS] + example] + t]
+        top = 0.0
     made = ck.chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
     result[0], result[1] = top, top
     return made

@@ -10,7 +10,7 @@ from maxmargin.inference.junction_tree import JunctionTree, TooWide
 from maxmargin.inference.min_cut_graph_kernel import graph_rows
 from maxmargin.inference.min_cut_kernel import STATE_SIZE
 from maxmargin.models import graph_kernel as gk
-from maxmargin.models.base import offsets_of
+from maxmargin.models.base import least_positive, offsets_of
 from maxmargin.models.graph import Arrays, Graph, GraphBound, GraphLayout
 from maxmargin.models.graph_input import GraphInput
 from maxmargin.models.labels import check_count
@@ -78,6 +78,9 @@ def pack(
     ints = np.concatenate([rows.ravel(), layout.place.ravel(), *(codes or []), *tail]).astype(np.int32)
     floats = [*(graph.node.ravel() for graph in graphs), *(graph.edge.ravel() for graph in graphs), *features, *costs]
     exact = all(row[gk.KIND] in (gk.TREE, gk.JUNCTION) for row in rows)
+    least = [
+        least_positive(c[:, None] * layout.cost_table[y]) for c, y in zip(costs, codes or (), strict=codes is not None)
+    ]
     return GraphBound(
         n_examples=len(graphs),
         layout=layout,
@@ -93,6 +96,7 @@ def pack(
         graphs=graphs,
         codes=codes,
         costs=costs,
+        least_cost=np.array(least),
     )
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin.features.blocks import first_place, refuse_not_finite
 from maxmargin.inference.min_cut import NEIGHBOURS, directions, workspace_sizes
-from maxmargin.models.base import CompiledModel, laid_out, offsets_of
+from maxmargin.models.base import CompiledModel, laid_out, least_positive, offsets_of
 from maxmargin.models.labels import check_count
 from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.parameters import Parameters
@@ -345,6 +345,7 @@ def _pack(
         fwork_size=F + 2 * G + (1 + J) * int(sizes.max()) + int(scratch[1]),
         output_at=starts,
         shapes=shapes,
+        least_cost=np.array([least_positive(c) for c in costs or ()]),
     )
 
 
