@@ -181,7 +181,7 @@ class Kernel(CPUDispatcher):
         if self.overloads:
             return
         begin = time.perf_counter()
-        codegen = self.targetctx.codegen()
+        codegen = self.targetdescr.target_context.codegen()
         usual, codegen._library_class = codegen._library_class, _LinkedLibrary
         try:
             self.compile(self.declared)

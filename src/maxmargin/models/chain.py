@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +18,7 @@ from maxmargin.costs import as_cost
 from maxmargin.features.sequences import Sequences
 from maxmargin.inference.constraints import transition_mask
 from maxmargin.models.base import laid_out, offsets_of
-from maxmargin.models.chain_slack import exact_searches
+from maxmargin.models.chain_slack import slack_search, wrong_search
 from maxmargin.models.labels import Labels, check_count, check_lengths, padded, plain, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, counted, facts_of
 from maxmargin.models.sequence_bound import SequenceBound
@@ -392,7 +392,9 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, f
         iwork_size=(1 << bits) + longest,
         fwork_size=longest * S + K * S + 2 * S,
         output_at=sequences.offsets,
-        searches=exact_searches(layout) if codes is not None else {},
+        searches={"slack": partial(slack_search, layout=layout), "best_wrong": wrong_search}
+        if codes is not None
+        else {},
     )
 
 

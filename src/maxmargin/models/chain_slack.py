@@ -9,9 +9,7 @@ doubt. Tsochantaridis, Joachims, Hofmann, Altun 2005; Choi, Meshi, Srebro 2016.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
 from math import gcd, lcm
 from typing import TYPE_CHECKING
 
@@ -24,24 +22,20 @@ from maxmargin.models.base import CompiledModel
 if TYPE_CHECKING:
     from maxmargin.models.chain import ChainLayout
 
-__all__ = ["exact_searches"]
+__all__ = ["slack_search", "wrong_search"]
 
 FINEST = 1000  # ratios of costs are fractions with denominators up to this
 MOST_COSTS = 100_000  # different costs of one chain
 
 
-def exact_searches(layout: ChainLayout) -> dict[str, Callable[[CompiledModel], ModelKernel]]:
-    """The searches of a chain that take the place of those for every model."""
-    return {"slack": partial(_slack_search, layout=layout), "best_wrong": _wrong_search}
-
-
-def _wrong_search(bound: CompiledModel) -> ModelKernel:
+def wrong_search(bound: CompiledModel) -> ModelKernel:
+    """A bound chain with the search for the best wrong output."""
     from maxmargin.models.chain_slack_kernel import chain_wrong
 
     return bound.packed(chain_wrong)
 
 
-def _slack_search(bound: CompiledModel, layout: ChainLayout) -> ModelKernel:
+def slack_search(bound: CompiledModel, layout: ChainLayout) -> ModelKernel:
     """A bound chain with the units of its costs behind the other numbers, and the search that reads them."""
     from maxmargin.models import chain_kernel as ck
     from maxmargin.models.chain_slack_kernel import chain_slack
