@@ -10,10 +10,14 @@ import pytest
 import maxmargin as mm
 from estimators.plain_chain import PlainChain
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
+from maxmargin.models.bayes_net import BayesNet
+from maxmargin.models.labels import Labels
+from maxmargin.models.network import Network
 from maxmargin.models.user import PythonModel
 from maxmargin.oracles.oracle import ModelOracle
 from maxmargin.oracles.rescaling import RESCALINGS
 from maxmargin.solvers.driver import run
+from maxmargin.solvers.presets import SOLVERS
 from reference.problems import chain_features, random_chains, random_multiclass, sequence_cost
 from reference.qp import solve_primal
 
@@ -137,7 +141,7 @@ def test_new_rescalings_reach_the_optimum_of_a_general_solver(rescaling, solver)
     planes = [(np.array([a for a, _ in rows]), np.array([b for _, b in rows], float)) for rows in every]
     best = solve_primal(planes, np.full(6, 0.7)).objective
     problem = RescaledHinge(rescaling=rescaling).problem(bound, C=0.7)
-    result = run(mm.solvers.presets.SOLVERS[solver]().engine(problem, 0), problem, tol=1e-5, max_passes=3000)
+    result = run(SOLVERS[solver]().engine(problem, 0), problem, tol=1e-5, max_passes=3000)
     assert result.certificate.primal == pytest.approx(best, rel=2e-5)
     assert result.certificate.dual <= best * (1 + 1e-7)
 
@@ -154,15 +158,72 @@ def test_plain_python_and_compiled_loops_share_the_table(rescaling):
 
 
 def test_a_search_that_a_model_does_not_have_is_refused():
-    grid = mm.Grid().bind([{"node": np.zeros((2, 2, 1))}], [np.array([[0, 1], [0, 1]])])
     own = PythonModel(PlainChain(3)).bind([np.ones((2, 2))], [[0, 1]])
-    for bound, rescaling, word in (
-        (grid, "slack", "grid"),
-        (grid, "sqrt_slack", "grid"),
-        (chain_case(0)[0], "sqrt_slack", "chain"),
-        (own, "slack", "PlainChain"),
-        (own, "sqrt_slack", "python"),
-        (own, "unit", "python"),
-    ):
-        with pytest.raises(ValueError, match=rf'rescaling="{rescaling}" needs a search for .* which .*{word}.* use'):
-            RescaledHinge(rescaling=rescaling).problem(bound)
+    with pytest.raises(ValueError, match=r'rescaling="unit" needs a search for .* which .*python.* use'):
+        RescaledHinge(rescaling="unit").problem(own)
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5])
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", ["chain", "own", "grid", "graph", "graph in Python", "net"])
+def test_every_model_has_slack_rescaling_with_a_proven_bound(kind, seed, scale, power):
+    """The bound is never below the best value of enumeration, the plane never above; for chains both are equal."""
+    bound, every = CASES[kind](seed)
+    w = scale * np.random.default_rng(seed).standard_normal(bound.n_weights)
+    w = np.abs(w) if kind == "grid" else w
+    for lam in (1.0, 0.4):
+        planes = ModelOracle(bound, "slack" if power == 1.0 else "sqrt_slack", lam).planes(w, np.arange(len(every)))
+        for i, outputs in enumerate(every):
+            best = max(cost**power * (lam - psi @ w) for psi, cost in outputs)
+            reached = max(planes.violations(w)[i], 0.0)
+            assert reached <= best + 1e-9 and planes.bound[i] >= best - 1e-9
+            if kind == "chain":
+                assert planes.bound[i] == pytest.approx(best, abs=1e-9) and reached == pytest.approx(best, abs=1e-9)
+
+
+def own_case(seed):
+    X, Y = random_chains(5, 3, 2, lengths=(1, 4), seed=seed)
+    return PythonModel(PlainChain(3)).bind(X, [y.tolist() for y in Y]), chain_case(seed)[1]
+
+
+def graph_case(seed, method="auto"):
+    """Three labels on a triangle."""
+    rng = np.random.default_rng(seed)
+    edges = np.array([[0, 1], [1, 2], [0, 2]])
+    X = [{"node": rng.standard_normal((3, 2)), "edges": edges, "edge": rng.standard_normal((3, 1))} for _ in range(4)]
+    Y = [rng.integers(0, 3, 3) for _ in X]
+    bound = mm.Graph(classes=[0, 1, 2], method=method).bind(X, [y.tolist() for y in Y])
+    every = []
+    for i, truth in enumerate(Y):
+        true = bound_features(bound, i, truth)
+        outputs = [np.array(y) for y in product(range(3), repeat=3)]
+        every.append([(true - bound_features(bound, i, y), float((y != truth).sum())) for y in outputs])
+    return bound, every
+
+
+def bound_features(bound, i, y):
+    return (bound if hasattr(bound, "joint_features") else bound.inner).joint_features(i, np.asarray(y, np.int32))
+
+
+def net_case(seed):
+    """A chain of three variables, all to be predicted."""
+    rng = np.random.default_rng(seed)
+    network = Network(("a", "b", "c"), (Labels(list("xyz")),) * 3, ((), (0,), (1,)))
+    codes = rng.integers(0, 3, (4, 3)).astype(np.int32)
+    bound, every = BayesNet(network).bind(codes, np.ones((4, 3), bool)), []
+    for row in codes:
+        outputs = [np.array(y, np.int32) for y in product(range(3), repeat=3)]
+        true = network.counts(row[None])
+        every.append([(true - network.counts(y[None]), float((y != row).sum())) for y in outputs])
+    return bound, every
+
+
+CASES = {
+    "net": net_case,
+    "graph in Python": lambda seed: graph_case(seed, "integer"),
+    "chain": chain_case,
+    "own": own_case,
+    "grid": grid_case,
+    "graph": graph_case,
+}

@@ -23,7 +23,7 @@ from maxmargin.contracts import Answer, Answers, Layout, ModelKernel, refusal
 
 __all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "laid_out", "least_positive", "offsets_of", "writable"]
 
-SEARCHES = ("argmax", "best_wrong")  # functions of models/search_kernel.py
+SEARCHES = ("argmax", "slack", "sqrt_slack", "best_wrong")  # functions of models/search_kernel.py
 FEW = 8  # examples that are decoded from Python: handing a kernel to a compiled loop takes longer than a sentence
 REFUSALS = {
     "slack": ('rescaling="slack"', 'use rescaling="margin"'),
@@ -96,7 +96,7 @@ class CompiledModel(BoundModel):
     output_at: np.ndarray  # where the decoded output of each example begins in one flat array, (n_examples + 1,)
     # searches of the model's own, which take the place of those for every model
     searches: Mapping[str, Callable[[CompiledModel], ModelKernel]] = field(default_factory=dict, repr=False)
-    # the least positive cost of each example's outputs (0: none costs anything), for the best wrong output; or empty
+    # the least positive cost of each example's outputs (0: none costs anything); empty when not known
     least_cost: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
 
     @cached_property
@@ -112,9 +112,11 @@ class CompiledModel(BoundModel):
 
         if search == "argmax":
             return self.packed(sk.argmax)
-        if search == "best_wrong" and len(self.least_cost):
-            return self.packed(sk.best_wrong, more=self.least_cost)
-        raise self.no_search(search)
+        known = len(self.least_cost) > 0
+        if search not in SEARCHES or (search == "best_wrong" and not known):
+            raise self.no_search(search)
+        by_name = {"slack": sk.slack, "sqrt_slack": sk.sqrt_slack, "best_wrong": sk.best_wrong}
+        return self.packed(by_name[search], more=self.least_cost if known else np.zeros(self.n_examples))
 
     def packed(self, search: Callable[..., int], more: np.ndarray | None = None) -> ModelKernel:
         """The model's arrays and functions; ``more`` numbers go behind ``floats``, their place behind ``meta``."""

@@ -392,9 +392,11 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, f
         iwork_size=(1 << bits) + longest,
         fwork_size=longest * S + K * S + 2 * S,
         output_at=sequences.offsets,
-        searches={"slack": partial(slack_search, layout=layout), "best_wrong": wrong_search}
-        if codes is not None
-        else {},
+        searches={
+            "slack": partial(slack_search, layout=layout),
+            "sqrt_slack": partial(slack_search, layout=layout, square_root=True),
+            "best_wrong": wrong_search,
+        },
     )
 
 

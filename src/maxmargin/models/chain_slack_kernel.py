@@ -42,9 +42,9 @@ def chain_tables(meta, ints, floats, w, example):
     return unary, arcs, cost, truth
 
 
-@kernel("float64(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64, float64, float64, int32[::1])")
-def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, output):
-    """Write the output of largest ``cost (cost_weight - w . psi)`` among those of cost up to ``most``; its value.
+@register_jitable
+def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, power, output):
+    """Write the output of largest ``cost^p (cost_weight - w . psi)`` among those of cost up to ``most``; its value.
 
     One table holds the best score for every cost (:mod:`~maxmargin.inference.recursion_kernel`). When no output has a
     positive value, ``output`` stays as it is and 0 is returned. O(T K^2 most / unit).
@@ -59,7 +59,7 @@ def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, o
     fill_by_cost(node, none, none, arc, K, costs, free, table, scores)
     top, chosen = 0.0, -1
     for c in range(1, width):
-        v = c * unit * (cost_weight + scores[c] - truth)
+        v = (c * unit) ** power * (cost_weight + scores[c] - truth)
         if v > top:
             top, chosen = v, c
     if chosen > 0:
@@ -69,17 +69,19 @@ def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, o
     return top
 
 
-@kernel(SEARCH_SIGNATURE)
-def chain_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The output of largest ``cost(y) (lam - w . psi(y))``, lam = cost_weight, and planes of its runs of errors.
+@register_jitable
+def best_product(
+    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, power
+):  # fmt: skip
+    """The output of largest ``cost(y)^p (lam - w . psi(y))``, lam = cost_weight, and planes of its runs of errors.
 
     With ``h = lam - w . psi`` and ``g = cost``, the argmax at cost weight mu proves ``h + mu g <= B`` for all outputs:
 
     * at ``mu = lam / unit`` (unit: the smallest cost there is) the true output wins only if every other has h <= 0;
-    * no output has ``g h`` above ``B^2 / (4 mu)``: when that is reached the search is over, most often with mu = h / g
-      of the answer before;
-    * no output with ``g h`` above the best so far has a larger g than ``(B + sqrt(B^2 - 4 mu best)) / (2 mu)``: only
-      costs up to there are left for the exact search over all costs.
+    * no output has a value above that of the point where ``g^p h`` touches the line, ``p h = mu g``: when that is
+      reached the search is over, most often with mu = p h / g of the answer before;
+    * an output that beats the best so far has a cost g with ``g^p (B - mu g)`` above it: only costs up to the largest
+      such one are left for the exact search over all costs.
 
     The unit of cost of each example stands in ``floats`` where the last entry of ``meta`` says.
 
@@ -106,22 +108,52 @@ def chain_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork,
         if query == 0 and (right or result[0] <= 0.0):
             bound = 0.0
             break
-        if g * h > top:
-            top = g * h
+        if h > 0.0 and g**power * h > top:
+            top = g**power * h
             best[:] = output[:T]
-        bound = min(bound, reach * reach / (4.0 * mu))
+        touching = power * reach / ((1.0 + power) * mu)
+        bound = min(bound, touching**power * (reach - mu * touching))
         if bound <= top * EQUAL:
             break
-        most = min(most, (reach + np.sqrt(max(reach * reach - 4.0 * mu * top, 0.0))) / (2.0 * mu))
-        if g <= 0.0 or h <= 0.0 or h == mu * g:
+        most = min(most, largest_cost(reach, mu, unit, top, power))
+        if g <= 0.0 or h <= 0.0 or power * h == mu * g:
             break
-        mu = h / g
+        mu = power * h / g
     if bound > top * EQUAL:
-        top = max(top, best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, best))
+        top = max(top, best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, power, best))
     output[:T] = best
     made = ck.chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
     result[0], result[1] = top, top
     return made
+
+
+@register_jitable
+def largest_cost(reach, mu, unit, top, power):
+    """The largest g with ``g^p (reach - mu g) >= top``; for p other than 1, as a multiple of unit."""
+    if power == 1.0:
+        return (reach + np.sqrt(max(reach * reach - 4.0 * mu * top, 0.0))) / (2.0 * mu)
+    steps = np.floor(reach / (mu * unit))
+    while steps > 0.0 and (steps * unit) ** power * (reach - mu * steps * unit) * EQUAL < top:
+        steps -= 1.0
+    return steps * unit
+
+
+@kernel(SEARCH_SIGNATURE)
+def chain_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The output of largest ``cost (lam - w . psi)``; exact."""
+    return best_product(
+        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 1.0
+    )  # fmt: skip
+
+
+@kernel(SEARCH_SIGNATURE)
+def chain_sqrt_slack(
+    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
+):  # fmt: skip
+    """The output of largest ``sqrt(cost) (lam - w . psi)``; exact."""
+    return best_product(
+        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 0.5
+    )  # fmt: skip
 
 
 @kernel("float64(float64[:, ::1], float64[:, :, ::1], float64[:, ::1], int32[::1])", fast=False)

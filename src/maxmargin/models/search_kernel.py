@@ -1,15 +1,16 @@
-"""Compiled code that serves every model: the plain argmax, the best wrong output, the decoding loop, dense planes."""
+"""Compiled code that serves every model: searches round its plain argmax, the decoding loop, dense planes."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba.extending import register_jitable
 
+from maxmargin.inference.slack_search_kernel import next_cost_weight, proven_bound
 from maxmargin.kernel import kernel
 from maxmargin.models.signature import DECODE_SIGNATURE, SEARCH_SIGNATURE
 
-MOST_QUERIES = 20  # of the best wrong output; three are usual
-EQUAL = 1e-12
+MOST_QUERIES = 24  # of a search; three are usual
+EQUAL = 1e-12  # relative difference of numbers that are the same but for rounding
 
 
 @kernel(SEARCH_SIGNATURE, borrows=True)
@@ -59,6 +60,56 @@ def best_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, 
     result[0] = cost_weight + best
     result[1] = max(cost_weight + max(bound, best), 0.0)
     return made
+
+
+@register_jitable
+def best_product(
+    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, power
+):
+    """The output of largest ``cost^p (lam - w . psi)`` among the corners of the hull, lam = cost_weight, and a bound.
+
+    The least positive cost of each example (0: unknown) stands in ``floats`` where the last entry of ``meta`` says;
+    when the true output wins at ``mu = lam / least``, all others have their margin and the bound is 0.
+    """
+    if cost_weight <= 0.0:  # the prediction
+        return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
+    least = floats[meta[len(meta) - 1] + example]
+    mu, kept = cost_weight / least if least > 0.0 else cost_weight, np.zeros((2, 4))
+    top, at, bound, made = 0.0, -1.0, np.inf, 0
+    for n in range(MOST_QUERIES):
+        made = plane(meta, ints, floats, w, example, mu, emit, iwork, fwork, output, index, value, result)
+        if made < 0:
+            return made
+        g = result[2]
+        h = cost_weight + result[0] - mu * g
+        if g > 0.0 and h > 0.0 and g**power * h > top:
+            top, at = g**power * h, mu
+        reach = cost_weight + max(result[1], 0.0)
+        bound = min(bound, proven_bound(kept, mu, reach, power, least))
+        following = next_cost_weight(kept, mu, h, g, reach, power) if bound > top * (1.0 + EQUAL) else 0.0
+        if following == 0.0 or n + 1 == MOST_QUERIES:
+            break
+        mu = following
+    if at >= 0.0 and at != mu:
+        made = plane(meta, ints, floats, w, example, at, emit, iwork, fwork, output, index, value, result)
+    result[0], result[1] = top, max(bound, top)
+    return made
+
+
+@kernel(SEARCH_SIGNATURE)
+def slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The output of largest ``cost (lam - w . psi)`` that plain argmaxes find, and a proven bound."""
+    return best_product(
+        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 1.0
+    )  # fmt: skip
+
+
+@kernel(SEARCH_SIGNATURE)
+def sqrt_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The same for ``sqrt(cost) (lam - w . psi)``."""
+    return best_product(
+        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 0.5
+    )  # fmt: skip
 
 
 @kernel(DECODE_SIGNATURE)

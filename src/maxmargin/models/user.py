@@ -11,7 +11,7 @@
         def argmax(self, x, w, y_true=None, cost_weight=0.0): ...  # max_y w . phi(x, y) + cost_weight * cost(y_true, y)
 
         def is_valid(self, x, y) -> bool: ...  # optional: whether y is an output at all
-        def slack_argmax(self, x, w, y_true): ...  # optional, for rescaling="slack": max_y cost * (1 - w . psi(y))
+        def slack_argmax(self, x, w, y_true): ...  # optional, exact: max_y cost * (1 - w . psi(y))
 
 with ``psi(y) = phi(x, y_true) - phi(x, y)``. ``argmax`` without ``y_true`` is prediction. Every answer is checked while
 the solver runs, so that a slip in the model stops with the example's name instead of a wrong optimum;
@@ -28,10 +28,11 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.contracts import Answer, Answers, refusal
+from maxmargin.contracts import Answer, Answers
 from maxmargin.features.sequences import Sequences
 from maxmargin.models.base import BoundModel, digest
 from maxmargin.models.layout_state import StateReader, StorableLayout
+from maxmargin.models.search import POWERS, answer_by_queries
 from maxmargin.parameters import Parameters
 
 __all__ = ["PythonBound", "PythonLayout", "PythonModel", "UserModel", "sparse_vector"]
@@ -172,19 +173,15 @@ class PythonBound(BoundModel):
 
     def kernel(self, search: str = "argmax") -> None:
         """None: this model is in plain Python."""
-        if search == "slack" and self.layout.slack_argmax is None:
-            remedy = (
-                "give it slack_argmax(x, w, y_true), the output of largest cost(y_true, y) * (1 - w . (phi(x, y_true) "
-                '- phi(x, y))), or use rescaling="margin"'
-            )
-            raise refusal('rescaling="slack"', {"slack"}, type(self.layout.model).__name__, remedy)
-        if search not in ("argmax", "slack"):
+        if search not in ("argmax", *POWERS):
             raise self.no_search(search)
 
     def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
         """The most violating output of an example; without a cost weight the prediction, whatever the search."""
+        slack = search == "slack" and cost_weight > 0.0 and self.layout.slack_argmax is not None
+        if search in POWERS and cost_weight > 0.0 and not slack:
+            return answer_by_queries(self, w, example, cost_weight, search)
         w, i, y_true = w[: self.n_weights], example, self.truth(example)
-        slack = search == "slack" and cost_weight > 0.0
         if slack:
             assert self.layout.slack_argmax is not None
             y, name = self.layout.slack_argmax(self.X[i], w / cost_weight, y_true), "slack_argmax"
