@@ -149,6 +149,8 @@ class GridCut:
         """Of the right shape; the kernel that reads them finds bad numbers."""
         full = (self.neighbours // 2, *self.shape)
         given = _numbers("capacities", capacities)
+        if given.shape == full and given.flags.carray:
+            return given  # spares a copy
         try:
             return np.require(np.broadcast_to(given, full), requirements=["C", "W"])
         except ValueError:
@@ -308,7 +310,9 @@ def _numbers(name: str, values: ArrayLike) -> np.ndarray:
 
 
 def _checked_unary(unary: ArrayLike) -> np.ndarray:
-    unary = np.require(_numbers("unary", unary), requirements=["C", "W"])
+    unary = _numbers("unary", unary)
+    if not unary.flags.carray:
+        unary = np.require(unary, requirements=["C", "W"])
     if unary.ndim < 2 or unary.shape[-1] != 2:
         raise ValueError(f"unary has shape {unary.shape}; the last axis must hold the costs of labels 0 and 1")
     return unary
