@@ -236,6 +236,9 @@ class Problem(Protocol):
     @property
     def traits(self) -> frozenset[str]: ...  # what a solver must handle
 
+    def feasible(self, w: np.ndarray) -> np.ndarray:
+        """Given weights, moved into the domain of the regulariser; a ValueError where they are too far from it."""
+
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> Problem:
         """The same problem asked through other oracles, such as sharded ones."""
 

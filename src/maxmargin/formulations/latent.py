@@ -48,6 +48,10 @@ class LatentProblem:
     def traits(self) -> frozenset[str]:
         return self.first.traits | {"latent"}
 
+    def feasible(self, w: np.ndarray) -> np.ndarray:
+        """As the problem of every round."""
+        return self.first.feasible(w)
+
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> LatentProblem:
         return replace(self, first=self.first.with_oracles(wrap), wrap=wrap)
 

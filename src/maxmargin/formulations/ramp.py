@@ -104,6 +104,10 @@ class RampProblem:
     def traits(self) -> frozenset[str]:
         return self.convex.traits | {"ramp"}
 
+    def feasible(self, w: np.ndarray) -> np.ndarray:
+        """As the convex problem."""
+        return self.convex.feasible(w)
+
     def linearise(self, w: np.ndarray, known: Planes | None = None) -> Linearisation:
         """The planes of the concave part at ``w``: one argmax per example.
 

@@ -31,16 +31,20 @@ from maxmargin.contracts import InnerSolver, State
 from maxmargin.formulations.ramp import Linearisation, RampProblem
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle, all_losses
-from maxmargin.solvers.state import OuterState, inner_of, numbers_of, plane_arrays, planes_of, set_numbers
+from maxmargin.solvers.blocks import Blocks
+from maxmargin.solvers.proof import Losses, agree
+from maxmargin.solvers.saved import COUNT, FINITE, FLAG, NUMBER, SECONDS, Saved
+from maxmargin.solvers.state import SPENT, OuterState, numbers_of, plane_arrays
 
 __all__ = ["CCCP", "CCCPState"]
 
 ROUND_SHARE = 0.5  # a round ends when its gap is at most this share of what the next one will change
 SLACK = 1e-9  # relative rounding error that J is granted when it is said not to increase
 ROUND_COLUMNS = ("round", "pass", "objective", "concave", "gap")
-NUMBERS = (
-    "objective", "due", "begun", "solver_seconds", "concave.seconds", "concave.oracle_calls", "concave.argmax_calls",
-)  # fmt: skip
+NUMBERS = {
+    "objective": NUMBER, "due": FLAG, "begun": COUNT, "solver_seconds": SECONDS, "concave.seconds": SECONDS,
+    "concave.oracle_calls": COUNT, "concave.argmax_calls": COUNT,
+}  # fmt: skip
 
 
 @dataclass
@@ -269,24 +273,61 @@ class CCCP:
 
     def from_arrays(self, problem: RampProblem, arrays: Mapping[str, np.ndarray]) -> CCCPState:
         """Resume where :meth:`CCCPState.to_arrays` left off."""
-        if float(arrays.get("below", problem.below)) != problem.below:
+        saved, convex = Saved.of(arrays), problem.convex
+        if "below" in saved and float(saved.array("below", np.float64, ())) != problem.below:
             raise ValueError("the saved state belongs to another ramp; resume with the same one.")
-        present = _linearisation(problem, "present", arrays)
-        hinge, *earlier = arrays.get("hinge", np.zeros(5))
-        inner = self.inner.from_arrays(problem.hinge if hinge else problem.majorant(present), inner_of(arrays))
+        present = self._saved_linearisation(problem, "present", saved)
+        hinge, *earlier = saved.numbers("hinge", {"hinge": FLAG, **SPENT}) if "hinge" in saved else np.zeros(5)
+        if hinge and len(present):
+            raise saved.refusal("hinge", "says that nothing is subtracted yet, and planes to subtract are there")
+        inner = self.inner.from_arrays(problem.hinge if hinge else problem.majorant(present), saved.part("inner"))
         state = CCCPState(problem, inner, CountingOracle(problem.concave), present, hinge=bool(hinge))
         state.set_earlier(earlier)
-        if "next/b" in arrays:
-            state.next = _linearisation(problem, "next", arrays)
-        set_numbers(state, NUMBERS, arrays["numbers"])
+        if "next/b" in saved:
+            state.next = self._saved_linearisation(problem, "next", saved)
+        saved.take_over("numbers", state, NUMBERS)
         kinds = (int, float, float, int, float)
         state.rounds = [
-            {name: kind(x) for name, kind, x in zip(ROUND_COLUMNS, kinds, row, strict=True)} for row in arrays["rounds"]
+            {name: kind(x) for name, kind, x in zip(ROUND_COLUMNS, kinds, row, strict=True)}
+            for row in saved.reals("rounds", (None, len(ROUND_COLUMNS)))
         ]
-        state.best, state.last = _pair("best", arrays), _pair("last", arrays)
-        if state.best is not None and not np.allclose(problem.convex.feasible(state.best[1]), state.best[1]):
-            state.best = None  # it had other signs
+        state.best = self._saved_pair(problem, "best", saved, convex.n_weights)
+        state.last = self._saved_pair(problem, "last", saved, len(self.inner.dual_point(inner).w))
+        if state.last is not None and state.next is not None:
+            value = state.next.term.at(state.last[1])
+            if not agree(state.next.value, -value, abs(state.next.term.offset)):
+                raise saved.refusal("next/numbers", "is not what the planes to subtract are worth")
         return state
+
+    def _saved_linearisation(self, problem: RampProblem, name: str, saved: Saved) -> Linearisation:
+        """Planes that are subtracted, at most one of each example, none above what its example subtracts at zero."""
+        planes = saved.planes(name, problem.n_columns, problem.n_examples, one_each=True)
+        losses = Losses(replace(problem.convex, oracle=problem.concave), Blocks(None), np.zeros(problem.n_columns))
+        if losses.exceeded(planes.to_csr(), planes.b, planes.example) >= 0:
+            raise saved.refusal(f"{name}/b", "holds a plane above what may be subtracted")
+        value = saved.numbers(f"{name}/numbers", {"offset": FINITE, "value": FINITE})[-1]
+        return Linearisation.of(planes, problem.convex.weight, float(value))
+
+    def _saved_pair(
+        self, problem: RampProblem, name: str, saved: Saved, n: int
+    ) -> tuple[Certificate, np.ndarray] | None:
+        """Weights and their certificate, whose primal must be J there: one argmax per example for each part of it."""
+        if f"{name}/weights" not in saved:
+            return None
+        convex, found = problem.convex, saved.weights(f"{name}/weights", problem, (n,))
+        ranges = {"primal": NUMBER, "dual": NUMBER, "certified": FLAG}
+        primal, dual, certified = map(float, saved.numbers(f"{name}/certificate", ranges))
+        w = np.zeros(convex.n_columns)
+        w[:n] = found
+        whole, planes = (
+            convex.primal(w, all_losses(convex.oracle, w)),
+            problem.concave.planes(w, np.arange(len(convex.weight))),
+        )
+        least = whole - float(convex.weight @ np.maximum(planes.losses(problem.n_examples), 0.0))
+        most = whole - problem.linearise(w).value
+        if not (agree(primal, least, whole) or agree(primal, most, whole) or least <= primal <= most or not certified):
+            raise saved.refusal(f"{name}/certificate", f"has the primal {primal} where the weights have {most}")
+        return Certificate(primal, dual, bool(certified)).check(), found
 
     def _note_round(self, state: CCCPState, certificate: Certificate) -> None:
         row = (len(state.rounds) + 1, state.passes, certificate.primal, len(state.present), certificate.gap)
@@ -302,15 +343,3 @@ class CCCP:
     def _move(self, state: CCCPState, linearisation: Linearisation) -> None:
         self.inner.move(state.inner, state.problem.majorant(linearisation))
         state.present, state.begun = linearisation, state.passes
-
-
-def _pair(name: str, arrays: Mapping[str, np.ndarray]) -> tuple[Certificate, np.ndarray] | None:
-    if f"{name}/weights" not in arrays:
-        return None
-    primal, dual, certified = map(float, arrays[f"{name}/certificate"])
-    return Certificate(primal, dual, bool(certified)), np.array(arrays[f"{name}/weights"])
-
-
-def _linearisation(problem: RampProblem, name: str, arrays: Mapping[str, np.ndarray]) -> Linearisation:
-    planes = planes_of(name, arrays, problem.convex.n_columns)
-    return Linearisation.of(planes, problem.convex.weight, float(arrays[f"{name}/numbers"][1]))

@@ -13,10 +13,12 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from maxmargin.callbacks.base import Callback
-from maxmargin.certificate import Certificate
+from maxmargin.certificate import Certificate, WeakDualityError
 from maxmargin.contracts import Problem, Solver, State
 from maxmargin.solvers.base import check_solver
 from maxmargin.solvers.history import History
+from maxmargin.solvers.proof import agree
+from maxmargin.solvers.saved import SECONDS, Saved
 from maxmargin.solvers.status import Status, describe
 
 __all__ = ["Result", "Run", "run"]
@@ -57,6 +59,7 @@ class Run(Generic[P, S]):
     compiled: float = field(default_factory=lambda: _compile_seconds())
     fresh: bool = False  # whether the certificate belongs to the present weights
     steps: int = 0
+    resumed: bool = False
     evaluate: Evaluate | None = None  # when an estimator is being fitted
 
     @property
@@ -197,7 +200,13 @@ def _certify(present: Run, callbacks: Sequence[Callback]) -> bool:
     certificate = present.solver.certificate(present.state)
     present.certificate, present.fresh = certificate, True
     _record(present, certificate)
-    certificate.check()
+    try:
+        certificate.check()
+    except WeakDualityError as error:
+        if not present.resumed:
+            raise
+        advice = "If only the resumed run fails, the checkpoint was changed: resume from an earlier one, or start anew."
+        raise ValueError(f"{error}. {advice}") from error
     answers = [callback.on_certificate(present) for callback in callbacks]  # all hear it, also after a "stop"
     return "stop" in answers
 
@@ -233,27 +242,36 @@ def _begin(solver: Solver[P, S], problem: P, tol: float, warm: State | None, res
         from maxmargin.persistence.checkpoint import load_checkpoint
 
         resume = load_checkpoint(resume)
-    parts: dict[str, dict[str, np.ndarray]] = {"state": {}, "history": {}, "run": {}}
-    for name, array in resume.items():
-        room, _, rest = name.partition("/")
-        if room in parts:
-            parts[room][rest] = array
-    if not parts["run"]:
+    whole = Saved(resume, "")
+    saved, earlier = whole.part("state"), whole.part("run")
+    if not earlier:
         raise ValueError("resume holds no run: give it the arrays of Run.to_arrays() or a checkpoint of Run.save()")
     try:
-        state = solver.from_arrays(problem, parts["state"])
+        present = Run(solver, problem, solver.from_arrays(problem, saved), tol, begin=begin, compiled=compiled)
+        present.history = History.from_arrays(whole.part("history"))
+        present.earlier, present.resumed = float(earlier.reals("seconds", (), SECONDS)), True
+        fresh = earlier.flag("fresh") and len(present.history) > 0
+        twin = solver.from_arrays(problem, saved) if fresh else None
     except KeyError as error:
         raise ValueError(
             f"resume holds no {error.args[0]!r}: it was saved with another loss or by another family of solvers; "
             "resume with the same."
         ) from error
-    present = Run(solver, problem, state, tol, begin=begin, compiled=compiled)
-    present.history = History.from_arrays(parts["history"])
-    present.earlier = float(parts["run"]["seconds"])
     if len(present.history):
         present.certificate = present.history.last_certificate()
-        present.fresh = bool(parts["run"]["fresh"]) and bool(np.isfinite(present.certificate.primal))
+        present.fresh = fresh and bool(np.isfinite(present.certificate.primal))
+    if present.fresh and twin is not None:  # believed only if it can be found again; on a twin, which it may change
+        _compare(present.certificate, solver.certificate(twin), whole)
     return present
+
+
+def _compare(saved: Certificate | None, found: Certificate, whole: Saved) -> None:
+    """Refuse a saved certificate that is not that of the saved weights."""
+    assert saved is not None
+    size = max(abs(saved.primal), abs(saved.dual)) if np.isfinite(saved.dual) else abs(saved.primal)
+    same = agree(saved.primal, found.primal, size) and agree(saved.dual, found.dual, size)
+    if not (same and saved.certified == found.certified):
+        raise whole.refusal("history/primal", f"and history/dual end with {saved}, but the state has {found}")
 
 
 def _validate(tol: float, limits: Mapping[str, float | None], warm: State | None, resume: Resume | None) -> None:

@@ -31,9 +31,12 @@ from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolatio
 from maxmargin.solvers.masters.joint import solve_jointly
 from maxmargin.solvers.masters.smo_kernel import smo_pass
 from maxmargin.solvers.masters.smo_signed_kernel import smo_signed_pass
+from maxmargin.solvers.proof import Losses
+from maxmargin.solvers.saved import FINITE, Saved
+from maxmargin.solvers.saved_set import check_claims, saved_set
 from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.settings import Settings
-from maxmargin.solvers.state import COUNTS, FIRST_TAU, NUMBERS, DualState, belongs, planes_of, set_numbers
+from maxmargin.solvers.state import COUNTS, FIRST_TAU, NUMBERS, DualState
 from maxmargin.solvers.visit_kernel import absorb
 from maxmargin.solvers.warm_start import retire_examples, retired_losses, warm_set
 from maxmargin.solvers.working_set import WorkingSet
@@ -234,27 +237,33 @@ class DualEngine(Engine):
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> DualState:
         """Resume where :meth:`DualState.to_arrays` left off."""
-        state = self.init(problem)
-        same = len(arrays["u"]) == problem.n_columns and belongs(arrays, problem)
-        same = same and np.array_equal(arrays["set/total"], state.working_set.store.total)
-        if not (same and str(arrays.get("blocks", state.blocks.fingerprint)) == state.blocks.fingerprint):
-            raise ValueError(
-                "the saved state belongs to another problem: resume with the same examples, cost, C, loss, rescaling "
-                "and blocks."
-            )
-        state.working_set = WorkingSet.from_arrays(arrays)
-        state.u[:] = arrays["u"]
+        saved, state, d = Saved.of(arrays), self.init(problem), problem.n_columns
+        same = len(saved["u"]) == d and np.array_equal(saved["set/total"], state.working_set.store.total)
+        same = same and str(saved.get("blocks", state.blocks.fingerprint)) == state.blocks.fingerprint
+        saved.belongs_to(problem, same=same, needs=", loss, rescaling and blocks")
+        state.working_set = saved_set(saved, state.working_set, self.settings.limit, problem.quadratic)
+        state.u[:] = saved.reals("u", (d,))
         if state.w is not state.u:
             state.w[:] = problem.regulariser.weights(state.u)
-        state.cursor[:] = arrays["cursor"]
-        state.set_common(arrays)
-        set_numbers(state, COUNTS, arrays["counts"])
-        set_numbers(state, NUMBERS, arrays["numbers"])
-        if "earlier/u" in arrays:
-            total, linear = map(float, arrays["earlier/numbers"])
-            state.earlier = (total, np.array(arrays["earlier/u"]), linear)
-        if "pending/b" in arrays:
-            state.pending = planes_of("pending", arrays, problem.n_columns)
+        losses = Losses(problem, state.blocks, state.w)
+        check_claims(saved, state.working_set, problem, state.u, losses)
+        state.cursor[:] = saved.whole("cursor", np.int64, state.cursor.shape, (0, 2.0**62))
+        if self.settings.selection == "shuffled" and state.cursor[0]:
+            if not np.array_equal(np.sort(state.cursor[1:]), np.arange(len(state.cursor) - 1)):
+                raise saved.refusal("cursor", "is no order of the blocks")
+        saved.generator("rng", state.rng)
+        saved.take_over("counts", state, COUNTS)
+        saved.take_over("numbers", state, NUMBERS)
+        if "earlier/u" in saved:
+            total, linear = map(float, saved.numbers("earlier/numbers", {"weight": (1.0, 2.0**53), "linear": FINITE}))
+            state.earlier = (total, saved.reals("earlier/u", (d,)), linear)
+        linear, u, _ = self.dual_point(state)
+        if losses.sum_exceeded(linear, u if problem.shift is None else u + problem.shift):
+            raise saved.refusal("set/mean", "and earlier make an average above the losses")
+        if "pending/b" in saved:
+            state.pending = pending = saved.planes("pending", d, state.n_blocks)
+            if losses.exceeded(pending.to_csr(), pending.b, pending.example) >= 0:
+                raise saved.refusal("pending/b", "holds a plane that lies above the losses")
         return state
 
     # --- inside -------------------------------------------------------------------------------------------------------

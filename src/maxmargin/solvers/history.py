@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from maxmargin.certificate import Certificate
+from maxmargin.certificate import Certificate, WeakDualityError
+from maxmargin.solvers.saved import COUNT, NUMBER, SECONDS, Saved
 
 if TYPE_CHECKING:
     import pandas
@@ -66,13 +67,25 @@ class History:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> History:
-        """The history that :meth:`to_arrays` was made of."""
-        history = cls()
-        for i, extras in enumerate(json.loads(str(arrays["extras"]))):
-            row = {name: arrays[name][i] for name in (*_COUNTS, *_NUMBERS, "certified")}
+        """The history that :meth:`to_arrays` was made of, checked."""
+        saved, history = Saved.of(arrays), cls()
+        extras = saved.json("extras")
+        if not isinstance(extras, list) or not all(isinstance(more, dict) for more in extras):
+            raise saved.refusal("extras", "is not a list of further entries of each row")
+        n = (len(extras),)
+        columns = {name: saved.whole(name, np.int64, n, COUNT) for name in _COUNTS}
+        columns |= {name: saved.reals(name, n, SECONDS) for name in ("pass", "seconds")}
+        columns |= {name: saved.reals(name, n, NUMBER) for name in ("primal", "dual")}
+        columns["certified"] = saved.array("certified", np.bool_, n)
+        for i, more in enumerate(extras):
+            row = {name: column[i] for name, column in columns.items()}
             certificate = Certificate(float(row["primal"]), float(row["dual"]), bool(row["certified"]))
             work = row["pass"], row["oracle_calls"], row["argmax_calls"], row["seconds"]
-            history.record(certificate, *work).update(extras)
+            try:
+                history.record(certificate.check(), *work)
+                history.annotate(**more)
+            except (WeakDualityError, ValueError) as error:
+                raise saved.refusal("primal", f"and history/dual have a row that cannot be: {error}") from None
         return history
 
     def last_certificate(self) -> Certificate:

@@ -30,14 +30,24 @@ from maxmargin.oracles.oracle import packed
 from maxmargin.planes import Planes, aligned_zeros, weighted_sum
 from maxmargin.solvers import primal_kernel as pk
 from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
+from maxmargin.solvers.blocks import Blocks
+from maxmargin.solvers.proof import Losses
+from maxmargin.solvers.saved import COUNT, FINITE, FLAG, SECONDS, SIZE, Saved
 from maxmargin.solvers.settings import AVERAGES, check_words
-from maxmargin.solvers.state import InnerState, belongs, numbers_of, set_numbers
+from maxmargin.solvers.state import InnerState, numbers_of
 
 __all__ = ["PrimalEngine", "PrimalSolver", "PrimalState", "Rule"]
 
 SCHEDULES = ("inverse", "constant", "power")
-COUNTS = ("oracle.oracle_calls", "oracle.argmax_calls")
-RUN = ("since", "passes", "clean", "solver_seconds", "oracle.seconds", "radius")
+COUNTS = {"oracle.oracle_calls": COUNT, "oracle.argmax_calls": COUNT}
+RUN = {
+    "since": COUNT, "passes": COUNT, "clean": FLAG, "solver_seconds": SECONDS, "oracle.seconds": SECONDS,
+    "radius": SIZE,
+}  # fmt: skip
+KEPT = {
+    "scale": (pk.SMALL**2, pk.SMALL**-2), "total": (0.0, FINITE[1]), "rho": (0.0, FINITE[1]), "steps": COUNT,
+    "square": (0.0, FINITE[1]), "updates": COUNT,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -234,21 +244,30 @@ class PrimalEngine(Engine):
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> PrimalState:
         """Resume where :meth:`PrimalState.to_arrays` left off."""
-        state = PrimalEngine(Rule(averaging=self.rule.averaging)).init(problem)
-        if not (len(arrays["vector"]) == len(state.vector) and belongs(arrays, problem)):
-            raise ValueError("the saved state belongs to another problem: resume with the same examples, cost and C.")
-        state.subtracted_at = _starts(_subtracted(problem), problem.n_examples)
-        state.vector[:] = arrays["vector"]
-        state.mean = np.array(arrays["mean"])
-        state.numbers[:] = arrays["numbers"]
-        state.largest[:] = arrays["largest"]
-        state.set_common(arrays)
-        set_numbers(state, COUNTS, arrays["counts"])
-        set_numbers(state, RUN, arrays["run"])
-        if "rest" in arrays:
-            state.rest = np.array(arrays["rest"])
-        if "earlier/sum" in arrays:
-            state.earlier = (float(arrays["earlier/weight"]), np.array(arrays["earlier/sum"]))
+        saved, state = Saved.of(arrays), PrimalEngine(Rule(averaging=self.rule.averaging)).init(problem)
+        d, n, columns = problem.n_weights, problem.n_examples, len(state.vector)
+        saved.belongs_to(problem, same=len(saved["vector"]) == columns)
+        state.subtracted_at = _starts(_subtracted(problem), n)
+        state.vector[:] = saved.reals("vector", (columns,))
+        state.mean = saved.reals("mean", state.mean.shape)
+        state.numbers[:] = saved.numbers("numbers", KEPT)
+        if 0.0 < state.numbers[pk.RHO] < 1.0:
+            raise saved.refusal("numbers", "has an average of less than one step")
+        state.largest[:] = saved.reals("largest", (n,), (0.0, FINITE[1]))
+        saved.generator("rng", state.rng)
+        saved.take_over("counts", state, COUNTS)
+        saved.take_over("run", state, RUN)
+        if "rest" in saved:
+            state.rest = saved.reals("rest", (d,))
+        if "earlier/sum" in saved:
+            weight = float(saved.reals("earlier/weight", (), (1.0, COUNT[1] ** 2)))
+            state.earlier = (weight, saved.reals("earlier/sum", (columns,)))
+        zeta, (linear, u, w) = self._present(state)[d : d + n], self.dual_point(state)
+        if zeta.min(initial=0.0) < 0.0:
+            raise saved.refusal("vector", "holds multipliers below 0")
+        losses = Losses(problem, Blocks(None), w)
+        if losses.sum_exceeded(linear, u if problem.shift is None else u + problem.shift):
+            raise saved.refusal("vector", "claims planes that lie above the losses")
         return state
 
     def adopt(self, problem: Problem, earlier: PrimalState | None) -> PrimalState:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,7 +32,7 @@ from maxmargin.solvers.blocks import natural_scale
 from maxmargin.solvers.engine import DualEngine
 from maxmargin.solvers.masters.joint import best_bound, blas_threads
 from maxmargin.solvers.recentring_state import RecentringState
-from maxmargin.solvers.state import inner_of
+from maxmargin.solvers.saved import Saved
 
 if TYPE_CHECKING:
     from maxmargin.solvers.proximal_point import ProximalPoint
@@ -41,6 +42,7 @@ __all__ = ["Recentring"]
 JOINT_BELOW = 400  # planes that the lower bound is taken from one by one; beyond, from one point for each block
 REPORT_EVERY = 100  # certificates of the engine without a better bound between two reports; three equal ones end a run
 ROUNDING = 1e-13
+GAMMA = (1e-150, 1e150)
 
 
 @dataclass(eq=False)
@@ -96,13 +98,14 @@ class Recentring(Engine):
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> RecentringState:
         """Resume where :meth:`RecentringState.to_arrays` left off."""
-        if float(arrays["pull"]) != _divergence(problem).pull:
+        saved, shape = Saved.of(arrays), (problem.n_weights,)
+        if float(saved.array("pull", np.float64, ())) != _divergence(problem).pull:
             raise ValueError("the saved state belongs to another problem: resume with the same pull.")
-        centre, best = np.array(arrays["centre"]), np.array(arrays["best"])
-        gamma = float(arrays["numbers"][0])
-        inner = self.inner.from_arrays(self._around(problem, centre, gamma), inner_of(arrays))
+        centre, best = (saved.weights(name, problem, shape) for name in ("centre", "best"))
+        gamma = float(saved.numbers("numbers", {"gamma": GAMMA}, unknown="gamma")[0])
+        inner = self.inner.from_arrays(self._around(problem, centre, gamma), saved.part("inner"))
         state = RecentringState(problem, inner, centre, best, gamma)
-        state.restore(arrays)
+        state.restore(saved)
         if np.isinf(state.primal):
             self.inner.begin_at(state.inner, best)
         return state
@@ -136,7 +139,7 @@ class Recentring(Engine):
         state.centre, state.centre_primal = state.best.copy(), state.primal
         self._move_inner(state)
         linear, u, _ = self.dual_point(state)
-        state.dual = problem.lower_bound(linear, u)
+        state.prove(problem.lower_bound(linear, u), linear, u)
         state.gap = max(state.primal - state.dual, 0.0)
         state.bound_at, state.bound_wait, state.unchanged, state.improved = state.looks, 0, 0, True
 
@@ -174,14 +177,15 @@ class Recentring(Engine):
         upper = found.primal if np.isfinite(found.primal) else self._estimate(state)
         here = upper - proximal.term(theta)
         point = self.inner.dual_point(inner)
-        bound = problem.lower_bound(point.linear, point.u)
+        bound, linear, u = problem.lower_bound(point.linear, point.u), point.linear, point.u
         if state.looks >= state.bound_at:
-            bound = max(bound, self._bound(state, min(here, state.primal)))
+            bound, linear, u = max((bound, linear, u), self._bound(state, min(here, state.primal)), key=itemgetter(0))
         better = here < state.primal or bound > state.dual
         state.improved, state.unchanged = state.improved or better, 0 if better else state.unchanged + 1
         if here < state.primal:
             state.primal, state.best, state.certified = here, theta.copy(), found.certified
-        state.dual = max(state.dual, bound)
+        if bound > state.dual:
+            state.prove(bound, linear, u)
         state.gap = max(upper - found.dual, 0.0) if np.isfinite(state.centre_primal) else state.gap
         state.note(here, upper, found.dual, *_divergence(problem).estimate(point.linear + problem.offset, point.u))
         moved = self._recentre(state, here)
@@ -233,22 +237,24 @@ class Recentring(Engine):
         total = inner.working_set.store.total[planes.example]
         return planes, *natural_scale(planes.to_csr(), planes.b, total, inner.w, state.problem.n_weights)
 
-    def _bound(self, state: RecentringState, primal: float) -> float:
-        """The lower bound from all planes. While it does not close the gap by much, it is asked for less often."""
+    def _bound(self, state: RecentringState, primal: float) -> tuple[float, float, np.ndarray]:
+        """The lower bound from all planes, with ``sum alpha b`` and u of its multipliers.
+
+        While it does not close the gap by much, it is asked for less often.
+        """
         every, bound, used = self.options.bound_every, -np.inf, np.empty(0, np.int32)
         inner, problem, ws = state.inner, state.problem, state.inner.working_set
+        linear, u = 0.0, inner.u
         if state.looks:
             tol = max(self.options.accuracy * (primal - state.dual), ROUNDING * abs(primal))
             bound, linear, u, used = best_bound(
                 ws, inner.u, _divergence(problem), problem.offset, state.best, tol, ws.n_planes > JOINT_BELOW
             )
-            if bound > state.dual:
-                state.bound = linear, u if problem.shift is None else u + problem.shift
         closed = bound - state.dual >= 0.3 * (primal - state.dual)
         state.bound_wait = every if closed else min(2 * max(state.bound_wait, every // 2), 8 * every)
         state.bound_at = state.looks + state.bound_wait
         ws.keep(used, state.bound_wait)  # what proves most now will be of use the next time
-        return bound
+        return bound, linear, u
 
 
 def _divergence(problem: Problem) -> TableDivergence:

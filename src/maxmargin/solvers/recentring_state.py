@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -10,7 +9,10 @@ import numpy as np
 from maxmargin.formulations.divergence import TableDivergence
 from maxmargin.formulations.problem import Problem
 from maxmargin.oracles.counting import CountingOracle
-from maxmargin.solvers.state import DualState, OuterState, numbers_of, set_numbers
+from maxmargin.solvers.blocks import Blocks
+from maxmargin.solvers.proof import Losses, agree
+from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SIZE, Saved
+from maxmargin.solvers.state import DualState, OuterState, numbers_of
 
 __all__ = ["TRACE", "RecentringState"]
 
@@ -44,7 +46,7 @@ class RecentringState(OuterState):
     bound_seconds: float = 0.0
     centre_seconds: float = 0.0
     other_examples: bool = False  # whether the run that begins here has other examples in place of these
-    bound: tuple[float, np.ndarray] | None = None  # sum alpha b and sum alpha a of the best lower bound from all planes
+    bound: tuple[float, np.ndarray] | None = None  # sum alpha b and sum alpha a behind ``dual``
     trace: list[tuple] = field(default_factory=list)
 
     rounds = None
@@ -87,12 +89,38 @@ class RecentringState(OuterState):
             arrays |= {"bound/linear": np.array(self.bound[0]), "bound/u": self.bound[1].copy()}
         return arrays
 
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over the numbers, the trace and the best lower bound that :meth:`to_arrays` wrote."""
-        set_numbers(self, _NUMBERS, arrays["numbers"])
-        self.trace = [tuple(row) for row in np.asarray(arrays["trace"])]
-        if "bound/u" in arrays:
-            self.bound = float(arrays["bound/linear"]), np.array(arrays["bound/u"])
+    def restore(self, saved: Saved) -> None:
+        """Take over the numbers, the trace and the best lower bound that :meth:`to_arrays` wrote.
+
+        The numbers must be what they say: ``primal`` the objective of ``best`` (one argmax per example), ``dual`` the
+        value of the multipliers that prove it.
+        """
+        problem, w = self.problem, np.zeros(self.problem.n_columns)
+        saved.take_over("numbers", self, _NUMBERS, unknown="gamma")
+        self.trace = [tuple(row) for row in saved.array("trace", np.float64, (None, len(TRACE)))]
+        w[: len(self.best)] = self.best
+        losses, proven = Losses(problem, Blocks(None), w), -np.inf
+        if "bound/u" in saved:
+            linear, u = float(saved.reals("bound/linear", ())), saved.reals("bound/u", (problem.n_columns,))
+            if losses.sum_exceeded(linear, u):
+                raise saved.refusal("bound/linear", "claims planes that lie above the losses")
+            self.bound, proven = (linear, u), problem.lower_bound(linear, u - self._shift)
+        objective = problem.primal(w, losses.points[-1][1])
+        if self.certified and np.isfinite(self.primal) and not agree(self.primal, objective):
+            raise saved.refusal("numbers", f"has the primal {self.primal} where the weights have {objective}")
+        if np.isfinite(self.dual) and not agree(self.dual, proven, abs(objective)):
+            raise saved.refusal("numbers", f"has the dual {self.dual} where {proven} is proven")
+
+    def prove(self, value: float, linear: float, u: np.ndarray) -> None:
+        """Take note of multipliers whose lower bound is the best so far; u is without the shift of the problem."""
+        self.dual, self.bound = value, (linear, u + self._shift)
+
+    @property
+    def _shift(self) -> np.ndarray | float:
+        shift = self.problem.shift
+        return 0.0 if shift is None else shift
 
 
-_NUMBERS = [f.name for f in fields(RecentringState) if f.type in ("float", "int", "bool")]  # gamma first
+_BY_TYPE = {"float": NUMBER, "int": COUNT, "bool": FLAG}
+_OWN = {"gamma": SIZE, "gap": SIZE, "first": SIZE, "bound_wait": (0.0, 2.0**30), "other_examples": (0.0, 0.0)}
+_NUMBERS = {f.name: _OWN.get(f.name, _BY_TYPE[f.type]) for f in fields(RecentringState) if f.type in _BY_TYPE}

@@ -14,7 +14,8 @@ import numpy as np
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import Solver, State
 from maxmargin.formulations.latent import LatentProblem
-from maxmargin.solvers.state import OuterState, inner_of
+from maxmargin.solvers.saved import FLAG, Saved
+from maxmargin.solvers.state import SPENT, OuterState
 
 __all__ = ["RefitState", "Refits"]
 
@@ -110,9 +111,13 @@ class Refits:
 
     def from_arrays(self, problem: LatentProblem, arrays: Mapping[str, np.ndarray]) -> RefitState:
         """Resume where :meth:`RefitState.to_arrays` left off."""
-        at = np.array(arrays["completed_at"]) if "completed_at" in arrays else None
-        left, small, *earlier = map(float, arrays["rounds"])
-        inner = self.inner.from_arrays(problem.first if at is None else problem.at(at), inner_of(arrays))
+        saved, at = Saved.of(arrays), None
+        if "completed_at" in saved:
+            present = self.inner.weights(self.inner.init(problem.first))
+            at = saved.weights("completed_at", problem, present.shape)
+        ranges = {"left": (0.0, float(self.refits)), "small": FLAG, **SPENT}
+        left, small, *earlier = map(float, saved.numbers("rounds", ranges))
+        inner = self.inner.from_arrays(problem.first if at is None else problem.at(at), saved.part("inner"))
         state = RefitState(problem, inner, int(left), at, bool(small))
         state.set_earlier(earlier)
         return state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from maxmargin.formulations.problem import Problem
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import Planes
 from maxmargin.solvers.blocks import Blocks
+from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SECONDS, SIZE
 
 if TYPE_CHECKING:
     from maxmargin.solvers.working_set import WorkingSet
@@ -23,10 +24,12 @@ __all__ = ["DualState", "InnerState", "OuterState"]
 
 FIRST_TAU = 1e-3
 PLANE_FIELDS = ("indptr", "indices", "data", "b", "example", "bound")
-COUNTS = ("oracle.oracle_calls", "oracle.argmax_calls", "certificates")
-NUMBERS = (
-    "since", "solver_seconds", "oracle.seconds", "drift", "tau", "reached", "relative_gap", "slow", "gap",
-)  # fmt: skip
+COUNTS = {"oracle.oracle_calls": COUNT, "oracle.argmax_calls": COUNT, "certificates": COUNT}
+NUMBERS = {
+    "since": COUNT, "solver_seconds": SECONDS, "oracle.seconds": SECONDS, "drift": SIZE, "tau": (0.0, FIRST_TAU),
+    "reached": NUMBER, "relative_gap": SIZE, "slow": FLAG, "gap": SIZE,
+}  # fmt: skip
+SPENT = {"oracle_calls": COUNT, "argmax_calls": COUNT, "oracle seconds": SECONDS, "solver seconds": SECONDS}
 
 
 def numbers_of(state: object, names: Iterable[str]) -> np.ndarray:
@@ -34,22 +37,9 @@ def numbers_of(state: object, names: Iterable[str]) -> np.ndarray:
     return np.array([float(attrgetter(name)(state)) for name in names])
 
 
-def set_numbers(state: object, names: Iterable[str], numbers: np.ndarray) -> None:
-    """Take over what :func:`numbers_of` wrote, each as the kind of number that stands there; old arrays are shorter."""
-    for name, number in zip(names, numbers, strict=False):
-        part, _, last = name.rpartition(".")
-        owner = getattr(state, part) if part else state
-        setattr(owner, last, type(getattr(owner, last))(number))
-
-
 def plane_arrays(name: str, planes: Planes) -> dict[str, np.ndarray]:
     """Planes as arrays called ``name/...``."""
     return {f"{name}/{key}": getattr(planes, key) for key in PLANE_FIELDS}
-
-
-def planes_of(name: str, arrays: Mapping[str, np.ndarray], n_columns: int) -> Planes:
-    """What :func:`plane_arrays` wrote."""
-    return Planes(**{key: np.array(arrays[f"{name}/{key}"]) for key in PLANE_FIELDS}, n_weights=n_columns)
 
 
 class InnerState:
@@ -78,15 +68,6 @@ class InnerState:
         rng = np.array(json.dumps(self.rng.bit_generator.state))
         return {"rng": rng, "weight": self.problem.weight, "data": np.array(self.problem.fingerprint)}
 
-    def set_common(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take over the generator."""
-        self.rng.bit_generator.state = json.loads(str(arrays["rng"]))
-
-
-def belongs(arrays: Mapping[str, np.ndarray], problem: Problem) -> bool:
-    """Whether a saved state has the examples, the cost and the weights C_i of a problem."""
-    return np.array_equal(arrays["weight"], problem.weight) and str(arrays["data"]) == problem.fingerprint
-
 
 class OuterState:
     """What all states with another one inside have; ``earlier`` is what was spent before that one began."""
@@ -112,18 +93,13 @@ class OuterState:
         return self.oracle_calls, self.argmax_calls, self.seconds["oracle"], self.seconds["solver"]
 
     def set_earlier(self, numbers: Iterable[float]) -> None:
-        """``earlier`` from saved numbers."""
+        """``earlier`` from saved numbers, those of :data:`SPENT`."""
         calls, argmax_calls, oracle, solver = numbers
         self.earlier = int(calls), int(argmax_calls), float(oracle), float(solver)
 
     def inner_arrays(self) -> dict[str, np.ndarray]:
         """Those of the state inside, called ``inner/...``."""
         return {f"inner/{name}": array for name, array in self.inner.to_arrays().items()}
-
-
-def inner_of(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What :meth:`OuterState.inner_arrays` wrote, by the names of the state inside."""
-    return {name.removeprefix("inner/"): array for name, array in arrays.items() if name.startswith("inner/")}
 
 
 @dataclass

@@ -26,7 +26,7 @@ def warm_set(problem: Problem, warm: State, blocks: Blocks) -> WorkingSet:
         raise ValueError("warm start needs the same examples, costs and rescaling; else set warm_start=False.")
     if before.squared != after.squared or warm.retired or warm.blocks.fingerprint != blocks.fingerprint:
         raise ValueError("warm start needs the same loss and the same blocks as the earlier fit.")
-    working_set = WorkingSet.from_arrays(warm.working_set.to_arrays())
+    working_set = warm.working_set.copy()
     stretch = None
     if after.squared:
         with np.errstate(divide="ignore", invalid="ignore"):

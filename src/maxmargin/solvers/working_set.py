@@ -6,8 +6,6 @@ planes a block may keep, and how a block is solved.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -291,18 +289,22 @@ class WorkingSet:
         return {name: array.copy() for name, array in arrays.items()}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> WorkingSet:
-        """The inverse of :meth:`to_arrays`."""
+    def restore(
+        cls, store: wk.Store, pool: int, n_columns: int, longest: int, budget: int, limit: int | None
+    ) -> WorkingSet:
+        """The working set behind a store without unused entries; the arrays are taken over."""
         self = cls.__new__(cls)
-        self.n_columns, longest, self.budget, limit = (int(x) for x in arrays["set/shape"])
-        self.limit = None if limit < 0 else limit
-        fields = {name: np.array(arrays[f"set/{name}"]) for name in wk.Store._fields}
-        pool = int(arrays["set/pool"])
-        for name in ("columns", "entries"):
-            fields[name] = np.pad(fields[name], (0, pool - len(fields[name])))
-        self.store = wk.Store(**fields)
+        self.n_columns, self.budget, self.limit = n_columns, budget, limit
+        columns, entries = np.zeros(pool, np.int32), np.zeros(pool)
+        columns[: len(store.columns)], entries[: len(store.entries)] = store.columns, store.entries
+        self.store = store._replace(columns=columns, entries=entries)
         self._scratch(longest)
         return self
+
+    def copy(self) -> WorkingSet:
+        """Another one with the same planes and multipliers."""
+        store = wk.Store(*(array.copy() for array in self.store))
+        return self.restore(store, len(store.columns), self.n_columns, self.longest, self.budget, self.limit)
 
 
 def _pool(entries: int) -> int:
