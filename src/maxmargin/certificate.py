@@ -47,10 +47,10 @@ class Certificate:
     def check(self, tolerance: float = 1e-9) -> Certificate:
         """Return the certificate itself, or raise a :class:`WeakDualityError` when weak duality is violated.
 
-        That is, when a value is NaN, or when a certified primal lies below the dual by more than an allowance for
-        rounding, ``tolerance`` relative to max(1, |primal|, |dual|).
+        That is, when a value is NaN or the wrong infinity, or when a certified primal lies below the dual by more than
+        an allowance for rounding, ``tolerance`` relative to max(1, |primal|, |dual|).
         """
-        if math.isnan(self.primal) or math.isnan(self.dual):
+        if math.isnan(self.primal) or math.isnan(self.dual) or self.dual == math.inf or self.primal == -math.inf:
             raise WeakDualityError(
                 f"the certificate is not a number (primal {self.primal}, dual {self.dual}): look for NaN or infinite "
                 "features, costs or sample weights, or for a C that is too large"

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from maxmargin.solvers import working_set_kernel as wk
+from maxmargin.solvers.saved import Saved
+from maxmargin.solvers.saved_set import saved_set
 from maxmargin.solvers.working_set import WorkingSet
 
 
@@ -225,7 +227,8 @@ def test_hopeless_memory_is_refused_with_advice():
 def test_round_trip_through_arrays(seed):
     ws, u = random_set(seed, limit=4, total=np.array([1.0, np.inf, 0.0]))
     arrays = ws.to_arrays()
-    again = WorkingSet.from_arrays(arrays)
+    like = WorkingSet(ws.store.total, ws.n_columns, ws.longest, 4, ws.budget)
+    again = saved_set(Saved(arrays), like, 4, quadratic=True)
     assert all(not array.dtype.hasobject for array in arrays.values())
     for name, array in again.to_arrays().items():
         assert np.array_equal(array, arrays[name]), name

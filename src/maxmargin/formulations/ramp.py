@@ -116,10 +116,16 @@ class RampProblem:
         """
         weight = self.convex.weight
         found = self.concave.planes(w, np.arange(self.n_examples))
-        reached = found.violations(w)  # what is subtracted must be: an upper bound of r_i would make J too small
+        reached, most = (
+            found.violations(w),
+            found.losses(self.n_examples),
+        )  # what is subtracted must be: an upper bound of r_i would make J too small
         found = replace(found, bound=reached)
         if known is not None:
-            found = _better(found, replace(known, bound=known.violations(w)), self.n_examples)
+            known = replace(known, bound=known.violations(w))
+            # none that is true lies above what the oracle proves; a changed checkpoint may hold others
+            possible = known.bound <= most[known.example] + TINY * np.maximum(1.0, np.abs(known.bound))
+            found = _better(found, known.take(np.flatnonzero(possible)), self.n_examples)
         planes = found.take(np.flatnonzero((found.bound > TINY) & (weight[found.example] > 0)))
         return Linearisation.of(planes, weight, float(weight[planes.example] @ planes.bound))
 

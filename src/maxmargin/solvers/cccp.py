@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.certificate import Certificate
+from maxmargin.certificate import Certificate, WeakDualityError
 from maxmargin.contracts import InnerSolver, State
 from maxmargin.formulations.ramp import Linearisation, RampProblem
 from maxmargin.kernel import clock
@@ -292,7 +292,17 @@ class CCCP:
             for row in saved.reals("rounds", (None, len(ROUND_COLUMNS)))
         ]
         state.best = self._saved_pair(problem, "best", saved, convex.n_weights)
-        state.last = self._saved_pair(problem, "last", saved, len(self.inner.dual_point(inner).w))
+        present_w = self.inner.dual_point(inner).w
+        state.last = self._saved_pair(problem, "last", saved, len(present_w))
+        w = np.zeros(problem.n_columns)
+        w[: len(present_w)] = present_w
+        losses = Losses(replace(convex, oracle=problem.concave), Blocks(None), w)
+        for name, part in (("present", present), ("next", state.next)):
+            if (
+                part is not None
+                and losses.exceeded(part.term.planes.to_csr(), part.term.planes.b, part.term.planes.example) >= 0
+            ):
+                raise saved.refusal(f"{name}/b", "holds a plane above what may be subtracted")
         if state.last is not None and state.next is not None:
             value = state.next.term.at(state.last[1])
             if not agree(state.next.value, -value, abs(state.next.term.offset)):
@@ -300,11 +310,8 @@ class CCCP:
         return state
 
     def _saved_linearisation(self, problem: RampProblem, name: str, saved: Saved) -> Linearisation:
-        """Planes that are subtracted, at most one of each example, none above what its example subtracts at zero."""
+        """Planes that are subtracted, at most one of each example."""
         planes = saved.planes(name, problem.n_columns, problem.n_examples, one_each=True)
-        losses = Losses(replace(problem.convex, oracle=problem.concave), Blocks(None), np.zeros(problem.n_columns))
-        if losses.exceeded(planes.to_csr(), planes.b, planes.example) >= 0:
-            raise saved.refusal(f"{name}/b", "holds a plane above what may be subtracted")
         value = saved.numbers(f"{name}/numbers", {"offset": FINITE, "value": FINITE})[-1]
         return Linearisation.of(planes, problem.convex.weight, float(value))
 
@@ -327,7 +334,10 @@ class CCCP:
         most = whole - problem.linearise(w).value
         if not (agree(primal, least, whole) or agree(primal, most, whole) or least <= primal <= most or not certified):
             raise saved.refusal(f"{name}/certificate", f"has the primal {primal} where the weights have {most}")
-        return Certificate(primal, dual, bool(certified)).check(), found
+        try:
+            return Certificate(primal, dual, bool(certified)).check(), found
+        except WeakDualityError:
+            raise saved.refusal(f"{name}/certificate", f"has the dual {dual} above the primal {primal}") from None
 
     def _note_round(self, state: CCCPState, certificate: Certificate) -> None:
         row = (len(state.rounds) + 1, state.passes, certificate.primal, len(state.present), certificate.gap)

@@ -238,7 +238,7 @@ class DualEngine(Engine):
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> DualState:
         """Resume where :meth:`DualState.to_arrays` left off."""
         saved, state, d = Saved.of(arrays), self.init(problem), problem.n_columns
-        same = len(saved["u"]) == d and np.array_equal(saved["set/total"], state.working_set.store.total)
+        same = saved["u"].shape == (d,) and np.array_equal(saved["set/total"], state.working_set.store.total)
         same = same and str(saved.get("blocks", state.blocks.fingerprint)) == state.blocks.fingerprint
         saved.belongs_to(problem, same=same, needs=", loss, rescaling and blocks")
         state.working_set = saved_set(saved, state.working_set, self.settings.limit, problem.quadratic)

@@ -246,7 +246,7 @@ class PrimalEngine(Engine):
         """Resume where :meth:`PrimalState.to_arrays` left off."""
         saved, state = Saved.of(arrays), PrimalEngine(Rule(averaging=self.rule.averaging)).init(problem)
         d, n, columns = problem.n_weights, problem.n_examples, len(state.vector)
-        saved.belongs_to(problem, same=len(saved["vector"]) == columns)
+        saved.belongs_to(problem, same=saved["vector"].shape == (columns,))
         state.subtracted_at = _starts(_subtracted(problem), n)
         state.vector[:] = saved.reals("vector", (columns,))
         state.mean = saved.reals("mean", state.mean.shape)

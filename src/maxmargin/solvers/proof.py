@@ -67,4 +67,5 @@ class Losses:
 
 def agree(saved: float, found: float, size: float = 0.0) -> bool:
     """Whether two numbers are the same but for rounding of parts of a size."""
-    return saved == found or abs(saved - found) <= ROUNDING * max(abs(saved), abs(found), size)
+    near = np.isfinite([saved, found]).all() and abs(saved - found) <= ROUNDING * max(abs(saved), abs(found), size)
+    return bool(saved == found or near)

@@ -31,7 +31,7 @@ from maxmargin.solvers.base import OTHER_FAMILY, Engine
 from maxmargin.solvers.blocks import natural_scale
 from maxmargin.solvers.engine import DualEngine
 from maxmargin.solvers.masters.joint import best_bound, blas_threads
-from maxmargin.solvers.recentring_state import RecentringState
+from maxmargin.solvers.recentring_state import NUMBERS, RecentringState
 from maxmargin.solvers.saved import Saved
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ __all__ = ["Recentring"]
 JOINT_BELOW = 400  # planes that the lower bound is taken from one by one; beyond, from one point for each block
 REPORT_EVERY = 100  # certificates of the engine without a better bound between two reports; three equal ones end a run
 ROUNDING = 1e-13
-GAMMA = (1e-150, 1e150)
 
 
 @dataclass(eq=False)
@@ -102,7 +101,7 @@ class Recentring(Engine):
         if float(saved.array("pull", np.float64, ())) != _divergence(problem).pull:
             raise ValueError("the saved state belongs to another problem: resume with the same pull.")
         centre, best = (saved.weights(name, problem, shape) for name in ("centre", "best"))
-        gamma = float(saved.numbers("numbers", {"gamma": GAMMA}, unknown="gamma")[0])
+        gamma = float(saved.numbers("numbers", NUMBERS, unknown="gamma")[0])
         inner = self.inner.from_arrays(self._around(problem, centre, gamma), saved.part("inner"))
         state = RecentringState(problem, inner, centre, best, gamma)
         state.restore(saved)

@@ -14,7 +14,7 @@ from maxmargin.solvers.proof import Losses, agree
 from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SIZE, Saved
 from maxmargin.solvers.state import DualState, OuterState, numbers_of
 
-__all__ = ["TRACE", "RecentringState"]
+__all__ = ["NUMBERS", "TRACE", "RecentringState"]
 
 TRACE = (
     "iteration", "centres", "gamma", "planes", "outside", "oracle_calls", "seconds", "primal_here", "primal", "dual",
@@ -83,7 +83,7 @@ class RecentringState(OuterState):
         regulariser = self.problem.regulariser
         assert isinstance(regulariser, TableDivergence)
         arrays = self.inner_arrays() | {"centre": self.centre.copy(), "best": self.best.copy()}
-        arrays |= {"numbers": numbers_of(self, _NUMBERS), "pull": np.array(regulariser.pull)}
+        arrays |= {"numbers": numbers_of(self, NUMBERS), "pull": np.array(regulariser.pull)}
         arrays["trace"] = np.array(self.trace, np.float64).reshape(-1, len(TRACE))
         if self.bound is not None:
             arrays |= {"bound/linear": np.array(self.bound[0]), "bound/u": self.bound[1].copy()}
@@ -96,7 +96,7 @@ class RecentringState(OuterState):
         value of the multipliers that prove it.
         """
         problem, w = self.problem, np.zeros(self.problem.n_columns)
-        saved.take_over("numbers", self, _NUMBERS, unknown="gamma")
+        saved.take_over("numbers", self, NUMBERS, unknown="gamma")
         self.trace = [tuple(row) for row in saved.array("trace", np.float64, (None, len(TRACE)))]
         w[: len(self.best)] = self.best
         losses, proven = Losses(problem, Blocks(None), w), -np.inf
@@ -122,5 +122,11 @@ class RecentringState(OuterState):
 
 
 _BY_TYPE = {"float": NUMBER, "int": COUNT, "bool": FLAG}
-_OWN = {"gamma": SIZE, "gap": SIZE, "first": SIZE, "bound_wait": (0.0, 2.0**30), "other_examples": (0.0, 0.0)}
-_NUMBERS = {f.name: _OWN.get(f.name, _BY_TYPE[f.type]) for f in fields(RecentringState) if f.type in _BY_TYPE}
+_OWN = {
+    "gamma": (1e-150, 1e150),
+    "gap": SIZE,
+    "first": SIZE,
+    "bound_wait": (0.0, 2.0**30),
+    "other_examples": (0.0, 0.0),
+}
+NUMBERS = {f.name: _OWN.get(f.name, _BY_TYPE[f.type]) for f in fields(RecentringState) if f.type in _BY_TYPE}

@@ -74,16 +74,16 @@ class Saved(Mapping[str, np.ndarray]):
         return self._inside(name, self.array(name, dtype, shape), within)
 
     def numbers(self, name: str, ranges: Mapping[str, Range], unknown: str = "") -> np.ndarray:
-        """float64 numbers, each in a range of its own; ``unknown`` may be NaN. An earlier version may have fewer."""
-        found = self.array(name, np.float64, (None,))[: len(ranges)]
-        for number, (which, (low, high)) in zip(found, ranges.items(), strict=False):
+        """float64 numbers, each in a range of its own; ``unknown`` may be NaN."""
+        found = self.array(name, np.float64, (len(ranges),))
+        for number, (which, (low, high)) in zip(found, ranges.items(), strict=True):
             if not (low <= number <= high or (which == unknown and np.isnan(number))):
                 raise self.refusal(name, f"has {which} = {number}, not a number from {low} to {high}")
         return found
 
     def take_over(self, name: str, state: object, ranges: Mapping[str, Range], unknown: str = "") -> None:
         """Numbers of a state, or of its parts (names with a dot), each as the kind of number that stands there."""
-        for number, which in zip(self.numbers(name, ranges, unknown), ranges, strict=False):
+        for number, which in zip(self.numbers(name, ranges, unknown), ranges, strict=True):
             part, _, last = which.rpartition(".")
             owner = getattr(state, part) if part else state
             setattr(owner, last, type(getattr(owner, last))(number))
@@ -124,13 +124,13 @@ class Saved(Mapping[str, np.ndarray]):
         """The arrays ``name/...`` of planes, of any owners (examples or blocks) or of at most one each, in order."""
         part = self.part(name)
         b, owner = part.reals("b", (None,)), part.whole("example", np.int64, (None,), (0, n_owners - 1))
-        indptr = part.whole("indptr", np.int64, (len(b) + 1,), (0, len(part["indices"])))
-        indices = part.whole("indices", np.int32, (int(indptr[-1]),), (0, n_columns - 1))
+        indices = part.whole("indices", np.int32, (None,), (0, n_columns - 1))
+        indptr = part.whole("indptr", np.int64, (len(b) + 1,), (0, len(indices)))
         data, bound = part.reals("data", (len(indices),)), part.reals("bound", (len(b),), NUMBER)
         if len(owner) != len(b) or (one_each and (np.diff(owner) <= 0).any()):
             raise part.refusal("example", "does not name an owner for each plane, in order")
-        if indptr[0] != 0 or (np.diff(indptr) < 0).any():
-            raise part.refusal("indptr", "does not rise from 0")
+        if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+            raise part.refusal("indptr", "does not rise from 0 to the number of entries")
         planes = Planes(indptr, indices, data, b, owner, bound, n_columns)
         if twice(indptr[:-1], np.diff(indptr), indices, n_columns) >= 0:
             raise part.refusal("indices", "names a column twice in a plane")

@@ -73,7 +73,8 @@ def _arrays(part: Saved, like: WorkingSet) -> dict[str, np.ndarray]:
     }  # fmt: skip
     found["entries"] = part.reals("entries", (len(found["columns"]),))
     rule, total, visits, _ = found["moment"]
-    if rule != averaging or not 0.0 <= total <= 2.0**106 or not 0.0 <= visits <= 2.0**53:
+    most = 2.0**53 if averaging else 0.0
+    if rule != averaging or not 0.0 <= total <= most**2 or not 0.0 <= visits <= most:
         raise part.refusal("moment", "does not count the visits of an average as the solver makes it")
     if not np.isfinite(found["gap"][np.isfinite(found["gap"])].sum()):
         raise part.refusal("gap", "has no finite sum")
