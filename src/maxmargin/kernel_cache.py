@@ -2,7 +2,8 @@
 
 A file holds the SHA-256 of its stamp and its content, then the content. Whatever is wrong with it (cut short,
 unreadable, from other sources), it counts as missing: the kernel compiles again and the file is replaced, at once and
-as a whole, so that many processes may share a folder. A folder that cannot be written costs one warning, no more.
+as a whole, so that many processes may share a folder. What a killed process has left of a file goes when the next one
+is written. A folder that cannot be written, or a full disk, costs one warning, no more.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import platform
 import re
 import sys
+import time
 import uuid
 import warnings
 from collections.abc import Callable
@@ -26,6 +29,9 @@ from numba.core.serialize import dumps
 __all__ = ["DiskCache", "cache_folder", "source_digest"]
 
 _PACKAGE = Path(__file__).parent
+_HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # a folder may be shared by machines
+_STARTED = time.time() - 0.05  # clocks of file systems tick slowly
+_PASSING = re.compile(rf".+\.{_HERE}-([0-9]{{1,9}})-[0-9a-f]{{8}}\.part")
 
 # Parsing all kernel files takes 70 ms, this 5. A line of prose that looks like an import does no harm: no such file.
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|.*)|import[ \t]+(.*))", re.MULTILINE)
@@ -57,15 +63,27 @@ def _digest_and_imports(path: Path) -> tuple[bytes, frozenset[Path]]:
 
 
 @cache
-def source_digest(path: Path) -> str:
-    """Digest of a source file and of all files of the package that it imports: the stamp of its cached kernels."""
+def _sources(path: Path) -> list[Path]:
+    """A source file and all files of the package that it imports, directly or not."""
     files, waiting = {path}, [path]
     while waiting:
         fresh = _digest_and_imports(waiting.pop())[1] - files
         files |= fresh
         waiting += fresh
+    return sorted(files)
+
+
+@cache
+def _settled(path: Path) -> bool:
+    """Whether no source of a file has changed since this process began: else what it runs may not be what it reads."""
+    return all(file.stat().st_ctime < _STARTED for file in _sources(path))
+
+
+@cache
+def source_digest(path: Path) -> str:
+    """Digest of a source file and of all files of the package that it imports: the stamp of its cached kernels."""
     digest = hashlib.sha256()
-    for file in sorted(files):
+    for file in _sources(path):
         digest.update(str(file).encode() + b"\0" + _digest_and_imports(file)[0])
     return digest.hexdigest()
 
@@ -79,8 +97,13 @@ def cache_folder() -> Path:
     return Path(base) / "maxmargin" / "kernels"
 
 
-@cache
+_warned: set[Path] = set()
+
+
 def _warn_once(folder: Path, reason: str) -> None:
+    if folder in _warned:
+        return
+    _warned.add(folder)
     lost = f"compiled kernels cannot be kept in {folder} ({reason}) and will be compiled again in the next process"
     warnings.warn(f"{lost}; name a writable folder in MAXMARGIN_KERNEL_CACHE.", RuntimeWarning, stacklevel=2)
 
@@ -95,7 +118,7 @@ class DiskCache:
         self.folder = cache_folder() / f"{file.stem}-{place}"
         self.name = re.sub(r"[^\w.]", "", function.__qualname__)
         self.stamp: bytes | None = None
-        if file.is_file():  # what is typed at a prompt is compiled anew
+        if file.is_file() and _settled(file):  # what is typed at a prompt is compiled anew
             closure = dumps(tuple(cell.cell_contents for cell in cells)) if cells else b""
             parts = (source_digest(file).encode(), str(code.co_firstlineno).encode(), code.co_code, closure)
             self.stamp = b"".join(hashlib.sha256(part).digest() for part in parts)
@@ -138,9 +161,10 @@ class DiskCache:
             return
         content = dumps(result._reduce())
         path = self.path(signature, result.codegen.magic_tuple())
-        passing = path.with_suffix(f".{uuid.uuid4().hex[:16]}")
+        passing = path.with_suffix(f".{_HERE}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._remove_abandoned()
             try:
                 passing.write_bytes(hashlib.sha256(self.stamp + content).digest() + content)
                 os.replace(passing, path)
@@ -148,3 +172,16 @@ class DiskCache:
                 passing.unlink(missing_ok=True)
         except OSError as error:
             _warn_once(cache_folder(), error.strerror or type(error).__name__)
+
+    def _remove_abandoned(self) -> None:
+        """Remove what processes of this machine that are gone have left of their files."""
+        for name in os.listdir(self.folder) if os.name == "posix" else ():
+            found = _PASSING.fullmatch(name)
+            if found is None or int(found[1]) == os.getpid():
+                continue
+            try:
+                os.kill(int(found[1]), 0)
+            except ProcessLookupError:
+                (self.folder / name).unlink(missing_ok=True)
+            except OSError:  # it lives, or nobody can tell
+                pass
