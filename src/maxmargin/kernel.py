@@ -11,6 +11,8 @@ machine code on disk. Three promises:
 * **No code twice.** A kernel that others call is only translated, not optimised: that happens once, as a part of the
   kernel that Python calls, which is the only one with machine code, wrappers for Python and a file on disk.
 
+With MAXMARGIN_BOUNDSCHECK=1 every kernel checks its indices and raises an IndexError (``make test-bounds``).
+
 Kernels may call kernels and use constants of any file of the package that their own file imports.
 """
 
@@ -34,7 +36,7 @@ from numba.core.registry import CPUDispatcher
 from numba.core.typing.templates import Signature
 from numba.extending import typeof_impl
 
-from maxmargin.kernel_cache import DiskCache
+from maxmargin.kernel_cache import DiskCache, checks_bounds
 
 __all__ = ["Kernel", "clock", "compile_seconds", "kernel", "record"]
 
@@ -223,6 +225,34 @@ class Kernel(CPUDispatcher):
         return found if isinstance(found, cls) else cls(function, signature, options)
 
 
+class CheckedKernel(Kernel):
+    """A kernel that checks every index, as all do where MAXMARGIN_BOUNDSCHECK=1: for tests, three times as slow.
+
+    An IndexError in a kernel that another one has as an argument cannot pass through that one: it is only told to
+    ``sys.unraisablehook``. So it is taken there, and raised when the kernel that Python called returns.
+    """
+
+    def __call__(self, *args: object) -> object:
+        if sys.unraisablehook is not _take_out_of_bounds:
+            _others.append(sys.unraisablehook)
+            sys.unraisablehook = _take_out_of_bounds
+        result = super().__call__(*args)
+        if _out_of_bounds:
+            raise _out_of_bounds.pop()
+        return result
+
+
+_out_of_bounds: list[BaseException] = []
+_others: list[Callable[[sys.UnraisableHookArgs], object]] = []
+
+
+def _take_out_of_bounds(told: sys.UnraisableHookArgs) -> None:
+    if isinstance(told.exc_value, IndexError):
+        _out_of_bounds.append(told.exc_value)
+    else:
+        _others[-1](told)
+
+
 def record(form: type[tuple], *members: types.Type) -> types.NamedTuple:
     """The type of a named tuple for the signatures of kernels.
 
@@ -246,6 +276,6 @@ def kernel(signature: str | Signature, *, fast: bool = True, borrows: bool = Fal
         Promise that all arrays are the caller's, none made here: then references need no counting, which in loops over
         short blocks takes a third of the time and makes up much of the code to compile.
     """
-    math = {"reassoc", "contract", "nsz"} if fast else set()
-    options = {"nopython": True, "nogil": True, "fastmath": math, "boundscheck": None, "_nrt": not borrows}
-    return lambda function: Kernel(function, signature, options)
+    math, kind = {"reassoc", "contract", "nsz"} if fast else set(), CheckedKernel if checks_bounds() else Kernel
+    options = {"nopython": True, "nogil": True, "fastmath": math, "boundscheck": checks_bounds(), "_nrt": not borrows}
+    return lambda function: kind(function, signature, options)

@@ -26,7 +26,7 @@ from numba.core.base import BaseContext
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-__all__ = ["DiskCache", "cache_folder", "source_digest"]
+__all__ = ["DiskCache", "cache_folder", "checks_bounds", "source_digest"]
 
 _PACKAGE = Path(__file__).parent
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # a folder may be shared by machines
@@ -88,13 +88,17 @@ def source_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
+def checks_bounds() -> bool:
+    """Whether kernels check every index: $MAXMARGIN_BOUNDSCHECK."""
+    return os.environ.get("MAXMARGIN_BOUNDSCHECK", "0") not in ("", "0")
+
+
 def cache_folder() -> Path:
-    """Where kernels are kept: $MAXMARGIN_KERNEL_CACHE, or a folder of the user."""
+    """Where kernels are kept: $MAXMARGIN_KERNEL_CACHE, or a folder of the user; those that check bounds apart."""
     chosen = os.environ.get("MAXMARGIN_KERNEL_CACHE") or os.environ.get("NUMBA_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "maxmargin" / "kernels"
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = Path(chosen) if chosen else base / "maxmargin" / "kernels"
+    return folder / "boundscheck" if checks_bounds() else folder
 
 
 _warned: set[Path] = set()

@@ -34,7 +34,8 @@ def sequences(kinds, n=3 * FEW, seed=0):
         for t in range(length):
             if codes[t] in (2, 4) and (t == 0 or codes[t - 1] not in (codes[t] - 1, codes[t])):
                 codes[t] -= 1
-        parts = {"sparse": sp.random_array((length, 600), density=0.01, format="csr", rng=rng)}
+        dense = np.where(rng.random((length, 600)) < 0.01, rng.random((length, 600)), 0.0)
+        parts = {"sparse": sp.csr_array(dense)}
         parts["dense"] = rng.normal(size=(length, 3))
         parts["edge"] = sp.csr_array(rng.integers(0, 2, (length - 1, 4)).astype(float))
         X.append({kind: part for kind, part in parts.items() if kind in kinds.split()})
