@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format types imports compile-times bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
+.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports compile-times bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,22 @@ test: lint types imports  ## check style, types and import direction; run the fa
 
 test-all: lint types imports  ## the same, with the slow tests
 	$(RUN) -m pytest -q -n 2 -m ""
+
+BOUNDS := tests/test_bounds.py tests/test_fuzz_input.py tests/inference tests/models tests/oracles tests/features tests/solvers
+
+test-bounds: setup  ## kernels compiled with bounds checks: their tests, fuzzers, and a fit of each estimator
+	MAXMARGIN_BOUNDSCHECK=1 $(RUN) -m pytest -q -n 2 $(BOUNDS)
+
+LOWEST := .venv-lowest
+
+test-lowest: setup  ## the fast tests with the lowest versions that pyproject.toml declares, in an environment of its own
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(RUN) tools/lowest.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/constraints.txt -e ".[dev,viz,images,text,interop,lp]"
+	$(LOWEST)/bin/python -m pytest -q -n 2
+
+kills: setup  ## 300 kills at random moments: every fit ends as if it had not been killed, nothing is left behind
+	$(RUN) tools/kills.py
 
 lint: setup  ## check style and formatting
 	$(RUN) -m ruff check .
@@ -108,5 +124,5 @@ experiment-ramp-outliers: setup  ## hinge and ramp with sentences relabelled at 
 	$(RUN) experiments/ramp/figure_5_1.py
 
 clean:  ## remove the environment, the caches and the outputs
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist outputs
+	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist outputs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

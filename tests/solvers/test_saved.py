@@ -1,4 +1,4 @@
-"""Edited checkpoints: every array that a compiled loop would read is refused by name when it is not what it should be."""
+"""Edited checkpoints: every array that a compiled loop would read is refused by name when it is wrong."""
 
 import zipfile
 
