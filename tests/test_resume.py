@@ -227,3 +227,11 @@ def test_interrupted_and_resumed(tmp_path):
     resumed = mm.SequenceTagger(**DIALS).fit(X, Y, resume=path)
     whole = mm.SequenceTagger(**DIALS).fit(X, Y)
     np.testing.assert_array_equal(resumed.weights_, whole.weights_)
+
+
+@pytest.mark.parametrize("solver", [mm.Pegasos(certificate_every=2.0), mm.MIRA(passes=99), mm.FrankWolfe()])
+def test_the_checkpoint_of_a_finished_run_gives_its_weights(solver, tmp_path):
+    """A process may be killed after its last checkpoint and before it has written its result."""
+    settings = DIALS | {"solver": solver, "max_passes": 9}
+    whole = mm.SequenceTagger(**settings, callbacks=[mm.Checkpoint(tmp_path / "end")]).fit(X, Y)
+    same(mm.SequenceTagger(**settings).fit(X, Y, resume=tmp_path / "end"), whole)

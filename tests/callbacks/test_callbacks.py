@@ -174,3 +174,20 @@ def test_progress_on_a_terminal():
     out = Terminal()
     result = run(Halving(), PROBLEM, tol=0.01, callbacks=[Progress(out, rows=3)])
     assert "relative gap" in out.getvalue() and result.status.sentence in out.getvalue()
+
+
+@pytest.mark.found("A5")
+def test_a_checkpoint_that_cannot_be_written_does_not_end_the_training(tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    saved = []
+
+    def save_once(run, place):
+        saved.append(place)
+        if len(saved) > 1:
+            raise OSError(28, "No space left on device")
+        place.write_text("the first")
+
+    monkeypatch.setattr("maxmargin.solvers.driver.Run.save", save_once)
+    with pytest.warns(RuntimeWarning, match=r"No space left on device.*the checkpoint before it stays.*Make room"):
+        result = run(Halving(), PROBLEM, tol=0.1, callbacks=[Checkpoint(path)])
+    assert result.status.converged and path.read_text() == "the first" and len(saved) > 2

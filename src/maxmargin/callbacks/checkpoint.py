@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from pathlib import Path
 
 from maxmargin.callbacks.base import Callback, Run
@@ -13,6 +14,8 @@ __all__ = ["Checkpoint"]
 
 class Checkpoint(Callback):
     """Write the run to one file, atomically, each time either interval has passed, and at the end.
+
+    Where that fails, as on a full disk, a warning says so, the file that was there stays, and training goes on.
 
     Parameters
     ----------
@@ -49,5 +52,14 @@ class Checkpoint(Callback):
             self._save(run)
 
     def _save(self, run: Run) -> None:
-        run.save(self.path)
+        try:
+            run.save(self.path)
+        except OSError as error:  # a full disk must not cost the training that the checkpoint is to protect
+            kept = "the checkpoint before it stays" if self.path.exists() else "there is none yet"
+            warnings.warn(
+                f"the checkpoint {self.path} cannot be written ({error.strerror or error}): {kept}, and training goes "
+                "on. Make room on the disk, or stop and resume with another path.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         self._rows, self._saved_at = len(run.history), time.monotonic()

@@ -18,7 +18,7 @@ from maxmargin.contracts import Problem, Solver, State
 from maxmargin.solvers.base import check_solver
 from maxmargin.solvers.history import History
 from maxmargin.solvers.proof import agree
-from maxmargin.solvers.saved import SECONDS, Saved
+from maxmargin.solvers.saved import COUNT, SECONDS, Saved
 from maxmargin.solvers.status import Status, describe
 
 __all__ = ["Result", "Run", "run"]
@@ -86,6 +86,7 @@ class Run(Generic[P, S]):
         arrays = {f"state/{name}": np.asarray(array) for name, array in self.state.to_arrays().items()}
         arrays |= {f"history/{name}": array for name, array in self.history.to_arrays().items()}
         arrays |= {"run/seconds": np.array(self.total_seconds), "run/fresh": np.array(self.fresh)}
+        arrays["run/steps"] = np.array(self.steps, np.int64)
         return arrays
 
     def save(self, path: str | Path) -> Path:
@@ -169,18 +170,16 @@ def _loop(present: Run, callbacks: Sequence[Callback], limits: Mapping[str, floa
     solver, state = present.solver, present.state
     if present.fresh and _is_converged(present):
         return "converged"
-    repeats = 0
     while True:
+        if present.fresh and present.history.repeats() >= _STALLED_AFTER:
+            return "stalled"
         if not present.fresh and solver.certificate_due(state):
-            before = present.certificate
             stop = _certify(present, callbacks)
             if _is_converged(present):
                 return "converged"
             if stop:
                 return "stopped by callback"
-            repeats = repeats + 1 if present.certificate == before else 0
-            if repeats >= _STALLED_AFTER:
-                return "stalled"
+            continue
         ended = solver.finished(state)
         if ended is not None:
             return ended
@@ -250,6 +249,7 @@ def _begin(solver: Solver[P, S], problem: P, tol: float, warm: State | None, res
         present = Run(solver, problem, solver.from_arrays(problem, saved), tol, begin=begin, compiled=compiled)
         present.history = History.from_arrays(whole.part("history"))
         present.earlier, present.resumed = float(earlier.reals("seconds", (), SECONDS)), True
+        present.steps = int(earlier.whole("steps", np.int64, (), COUNT)) if "steps" in earlier else 1
         fresh = earlier.flag("fresh") and len(present.history) > 0
         twin = solver.from_arrays(problem, saved) if fresh else None
     except KeyError as error:

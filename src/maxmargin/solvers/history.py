@@ -93,6 +93,15 @@ class History:
         primal, dual, certified = (self.column(name)[-1] for name in ("primal", "dual", "certified"))
         return Certificate(float(primal), float(dual), bool(certified))
 
+    def repeats(self) -> int:
+        """How many certificates before the newest, one after the other, were the same."""
+        count, newest = 0, self.rows[-1:]
+        for row in self.rows[-2::-1]:
+            if any(row[name] != newest[0][name] for name in ("primal", "dual", "certified")):
+                break
+            count += 1
+        return count
+
     def __len__(self) -> int:
         return len(self.rows)
 
