@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import sys
+from importlib.abc import MetaPathFinder
 from itertools import combinations, pairwise, product
 
 import numpy as np
@@ -344,9 +345,16 @@ def test_constraints_hold_in_suggestions_and_errors_name_the_example():
         audit(mm.SequenceTagger(classes=["O", "B-X", "B-Y"]), X, y, cv=3)
 
 
+class NoPandas(MetaPathFinder):
+    def find_spec(self, fullname, path, target=None):
+        if fullname == "pandas":
+            raise ImportError("pandas is not there")
+
+
 def test_without_pandas_a_list_of_dicts(monkeypatch):
     X, y = points(6)
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.delitem(sys.modules, "pandas", raising=False)  # None in its place would confuse scikit-learn 1.6
+    monkeypatch.setattr(sys, "meta_path", [NoPandas(), *sys.meta_path])
     rows = audit(mm.MulticlassClassifier(), X, y, cv=3, repeats=1)
     assert isinstance(rows, list) and len(rows) == 12
     assert list(rows[0])[:5] == ["example", "score", "given", "suggested", "positions"]
