@@ -227,7 +227,11 @@ def run_cold(kills: int, rng: np.random.Generator, counts: Counts) -> None:
 
         def start(folder: Path) -> subprocess.Popen:
             result.unlink(missing_ok=True)
-            environment = os.environ | {"PYTHONPATH": str(tree), "MAXMARGIN_KERNEL_CACHE": str(folder)}
+            environment = os.environ | {
+                "PYTHONPATH": str(tree),
+                "MAXMARGIN_KERNEL_CACHE": str(folder),
+                "MAXMARGIN_QUIET": "1",
+            }
             return subprocess.Popen([sys.executable, str(script), str(result)], env=environment)
 
         def finish(folder: Path) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -30,6 +31,7 @@ from maxmargin.oracles.counting import all_losses
 from maxmargin.persistence.checkpoint import save_checkpoint
 
 NUMBER = 2000
+PLANES = re.compile(r"pending/|set/(?:entries|columns|b|start|length)$")  # arrays that planes are made of
 SHARE = 1e-6  # of the objective, by which numbers may differ
 Arrays = dict[str, np.ndarray]
 
@@ -317,7 +319,7 @@ def _case(base: Base, k: int, name: str, seed: int) -> tuple[str, Callable[[], o
 
     def run() -> object:
         fitted = base.resume(arrays)
-        base.check(fitted, forged is not None)
+        base.check(fitted, forged is not None or any(map(PLANES.search, names)))
         return fitted
 
     return f"{base.name}, checkpoint {k}, seed {seed}: {', '.join(done)}", run

@@ -296,12 +296,10 @@ class CCCP:
         state.last = self._saved_pair(problem, "last", saved, len(present_w))
         w = np.zeros(problem.n_columns)
         w[: len(present_w)] = present_w
-        losses = Losses(replace(convex, oracle=problem.concave), Blocks(None), w)
+        losses = Losses(saved, replace(convex, oracle=problem.concave), Blocks(None), w)
         for name, part in (("present", present), ("next", state.next)):
-            if (
-                part is not None
-                and losses.exceeded(part.term.planes.to_csr(), part.term.planes.b, part.term.planes.example) >= 0
-            ):
+            planes = None if part is None else part.term.planes
+            if planes is not None and losses.exceeded(planes.to_csr(), planes.b, planes.example) >= 0:
                 raise saved.refusal(f"{name}/b", "holds a plane above what may be subtracted")
         if state.last is not None and state.next is not None:
             value = state.next.term.at(state.last[1])
@@ -326,13 +324,12 @@ class CCCP:
         primal, dual, certified = map(float, saved.numbers(f"{name}/certificate", ranges))
         w = np.zeros(convex.n_columns)
         w[:n] = found
-        whole, planes = (
-            convex.primal(w, all_losses(convex.oracle, w)),
-            problem.concave.planes(w, np.arange(len(convex.weight))),
-        )
+        whole = convex.primal(w, saved.losses(convex, w))
+        planes = problem.concave.planes(w, np.arange(problem.n_examples))
         least = whole - float(convex.weight @ np.maximum(planes.losses(problem.n_examples), 0.0))
-        most = whole - problem.linearise(w).value
-        if not (agree(primal, least, whole) or agree(primal, most, whole) or least <= primal <= most or not certified):
+        most = whole - float(convex.weight[planes.example] @ np.maximum(planes.violations(w), 0.0))
+        within = agree(primal, least, whole) or agree(primal, most, whole) or least <= primal <= most
+        if certified and not within:
             raise saved.refusal(f"{name}/certificate", f"has the primal {primal} where the weights have {most}")
         try:
             return Certificate(primal, dual, bool(certified)).check(), found

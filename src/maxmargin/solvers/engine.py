@@ -245,7 +245,7 @@ class DualEngine(Engine):
         state.u[:] = saved.reals("u", (d,))
         if state.w is not state.u:
             state.w[:] = problem.regulariser.weights(state.u)
-        losses = Losses(problem, state.blocks, state.w)
+        losses = Losses(saved, problem, state.blocks, state.w)
         check_claims(saved, state.working_set, problem, state.u, losses)
         state.cursor[:] = saved.whole("cursor", np.int64, state.cursor.shape, (0, 2.0**62))
         if self.settings.selection == "shuffled" and state.cursor[0]:

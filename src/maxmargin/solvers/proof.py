@@ -12,8 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.formulations.problem import Problem
-from maxmargin.oracles.counting import all_losses
 from maxmargin.solvers.blocks import Blocks, totals
+from maxmargin.solvers.saved import Saved
 
 __all__ = ["ROUNDING", "Losses", "agree"]
 
@@ -23,7 +23,7 @@ ROUNDING = 1e-7  # by which saved numbers may differ from what they are made of,
 class Losses:
     """The losses of all examples of a problem at some weights (n_columns,), and at zero."""
 
-    def __init__(self, problem: Problem, blocks: Blocks, w: np.ndarray) -> None:
+    def __init__(self, saved: Saved, problem: Problem, blocks: Blocks, w: np.ndarray) -> None:
         n, members = problem.n_examples, blocks.members
         self.problem, self.total = problem, totals(problem, blocks)
         if members is None:
@@ -32,7 +32,7 @@ class Losses:
             ends, own = np.cumsum([0, *map(len, members)]), np.concatenate(members)
             self.share = sp.csr_array((problem.weight[own], own, ends), shape=(len(members), n))
         self.points = [
-            (at[: problem.n_weights], np.maximum(all_losses(problem.oracle, at), 0.0)) for at in (np.zeros(len(w)), w)
+            (at[: problem.n_weights], np.maximum(saved.losses(problem, at), 0.0)) for at in (np.zeros(len(w)), w)
         ]
 
     def exceeded(self, A: sp.csr_array, b: np.ndarray, owner: np.ndarray) -> int:

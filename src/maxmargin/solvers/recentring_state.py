@@ -99,7 +99,7 @@ class RecentringState(OuterState):
         saved.take_over("numbers", self, NUMBERS, unknown="gamma")
         self.trace = [tuple(row) for row in saved.array("trace", np.float64, (None, len(TRACE)))]
         w[: len(self.best)] = self.best
-        losses, proven = Losses(problem, Blocks(None), w), -np.inf
+        losses, proven = Losses(saved, problem, Blocks(None), w), -np.inf
         if "bound/u" in saved:
             linear, u = float(saved.reals("bound/linear", ())), saved.reals("bound/u", (problem.n_columns,))
             if losses.sum_exceeded(linear, u):

@@ -14,6 +14,8 @@ import numpy as np
 
 from maxmargin import contracts
 from maxmargin.formulations.problem import Problem
+from maxmargin.models.base import digest
+from maxmargin.oracles.counting import all_losses
 from maxmargin.planes import Planes
 
 __all__ = ["COUNT", "FINITE", "FLAG", "NUMBER", "SECONDS", "SIZE", "Range", "Saved", "twice"]
@@ -26,8 +28,10 @@ COUNT, SECONDS, SIZE = (0.0, 2.0**53), (0.0, 1e15), (0.0, np.inf)
 class Saved(Mapping[str, np.ndarray]):
     """The arrays of a state by name; ``place`` is where they stand in the checkpoint, for messages."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], place: str = "state") -> None:
-        self._arrays, self.place = arrays, place
+    def __init__(
+        self, arrays: Mapping[str, np.ndarray], place: str = "state", losses: dict[str, np.ndarray] | None = None
+    ) -> None:
+        self._arrays, self.place, self._losses = arrays, place, {} if losses is None else losses
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> Saved:
@@ -47,7 +51,7 @@ class Saved(Mapping[str, np.ndarray]):
         """The arrays called ``name/...``, by the rest of their names."""
         begin = f"{name}/"
         inside = {key.removeprefix(begin): array for key, array in self._arrays.items() if key.startswith(begin)}
-        return Saved(inside, self._path(name))
+        return Saved(inside, self._path(name), self._losses)
 
     def refusal(self, name: str, what: str) -> ValueError:
         """The error that says which array is wrong, how, and what to do."""
@@ -147,6 +151,13 @@ class Saved(Mapping[str, np.ndarray]):
             rng.bit_generator.state = state
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise self.refusal(name, f"is no state of {type(rng.bit_generator).__name__} ({error})") from None
+
+    def losses(self, problem: Problem, w: np.ndarray) -> np.ndarray:
+        """Losses of all examples at weights (n_columns,), asked for once."""
+        key = problem.oracle.fingerprint + digest(w)
+        if key not in self._losses:
+            self._losses[key] = all_losses(problem.oracle, w)
+        return self._losses[key]
 
     def belongs_to(self, problem: Problem, *, same: bool = True, needs: str = " and loss") -> None:
         """Refuse a state of other examples, another cost or other weights C_i than those of a problem."""
