@@ -43,7 +43,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     """A Bayesian network whose most probable values of the variables you care about are the right ones.
 
     Minimises, over log-probabilities theta with every conditional distribution summing to at most 1,
-    ``sum_j KL(c_j || e^{theta_j}) + C sum_i s_i loss_i(theta)`` (but for the constant entropies of c), where
+    ``sum_j KL(c_j || e^{theta_j}) + C sum_i s_i loss_i(theta)``, where
     ``loss_i = max_y margin cost(y_i, y) + ln P(y, x_i) - ln P(y_i, x_i)`` over the values y of the hidden variables of
     row i: the network stays near the reference c and puts the true values ahead of all others by a margin. Training
     ends with a certificate.

@@ -35,7 +35,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     """A hidden Markov model whose most probable states are the right ones.
 
     Minimises, over log-probabilities theta with every table summing to at most 1,
-    ``sum_j KL(c_j || e^{theta_j}) + C sum_i s_i loss_i(theta)`` (but for the constant entropies of c), where
+    ``sum_j KL(c_j || e^{theta_j}) + C sum_i s_i loss_i(theta)``, where
     ``loss_i = max_y margin cost(y_i, y) + ln P(y, x_i) - ln P(y_i, x_i)``: the model stays near the reference c and
     puts the true states ahead of all others by a margin. Training ends with a certificate.
 
