@@ -130,11 +130,16 @@ class TableDivergence:
 
     def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """``A R*''(u) A'``."""
-        if self.pull:
-            return self._smooth.curvature(A, u)
+        return self._smooth.curvature(A, u) if self.pull else self._second(u).matrix(A)
+
+    def widths(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """Its diagonal."""
+        return self._smooth.widths(A, u) if self.pull else self._second(u).diagonal(A)
+
+    def _second(self, u: np.ndarray) -> _Second:
         v = self.reference + self._split(u)[0]
         lam = self.tables.sums(v)
-        return _curvature(self.tables, A, v / lam[self.tables.table], lam, np.zeros(len(v)))
+        return _Second(self.tables, v / lam[self.tables.table], lam, np.zeros(len(v)))
 
     def feasible(self, w: np.ndarray) -> np.ndarray:
         """Given log-probabilities, as a start: a mass above 1 by rounding is divided away, a larger one is refused."""
@@ -252,8 +257,15 @@ class Proximal:
         With p = e^theta and D = 1/(lambda p + gamma + rho), H is ``D - (Dp)(Dp)'/(p'Dp)`` in each table, and D alone
         where lambda is 0: the second term is what eliminating lambda takes away. O(m^2 d).
         """
+        return self._second(u).matrix(A)
+
+    def widths(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """The diagonal of the same, in time of the size of A."""
+        return self._second(u).diagonal(A)
+
+    def _second(self, u: np.ndarray) -> _Second:
         theta, lam = self.solve(u)
-        return _curvature(self.divergence.tables, A, np.exp(theta), lam, self._curving)
+        return _Second(self.divergence.tables, np.exp(theta), lam, self._curving)
 
     def feasible(self, w: np.ndarray) -> np.ndarray:
         """As R."""
@@ -264,18 +276,32 @@ class Proximal:
         return linear - self.conjugate(u), 1.0
 
 
-def _curvature(
-    tables: Tables, A: np.ndarray | sp.csr_array, p: np.ndarray, lam: np.ndarray, curving: np.ndarray
-) -> np.ndarray:
-    """``A H A'`` with H of :meth:`Proximal.curvature` for the columns of the tables, and 1 behind them."""
-    d, dense = len(p), A if isinstance(A, np.ndarray) else A.toarray()
-    head, tail = dense[:, :d], dense[:, d:]
-    D = 1.0 / (lam[tables.table] * p + curving)
-    scaled = head * np.sqrt(D)
-    H = scaled @ scaled.T
-    binding = lam > 0
-    if binding.any():
-        mass = tables.sums(p * D * p)
-        taken = tables.sums(head * (D * p)) * np.where(binding, 1.0 / np.sqrt(np.where(binding, mass, 1.0)), 0.0)
-        H -= taken @ taken.T
-    return H + tail @ tail.T if tail.shape[1] else H
+class _Second:
+    """H of :meth:`Proximal.curvature` for the columns of the tables, and 1 behind them."""
+
+    def __init__(self, tables: Tables, p: np.ndarray, lam: np.ndarray, curving: np.ndarray) -> None:
+        self.tables, self.D = tables, 1.0 / (lam[tables.table] * p + curving)
+        self.binding = lam > 0
+        mass = tables.sums(p * self.D * p)
+        # the second term is (head @ taken)^2, table by table
+        self.taken = self.D * p * np.where(self.binding, 1.0 / np.sqrt(np.where(self.binding, mass, 1.0)), 0.0)[tables.table]
+
+    def matrix(self, A: np.ndarray | sp.csr_array) -> np.ndarray:
+        d, dense = len(self.D), A if isinstance(A, np.ndarray) else A.toarray()
+        head, tail = dense[:, :d], dense[:, d:]
+        scaled = head * np.sqrt(self.D)
+        H = scaled @ scaled.T
+        if self.binding.any():
+            taken = self.tables.sums(head * self.taken)
+            H -= taken @ taken.T
+        return H + tail @ tail.T if tail.shape[1] else H
+
+    def diagonal(self, A: np.ndarray | sp.csr_array) -> np.ndarray:
+        d = len(self.D)
+        head, tail = A[:, :d], A[:, d:]
+        if isinstance(head, np.ndarray):
+            taken = self.tables.sums(head * self.taken)
+        else:
+            taken = head @ sp.csr_array((self.taken, self.tables.table, np.arange(d + 1)), shape=(d, len(self.tables)))
+        behind = np.asarray((tail * tail).sum(axis=1)) if tail.shape[1] else 0.0
+        return (head * head) @ self.D - np.asarray((taken * taken).sum(axis=1)) + behind
