@@ -324,8 +324,8 @@ def test_too_little_memory_is_refused():
 
 def test_too_many_blocks_at_once_are_refused():
     with pytest.raises(ValueError, match="too many for one master problem"):
-        ProximalPoint(blocks="product").settings(3000)
-    assert ProximalPoint(blocks="product", visits=5).settings(3000).selection == "cyclic"
+        ProximalPoint(blocks="product").settings(3000, 100)
+    assert ProximalPoint(blocks="product", visits=5).settings(3000, 100).selection == "cyclic"
 
 
 def test_parameters_can_be_read_and_set():

@@ -201,7 +201,7 @@ class Recentring(Engine):
             if np.isnan(state.gamma):
                 planes, scale, _ = self._found(state)
                 plane = weighted_sum(planes, scale)[: state.problem.n_weights]
-                state.gamma = max(0.1 * float(np.sqrt(np.mean(plane**2))), floor)
+                state.gamma = max(float(np.sqrt(np.mean(plane**2))), floor)
             self._move_inner(state)
             return False
         promised = state.centre_primal - (here - state.gap)
@@ -215,6 +215,7 @@ class Recentring(Engine):
             return False
         state.centre, state.centre_primal = state.inner.w[: state.problem.n_weights].copy(), here
         state.centres += 1
+        state.bound_at = min(state.bound_at, state.looks + 1)  # (P_n) is solved well: its planes may prove much
         state.gamma = max(state.gamma * s.decay, min(state.gamma, floor))
         self._move_inner(state)
         return True
@@ -240,8 +241,9 @@ class Recentring(Engine):
         if state.looks:
             tol = max(self.options.accuracy * (primal - state.dual), ROUNDING * abs(primal))
             bound, linear, u, used = best_bound(
-                ws, inner.u, _divergence(problem), problem.offset, state.best, tol, ws.n_planes > JOINT_BELOW
-            )
+                ws, inner.u, _divergence(problem), problem.offset, state.best, state.gamma, tol,
+                ws.n_planes > JOINT_BELOW,
+            )  # fmt: skip
             if bound > state.dual:
                 state.bound = linear, u if problem.shift is None else u + problem.shift
         closed = bound - state.dual >= 0.3 * (primal - state.dual)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JointMaster", "blas_threads", "solve_jointly"]
 
-SMOOTHING = (1e-3, 1e-5)  # of the reference: the second alone is too steep to start with
+SMOOTHING = (1e-3, 1e-5)  # of the reference: the second alone is too steep to start with, and both at a large C
 DENSE_BELOW = 1 << 23  # entries of the planes with their columns of squared slacks, which are sparse beyond
 SPARSE_BELOW = 0.3  # share of the entries that are not 0, below which planes stay sparse
 FEW_STEPS = 50  # of masters that are not solved to the end
@@ -140,7 +140,8 @@ class JointMaster:
         """A with a row of zeros behind it, (m + 1, d)."""
         if isinstance(self.A, np.ndarray):
             return np.pad(self.A, ((0, 1), (0, 0)))
-        return sp.csr_array((self.A.data, self.A.indices, np.append(self.A.indptr, self.A.indptr[-1])))
+        rows = np.append(self.A.indptr, self.A.indptr[-1])
+        return sp.csr_array((self.A.data, self.A.indices, rows), shape=(self.m + 1, self.A.shape[1]))
 
     @cached_property
     def behind(self) -> DenseCurvature | None:
@@ -206,14 +207,15 @@ def solve_jointly(
 
 
 def best_bound(
-    ws: WorkingSet, u: np.ndarray, divergence: TableDivergence, offset: float, centre: np.ndarray, tol: float,
-    merged: bool,
+    ws: WorkingSet, u: np.ndarray, divergence: TableDivergence, offset: float, centre: np.ndarray, gamma: float,
+    tol: float, merged: bool,
 ) -> tuple[float, float, np.ndarray, np.ndarray]:  # fmt: skip
     """The best certified lower bound that the planes at hand can give, ``sum alpha b`` and u behind it, and its planes.
 
     That is the largest value of the dual of (P) itself over their multipliers; each block may give weight to its
     origin, so that blocks shrink apart from each other. The dual is finite for ``c + u >= 0`` only, hence a proximal
     term that is small against the reference, entry by entry; what is left outside is shrunk away with one t for all.
+    Its weight falls in steps, each solved from the one before, from about the ``gamma`` that the planes come from.
 
     ``offset`` is that of the problem's linear term, ``centre`` (d,) any feasible theta close to the optimum, ``tol``
     is in units of the dual, and ``merged`` takes one point for each block only, where planes are many.
@@ -223,8 +225,10 @@ def best_bound(
     if len(blocks) == 0:
         return best
     master = JointMaster(ws, blocks, u, len(centre), False, merged)
-    for share in SMOOTHING:
-        proximal = divergence.proximal(centre, share * divergence.reference)
+    weights = [share * divergence.reference for share in SMOOTHING]
+    between = np.linspace(0.0, 1.0, 1 + max(0, round(np.log10(gamma / weights[0].max()))), endpoint=False)[1:]
+    for weight in [gamma ** (1.0 - part) * weights[0] ** part for part in between] + weights:
+        proximal = divergence.proximal(centre, weight)
         point, q = master.solve(proximal, tol if master.all_bounded else 1e-9 * tol, q, FEW_STEPS)
         linear = ws.linear + point.linear + offset
         value, scale = divergence.lower_bound(linear, u + point.moved)
