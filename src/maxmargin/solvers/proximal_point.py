@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["BoundColumns", "ProximalPoint"]
 
 MOST_BLOCKS = 2000  # that are solved all at once
-FEWEST_GROUPS, MOST_GROUPS, WEIGHTS_IN_GROUP, EXAMPLES_IN_GROUP = 10, 50, 20, 5  # of blocks="auto"
+GROUPS, MOST_GROUPS, EXAMPLES_IN_GROUP = 10, 50, 5  # of blocks="auto"; the first where weights are as many as examples
 PLANES, PLANES_IN_BLOCK = 100, 15  # of limit="auto"
 RULES = ("gap", "improvement", "optimality", "paper")
 
@@ -32,8 +32,9 @@ class ProximalPoint(BaseSolver):
     ----------
     blocks : "auto", "one", "product", int, or sequence of sequences of examples
         One simplex for all examples, one for each, that many groups, or the subsets of a stream, which may overlap:
-        examples in the same subsets then share a simplex. "auto" makes a group for every 20 weights, 10 to 50 of them,
-        with five examples or more in each: with more groups a pass teaches more and the master problem costs more.
+        examples in the same subsets then share a simplex. "auto" makes ten groups where there are as many weights as
+        examples, more or fewer in proportion, up to 50 of five examples or more: in a pass more groups find more
+        planes, but the sum of many losses is smooth by itself, and the master problem grows.
     visits : int or None
         Blocks (subsets of a stream) visited in a step, the others fixed: coordinate ascent. None: all at once.
     repeats : int
@@ -107,8 +108,7 @@ class ProximalPoint(BaseSolver):
         in_turn = self.visits is not None or not isinstance(self.blocks, (str, int, np.integer))
         blocks = self.blocks
         if isinstance(blocks, str) and blocks == "auto":
-            wanted = min(max(n_columns // WEIGHTS_IN_GROUP, FEWEST_GROUPS), MOST_GROUPS)
-            blocks = max(1, min(wanted, n_examples // EXAMPLES_IN_GROUP))
+            blocks = max(1, min(GROUPS * n_columns // max(n_examples, 1), MOST_GROUPS, n_examples // EXAMPLES_IN_GROUP))
         groups = n_examples if isinstance(blocks, str) and blocks == "product" else blocks
         if not in_turn and isinstance(groups, (int, np.integer)) and min(groups, n_examples) > MOST_BLOCKS:
             raise ValueError(

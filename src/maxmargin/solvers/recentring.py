@@ -242,7 +242,7 @@ class Recentring(Engine):
             tol = max(self.options.accuracy * (primal - state.dual), ROUNDING * abs(primal))
             bound, linear, u, used = best_bound(
                 ws, inner.u, _divergence(problem), problem.offset, state.best, state.gamma, tol,
-                ws.n_planes > JOINT_BELOW,
+                JOINT_BELOW,
             )  # fmt: skip
             if bound > state.dual:
                 state.bound = linear, u if problem.shift is None else u + problem.shift

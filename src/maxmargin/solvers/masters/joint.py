@@ -42,17 +42,22 @@ class JointMaster:
     curvature along the variables that move only, and memory is that of the planes, or O(m d) where they are dense.
 
     All ``blocks`` hold planes; ``u`` (n_columns,) belongs to the present multipliers, the model has ``n_weights`` = d,
-    and ``merged`` asks for one plane of each block, its present point, in place of all.
+    ``used`` leaves out planes without weight, and ``merged`` asks for one plane of each block, its present point, in
+    place of all.
     """
 
     def __init__(
-        self, ws: WorkingSet, blocks: np.ndarray, u: np.ndarray, n_weights: int, quadratic: bool, merged: bool = False
-    ) -> None:
+        self, ws: WorkingSet, blocks: np.ndarray, u: np.ndarray, n_weights: int, quadratic: bool, merged: bool = False,
+        used: bool = False,
+    ) -> None:  # fmt: skip
         store, self.ids = ws.store, ws.ids(blocks)
         total, bounded = store.total[blocks], np.isfinite(store.total[blocks])
         open_ = bounded & ((store.open[blocks] > 0) | (store.origin[blocks] > 0))
         self.origins = blocks[open_]
         owner = np.repeat(np.arange(len(blocks)), store.held[blocks])
+        if used:
+            kept = store.alpha[self.ids] > 0
+            self.ids, owner = self.ids[kept], owner[kept]
         alpha, b = store.alpha[self.ids], store.b[self.ids]
         d = ws.n_columns if quadratic else n_weights
         sparse = quadratic or store.length[self.ids].sum() < SPARSE_BELOW * len(b) * d
@@ -64,8 +69,7 @@ class JointMaster:
         origin = store.origin[self.origins]
         if merged:
             share = sp.csr_array((alpha, (owner, np.arange(len(alpha)))), shape=(len(blocks), len(alpha)))
-            merged_rows = share @ A
-            A = merged_rows if isinstance(merged_rows, np.ndarray) else merged_rows.toarray()
+            A = share @ (A if isinstance(A, np.ndarray) else A.toarray())
             b, tail = share @ b, None if tail is None else share @ tail
             owner, alpha, total = np.arange(len(blocks)), np.ones(len(blocks)), np.where(bounded, 1.0, np.inf)
             origin = np.zeros(len(origin))
@@ -208,7 +212,7 @@ def solve_jointly(
 
 def best_bound(
     ws: WorkingSet, u: np.ndarray, divergence: TableDivergence, offset: float, centre: np.ndarray, gamma: float,
-    tol: float, merged: bool,
+    tol: float, most: int,
 ) -> tuple[float, float, np.ndarray, np.ndarray]:  # fmt: skip
     """The best certified lower bound that the planes at hand can give, ``sum alpha b`` and u behind it, and its planes.
 
@@ -218,13 +222,16 @@ def best_bound(
     Its weight falls in steps, each solved from the one before, from about the ``gamma`` that the planes come from.
 
     ``offset`` is that of the problem's linear term, ``centre`` (d,) any feasible theta close to the optimum, ``tol``
-    is in units of the dual, and ``merged`` takes one point for each block only, where planes are many.
+    is in units of the dual. Of more than ``most`` planes those with weight are taken, or, where these are more, too,
+    one point for each block.
     """
     blocks = np.flatnonzero(ws.store.held > 0)
     best, q = (-np.inf, 0.0, u, np.empty(0, np.int32)), None
     if len(blocks) == 0:
         return best
-    master = JointMaster(ws, blocks, u, len(centre), False, merged)
+    weighted = int((ws.store.alpha[ws.ids(blocks)] > 0).sum())
+    merged, used = weighted > most, ws.n_planes > most >= weighted
+    master = JointMaster(ws, blocks, u, len(centre), False, merged, used)
     weights = [share * divergence.reference for share in SMOOTHING]
     between = np.linspace(0.0, 1.0, 1 + max(0, round(np.log10(gamma / weights[0].max()))), endpoint=False)[1:]
     for weight in [gamma ** (1.0 - part) * weights[0] ** part for part in between] + weights:
