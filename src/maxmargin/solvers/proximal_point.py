@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["BoundColumns", "ProximalPoint"]
 
 MOST_BLOCKS = 2000  # that are solved all at once
-GROUPS, MOST_GROUPS, EXAMPLES_IN_GROUP = 10, 50, 5  # of blocks="auto"; the first where weights are as many as examples
+GROUPS, MOST_GROUPS, EXAMPLES_IN_GROUP = 40, 50, 10  # of blocks="auto"; the first where weights are as many as examples
 PLANES, PLANES_IN_BLOCK = 100, 15  # of limit="auto"
 RULES = ("gap", "improvement", "optimality", "paper")
 
@@ -32,8 +32,8 @@ class ProximalPoint(BaseSolver):
     ----------
     blocks : "auto", "one", "product", int, or sequence of sequences of examples
         One simplex for all examples, one for each, that many groups, or the subsets of a stream, which may overlap:
-        examples in the same subsets then share a simplex. "auto" makes ten groups where there are as many weights as
-        examples, more or fewer in proportion, up to 50 of five examples or more: in a pass more groups find more
+        examples in the same subsets then share a simplex. "auto" makes 40 groups where there are as many weights as
+        examples, more or fewer in proportion, up to 50 of ten examples or more: in a pass more groups find more
         planes, but the sum of many losses is smooth by itself, and the master problem grows.
     visits : int or None
         Blocks (subsets of a stream) visited in a step, the others fixed: coordinate ascent. None: all at once.
