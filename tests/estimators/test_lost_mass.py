@@ -1,6 +1,6 @@
 """Generative models whose tables sum to less than 1: what other libraries and probabilities make of the rest."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def paths(tables, x):
     """The probability of x with every path, by a product over positions."""
     initial, transition, emission = tables
     for y in product(range(len(initial)), repeat=len(x)):
-        steps = np.prod([transition[a, b] for a, b in zip(y[:-1], y[1:], strict=True)])
+        steps = np.prod([transition[a, b] for a, b in pairwise(y)])
         yield y, initial[y[0]] * steps * np.prod(emission[list(y), x])
 
 

@@ -310,7 +310,9 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         """
         self._check_fitted()
         if len(self.target_) != 1:
-            raise ValueError(f"predict_proba needs one target, this model has {len(self.target_)}; use predict_marginals.")
+            raise ValueError(
+                f"predict_proba needs one target, this model has {len(self.target_)}; use predict_marginals."
+            )
         return cast(np.ndarray, self.predict_marginals(X))
 
     def _bound_scores(self, X: object) -> tuple[BayesNetBound, np.ndarray]:

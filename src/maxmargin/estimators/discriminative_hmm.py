@@ -239,7 +239,9 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         self._check_fitted()
         groups = self.layout_.groups(np.exp(self.weights_))
         if any((table.sum(axis=-1) < 1 - LEFT).any() for table in groups.values()):
-            groups = {name: np.append(table, 1.0 - table.sum(axis=-1, keepdims=True), -1) for name, table in groups.items()}
+            groups = {
+                name: np.append(table, 1.0 - table.sum(axis=-1, keepdims=True), -1) for name, table in groups.items()
+            }
             last = {name: np.eye(table.shape[-1])[-1:] for name, table in groups.items() if table.ndim == 2}
             groups |= {name: np.concatenate([groups[name], row]) for name, row in last.items()}
         start, move, show = (np.maximum(groups[name], 0.0) for name in TABLES)

@@ -284,7 +284,9 @@ class _Second:
         self.binding = lam > 0
         mass = tables.sums(p * self.D * p)
         # the second term is (head @ taken)^2, table by table
-        self.taken = self.D * p * np.where(self.binding, 1.0 / np.sqrt(np.where(self.binding, mass, 1.0)), 0.0)[tables.table]
+        self.taken = (
+            self.D * p * np.where(self.binding, 1.0 / np.sqrt(np.where(self.binding, mass, 1.0)), 0.0)[tables.table]
+        )
 
     def matrix(self, A: np.ndarray | sp.csr_array) -> np.ndarray:
         d, dense = len(self.D), A if isinstance(A, np.ndarray) else A.toarray()

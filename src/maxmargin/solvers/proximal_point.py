@@ -121,7 +121,8 @@ class ProximalPoint(BaseSolver):
             check_words("limit", limit, ("auto",))
             limit = max(PLANES // groups if isinstance(groups, (int, np.integer)) else 0, PLANES_IN_BLOCK)
         return self.setting(
-            Settings, blocks=blocks, limit=limit, selection=selection if in_turn else "whole", visits=(self.visits or 1) + 0.5 if in_turn else 1.0,
+            Settings, blocks=blocks, limit=limit, selection=selection if in_turn else "whole",
+            visits=(self.visits or 1) + 0.5 if in_turn else 1.0,
             batch=None, rule="merge", master="newton", cached_blocks="visited",
             certificate_every=self.certificate_every if in_turn else 0.0,
         )  # fmt: skip
