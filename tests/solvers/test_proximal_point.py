@@ -168,7 +168,7 @@ def test_several_planes_of_an_example_save_passes():
     for seed in range(6):
         for several in looks:
             problem, *data = make(seed, C=2.0, n=8, outputs=30, several=several)
-            result = solve(problem, blocks="product")
+            result = solve(problem, blocks="product", limit=100, gamma=0.1)
             check(result, problem, *data)
             looks[several] += result.state.looks
     assert looks[4] < looks[1]
