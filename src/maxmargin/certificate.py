@@ -38,7 +38,11 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """gap / max(|primal|, |dual|); 0 when the gap is 0 or below (rounding)."""
+        """gap / max(|primal|, |dual|); 0 when the gap is 0 or below (rounding).
+
+        No objective holds a constant that training cannot change (regularisers are 0 at their least), so this is
+        relative to what training is about.
+        """
         gap = self.gap
         if gap <= 0:
             return 0.0

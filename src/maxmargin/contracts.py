@@ -193,7 +193,10 @@ class Oracle(Protocol):
 
 
 class Regulariser(Protocol):
-    """``R(w)``, convex; the dual sees it through its conjugate ``R*(u) = max_w u . w - R(w)``."""
+    """``R(w)``, convex; the dual sees it through its conjugate ``R*(u) = max_w u . w - R(w)``.
+
+    Its least value is 0: a constant that no training changes would make every relative gap look small.
+    """
 
     @property
     def traits(self) -> frozenset[str]: ...  # what a solver must handle, in the words of :data:`TRAITS`
@@ -215,7 +218,10 @@ class Regulariser(Protocol):
         """The maximiser, the gradient of R*."""
 
     def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
-        """``A R*''(u) A'``, (m, m); a dense A where R* is not quadratic."""
+        """``A R*''(u) A'``, (m, m)."""
+
+    def widths(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """Its diagonal alone, (m,)."""
 
     def feasible(self, w: np.ndarray) -> np.ndarray:
         """Given weights, moved into the domain; a ValueError where they are too far from it."""

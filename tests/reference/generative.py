@@ -1,6 +1,6 @@
 """Generative models with a margin, all planes written out, by a conic solver with exponential cones.
 
-    min_theta  - c . theta + sum_k C_k xi_k    (or C_k/2 xi_k^2)
+    min_theta  c . (ln c - theta) + sum_k C_k xi_k    (or C_k/2 xi_k^2), c normalised in the logarithm
     s.t.       xi_k >= b_k(s) - a_k(s) . theta,  xi_k >= 0,  log sum exp(theta_j) <= 0 for every table j
 
 `planes` is a list over examples of (A_k, b_k); `starts` bounds the tables.
@@ -32,8 +32,13 @@ BLOCKS = {  # settings of the proximal solver
 }
 
 
-def optimum(planes, C, c, starts, *, squared=False, penalty="sum", gamma=0.0, centre=None) -> tuple[float, np.ndarray]:
-    """(optimal value, theta). penalty="max" over lists of examples instead: that is another problem, for contrast."""
+def optimum(
+    planes, C, c, starts, *, squared=False, penalty="sum", gamma=0.0, centre=None, u=0.0
+) -> tuple[float, np.ndarray]:
+    """(optimal value, theta) of the objective minus ``u . theta``.
+
+    penalty="max" over lists of examples instead: that is another problem, for contrast.
+    """
     theta, xi = cp.Variable(starts[-1]), cp.Variable(len(planes), nonneg=True)
     limits = [cp.log_sum_exp(theta[a:b]) <= 0 for a, b in itertools.pairwise(starts)]
     for k, (A, b) in enumerate(planes):
@@ -44,18 +49,24 @@ def optimum(planes, C, c, starts, *, squared=False, penalty="sum", gamma=0.0, ce
     else:
         loss = cp.max(cp.hstack([cp.sum(slack[np.asarray(group)]) for group in penalty]))
     proximal = 0.0 if centre is None else 0.5 * gamma * cp.sum_squares(theta - centre)
-    problem = cp.Problem(cp.Minimize(-c @ theta + loss + proximal), limits)
+    problem = cp.Problem(cp.Minimize(-(c + u) @ theta + loss + proximal), limits)
     tight = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a last digit short of these tolerances is fine
         problem.solve(solver=cp.CLARABEL, **tight)
     assert problem.status in ("optimal", "optimal_inaccurate"), problem.status
-    return float(problem.value), np.asarray(theta.value)
+    return float(problem.value) - entropy(c, starts), np.asarray(theta.value)
+
+
+def entropy(c, starts) -> float:
+    """``- c . ln c``, each table divided by its sum in the logarithm."""
+    return float(sum(-c[a:b] @ np.log(c[a:b] / c[a:b].sum()) for a, b in itertools.pairwise(starts)))
 
 
 def objective(planes, C, c, theta, *, squared=False) -> float:
+    """At theta; tables of c sum to 1."""
     losses = np.array([max(0.0, (b - A @ theta).max(initial=0.0)) for A, b in planes])
-    return float(-c @ theta + np.asarray(C) @ (0.5 * losses**2 if squared else losses))
+    return float(c @ (np.log(c) - theta) + np.asarray(C) @ (0.5 * losses**2 if squared else losses))
 
 
 class ArrayOracle:

@@ -1,6 +1,6 @@
 """Ramp losses of generative models over enumerated outputs: the objective, and minima of majorants by a conic solver.
 
-    J(theta) = - c . theta + pull/2 |theta - ln c|^2 + sum_k C_k [ r_k(theta; above) - r_k(theta; below) ]
+    J(theta) = c . (ln c - theta) + pull/2 |theta - ln c|^2 + sum_k C_k [ r_k(theta; above) - r_k(theta; below) ]
     r_k(theta; weight) = max_s (weight cost_k(s) - a_k(s) . theta)
 
 `planes[k] = (A, cost)` has a row for every output but the true one, whose plane is zero; `starts` bounds the tables.
@@ -30,7 +30,7 @@ def ramp_objective(planes, C, c, starts, theta, above: float, below: float, pull
     """J."""
     away = theta - anchor(c, starts)
     losses = parts(planes, theta, above) - parts(planes, theta, below)
-    return float(-c @ theta + 0.5 * pull * away @ away + np.asarray(C) @ losses)
+    return float(-c @ away + 0.5 * pull * away @ away + np.asarray(C) @ losses)
 
 
 def majorant_minimum(planes, C, c, starts, outputs, above: float, below: float, pull: float = 0.0) -> tuple:
@@ -41,7 +41,7 @@ def majorant_minimum(planes, C, c, starts, outputs, above: float, below: float, 
             shift, offset = shift + weight * A[s], offset - weight * below * cost[s]
     convex = [(A, above * cost) for A, cost in planes]
     centre = anchor(c, starts) if pull else None
-    value, theta = optimum(convex, C, c - shift, starts, gamma=pull, centre=centre)
+    value, theta = optimum(convex, C, c, starts, gamma=pull, centre=centre, u=-shift)
     return value + offset, theta
 
 

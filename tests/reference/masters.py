@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxmargin.solvers.masters.newton import projected_newton
+from maxmargin.solvers.masters.newton import DenseCurvature, projected_newton
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Quadratic:
     def gradient(self, q: np.ndarray) -> np.ndarray:
         return self.b - self.gram @ q
 
-    def hessian(self, q: np.ndarray) -> np.ndarray:
-        return self.gram
+    def hessian(self, q: np.ndarray) -> DenseCurvature:
+        return DenseCurvature(self.gram)
 
 
 def newton_product(gram, b, block, total, *words, **options):

@@ -168,7 +168,7 @@ def test_several_planes_of_an_example_save_passes():
     for seed in range(6):
         for several in looks:
             problem, *data = make(seed, C=2.0, n=8, outputs=30, several=several)
-            result = solve(problem, blocks="product")
+            result = solve(problem, blocks="product", limit=100, gamma=0.1)
             check(result, problem, *data)
             looks[several] += result.state.looks
     assert looks[4] < looks[1]
@@ -324,8 +324,8 @@ def test_too_little_memory_is_refused():
 
 def test_too_many_blocks_at_once_are_refused():
     with pytest.raises(ValueError, match="too many for one master problem"):
-        ProximalPoint(blocks="product").settings(3000)
-    assert ProximalPoint(blocks="product", visits=5).settings(3000).selection == "cyclic"
+        ProximalPoint(blocks="product").settings(3000, 100)
+    assert ProximalPoint(blocks="product", visits=5).settings(3000, 100).selection == "cyclic"
 
 
 def test_parameters_can_be_read_and_set():

@@ -22,11 +22,8 @@ __all__ = ["RankedOutputs", "WithMarginals", "marginal_tables"]
 class RankedOutputs(Generic[Inputs, Output]):
     """Several outputs of each example instead of one."""
 
-    def _bound_scores(self, X: Inputs, probabilities: bool = False) -> tuple[BoundModel, np.ndarray]:
-        """Examples bound to the fitted model, and the weights that score their outputs.
-
-        With ``probabilities`` the weights whose distribution is asked for: generative models renormalise theirs.
-        """
+    def _bound_scores(self, X: Inputs) -> tuple[BoundModel, np.ndarray]:
+        """Examples bound to the fitted model, and the weights that score their outputs."""
         assert isinstance(self, Structured)
         self._check_fitted()
         return self._bind_held_out(X, None), writable(self.weights_)
@@ -57,10 +54,10 @@ class WithMarginals(RankedOutputs[Inputs, Output]):
         """Marginals (length, n_classes) of the distribution proportional to exp(score / temperature).
 
         A temperature above 1 evens them out, below 1 sharpens them. When missing it is ``temperature_`` where that was
-        learned (:meth:`SequenceTagger.fit_temperature`), or else 1, which is not calibrated. Hidden Markov models are
-        renormalised first, so that these are their posterior probabilities.
+        learned (:meth:`SequenceTagger.fit_temperature`), or else 1, which is not calibrated. At 1 they are the
+        posterior probabilities of a hidden Markov model, whose tables may leave mass to values never seen.
         """
-        return marginal_tables(self, *self._bound_scores(X, probabilities=True), temperature)
+        return marginal_tables(self, *self._bound_scores(X), temperature)
 
 
 def marginal_tables(estimator: object, bound: BoundModel, w: np.ndarray, temperature: float | None) -> list[np.ndarray]:

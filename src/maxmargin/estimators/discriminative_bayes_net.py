@@ -43,7 +43,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     """A Bayesian network whose most probable values of the variables you care about are the right ones.
 
     Minimises, over log-probabilities theta with every conditional distribution summing to at most 1,
-    ``sum_j KL(c_j || e^{theta_j}) + C sum_i s_i loss_i(theta)`` (but for the constant entropies of c), where
+    ``sum_j KL(c_j || e^{theta_j}) + C sum_i s_i loss_i(theta)``, where
     ``loss_i = max_y margin cost(y_i, y) + ln P(y, x_i) - ln P(y_i, x_i)`` over the values y of the hidden variables of
     row i: the network stays near the reference c and puts the true values ahead of all others by a margin. Training
     ends with a certificate.
@@ -277,12 +277,14 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         return self._predict_codes(self.weights_, X, hidden)
 
     def predict_marginals(self, X: object) -> np.ndarray | dict[str, np.ndarray]:
-        """Posterior probabilities under the renormalised model, missing values summed out.
+        """Posterior probabilities of the values seen in training, missing ones summed out.
 
-        An array (n, K) of the target; of several targets, or without one of all variables, a dict of them by name.
-        Known values have probability 1.
+        They are those of the model that predicts: mass that tables leave belongs to values never seen, so nothing is
+        renormalised first. An array (n, K) of the target; of several targets, or without one of all variables, a dict
+        of them by name. Known values have probability 1.
         """
-        theta = writable(self._normalised())
+        self._check_fitted()
+        theta = writable(self.weights_)
         codes = self._codes(read_frame(X), self.target_)
         wanted = [self.network_.code[name] for name in self.target_] or list(range(len(self.network_)))
         mask = np.zeros(codes.shape, bool)
@@ -300,7 +302,20 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         named = {self.network_.names[v]: table for v, table in answers.items()}
         return named[self.target_[0]] if len(self.target_) == 1 else named
 
-    def _bound_scores(self, X: object, probabilities: bool = False) -> tuple[BayesNetBound, np.ndarray]:
+    def predict_proba(self, X: object) -> np.ndarray:
+        """Posterior probabilities (n, K) of the target's values, in the order of ``classes_``.
+
+        ``P(y | x)`` under the model itself, as :meth:`predict_marginals` has it: training asks for a margin, not for
+        calibration, so compare them with held-out frequencies before you read them as such. One target only.
+        """
+        self._check_fitted()
+        if len(self.target_) != 1:
+            raise ValueError(
+                f"predict_proba needs one target, this model has {len(self.target_)}; use predict_marginals."
+            )
+        return cast(np.ndarray, self.predict_marginals(X))
+
+    def _bound_scores(self, X: object) -> tuple[BayesNetBound, np.ndarray]:
         self._check_fitted()
         codes = self._codes(read_frame(X), self.target_)
         mask = self._mask(len(codes)) if self.target_ else codes < 0

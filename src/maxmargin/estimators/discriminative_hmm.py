@@ -28,6 +28,7 @@ Series = Sequence[Sequence[object] | np.ndarray]
 Values = Sequence[Hashable] | None
 
 TABLES = ("initial", "transition", "emission")
+LEFT = 1e-9  # mass that a table may leave by rounding
 
 
 @parameters
@@ -35,7 +36,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     """A hidden Markov model whose most probable states are the right ones.
 
     Minimises, over log-probabilities theta with every table summing to at most 1,
-    ``sum_j KL(c_j || e^{theta_j}) + C sum_i s_i loss_i(theta)`` (but for the constant entropies of c), where
+    ``sum_j KL(c_j || e^{theta_j}) + C sum_i s_i loss_i(theta)``, where
     ``loss_i = max_y margin cost(y_i, y) + ln P(y, x_i) - ln P(y_i, x_i)``: the model stays near the reference c and
     puts the true states ahead of all others by a margin. Training ends with a certificate.
 
@@ -164,7 +165,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     def log_likelihood(self, X: Series, y: Series | None = None) -> np.ndarray:
         """``ln P(x)`` of each sequence under the renormalised model, or ``ln P(x, y)``."""
         if y is None:
-            bound, theta = self._bound_scores(X, probabilities=True)
+            theta, bound = writable(self._normalised()), self.model_.bind(X, layout=self.layout_)
             return np.array([bound.log_partition(theta, i) for i in range(bound.n_examples)])
         theta = self._normalised()
         return self.model_.bind(X, y, layout=self.layout_).log_joint(theta)
@@ -225,16 +226,28 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         }
 
     def to_hmmlearn(self) -> CategoricalHMM:
-        """The renormalised model as hmmlearn's ``CategoricalHMM``; its symbols are the codes in ``symbols_``."""
+        """As hmmlearn's ``CategoricalHMM``; its states and symbols are the codes in ``classes_`` and ``symbols_``.
+
+        Mass that tables leave belongs to values never seen: where there is any, it goes to one more symbol and one more
+        state, the last ones, and that state shows nothing but that symbol. As no data have it, the states that hmmlearn
+        predicts, and their probabilities, are those of this model.
+        """
         try:
             from hmmlearn.hmm import CategoricalHMM
         except ImportError:
             raise ImportError("to_hmmlearn() needs hmmlearn; install maxmargin[interop].") from None
-        theta = self._normalised()
-        groups = self.layout_.groups(np.exp(theta))
-        model = CategoricalHMM(n_components=len(self.classes_))
-        model.startprob_, model.transmat_ = groups["initial"].copy(), groups["transition"].copy()
-        model.emissionprob_, model.n_features = groups["emission"].copy(), len(self.symbols_)
+        self._check_fitted()
+        groups = self.layout_.groups(np.exp(self.weights_))
+        if any((table.sum(axis=-1) < 1 - LEFT).any() for table in groups.values()):
+            groups = {
+                name: np.append(table, 1.0 - table.sum(axis=-1, keepdims=True), -1) for name, table in groups.items()
+            }
+            last = {name: np.eye(table.shape[-1])[-1:] for name, table in groups.items() if table.ndim == 2}
+            groups |= {name: np.concatenate([groups[name], row]) for name, row in last.items()}
+        start, move, show = (np.maximum(groups[name], 0.0) for name in TABLES)
+        model = CategoricalHMM(n_components=len(start))
+        model.startprob_, model.transmat_ = start / start.sum(), move / move.sum(axis=1, keepdims=True)
+        model.emissionprob_, model.n_features = show / show.sum(axis=1, keepdims=True), show.shape[1]
         return model
 
     @classmethod
@@ -257,10 +270,9 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         own._take_probabilities(own.layout_.join(model.startprob_, model.transmat_, model.emissionprob_))
         return own
 
-    def _bound_scores(self, X: Series, probabilities: bool = False) -> tuple[HMMBound, np.ndarray]:
+    def _bound_scores(self, X: Series) -> tuple[HMMBound, np.ndarray]:
         self._check_fitted()
-        theta = writable(self._normalised()) if probabilities else np.maximum(self.weights_, IMPOSSIBLE)
-        return self.model_.bind(X, layout=self.layout_), theta
+        return self.model_.bind(X, layout=self.layout_), np.maximum(self.weights_, IMPOSSIBLE)
 
     def _predict_codes(self, weights: np.ndarray, X: Series) -> list:
         bound = self.model_.bind(X, layout=self.layout_)

@@ -216,7 +216,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         twin.start = self.start if isinstance(self.start, Structured) else twin.start
         return twin
 
-    def _bound_scores(self, X: Sequence[Image], probabilities: bool = False) -> tuple[GridBound, np.ndarray]:
+    def _bound_scores(self, X: Sequence[Image]) -> tuple[GridBound, np.ndarray]:
         self._check_fitted()
         return self._bound(_images(X)), self.weights_
 

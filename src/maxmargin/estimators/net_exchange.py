@@ -1,8 +1,12 @@
 """Bayesian networks to and from other libraries and files.
 
 Every function takes or gives a :class:`~maxmargin.models.network.Network` and its probabilities, an array (n_weights,)
-in the order of the network's weights. Tables that sum to less than 1 go into files and graphs as they are; other
-libraries get distributions, so divide by the sums first (``net.tables.normalised`` of their logarithms).
+in the order of the network's weights.
+
+Tables may sum to less than 1: what they leave belongs to values never seen. Other libraries and files hold
+distributions only, so there every such variable, and all below it, gets :data:`UNSEEN` as its last state, which takes
+that mass, and which a parent in that state makes certain. As no row ever shows it, all probabilities of the other
+values are in proportion as they were, and so are the most probable ones. The functions that read take the state away.
 """
 
 from __future__ import annotations
@@ -26,17 +30,18 @@ if TYPE_CHECKING:
 __all__ = ["from_bif", "from_networkx", "from_pgmpy", "from_pyagrum", "to_bif", "to_networkx", "to_pgmpy", "to_pyagrum"]
 
 SUM = 1e-6  # how far from 1 a distribution may sum
+UNSEEN = "never_seen_"  # the state that takes the mass that tables leave
 
 Values = Mapping[str, Sequence[Hashable]]
 
 
 def to_bif(network: Network, probabilities: np.ndarray, path: str | os.PathLike[str], *, name: str = "unknown") -> Path:
-    """Write a BIF file. States are written as text; the numbers are read back exactly.
+    """Write a BIF file. States are written as text; names and numbers are read back exactly.
 
-    Names of letters, digits, ``_``, ``-`` and ``.`` are understood by all readers; some do not take any others.
+    What is no word for all readers, a space for instance, goes in as its code: ``sea_x0020_level``.
     """
-    tables = network.groups(_checked(network, probabilities))
-    return write_bif(path, Bif(name, _texts(network), _parents(network), tables))
+    network, p = completed(network, probabilities)
+    return write_bif(path, Bif(name, _texts(network), _parents(network), network.groups(p)))
 
 
 def from_bif(path: str | os.PathLike[str], states: States = None) -> tuple[Network, np.ndarray]:
@@ -51,7 +56,8 @@ def to_pyagrum(network: Network, probabilities: np.ndarray) -> pyagrum.BayesNet:
         import pyagrum as gum
     except ImportError:
         raise ImportError("to_pyagrum() needs pyagrum; install maxmargin[interop].") from None
-    tables = network.groups(_distributions(network, probabilities))
+    network, p = completed(network, probabilities)
+    tables = network.groups(p)
     net = gum.BayesNet()
     for name, labels in _texts(network).items():
         net.add(gum.LabelizedVariable(name, name, labels))
@@ -82,7 +88,8 @@ def to_pgmpy(network: Network, probabilities: np.ndarray) -> DiscreteBayesianNet
         from pgmpy.models import DiscreteBayesianNetwork
     except ImportError:
         raise ImportError("to_pgmpy() needs pgmpy; pip install pgmpy.") from None
-    tables = network.groups(_distributions(network, probabilities))
+    network, p = completed(network, probabilities)
+    tables = network.groups(p)
     net = DiscreteBayesianNetwork()
     net.add_nodes_from(network.names)
     net.add_edges_from(network.edges)
@@ -144,6 +151,7 @@ def from_networkx(graph: networkx.DiGraph, states: States = None) -> tuple[Netwo
 def _assembled(
     labels: Values, parents: Mapping[str, Sequence[str]], tables: Mapping[str, np.ndarray], states: States, source: str
 ) -> tuple[Network, np.ndarray]:
+    labels, tables = _without_unseen(labels, parents, tables)
     named = dict(labels)
     for name, values in (states or {}).items():
         if name not in labels:
@@ -184,11 +192,47 @@ def _checked(network: Network, probabilities: np.ndarray) -> np.ndarray:
     return p
 
 
-def _distributions(network: Network, probabilities: np.ndarray) -> np.ndarray:
+def completed(network: Network, probabilities: np.ndarray) -> tuple[Network, np.ndarray]:
+    """The network with :data:`UNSEEN` wherever tables leave mass, and below; as it is where none does."""
     p = _checked(network, probabilities)
     sums = network.tables.sums(p)
-    bad = np.flatnonzero(np.abs(sums - 1) > SUM)
-    if len(bad):
-        advice = "other libraries need distributions, so divide every table by its sum first."
-        raise ValueError(f"{network.tables.name(int(bad[0]))} sums to {sums[bad[0]]:.6g}; {advice}")
-    return p
+    above = np.flatnonzero(sums > 1 + SUM)
+    if len(above):
+        name = network.tables.name(int(above[0]))
+        raise ValueError(f"{name} sums to {sums[above[0]]:.6g}, more than 1; divide every table by its sum first.")
+    parents, old = _parents(network), network.groups(p)
+    grown = {name for name, table in old.items() if (table.sum(axis=-1) < 1 - SUM).any()}
+    if not grown:
+        return network, p
+    while more := {name for name, own in parents.items() if name not in grown and not grown.isdisjoint(own)}:
+        grown |= more
+    states = {name: list(labels.classes) for name, labels in zip(network.names, network.states, strict=True)}
+    tables = {}
+    for name, table in old.items():
+        if name not in grown:
+            tables[name] = table
+            continue
+        if UNSEEN in map(str, states[name]):
+            raise ValueError(f"{name!r} has a state {UNSEEN!r}, which stands for values never seen; rename it.")
+        wider = np.zeros([len(states[other]) + (other in grown) for other in (*parents[name], name)])
+        wider[..., -1] = 1.0
+        inside = tuple(slice(size) for size in table.shape[:-1])
+        wider[inside] = np.concatenate([table, np.maximum(1.0 - table.sum(axis=-1, keepdims=True), 0.0)], axis=-1)
+        tables[name] = wider
+    states = {name: [*own, UNSEEN] if name in grown else own for name, own in states.items()}
+    whole = Network.of(parents, states)
+    return whole, whole.join(tables)
+
+
+def _without_unseen(
+    labels: Values, parents: Mapping[str, Sequence[str]], tables: Mapping[str, np.ndarray]
+) -> tuple[Values, Mapping[str, np.ndarray]]:
+    """Undo :func:`completed`."""
+    grown = {name for name, own in labels.items() if len(own) > 1 and str(own[-1]) == UNSEEN}
+    if not grown:
+        return labels, tables
+    kept = {}
+    for name, table in tables.items():
+        cut = tuple(slice(-1 if other in grown else None) for other in (*parents[name], name))
+        kept[name] = table[cut] if table.ndim == len(cut) else table  # the network refuses other shapes
+    return {name: own[:-1] if name in grown else own for name, own in labels.items()}, kept

@@ -39,7 +39,8 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
         self, n: int, random_state: int | np.random.RandomState | None = None
     ) -> pandas.DataFrame | dict[str, list]:
         """``n`` rows drawn from the renormalised model: a pandas frame, or a dict of lists without pandas."""
-        codes = draw(*self._renormalised(), n, check_random_state(random_state))
+        p = np.exp(self._normalised())
+        codes = draw(self.network_, p, n, check_random_state(random_state))
         net = self.network_
         columns = {name: net.states[v].decode(codes[:, v]) for v, name in enumerate(net.names)}
         try:
@@ -57,20 +58,20 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
         return table_frames(self.network_, np.exp(self._normalised() if renormalised else self.weights_))
 
     def to_bif(self, path: str | os.PathLike[str]) -> Path:
-        """Write the renormalised network as a BIF file."""
-        return net_exchange.to_bif(*self._renormalised(), path)
+        """Write the network as a BIF file; mass that tables leave goes to a last state, ``never_seen_``."""
+        return net_exchange.to_bif(*self._as_trained(), path)
 
     def to_pgmpy(self) -> DiscreteBayesianNetwork:
-        """The renormalised network as pgmpy's ``DiscreteBayesianNetwork``."""
-        return net_exchange.to_pgmpy(*self._renormalised())
+        """As pgmpy's ``DiscreteBayesianNetwork``; mass that tables leave goes to a last state, ``never_seen_``."""
+        return net_exchange.to_pgmpy(*self._as_trained())
 
     def to_pyagrum(self) -> pyagrum.BayesNet:
-        """The renormalised network as ``pyagrum.BayesNet``."""
-        return net_exchange.to_pyagrum(*self._renormalised())
+        """As ``pyagrum.BayesNet``; mass that tables leave goes to a last state, ``never_seen_``."""
+        return net_exchange.to_pyagrum(*self._as_trained())
 
     def to_networkx(self) -> networkx.DiGraph:
-        """The renormalised network as a ``networkx.DiGraph`` with states and tables at its nodes."""
-        return net_exchange.to_networkx(*self._renormalised())
+        """As a ``networkx.DiGraph`` with states and tables at its nodes; tables may sum to less than 1."""
+        return net_exchange.to_networkx(*self._as_trained())
 
     @classmethod
     @abstractmethod
@@ -107,6 +108,6 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
         """A ``networkx.DiGraph`` with states and tables at its nodes, as :meth:`to_networkx` makes it."""
         return cls.from_network(*net_exchange.from_networkx(graph, states), target=target, **parameters)
 
-    def _renormalised(self) -> tuple[Network, np.ndarray]:
-        theta = self._normalised()
-        return self.network_, np.exp(theta)
+    def _as_trained(self) -> tuple[Network, np.ndarray]:
+        self._check_fitted()
+        return self.network_, np.exp(self.weights_)

@@ -1,13 +1,14 @@
 """The regulariser of generative models: tables of log-probabilities near a reference; and with a proximal term.
 
-    R(theta)   = - c . theta + rho/2 |theta - ln c|^2                    with  1'e^{theta_j} <= 1 for every table j
+    R(theta)   = c . (m - theta) + rho/2 |theta - m|^2                   with  1'e^{theta_j} <= 1 for every table j
     R_n(theta) = R(theta) + gamma/2 |theta - theta^n|^2
 
-The first term of R is the Kullback-Leibler divergence from c but for a constant. Without rho its conjugate is closed,
+with ``m_j = ln(c_j / 1'c_j)``, the reference itself, where R is 0, its least value: the first term is the
+Kullback-Leibler divergence from c. Without rho the conjugate is closed,
 
-    R*(u) = sum_j v_j . ln(v_j / 1'v_j)        over  v = c + u >= 0,  inf elsewhere,
+    R*(u) = sum_j H(c_j) - H(v_j),    H(v) = -v . ln(v / 1'v)        over  v = c + u >= 0,  inf elsewhere,
 
-while that of R_n is finite everywhere: that is what the proximal term is for. With s = c + u + gamma theta^n + rho ln c
+while that of R_n is finite everywhere: that is what the proximal term is for. With s = c + u + gamma theta^n + rho m
 the maximiser of ``u . theta - R_n(theta)`` solves, entry by entry,
 
     lambda_j e^theta + (gamma + rho) theta = s
@@ -50,7 +51,7 @@ class TableDivergence:
     tables: Tables
     reference: np.ndarray  # float64 (d,): c > 0; tables need not sum to 1: a larger sum pulls harder
     pull: float = 0.0  # rho
-    start: np.ndarray | None = None  # float64 (d,): where to begin; ``ln c`` when missing
+    start: np.ndarray | None = None  # float64 (d,): where to begin; m when missing
 
     traits = frozenset({"tables"})
     positive = None
@@ -72,7 +73,7 @@ class TableDivergence:
     def first(self) -> np.ndarray:
         """A feasible theta to begin with."""
         if self.start is None:
-            return self.tables.anchor(self.reference)
+            return self.anchor.copy()
         start = np.array(self.start, np.float64)
         if start.shape != self.reference.shape or not np.isfinite(start).all():
             raise ValueError(f"start must be {len(self.reference)} finite log-probabilities; give zeros a floor.")
@@ -87,16 +88,37 @@ class TableDivergence:
         theta = w[: len(self.reference)]
         if (self.tables.log_mass(theta) > ROUNDING).any():
             return np.inf
-        return self.tables.pulled(theta, self.reference, self.pull) - float(self.reference @ theta)
+        return self.apart(theta)
+
+    def apart(self, theta: np.ndarray) -> float:
+        """R(theta) wherever it is."""
+        away = self.anchor - theta
+        return float(self.reference @ away) + (0.5 * self.pull * float(away @ away) if self.pull else 0.0)
+
+    @cached_property
+    def anchor(self) -> np.ndarray:
+        """m, the reference as log-probabilities (d,)."""
+        return self.tables.anchor(self.reference)
+
+    @cached_property
+    def _entropies(self) -> np.ndarray:
+        """``H(c_j)`` of each table, (J,)."""
+        return self._entropies_at(self.reference)
+
+    def _entropies_at(self, v: np.ndarray) -> np.ndarray:
+        from maxmargin.formulations.generative_kernel import table_entropies
+
+        entropies = np.empty(len(self.tables))
+        table_entropies(self.tables.starts, v, entropies)
+        return entropies
 
     def conjugate(self, u: np.ndarray) -> float:
         """R*(u); inf outside ``c + u >= 0`` unless there is a pull."""
-        from maxmargin.formulations.generative_kernel import table_entropy
-
         if self.pull:
             return self._smooth.conjugate(u)
         head, tail = self._split(u)
-        return 0.5 * float(tail @ tail) - float(table_entropy(self.tables.starts, self.reference + head))
+        # table by table, so that those that do not move add exactly nothing
+        return 0.5 * float(tail @ tail) + float((self._entropies - self._entropies_at(self.reference + head)).sum())
 
     def weights(self, u: np.ndarray) -> np.ndarray:
         """The maximiser, ``ln(v_j / 1'v_j)`` without a pull."""
@@ -108,11 +130,16 @@ class TableDivergence:
 
     def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """``A R*''(u) A'``."""
-        if self.pull:
-            return self._smooth.curvature(A, u)
+        return self._smooth.curvature(A, u) if self.pull else self._second(u).matrix(A)
+
+    def widths(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """Its diagonal."""
+        return self._smooth.widths(A, u) if self.pull else self._second(u).diagonal(A)
+
+    def _second(self, u: np.ndarray) -> _Second:
         v = self.reference + self._split(u)[0]
         lam = self.tables.sums(v)
-        return _curvature(self.tables, A, v / lam[self.tables.table], lam, np.zeros(len(v)))
+        return _Second(self.tables, v / lam[self.tables.table], lam, np.zeros(len(v)))
 
     def feasible(self, w: np.ndarray) -> np.ndarray:
         """Given log-probabilities, as a start: a mass above 1 by rounding is divided away, a larger one is refused."""
@@ -135,10 +162,10 @@ class TableDivergence:
         if self.pull:
             return max((t * linear - self.conjugate(t * u), t) for t in SCALES)
         head, tail = self._split(u)
-        scale = np.zeros(1)
+        scale, entropies = np.zeros(1), np.empty(len(self.tables))
         head, quadratic = np.ascontiguousarray(head), float(tail @ tail)
-        value = best_shrink(self.tables.starts, self.reference, head, linear, quadratic, scale)
-        return float(value), float(scale[0])
+        value = best_shrink(self.tables.starts, self.reference, head, linear, quadratic, scale, entropies)
+        return float(value) + float((entropies - self._entropies).sum()), float(scale[0])
 
     def estimate(self, linear: float, u: np.ndarray) -> tuple[float, int]:
         """The paper's lower *estimate*: the dual at ``max(c + u, 0)``, which no multipliers need reach.
@@ -211,15 +238,14 @@ class Proximal:
         """What s is at u = 0."""
         c, pull = self.divergence.reference, self.divergence.pull
         s = c + self.gamma * self.centre
-        return s + pull * self.divergence.tables.anchor(c) if pull else s
+        return s + pull * self.divergence.anchor if pull else s
 
     def conjugate(self, u: np.ndarray) -> float:
         """R_n*(u)."""
         theta, lam = self.solve(u)
         R, d = self.divergence, len(self.centre)
         over = float(lam @ (R.tables.sums(np.exp(theta)) - 1.0))  # rounding only
-        own = R.tables.pulled(theta, R.reference, R.pull) + self.term(theta) + over
-        return float((R.reference + u[:d]) @ theta) - own + 0.5 * float(u[d:] @ u[d:])
+        return float(u[:d] @ theta) - R.apart(theta) - self.term(theta) - over + 0.5 * float(u[d:] @ u[d:])
 
     def weights(self, u: np.ndarray) -> np.ndarray:
         """The gradient of the conjugate."""
@@ -231,8 +257,15 @@ class Proximal:
         With p = e^theta and D = 1/(lambda p + gamma + rho), H is ``D - (Dp)(Dp)'/(p'Dp)`` in each table, and D alone
         where lambda is 0: the second term is what eliminating lambda takes away. O(m^2 d).
         """
+        return self._second(u).matrix(A)
+
+    def widths(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """The diagonal of the same, in time of the size of A."""
+        return self._second(u).diagonal(A)
+
+    def _second(self, u: np.ndarray) -> _Second:
         theta, lam = self.solve(u)
-        return _curvature(self.divergence.tables, A, np.exp(theta), lam, self._curving)
+        return _Second(self.divergence.tables, np.exp(theta), lam, self._curving)
 
     def feasible(self, w: np.ndarray) -> np.ndarray:
         """As R."""
@@ -243,18 +276,34 @@ class Proximal:
         return linear - self.conjugate(u), 1.0
 
 
-def _curvature(
-    tables: Tables, A: np.ndarray | sp.csr_array, p: np.ndarray, lam: np.ndarray, curving: np.ndarray
-) -> np.ndarray:
-    """``A H A'`` with H of :meth:`Proximal.curvature` for the columns of the tables, and 1 behind them."""
-    d, dense = len(p), A if isinstance(A, np.ndarray) else A.toarray()
-    head, tail = dense[:, :d], dense[:, d:]
-    D = 1.0 / (lam[tables.table] * p + curving)
-    scaled = head * np.sqrt(D)
-    H = scaled @ scaled.T
-    binding = lam > 0
-    if binding.any():
-        mass = tables.sums(p * D * p)
-        taken = tables.sums(head * (D * p)) * np.where(binding, 1.0 / np.sqrt(np.where(binding, mass, 1.0)), 0.0)
-        H -= taken @ taken.T
-    return H + tail @ tail.T if tail.shape[1] else H
+class _Second:
+    """H of :meth:`Proximal.curvature` for the columns of the tables, and 1 behind them."""
+
+    def __init__(self, tables: Tables, p: np.ndarray, lam: np.ndarray, curving: np.ndarray) -> None:
+        self.tables, self.D = tables, 1.0 / (lam[tables.table] * p + curving)
+        self.binding = lam > 0
+        mass = tables.sums(p * self.D * p)
+        # the second term is (head @ taken)^2, table by table
+        self.taken = (
+            self.D * p * np.where(self.binding, 1.0 / np.sqrt(np.where(self.binding, mass, 1.0)), 0.0)[tables.table]
+        )
+
+    def matrix(self, A: np.ndarray | sp.csr_array) -> np.ndarray:
+        d, dense = len(self.D), A if isinstance(A, np.ndarray) else A.toarray()
+        head, tail = dense[:, :d], dense[:, d:]
+        scaled = head * np.sqrt(self.D)
+        H = scaled @ scaled.T
+        if self.binding.any():
+            taken = self.tables.sums(head * self.taken)
+            H -= taken @ taken.T
+        return H + tail @ tail.T if tail.shape[1] else H
+
+    def diagonal(self, A: np.ndarray | sp.csr_array) -> np.ndarray:
+        d = len(self.D)
+        head, tail = A[:, :d], A[:, d:]
+        if isinstance(head, np.ndarray):
+            taken = self.tables.sums(head * self.taken)
+        else:
+            taken = head @ sp.csr_array((self.taken, self.tables.table, np.arange(d + 1)), shape=(d, len(self.tables)))
+        behind = np.asarray((tail * tail).sum(axis=1)) if tail.shape[1] else 0.0
+        return (head * head) @ self.D - np.asarray((taken * taken).sum(axis=1)) + behind

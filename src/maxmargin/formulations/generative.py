@@ -1,17 +1,19 @@
 """Generative models with a margin: log-probabilities pulled towards a reference, and pushed apart by their mistakes.
 
-    (P)   min_theta  - sum_j c_j . theta_j + sum_k C_k loss_k(theta)      with  1'e^{theta_j} <= 1 for every table j
+    (P)   min_theta  sum_j c_j . (m_j - theta_j) + sum_k C_k loss_k(theta)    with  1'e^{theta_j} <= 1 for every table j
 
 with ``loss_k(theta) = max_s b_k(s) - theta . a_k(s)`` and ``a_k(s) = counts(truth) - counts(s)``; for the squared hinge
 the second term is ``sum_k C_k loss_k(theta)^2 / 2``. A table is one conditional distribution; mass that it leaves,
-``1 - 1'e^{theta_j}``, belongs to a value never seen. The first term is the Kullback-Leibler divergence from c_j but for
-a constant. With ``u = sum alpha a`` and ``linear = sum alpha b`` the dual is closed,
+``1 - 1'e^{theta_j}``, belongs to a value never seen. The first term, ``m_j = ln c_j``, is the Kullback-Leibler
+divergence from c_j: 0 at the reference, so that the objective holds nothing that training cannot change, and a relative
+gap says what it seems to. With ``u = sum alpha a``, ``linear = sum alpha b`` and ``H(v) = -v . ln(v / 1'v)`` the dual
+is closed,
 
-    (D)   max  linear + sum_j -v_j . ln(v_j / 1'v_j) - sum_k zeta_k^2 / (2 C_k)        over  v = c + u >= 0,
+    (D)   max  linear + sum_j H(v_j) - H(c_j) - sum_k zeta_k^2 / (2 C_k)        over  v = c + u >= 0,
 
 its last term for the squared hinge only (``zeta_k = sum alpha_k``, free), where the hinge has ``zeta_k <= C_k``.
 
-With ``pull = rho > 0`` the objective also has ``rho/2 sum_j |theta_j - ln c_j|^2`` (c normalised), another convex f_j:
+With ``pull = rho > 0`` the objective also has ``rho/2 sum_j |theta_j - m_j|^2``, another convex f_j:
 ratios of probabilities then count whatever the probabilities are, so that rare values stay near the reference too. Its
 dual is finite everywhere, and the dual value itself is the certified bound. The divergence with the model as its first
 argument, ``sum e^theta (theta - ln c)``, is not offered: it is not convex below ``ln c - 2``.

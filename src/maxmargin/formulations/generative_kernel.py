@@ -109,27 +109,29 @@ def solve_tables(starts, s, gamma, newton, theta, lam):
         lam[j] = math.exp(L)
 
 
-@kernel("float64(int64[::1], float64[::1])")
-def table_entropy(starts, v):
-    """``sum_j -v_j . ln(v_j / 1'v_j)``; -inf when an entry is negative."""
-    value = 0.0
+@kernel("void(int64[::1], float64[::1], float64[::1])")
+def table_entropies(starts, v, entropy):
+    """``-v_j . ln(v_j / 1'v_j)`` of each table into ``entropy`` (J,); -inf where an entry is negative."""
     for j in range(len(starts) - 1):
-        total = 0.0
+        total, value, least = 0.0, 0.0, 0.0
         for q in range(starts[j], starts[j + 1]):
-            if v[q] < 0.0:
-                return -np.inf
             total += v[q]
+            least = min(least, v[q])
+        if least < 0.0:
+            entropy[j] = -np.inf
+            continue
         for q in range(starts[j], starts[j + 1]):
             if v[q] > 0.0:
                 value -= v[q] * math.log(v[q] / total)
-    return value
+        entropy[j] = value
 
 
-@kernel("float64(int64[::1], float64[::1], float64[::1], float64, float64, float64[::1])")
-def best_shrink(starts, c, u, linear, quadratic, scale):
-    """The largest of ``t linear - t^2 quadratic / 2 + entropy(c + t u)`` over t in [0, 1] where ``c + t u >= 0``.
+@kernel("float64(int64[::1], float64[::1], float64[::1], float64, float64, float64[::1], float64[::1])")
+def best_shrink(starts, c, u, linear, quadratic, scale, entropy):
+    """The largest of ``t linear - t^2 quadratic / 2 + sum_j H_j(c + t u)`` over t in [0, 1] where ``c + t u >= 0``.
 
-    Concave in t: bisection on the slope. ``scale[0]`` receives t. O(d) a step.
+    Concave in t: bisection on the slope. ``scale[0]`` receives t, and ``entropy`` (J,) the H_j there, which the value
+    that is returned leaves out. O(d) a step.
     """
     most = 1.0
     for q in range(len(c)):
@@ -159,13 +161,8 @@ def best_shrink(starts, c, u, linear, quadratic, scale):
             break
         t = 0.5 * (low + high)
     scale[0] = low
-    value = low * linear - 0.5 * low * low * quadratic
-    for j in range(len(starts) - 1):
-        total = 0.0
-        for q in range(starts[j], starts[j + 1]):
-            total += max(c[q] + low * u[q], 0.0)
-        for q in range(starts[j], starts[j + 1]):
-            v = c[q] + low * u[q]
-            if v > 0.0:
-                value -= v * math.log(v / total)
-    return value
+    inside = np.empty(len(c))
+    for q in range(len(c)):
+        inside[q] = max(c[q] + low * u[q], 0.0)
+    table_entropies(starts, inside, entropy)
+    return low * linear - 0.5 * low * low * quadratic

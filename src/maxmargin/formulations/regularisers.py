@@ -47,6 +47,10 @@ class Quadratic(_Quadratic):
         """Gram matrix of the rows of A, (m, m)."""
         return (A @ A.T).toarray()
 
+    def widths(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """Squared lengths of the rows of A, (m,)."""
+        return np.asarray((A * A).sum(axis=1))
+
     def feasible(self, w: np.ndarray) -> np.ndarray:
         return w
 
@@ -73,8 +77,14 @@ class SignedQuadratic(_Quadratic):
 
     def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """Gram matrix of the rows of A without the coordinates that are cut off at u, (m, m)."""
-        kept = sp.csr_array(A * ~(self.positive & (u < 0)))
-        return (kept @ A.T).toarray()
+        return (self._kept(A, u) @ A.T).toarray()
+
+    def widths(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """Squared lengths of the rows of A without these coordinates, (m,)."""
+        return np.asarray((self._kept(A, u) * A).sum(axis=1))
+
+    def _kept(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> sp.csr_array:
+        return sp.csr_array(A * ~(self.positive & (u < 0)))
 
     def feasible(self, w: np.ndarray) -> np.ndarray:
         """P(w)."""

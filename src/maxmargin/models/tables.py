@@ -72,13 +72,6 @@ class Tables:
         """``m = ln(c_j / 1'c_j)``, the reference as log-probabilities."""
         return np.log(reference) - np.log(self.sums(reference))[self.table]
 
-    def pulled(self, theta: np.ndarray, reference: np.ndarray, pull: float) -> float:
-        """``pull/2 |theta - m|^2``."""
-        if pull == 0.0:
-            return 0.0
-        away = theta - self.anchor(reference)
-        return 0.5 * pull * float(away @ away)
-
     def normalised(self, theta: np.ndarray) -> np.ndarray:
         """Every table divided by its mass, so that all are distributions."""
         return theta - self.log_mass(theta)[self.table]

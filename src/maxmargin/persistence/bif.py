@@ -8,6 +8,9 @@
     probability ( rain ) { table 0.8, 0.2; }
     probability ( wet | rain ) { (no) 0.9, 0.1; (yes) 0.2, 0.8; }
 
+Names are written as words that every reader takes; what a word cannot hold goes in as its code, ``sea_x0020_level``,
+and comes back as it was.
+
 Cozman 1998, The interchange format for Bayesian networks, version 0.15.
 """
 
@@ -36,6 +39,10 @@ SLACK = 0.01  # files hold rounded numbers
 _SKIP = re.compile(r"(?:\s+|//[^\n]*|/\*(?s:.*?)\*/)*+")
 _TOKEN = re.compile(r'"[^"\n]*"|[{}()\[\]|,;]|(?:(?!//|/\*)[^\s{}()\[\]|,;"])+')
 _SIGNS = tuple("{}()[]|,;")
+_CHARACTER, _INTEGER = re.compile("[A-Za-z0-9_.-]"), re.compile("-?[0-9]+")
+_CODE = re.compile("_x((?:10|[0-9a-f])?[0-9a-f]{4})?_")  # up to the last character there is
+_LIKE_CODE = re.compile(f"_(?={_CODE.pattern[1:]})")
+_KEPT = {"network", "variable", "probability", "property", "type", "discrete", "table", "default"}
 _ROW = re.compile(r"[0-9eE+\-.,\s]*+;")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 
@@ -75,7 +82,7 @@ def bif_text(bif: Bif) -> str:
     """The text of a network; numbers are written such that they are read back exactly."""
     lines = [f"network {_written(bif.name)} {{", "}"]
     for name, states in bif.states.items():
-        values = ", ".join(map(_written, states))
+        values = ", ".join(map(_state, states))
         lines += [f"variable {_written(name)} {{", f"  type discrete [ {len(states)} ] {{ {values} }};", "}"]
     for name in bif.states:
         above, table = bif.parents[name], np.asarray(bif.tables[name], np.float64)
@@ -83,7 +90,7 @@ def bif_text(bif: Bif) -> str:
         lines.append(f"probability ( {_written(name)}{given} ) {{")
         rows = table.reshape(-1, table.shape[-1]).tolist()
         for values, row in zip(product(*(bif.states[u] for u in above)), rows, strict=True):
-            head = f"({', '.join(map(_written, values))})" if above else "table"
+            head = f"({', '.join(map(_state, values))})" if above else "table"
             lines.append(f"  {head} {', '.join(map(repr, row))};")
         lines.append("}")
     return "\n".join(lines) + "\n"
@@ -167,7 +174,7 @@ class _Reader:
         at, token = self.at, self.take()
         if token in _SIGNS:
             self.fail(at, f"expected {what}, found {token!r}")
-        return token.strip('"')
+        return token.strip('"') if token.startswith('"') else _read(token)
 
     def names(self, what: str, end: str) -> list[str]:
         """Up to the sign that ends them, with commas or spaces between."""
@@ -315,7 +322,26 @@ def _table(reader: _Reader, block: _Block, states: Mapping[str, Sequence[str]]) 
 
 
 def _written(name: str) -> str:
-    """A name as one word where it can be read as one, which more libraries understand, else in quotation marks."""
-    if re.search(r'["\x00-\x1f]', name):
-        raise ValueError(f"{name!r} cannot be written to BIF, which has no quotation marks or line ends; rename it.")
-    return name if _TOKEN.fullmatch(name) and name not in _SIGNS else f'"{name}"'
+    """A name as one word that every reader takes: a letter or ``_``, then letters, digits, ``_``, ``-`` and ``.``.
+
+    Other characters become ``_xHHHH_``, their code in hexadecimal digits, and the empty name becomes ``_x_``; so do the
+    first characters of words that the format keeps for itself, and of what looks like such a code.
+    """
+    if name.lower() in _KEPT or not name:
+        return _code(name[:1]) + name[1:]
+    coded = [_code(x) if i == 0 and x in "0123456789-." else x for i, x in enumerate(_LIKE_CODE.sub(_code("_"), name))]
+    return "".join(x if len(x) > 1 or _CHARACTER.fullmatch(x) else _code(x) for x in coded)
+
+
+def _state(name: str) -> str:
+    """A state as one word; whole numbers are words, too."""
+    return name if _INTEGER.fullmatch(name) else _written(name)
+
+
+def _code(character: str) -> str:
+    return f"_x{ord(character):04x}_" if character else "_x_"
+
+
+def _read(word: str) -> str:
+    """The name behind a word of :func:`_written`."""
+    return _CODE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "", word)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["BoundColumns", "ProximalPoint"]
 
 MOST_BLOCKS = 2000  # that are solved all at once
+GROUPS, MOST_GROUPS, EXAMPLES_IN_GROUP = 40, 50, 10  # of blocks="auto"; the first where weights are as many as examples
+PLANES, PLANES_IN_BLOCK = 100, 15  # of limit="auto"
 RULES = ("gap", "improvement", "optimality", "paper")
 
 
@@ -28,19 +30,22 @@ class ProximalPoint(BaseSolver):
 
     Parameters
     ----------
-    blocks : "one", "product", int, or sequence of sequences of examples
+    blocks : "auto", "one", "product", int, or sequence of sequences of examples
         One simplex for all examples, one for each, that many groups, or the subsets of a stream, which may overlap:
-        examples in the same subsets then share a simplex.
+        examples in the same subsets then share a simplex. "auto" makes 40 groups where there are as many weights as
+        examples, more or fewer in proportion, up to 50 of ten examples or more: in a pass more groups find more
+        planes, but the sum of many losses is smooth by itself, and the master problem grows.
     visits : int or None
         Blocks (subsets of a stream) visited in a step, the others fixed: coordinate ascent. None: all at once.
     repeats : int
         Iterations of the decomposition in a visit.
     selection : {"cyclic", "permutation"}
         Order of the visits.
-    limit : int or None
-        Most planes a block keeps beside one merged from lighter ones; the dimension of the simplex.
+    limit : "auto", int or None
+        Most planes a block keeps beside one merged from lighter ones; the dimension of the simplex. "auto": 100 of all
+        blocks together, but 15 for each at least.
     gamma : "auto" or float
-        Weight of the proximal term; "auto" takes 0.1 of the root mean square of the first plane.
+        Weight of the proximal term; "auto" takes the root mean square of the first plane.
     decay, least : float
         Every centre change multiplies gamma by ``decay``, down to ``least`` times the largest reference probability.
     rule : {"gap", "improvement", "optimality", "paper"}
@@ -68,11 +73,11 @@ class ProximalPoint(BaseSolver):
 
     handles = frozenset({"tables", "squared", "ramp"})
 
-    blocks: str | int | Sequence[Sequence[int]] = "one"
+    blocks: str | int | Sequence[Sequence[int]] = "auto"
     visits: int | None = None
     repeats: int = 1
     selection: str = "cyclic"
-    limit: int | None = 100
+    limit: str | int | None = "auto"
     gamma: str | float = "auto"
     decay: float = 0.5
     least: float = 0.01
@@ -89,27 +94,35 @@ class ProximalPoint(BaseSolver):
     theta: str = "closed"
     memory: int = 1 << 30
 
-    def settings(self, n_examples: int) -> Settings:
+    def settings(self, n_examples: int, n_columns: int) -> Settings:
         """The setting of the dual engine inside."""
         check_words("rule", self.rule, RULES)
         check_words("theta", self.theta, ("closed", "newton"))
         check_words("selection", self.selection, ("cyclic", "permutation"))
-        check_whole(self, {"repeats": 1, "bound_every": 1, "patience": 0, "limit": 1, "visits": 1}, ("limit", "visits"))
+        check_whole(self, {"repeats": 1, "bound_every": 1, "patience": 0, "visits": 1}, ("visits",))
         if not (self.gamma == "auto" or (isinstance(self.gamma, (int, float, np.number)) and 0 < self.gamma < np.inf)):
             raise ValueError(f'gamma must be "auto" or a number > 0; got {self.gamma!r}.')
         for name in ("share", "decay", "delta_decay", "accuracy"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in (0, 1], got {getattr(self, name)!r}.")
         in_turn = self.visits is not None or not isinstance(self.blocks, (str, int, np.integer))
-        groups = n_examples if self.blocks == "product" else self.blocks
+        blocks = self.blocks
+        if isinstance(blocks, str) and blocks == "auto":
+            blocks = max(1, min(GROUPS * n_columns // max(n_examples, 1), MOST_GROUPS, n_examples // EXAMPLES_IN_GROUP))
+        groups = n_examples if isinstance(blocks, str) and blocks == "product" else blocks
         if not in_turn and isinstance(groups, (int, np.integer)) and min(groups, n_examples) > MOST_BLOCKS:
             raise ValueError(
                 f"{groups} blocks are too many for one master problem; visit some at a time (visits=), or make fewer "
                 f"than {MOST_BLOCKS} groups (blocks=)."
             )
         selection = {"cyclic": "cyclic", "permutation": "shuffled"}[self.selection]
+        limit = self.limit
+        if isinstance(limit, str):
+            check_words("limit", limit, ("auto",))
+            limit = max(PLANES // groups if isinstance(groups, (int, np.integer)) else 0, PLANES_IN_BLOCK)
         return self.setting(
-            Settings, selection=selection if in_turn else "whole", visits=(self.visits or 1) + 0.5 if in_turn else 1.0,
+            Settings, blocks=blocks, limit=limit, selection=selection if in_turn else "whole",
+            visits=(self.visits or 1) + 0.5 if in_turn else 1.0,
             batch=None, rule="merge", master="newton", cached_blocks="visited",
             certificate_every=self.certificate_every if in_turn else 0.0,
         )  # fmt: skip
@@ -119,7 +132,7 @@ class ProximalPoint(BaseSolver):
         from maxmargin.solvers.engine import DualEngine
         from maxmargin.solvers.recentring import Recentring
 
-        return Recentring(DualEngine(self.settings(problem.n_examples), random_state), self)
+        return Recentring(DualEngine(self.settings(problem.n_examples, problem.n_columns), random_state), self)
 
 
 class BoundColumns(Callback):

@@ -204,7 +204,7 @@ class Recentring(Engine):
             if np.isnan(state.gamma):
                 planes, scale, _ = self._found(state)
                 plane = weighted_sum(planes, scale)[: state.problem.n_weights]
-                state.gamma = max(0.1 * float(np.sqrt(np.mean(plane**2))), floor)
+                state.gamma = max(float(np.sqrt(np.mean(plane**2))), floor)
             self._move_inner(state)
             return False
         promised = state.centre_primal - (here - state.gap)
@@ -218,6 +218,7 @@ class Recentring(Engine):
             return False
         state.centre, state.centre_primal = state.inner.w[: state.problem.n_weights].copy(), here
         state.centres += 1
+        state.bound_at = min(state.bound_at, state.looks + 1)  # (P_n) is solved well: its planes may prove much
         state.gamma = max(state.gamma * s.decay, min(state.gamma, floor))
         self._move_inner(state)
         return True
@@ -247,8 +248,9 @@ class Recentring(Engine):
         if state.looks:
             tol = max(self.options.accuracy * (primal - state.dual), ROUNDING * abs(primal))
             bound, linear, u, used = best_bound(
-                ws, inner.u, _divergence(problem), problem.offset, state.best, tol, ws.n_planes > JOINT_BELOW
-            )
+                ws, inner.u, _divergence(problem), problem.offset, state.best, state.gamma, tol,
+                JOINT_BELOW,
+            )  # fmt: skip
         closed = bound - state.dual >= 0.3 * (primal - state.dual)
         state.bound_wait = every if closed else min(2 * max(state.bound_wait, every // 2), 8 * every)
         state.bound_at = state.looks + state.bound_wait

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from maxmargin.solvers.masters.newton import projected_newton
+from maxmargin.solvers.masters.newton import DenseCurvature, projected_newton
 from reference.masters import Quadratic, newton_orthant, newton_product, newton_simplex
 
 
@@ -161,7 +161,7 @@ class Signed:
         return self.b - self.a @ np.maximum(self.a.T @ q, 0)
 
     def hessian(self, q):
-        return (self.a * (self.a.T @ q > 0)) @ self.a.T
+        return DenseCurvature((self.a * (self.a.T @ q > 0)) @ self.a.T)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -191,7 +191,7 @@ class Logarithmic:
         return self.c / (1 + q)
 
     def hessian(self, q):
-        return np.diag(self.c / (1 + q) ** 2)
+        return DenseCurvature(np.diag(self.c / (1 + q) ** 2))
 
 
 @pytest.mark.parametrize("total", [0.1, 1.0, 30.0])

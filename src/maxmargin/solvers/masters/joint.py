@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,14 +11,16 @@ from threadpoolctl import ThreadpoolController
 
 from maxmargin.contracts import Regulariser
 from maxmargin.formulations.divergence import TableDivergence
+from maxmargin.solvers.masters.newton import Curvature, DenseCurvature, projected_newton
 
 if TYPE_CHECKING:
     from maxmargin.solvers.working_set import WorkingSet
 
 __all__ = ["JointMaster", "blas_threads", "solve_jointly"]
 
-SMOOTHING = (1e-3, 1e-5)  # of the reference: the second alone is too steep to start with
+SMOOTHING = (1e-3, 1e-5)  # of the reference: the second alone is too steep to start with, and both at a large C
 DENSE_BELOW = 1 << 23  # entries of the planes with their columns of squared slacks, which are sparse beyond
+SPARSE_BELOW = 0.3  # share of the entries that are not 0, below which planes stay sparse
 FEW_STEPS = 50  # of masters that are not solved to the end
 
 
@@ -36,23 +38,30 @@ class JointMaster:
 
     The origin of a simplex block is a variable of its own with the zero plane, behind the planes. Columns behind the
     weights of the model (of squared slacks) are quadratic whatever R is, so their part of f'' is computed once; where R
-    is quadratic everywhere all of it is. Memory O(m^2) for m planes, and O(m d) where R is not quadratic.
+    is quadratic everywhere all of it is: memory O(m^2) for m planes. Where R is not quadratic Newton steps ask for the
+    curvature along the variables that move only, and memory is that of the planes, or O(m d) where they are dense.
 
     All ``blocks`` hold planes; ``u`` (n_columns,) belongs to the present multipliers, the model has ``n_weights`` = d,
-    and ``merged`` asks for one plane of each block, its present point, in place of all.
+    ``used`` leaves out planes without weight, and ``merged`` asks for one plane of each block, its present point, in
+    place of all.
     """
 
     def __init__(
-        self, ws: WorkingSet, blocks: np.ndarray, u: np.ndarray, n_weights: int, quadratic: bool, merged: bool = False
-    ) -> None:
+        self, ws: WorkingSet, blocks: np.ndarray, u: np.ndarray, n_weights: int, quadratic: bool, merged: bool = False,
+        used: bool = False,
+    ) -> None:  # fmt: skip
         store, self.ids = ws.store, ws.ids(blocks)
         total, bounded = store.total[blocks], np.isfinite(store.total[blocks])
         open_ = bounded & ((store.open[blocks] > 0) | (store.origin[blocks] > 0))
         self.origins = blocks[open_]
         owner = np.repeat(np.arange(len(blocks)), store.held[blocks])
+        if used:
+            kept = store.alpha[self.ids] > 0
+            self.ids, owner = self.ids[kept], owner[kept]
         alpha, b = store.alpha[self.ids], store.b[self.ids]
         d = ws.n_columns if quadratic else n_weights
-        A: sp.csr_array | np.ndarray = ws.rows(self.ids) if quadratic else ws.matrix(self.ids, d)
+        sparse = quadratic or store.length[self.ids].sum() < SPARSE_BELOW * len(b) * d
+        A: sp.csr_array | np.ndarray = ws.rows(self.ids)[:, :d] if sparse else ws.matrix(self.ids, d)
         tail: sp.csr_array | np.ndarray | None = None
         if d < ws.n_columns:
             few = len(b) * ws.n_columns <= DENSE_BELOW
@@ -60,7 +69,8 @@ class JointMaster:
         origin = store.origin[self.origins]
         if merged:
             share = sp.csr_array((alpha, (owner, np.arange(len(alpha)))), shape=(len(blocks), len(alpha)))
-            A, b, tail = share @ A, share @ b, None if tail is None else share @ tail
+            A = share @ (A if isinstance(A, np.ndarray) else A.toarray())
+            b, tail = share @ b, None if tail is None else share @ tail
             owner, alpha, total = np.arange(len(blocks)), np.ones(len(blocks)), np.where(bounded, 1.0, np.inf)
             origin = np.zeros(len(origin))
         self.A, self.m, self.total, self.all_bounded = A, len(b), total, bool(bounded.all())
@@ -73,17 +83,15 @@ class JointMaster:
             self.tail_slope, self.tail_gram = tail @ u[d:], gram if isinstance(gram, np.ndarray) else gram.toarray()
         self.at: tuple[np.ndarray, np.ndarray] | None = None
         self.regulariser: Regulariser | None = None
-        self.fixed: np.ndarray | None = None
+        self.fixed: DenseCurvature | None = None
 
     def solve(
         self, regulariser: Regulariser, tol: float, q: np.ndarray | None = None, most: int = 500
     ) -> tuple[MasterPoint, np.ndarray]:
         """Maximise f with some R to within ``tol``, from the present multipliers or from q; the point and its q."""
-        from maxmargin.solvers.masters.newton import projected_newton
-
         self.regulariser, self.fixed = regulariser, None
         if "quadratic" in regulariser.traits and regulariser.positive is None:
-            self.fixed = self._padded(regulariser.curvature(self.A, self._u(self.q0)))
+            self.fixed = self._all(self._u(self.q0))
         result = projected_newton(self, self.block, self.total, self.q0 if q is None else q, tol, most)
         q = np.asarray(result.q)
         change = q[: self.m] - self.q0[: self.m]
@@ -91,13 +99,6 @@ class JointMaster:
         if self.tail is not None:
             moved = np.concatenate([moved, self.tail.T @ change])
         return MasterPoint(q[: self.m], q[self.m :], float(change @ self.b[: self.m]), moved), q
-
-    def _padded(self, H: np.ndarray) -> np.ndarray:
-        if len(self.b) == self.m:
-            return H
-        full = np.zeros((len(self.b), len(self.b)))
-        full[: self.m, : self.m] = H
-        return full
 
     def _u(self, q: np.ndarray) -> np.ndarray:
         """u of the columns in A; the last one is kept, because value, gradient and Hessian ask for the same q."""
@@ -121,12 +122,61 @@ class JointMaster:
             g[: self.m] -= self.tail_slope + self.tail_gram @ (q[: self.m] - self.q0[: self.m])
         return g
 
-    def hessian(self, q: np.ndarray) -> np.ndarray:
+    def hessian(self, q: np.ndarray) -> Curvature:
         assert self.regulariser is not None
         if self.fixed is not None:
             return self.fixed
-        H = self.regulariser.curvature(self.A, self._u(q))
-        return self._padded(H if self.tail is None else H + self.tail_gram)
+        return self._all(self._u(q)) if "quadratic" in self.regulariser.traits else _Rows(self, self._u(q))
+
+    def _all(self, u: np.ndarray) -> DenseCurvature:
+        """Between all variables, where R is quadratic."""
+        assert self.regulariser is not None
+        return self._padded(self.regulariser.curvature(self.A, u))
+
+    def _padded(self, H: np.ndarray) -> DenseCurvature:
+        """That of the planes, with zeros for the origins."""
+        full = np.zeros((len(self.b), len(self.b)))
+        full[: self.m, : self.m] = H
+        return DenseCurvature(full)
+
+    @cached_property
+    def padded(self) -> np.ndarray | sp.csr_array:
+        """A with a row of zeros behind it, (m + 1, d)."""
+        if isinstance(self.A, np.ndarray):
+            return np.pad(self.A, ((0, 1), (0, 0)))
+        rows = np.append(self.A.indptr, self.A.indptr[-1])
+        return sp.csr_array((self.A.data, self.A.indices, rows), shape=(self.m + 1, self.A.shape[1]))
+
+    @cached_property
+    def behind(self) -> DenseCurvature | None:
+        """The curvature of the columns behind the weights of the model, where there are any."""
+        return None if self.tail is None else self._padded(self.tail_gram)
+
+
+class _Rows:
+    """The curvature of a master whose R is not quadratic, at some u: from the planes that are asked for alone."""
+
+    def __init__(self, master: JointMaster, u: np.ndarray) -> None:
+        assert master.regulariser is not None
+        self.master, self.regulariser, self.u = master, master.regulariser, u
+
+    def _apart(self, i: np.ndarray, j: np.ndarray) -> np.ndarray | sp.csr_array:
+        """``a_i - a_j`` (k, d); the planes of origins, and of j = -1, are 0."""
+        A, m = self.master.padded, self.master.m
+        return A[np.minimum(i, m)] - A[np.where(j < 0, m, np.minimum(j, m))]
+
+    def widths(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        widths = self.regulariser.widths(self._apart(i, j), self.u)
+        return widths if self.master.behind is None else widths + self.master.behind.widths(i, j)
+
+    def matrix(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        H = self.regulariser.curvature(self._apart(i, j), self.u)
+        return H if self.master.behind is None else H + self.master.behind.matrix(i, j)
+
+    def along(self, x: np.ndarray) -> float:
+        row = (self.master.A.T @ x[: self.master.m])[None]
+        behind = 0.0 if self.master.behind is None else self.master.behind.along(x)
+        return float(self.regulariser.widths(row, self.u)[0]) + behind
 
 
 def solve_jointly(
@@ -161,25 +211,31 @@ def solve_jointly(
 
 
 def best_bound(
-    ws: WorkingSet, u: np.ndarray, divergence: TableDivergence, offset: float, centre: np.ndarray, tol: float,
-    merged: bool,
+    ws: WorkingSet, u: np.ndarray, divergence: TableDivergence, offset: float, centre: np.ndarray, gamma: float,
+    tol: float, most: int,
 ) -> tuple[float, float, np.ndarray, np.ndarray]:  # fmt: skip
     """The best certified lower bound that the planes at hand can give, ``sum alpha b`` and u behind it, and its planes.
 
     That is the largest value of the dual of (P) itself over their multipliers; each block may give weight to its
     origin, so that blocks shrink apart from each other. The dual is finite for ``c + u >= 0`` only, hence a proximal
     term that is small against the reference, entry by entry; what is left outside is shrunk away with one t for all.
+    Its weight falls in steps, each solved from the one before, from about the ``gamma`` that the planes come from.
 
     ``offset`` is that of the problem's linear term, ``centre`` (d,) any feasible theta close to the optimum, ``tol``
-    is in units of the dual, and ``merged`` takes one point for each block only, where planes are many.
+    is in units of the dual. Of more than ``most`` planes those with weight are taken, or, where these are more, too,
+    one point for each block.
     """
     blocks = np.flatnonzero(ws.store.held > 0)
     best, q = (-np.inf, 0.0, u, np.empty(0, np.int32)), None
     if len(blocks) == 0:
         return best
-    master = JointMaster(ws, blocks, u, len(centre), False, merged)
-    for share in SMOOTHING:
-        proximal = divergence.proximal(centre, share * divergence.reference)
+    weighted = int((ws.store.alpha[ws.ids(blocks)] > 0).sum())
+    merged, used = weighted > most, ws.n_planes > most >= weighted
+    master = JointMaster(ws, blocks, u, len(centre), False, merged, used)
+    weights = [share * divergence.reference for share in SMOOTHING]
+    between = np.linspace(0.0, 1.0, 1 + max(0, round(np.log10(gamma / weights[0].max()))), endpoint=False)[1:]
+    for weight in [gamma ** (1.0 - part) * weights[0] ** part for part in between] + weights:
+        proximal = divergence.proximal(centre, weight)
         point, q = master.solve(proximal, tol if master.all_bounded else 1e-9 * tol, q, FEW_STEPS)
         linear = ws.linear + point.linear + offset
         value, scale = divergence.lower_bound(linear, u + point.moved)

@@ -8,13 +8,45 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-__all__ = ["Newton", "Objective", "projected_newton"]
+__all__ = ["Curvature", "DenseCurvature", "Newton", "Objective", "projected_newton"]
 
 _ARMIJO = 1e-4  # share of the first-order gain that a step must keep
 _RIDGE = 1e-12  # added to the unit diagonal of the scaled curvature: equal planes make it singular
 _DAMPING = 1e-10  # keeps a Newton step below 1e10 times the size of the domain where there is no curvature
 _ROUNDING = 4e-16  # gaps below this share of f are not resolved by float64
 _EDGE = 1e-3  # a variable below this share of its block counts as being at the boundary
+
+
+class Curvature(Protocol):
+    """-f'' along differences of variables, ``e_i - e_j``; j = -1 stands for ``e_i`` alone. i and j are arrays (k,)."""
+
+    def widths(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """The curvature along each of them, (k,)."""
+
+    def matrix(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """That between any two of them, (k, k)."""
+
+    def along(self, x: np.ndarray) -> float:
+        """The curvature along x (m,)."""
+
+
+class DenseCurvature:
+    """That of a matrix H (m, m)."""
+
+    def __init__(self, H: np.ndarray) -> None:
+        self.H = H
+
+    def widths(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        diagonal = self.H.diagonal()
+        return diagonal[i] + np.where(j < 0, 0.0, diagonal[j] - 2.0 * self.H[i, j])
+
+    def matrix(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        both = (j >= 0).astype(np.float64)
+        cross = self.H[np.ix_(i, j)] * both
+        return self.H[np.ix_(i, i)] - cross - cross.T + self.H[np.ix_(j, j)] * np.outer(both, both)
+
+    def along(self, x: np.ndarray) -> float:
+        return float(x @ self.H @ x)
 
 
 class Objective(Protocol):
@@ -26,8 +58,8 @@ class Objective(Protocol):
     def gradient(self, q: np.ndarray) -> np.ndarray:
         """f'(q), shape (m,)."""
 
-    def hessian(self, q: np.ndarray) -> np.ndarray:
-        """The positive semidefinite -f''(q), shape (m, m); a generalised one where f is piecewise quadratic."""
+    def hessian(self, q: np.ndarray) -> Curvature:
+        """The positive semidefinite -f''(q); a generalised one where f is piecewise quadratic."""
 
 
 class Newton(NamedTuple):
@@ -219,7 +251,7 @@ class _Here(NamedTuple):
     q: np.ndarray
     value: float
     gradient: np.ndarray
-    hessian: np.ndarray
+    hessian: Curvature
     pivot: np.ndarray
     r: np.ndarray  # the reduced gradient
 
@@ -231,11 +263,8 @@ def _direction(here: _Here) -> tuple[np.ndarray, float]:
     variables stay where they are and the rest is solved again.
     """
     domain, _, q, _, _, hessian, pivot, r = here
-    closed = domain.closed.astype(np.float64)
     others = domain.movable & (np.arange(len(q)) != pivot)
-    diagonal = hessian.diagonal()
-    across = hessian[np.arange(len(q)), pivot] * closed
-    curvature = np.maximum(diagonal - 2 * across + diagonal[pivot] * closed, 0.0)
+    curvature = np.maximum(hessian.widths(np.arange(len(q)), pivot), 0.0)
     size = np.where(domain.closed, domain.room, np.maximum(domain.sums(q), 1.0)[domain.block])
     damping = _DAMPING * np.abs(r) / np.where(domain.movable, size, 1.0)
     scale = curvature + damping
@@ -246,10 +275,8 @@ def _direction(here: _Here) -> tuple[np.ndarray, float]:
     direction = np.where(active & (r < 0), -q, 0.0)
     left = -float(r[active] @ q[active])
     free = np.flatnonzero(others & ~active)
+    matrix = hessian.matrix(free, pivot[free])
     while len(free):
-        k, c = pivot[free], closed[free]
-        cross = hessian[np.ix_(free, k)] * c
-        matrix = hessian[np.ix_(free, free)] - cross - cross.T + hessian[np.ix_(k, k)] * np.outer(c, c)
         step = _solve(matrix, damping[free], scale[free], r[free])
         held = (q[free] == 0) & (step < 0)
         if not held.any():
@@ -257,7 +284,7 @@ def _direction(here: _Here) -> tuple[np.ndarray, float]:
             left += max(0.0, float(r[free] @ step))
             break
         left += float((r[free[held]] ** 2 / scale[free[held]]).sum())  # what each of them could gain alone
-        free = free[~held]
+        free, matrix = free[~held], matrix[np.ix_(~held, ~held)]
     return direction, left
 
 
@@ -285,7 +312,8 @@ def _is_ray(here: _Here, direction: np.ndarray) -> bool:
         return False
     ray /= longest
     slope = float(here.gradient @ ray)
-    if slope <= 0 or ray @ here.hessian @ ray > 1e-14 * here.hessian.diagonal().max() * (ray @ ray):
+    alone = here.hessian.widths(np.arange(len(ray)), np.full(len(ray), -1))
+    if slope <= 0 or here.hessian.along(ray) > 1e-14 * alone.max() * (ray @ ray):
         return False
     far = here.q + 1e8 * (1.0 + here.q.max()) * ray  # a kink of f may lie ahead: look whether the slope survives
     return float(here.objective.gradient(far) @ ray) >= (1 - 1e-6) * slope
@@ -329,14 +357,14 @@ def _pairwise_step(here: _Here) -> tuple[np.ndarray, float] | None:
     rise[domain.block[order]] = order
     down = order[::-1][q[order[::-1]] > 0]
     fall[domain.block[down]] = down
-    for i, j in zip(rise, fall, strict=True):
-        if i < 0 or j < 0 or i == j or domain.open[i]:
-            continue
-        slope, curve = gradient[i] - gradient[j], hessian[i, i] - 2 * hessian[i, j] + hessian[j, j]
+    pairs = (rise >= 0) & (fall >= 0) & (rise != fall) & np.isfinite(domain.total)
+    rise, fall = rise[pairs], fall[pairs]
+    for i, j, curve in zip(rise, fall, hessian.widths(rise, fall), strict=True):
+        slope = gradient[i] - gradient[j]
         step = q[j] if curve * q[j] <= slope else slope / curve
         best = max(best, (slope * step - 0.5 * curve * step * step, int(i), int(j), step))
-    for i in np.flatnonzero(domain.open & ((gradient > 0) | (q > 0))):
-        curve = hessian[i, i]
+    free = np.flatnonzero(domain.open & ((gradient > 0) | (q > 0)))
+    for i, curve in zip(free, hessian.widths(free, np.full(len(free), -1)), strict=True):
         if curve <= 0:
             step = 1.0 + q[i] if gradient[i] > 0 else -q[i]
         else:
