@@ -36,6 +36,7 @@ from maxmargin.solvers.state import OuterState, inner_of, numbers_of, plane_arra
 __all__ = ["CCCP", "CCCPState"]
 
 ROUND_SHARE = 0.5  # a round ends when its gap is at most this share of what the next one will change
+TIES = 0.1  # planes that lack at most this share of the tolerance, all together, count as ties
 SLACK = 1e-9  # relative rounding error that J is granted when it is said not to increase
 ROUND_COLUMNS = ("round", "pass", "objective", "concave", "gap")
 NUMBERS = (
@@ -208,13 +209,13 @@ class CCCP:
         known = self._stands(state)
         if state.next is None or not known:
             state.next = self._linearise(state, w)
-        before, after = state.present, state.next
+        before, value = state.present, inner.primal - state.present.term.at(w) - state.next.value
+        after, missing = problem.keep_ties(before, state.next, w, TIES * self.tol * abs(value))
         touching = problem.majorant(after)
-        value = inner.primal - before.term.at(w) - after.value
-        dual = touching.lower_bound(linear, u + before.term.shift - after.term.shift)
+        dual = touching.lower_bound(linear, u + before.term.shift - after.term.shift) - missing
         same = after.same(before)
         if same:
-            dual = max(dual, inner.dual)  # whose multipliers the solver may have let go
+            dual = max(dual, inner.dual - missing)  # whose multipliers the solver may have let go
         certificate = Certificate(value, dual, inner.certified)
         gap = max(inner.gap, 0.0)
         passes = state.passes - state.begun
