@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maxmargin.contracts import BoundModel, Oracle, Problem
+from maxmargin.contracts import BoundModel, LabelBlocks, Oracle, Problem
 
 __all__ = ["LatentProblem"]
 
@@ -47,6 +47,10 @@ class LatentProblem:
     @property
     def traits(self) -> frozenset[str]:
         return self.first.traits | {"latent"}
+
+    @property
+    def labels(self) -> LabelBlocks | None:
+        return self.first.labels
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> LatentProblem:
         return replace(self, first=self.first.with_oracles(wrap), wrap=wrap)

@@ -34,7 +34,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.contracts import BoundModel, Oracle
+from maxmargin.contracts import BoundModel, LabelBlocks, Oracle
 from maxmargin.formulations.generative import Generative
 from maxmargin.formulations.problem import LinearTerm, Problem
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
@@ -103,6 +103,10 @@ class RampProblem:
     @property
     def traits(self) -> frozenset[str]:
         return self.convex.traits | {"ramp"}
+
+    @property
+    def labels(self) -> LabelBlocks | None:
+        return self.convex.labels
 
     def linearise(self, w: np.ndarray, known: Planes | None = None) -> Linearisation:
         """The planes of the concave part at ``w``: one argmax per example.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.kernel import kernel
-from maxmargin.models.signature import PLANE_SIGNATURE, SEARCH_SIGNATURE
+from maxmargin.models.signature import ADD_SIGNATURE, PLANE_SIGNATURE, SCORES_SIGNATURE, SEARCH_SIGNATURE
 
 # positions in ``meta``
 N_LABELS, STRIDE, N_DENSE, HAS_LABELS, HAS_INTERCEPT = range(5)
@@ -127,3 +127,33 @@ def multiclass_search(
         return 0
     result[3] = multiclass_psi(meta, ints, floats, example, found, index, value)
     return 1
+
+
+@kernel(SCORES_SIGNATURE, borrows=True)
+def label_scores(meta, ints, floats, w, example, score, cost):
+    """Scores (S,) and costs (K,) of all labels; returns the true one. O(nnz S)."""
+    multiclass_scores(meta, ints, floats, w, example, score)
+    K, true = meta[N_LABELS], np.int64(ints[meta[AT_LABELS] + example])
+    for k in range(K):
+        cost[k] = floats[meta[AT_COST] + true * K + k]
+    return true
+
+
+@kernel(ADD_SIGNATURE, borrows=True)
+def label_add(meta, ints, floats, example, labels, change, count, w):
+    """Add ``change[j] x`` to the weights of ``labels[j]`` for j < count. O(nnz count)."""
+    S, D = meta[STRIDE], meta[N_DENSE]
+    begin, end = np.int64(ints[meta[AT_ROWS] + example]), np.int64(ints[meta[AT_ROWS] + example + 1])
+    columns, values = meta[AT_COLUMNS], meta[AT_VALUES]
+    for c in range(begin, end):
+        x, at = floats[values + c], ints[columns + c] * S
+        for j in range(count):
+            w[at + labels[j]] += change[j] * x
+    for d in range(D):
+        x, at = floats[meta[AT_DENSE] + example * D + d], meta[W_DENSE] + d * S
+        if x != 0.0:
+            for j in range(count):
+                w[at + labels[j]] += change[j] * x
+    if meta[HAS_INTERCEPT]:
+        for j in range(count):
+            w[meta[W_INTERCEPT] + labels[j]] += change[j] * floats[meta[AT_SCALING]]
