@@ -12,10 +12,12 @@ from maxmargin.certificate import Certificate
 from maxmargin.contracts import InnerSolver, Problem, require
 from maxmargin.parameters import Parameters
 
-__all__ = ["BaseSolver", "Engine", "check_solver"]
+__all__ = ["PATIENCE", "BaseSolver", "Engine", "check_solver", "is_coarse"]
 
 OTHER_FAMILY = "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
 T = TypeVar("T")
+COARSE = 1e-4  # share of a cost: rounding errors of the scores beyond it hide what is left to gain
+PATIENCE = 10  # certificates without progress, after which coarse scores end a run
 
 
 class BaseSolver(Parameters):
@@ -55,6 +57,15 @@ class Engine:
     def conclude(self, state: Any, certificate: Certificate, code: str) -> Certificate:
         """The run ends where it stands."""
         return certificate
+
+
+def is_coarse(largest: float, total: float, cost: float) -> bool:
+    """Whether rounding of ``w . a`` hides costs: entries of planes up to ``largest``, multipliers up to ``total``.
+
+    ``u = sum alpha a`` is exact to ``eps total largest``, and so ``w . a`` to ``eps total largest^2``.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return not np.finfo(float).eps * np.float64(total) * np.float64(largest) ** 2 <= COARSE * cost
 
 
 def check_solver(name: str, handles: frozenset[str], problem: Problem) -> None:

@@ -255,8 +255,10 @@ class CCCP:
         return not state.hinge
 
     def finished(self, state: CCCPState) -> str | None:
-        """After ``max_rounds`` rounds."""
-        return "max_rounds" if self.max_rounds is not None and len(state.rounds) >= self.max_rounds else None
+        """After ``max_rounds`` rounds, or when the convex solver cannot go on."""
+        if self.max_rounds is not None and len(state.rounds) >= self.max_rounds:
+            return "max_rounds"
+        return None if state.hinge else self.inner.finished(state.inner)
 
     def conclude(self, state: CCCPState, certificate: Certificate, code: str) -> Certificate:
         """A run that ends inside a round may stand above the end of the round before: the best weights count."""

@@ -175,6 +175,12 @@ def _loop(present: Run, callbacks: Sequence[Callback], limits: Mapping[str, floa
                 return "converged"
             if stop:
                 return "stopped by callback"
+            if (
+                present.certificate is not None
+                and present.certificate.primal == np.inf
+                and present.certificate.certified
+            ):
+                return "overflow"
             repeats = repeats + 1 if present.certificate == before else 0
             if repeats >= _STALLED_AFTER:
                 return "stalled"

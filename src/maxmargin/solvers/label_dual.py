@@ -3,12 +3,12 @@
     max  sum alpha b - 1/2 |u|^2      u = sum_i sum_y beta_i(y) phi(x_i, y) - v
 
 over ``beta_i(y) = -alpha_i(y) <= 0`` for wrong labels, ``beta_i`` of the true one their sum, at most C_i. A visit of an
-example solves its whole block exactly (:func:`~maxmargin.solvers.label_dual_kernel.solve_block`), so no planes are kept:
-the multipliers are one number for each example and label. A sweep visits the examples whose gap, when last seen, was
-not far below the mean; the others are looked at again with the next certificate. Memory O(n K), a visit O(nnz K).
+example solves its whole block exactly (:func:`~maxmargin.solvers.label_dual_kernel.solve_block`), so no planes are
+kept: the multipliers are one number for each example and label. A sweep visits the examples whose gap, when last seen,
+was not far below the mean; the others are looked at again with the next certificate. Memory O(n K), a visit O(nnz K).
 
-Crammer, Singer 2001; Keerthi, Sundararajan, Chang, Hsieh, Lin 2008, A sequential dual method for large scale multi-class
-linear SVMs.
+Crammer, Singer 2001; Keerthi, Sundararajan, Chang, Hsieh, Lin 2008, A sequential dual method for large scale
+multi-class linear SVMs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import aligned_zeros
 from maxmargin.solvers import label_dual_kernel as lk
-from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
+from maxmargin.solvers.base import OTHER_FAMILY, PATIENCE, BaseSolver, Engine, is_coarse
 from maxmargin.solvers.state import InnerState, belongs, numbers_of, set_numbers
 
 __all__ = ["LabelDual", "LabelEngine", "LabelState"]
@@ -38,7 +38,7 @@ MOST_SWEEPS, FIRST_SWEEPS = 10, 3  # between two certificates, and before the fi
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 DENSE = 0.01  # share of non-zeros from which on blocks pull at the same weights: then jumps over all of them pay
 NUMBERS = ("since", "linear", "reached", "solver_seconds", "oracle.seconds", "certificates", "oracle.oracle_calls",
-           "oracle.argmax_calls")  # fmt: skip
+           "oracle.argmax_calls", "least_gap", "without_gain")  # fmt: skip
 
 
 @dataclass
@@ -125,7 +125,16 @@ class LabelEngine(Engine):
         losses = self._sweep(state, np.arange(state.problem.n_examples), solve=False)
         certificate = Certificate(state.problem.primal(state.u, losses), state.problem.dual(state.linear, state.u))
         state.reached, state.since = max(certificate.gap, 0.0), 0.0
+        state.note_gap(certificate.gap)
         return certificate
+
+    def finished(self, state: LabelState) -> str | None:
+        """When rounding hides what is left to gain, and nothing has been gained for a while."""
+        if state.without_gain < PATIENCE:
+            return None
+        problem, largest = state.problem, float(np.sqrt(_labels(state.problem).square.max(initial=0.0)))
+        coarse = is_coarse(largest, float(problem.weight.max(initial=0.0)), 1.0)
+        return "badly scaled" if coarse else None
 
     def step_calls(self, state: LabelState) -> int:
         """A sweep over the open examples, and a look at all."""
@@ -153,6 +162,7 @@ class LabelEngine(Engine):
             if term is not None:
                 state.u += sign * term.shift
         state.problem, state.reached, state.since = problem, np.inf, 0.0
+        state.least_gap, state.without_gain = np.inf, 0
         state.gap[:] = np.inf
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> LabelState:
@@ -170,7 +180,7 @@ class LabelEngine(Engine):
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _check_multipliers(self, state: LabelState, u: np.ndarray) -> None:
-        """Refuse saved multipliers that are not feasible, or weights that are not theirs; then take the weights over."""
+        """Refuse saved multipliers that are not feasible, or weights that are not theirs; else take the weights."""
         room, problem = 1e-9 * (1.0 + state.problem.weight), state.problem
         positive = np.where(state.beta > 0, state.beta, 0.0)
         feasible = np.isfinite(state.beta).all() and ((state.beta > 0).sum(axis=1) <= 1).all()

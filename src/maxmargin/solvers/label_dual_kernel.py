@@ -23,7 +23,9 @@ class Labelled(NamedTuple):
     square: np.ndarray  # float64 (n,): |x_i|^2
     weight: np.ndarray  # float64 (n,): C_i
     cost_weight: float
-    beta: np.ndarray  # float64 (n, K): phi(x_i, y) has entered u so many times; the true label as often as all others left
+    beta: (
+        np.ndarray
+    )  # float64 (n, K): phi(x_i, y) has entered u so many times; the true label as often as all others left
     u: np.ndarray
     linear: np.ndarray  # float64 (1,): sum alpha b
     gap: np.ndarray  # float64 (n,): gap of each block when last seen

@@ -25,7 +25,8 @@ FIRST_TAU = 1e-3
 PLANE_FIELDS = ("indptr", "indices", "data", "b", "example", "bound")
 COUNTS = ("oracle.oracle_calls", "oracle.argmax_calls", "certificates")
 NUMBERS = (
-    "since", "solver_seconds", "oracle.seconds", "drift", "tau", "reached", "relative_gap", "slow", "gap",
+    "since", "solver_seconds", "oracle.seconds", "drift", "tau", "reached", "relative_gap", "slow", "gap", "least_gap",
+    "without_gain", "idle_masters", "coarse",
 )  # fmt: skip
 
 
@@ -60,6 +61,13 @@ class InnerState:
     rng: np.random.Generator
     solver_seconds: float
     rounds: list[dict[str, float]] | None = None
+    least_gap: float = np.inf  # of all certificates so far,
+    without_gain: int = 0  # and how many have come since it last fell by a tenth
+
+    def note_gap(self, gap: float) -> None:
+        """Note whether a certificate is progress."""
+        self.without_gain = 0 if gap < 0.9 * self.least_gap else self.without_gain + 1
+        self.least_gap = min(self.least_gap, gap)
 
     @property
     def oracle_calls(self) -> int:
@@ -149,6 +157,8 @@ class DualState(InnerState):
     relative_gap: float = np.inf  # and in relation to its size
     slow: bool = False  # whether the gap has not even halved since the certificate before
     earlier: tuple[float, np.ndarray, float] | None = None  # the half before, of a tail average: weight, u, linear
+    idle_masters: int = 0  # joint master problems in a row that gained next to nothing
+    coarse: bool = False  # whether a certificate has shown that rounding hides the objective
     joint: bool = False  # whether the step at hand ends with a joint master problem
     retired: int = 0  # blocks at the end whose examples are gone: their planes and multipliers stay
 
