@@ -222,7 +222,8 @@ def check_limits(max_cells: object, message_passes: object, max_branches: object
     )
     for name, number, least, most in limits:
         if isinstance(number, bool) or not (isinstance(number, (int, np.integer)) and least <= number <= most):
-            raise ValueError(f"{name} must be a whole number from {least} to {most}, got {number!r}.")
+            limit = "2^31 - 1" if most == 2**31 - 1 else most
+            raise ValueError(f"{name} must be a whole number from {least} to {limit}, got {number!r}.")
 
 
 def solve(

@@ -140,20 +140,22 @@ def label_scores(meta, ints, floats, w, example, score, cost):
 
 
 @kernel(ADD_SIGNATURE, borrows=True)
-def label_add(meta, ints, floats, example, labels, change, count, w):
-    """Add ``change[j] x`` to the weights of ``labels[j]`` for j < count. O(nnz count)."""
+def label_add(meta, ints, floats, example, change, w):
+    """Add ``change[y] x`` to the weights of each label y; ``change`` (S,) is 0 behind the labels. O(nnz S)."""
     S, D = meta[STRIDE], meta[N_DENSE]
     begin, end = np.int64(ints[meta[AT_ROWS] + example]), np.int64(ints[meta[AT_ROWS] + example + 1])
     columns, values = meta[AT_COLUMNS], meta[AT_VALUES]
     for c in range(begin, end):
         x, at = floats[values + c], ints[columns + c] * S
-        for j in range(count):
-            w[at + labels[j]] += change[j] * x
-    for d in range(D):
-        x, at = floats[meta[AT_DENSE] + example * D + d], meta[W_DENSE] + d * S
+        row = w[at : at + S]
+        for k in range(S):
+            row[k] += x * change[k]
+    for j in range(D):
+        x, at = floats[meta[AT_DENSE] + example * D + j], meta[W_DENSE] + j * S
         if x != 0.0:
-            for j in range(count):
-                w[at + labels[j]] += change[j] * x
+            row = w[at : at + S]
+            for k in range(S):
+                row[k] += x * change[k]
     if meta[HAS_INTERCEPT]:
-        for j in range(count):
-            w[meta[W_INTERCEPT] + labels[j]] += change[j] * floats[meta[AT_SCALING]]
+        for k in range(meta[N_LABELS]):
+            w[meta[W_INTERCEPT] + k] += floats[meta[AT_SCALING]] * change[k]

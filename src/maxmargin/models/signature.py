@@ -29,7 +29,7 @@ Where the outputs of a model are labels, and ``phi(x, y)`` is one vector x in th
 an example can be solved at once. Such a model gives two more functions (:class:`maxmargin.contracts.LabelBlocks`):
 
     scores(meta, ints, floats, w, example, score, cost) -> the true label        score[y] = w . phi(x, y), cost[y]
-    add(meta, ints, floats, example, labels, change, count, w)                   w += sum_j change[j] phi(x, labels[j])
+    add(meta, ints, floats, example, change, w)                                  w += sum_y change[y] phi(x, y)
 
 A *search* is a kernel with the model's own as its first argument, which it asks once or several times:
 
@@ -61,5 +61,5 @@ DECODE_SIGNATURE = _i8(
 )  # of decode_batch in models/search_kernel.py
 SCORES_SIGNATURE = _i8(_i8s, _i4s, _f8s, _f8s, _i8, _f8s, _f8s)
 SCORES_FUNCTION = types.FunctionType(SCORES_SIGNATURE)
-ADD_SIGNATURE = types.void(_i8s, _i4s, _f8s, _i8, _i8s, _f8s, _i8, _f8s)
+ADD_SIGNATURE = types.void(_i8s, _i4s, _f8s, _i8, _f8s, _f8s)
 ADD_FUNCTION = types.FunctionType(ADD_SIGNATURE)

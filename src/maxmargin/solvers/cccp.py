@@ -36,7 +36,6 @@ from maxmargin.solvers.state import OuterState, inner_of, numbers_of, plane_arra
 __all__ = ["CCCP", "CCCPState"]
 
 ROUND_SHARE = 0.5  # a round ends when its gap is at most this share of what the next one will change
-TIES = 0.1  # planes that lack at most this share of the tolerance, all together, count as ties
 SLACK = 1e-9  # relative rounding error that J is granted when it is said not to increase
 ROUND_COLUMNS = ("round", "pass", "objective", "concave", "gap")
 NUMBERS = (
@@ -115,6 +114,9 @@ class CCCP:
         has more to gain.
     tol : float
         Relative gap of the hinge fit.
+    ties : float
+        Planes of the round at hand count as touching J while they lack at most this share of it, all together; see
+        :meth:`certificate`.
     """
 
     inner: InnerSolver
@@ -123,6 +125,7 @@ class CCCP:
     passes_per_round: float | None = None
     start: np.ndarray | str | None = None
     tol: float = 1e-3
+    ties: float = 0.0
 
     def __post_init__(self) -> None:
         if self.passes_per_round is None:
@@ -199,6 +202,11 @@ class CCCP:
         """J at the present weights, and the dual value of the majorant that touches it there.
 
         One argmax per example beside those of the convex solver; none where the weights have not changed.
+
+        Late in a fit many outputs of the concave part tie, and which of them the argmax names changes from round to
+        round: v jumps and the gap with it, although either plane touches J. So planes of the round at hand stay where
+        they lack next to nothing, and what they lack is taken off the dual: the majorant M that they make has
+        ``M(w) - J(w) <= ties J(w)``, and the gap is that of w in M.
         """
         inner = self.inner.certificate(state.inner)
         if state.hinge:
@@ -210,7 +218,7 @@ class CCCP:
         if state.next is None or not known:
             state.next = self._linearise(state, w)
         before, value = state.present, inner.primal - state.present.term.at(w) - state.next.value
-        after, missing = problem.keep_ties(before, state.next, w, TIES * self.tol * abs(value))
+        after, missing = problem.keep_ties(before, state.next, w, self.ties * abs(value))
         touching = problem.majorant(after)
         dual = touching.lower_bound(linear, u + before.term.shift - after.term.shift) - missing
         same = after.same(before)

@@ -32,9 +32,9 @@ from maxmargin.solvers.state import InnerState, belongs, numbers_of, set_numbers
 __all__ = ["LabelDual", "LabelEngine", "LabelState"]
 
 MEMORY = 4 << 30  # bytes that multipliers may take
-CLOSED = 0.05  # share of the mean gap below which an example is not visited until the next certificate
-LOOK_AT = 0.2  # a certificate is due when the gaps seen in a sweep are this share of the last certificate's
-MOST_SWEEPS, FIRST_SWEEPS = 10, 3  # between two certificates, and before the first
+CLOSED = 0.01  # share of the mean gap below which an example is not visited until the next certificate
+LOOK_AT = 0.1  # a certificate is due when the gaps seen in a sweep are this share of the last certificate's
+MOST_SWEEPS, FIRST_SWEEPS = 15, 4  # between two certificates, and before the first
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 DENSE = 0.01  # share of non-zeros from which on blocks pull at the same weights: then jumps over all of them pay
 NUMBERS = ("since", "linear", "reached", "solver_seconds", "oracle.seconds", "certificates", "oracle.oracle_calls",

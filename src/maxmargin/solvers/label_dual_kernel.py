@@ -54,9 +54,9 @@ def threshold(bend, K, pull):
         theta, free = total / above, above
 
 
-@kernel(_i8(LABELLED, _i8, _i8, _f8s, _f8s, _f8s, _i8s, _f8s), borrows=True)
-def solve_block(data, i, true, score, margin, bend, labels, change):
-    """The best multipliers of one example, the others fixed; returns how many labels change, and which by how much.
+@kernel(_f8(LABELLED, _i8, _i8, _f8s, _f8s, _f8s, _f8s), borrows=True)
+def solve_block(data, i, true, score, margin, bend, change):
+    """The best multipliers of one example, the others fixed; ``change`` receives theirs, its largest is returned.
 
     With x the features, B_y = w_y . x - |x|^2 beta_y + lam cost_y and the minimum over the block
 
@@ -70,18 +70,18 @@ def solve_block(data, i, true, score, margin, bend, labels, change):
         bend[y] = score[y] - square * own[y] + margin[y] + (square * C if y == true else 0.0)
         worst = y if margin[y] > margin[worst] else worst
     theta = threshold(bend, K, square * C) if square > 0.0 else 0.0
-    count = 0
+    largest = 0.0
     for y in range(K):
-        most = C if y == true else 0.0
+        best = C if y == true else 0.0
         if square > 0.0:
-            best = most if bend[y] <= theta else most - (bend[y] - theta) / square
-        else:
-            best = most - (C if y == worst else 0.0)
-        if best != own[y]:
-            labels[count], change[count] = y, best - own[y]
-            own[y] = best
-            count += 1
-    return count
+            best -= max(bend[y] - theta, 0.0) / square
+        elif y == worst:
+            best -= C
+        change[y] = best - own[y]
+        own[y] = best
+        data.linear[0] -= change[y] * margin[y]
+        largest = max(largest, abs(change[y]))
+    return largest
 
 
 @kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, LABELLED, _i8s, _i8, _i8))
@@ -91,39 +91,33 @@ def label_sweep(scores, add, data, examples, solve, stride):
     O(nnz K) an example. Without ``solve`` nothing changes but what is noted.
     """
     K = data.beta.shape[1]
-    score, margin, bend, change = np.empty(stride), np.empty(K), np.empty(K), np.empty(K)
-    labels = np.empty(K, np.int64)
+    score, margin, bend, change = np.empty(stride), np.empty(K), np.empty(K), np.zeros(stride)
     for i in examples:
         true = scores(data.meta, data.ints, data.floats, data.u, i, score, margin)
         best, inner = score[true], 0.0
         for y in range(K):
             margin[y] *= data.cost_weight
             best = max(best, score[y] + margin[y])
-        for y in range(K):
-            if y != true and data.beta[i, y] != 0.0:
-                inner -= data.beta[i, y] * (margin[y] + score[y] - score[true])
+            inner -= data.beta[i, y] * (margin[y] + score[y] - score[true])  # 0 for the true label
         data.loss[i] = best - score[true]
         data.gap[i] = max(data.weight[i] * data.loss[i] - inner, 0.0)
-        if solve and data.gap[i] > 0.0:
-            count = solve_block(data, i, true, score, margin, bend, labels, change)
-            for j in range(count):
-                data.linear[0] -= change[j] * margin[labels[j]]
-            if count > 0:
-                add(data.meta, data.ints, data.floats, i, labels, change, count, data.u)
+        if solve and data.gap[i] > 0.0 and solve_block(data, i, true, score, margin, bend, change) > 0.0:
+            add(data.meta, data.ints, data.floats, i, change, data.u)
 
 
 @kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, LABELLED, _i8))
 def label_rebuild(scores, add, data, stride):
     """u and ``sum alpha b`` from the multipliers, to shed rounding errors."""
     K = data.beta.shape[1]
-    score, margin, labels = np.empty(stride), np.empty(K), np.arange(K)
+    score, margin, change = np.empty(stride), np.empty(K), np.zeros(stride)
     data.u[:] = 0.0
     data.linear[0] = 0.0
     for i in range(len(data.beta)):
         scores(data.meta, data.ints, data.floats, data.u, i, score, margin)
-        used = False
+        largest = 0.0
         for y in range(K):
-            used = used or data.beta[i, y] != 0.0
-            data.linear[0] -= data.cost_weight * margin[y] * data.beta[i, y]
-        if used:
-            add(data.meta, data.ints, data.floats, i, labels, data.beta[i], K, data.u)
+            change[y] = data.beta[i, y]
+            largest = max(largest, abs(change[y]))
+            data.linear[0] -= data.cost_weight * margin[y] * change[y]
+        if largest > 0.0:
+            add(data.meta, data.ints, data.floats, i, change, data.u)
