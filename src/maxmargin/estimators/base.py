@@ -189,8 +189,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         if self.status_.code in ("badly scaled", "overflow", "stalled"):
             from maxmargin.estimators.largest_feature import largest_feature
 
-            largest = largest_feature(bound, self.weights_)
-            sentence = f"{self.status_.sentence} The largest feature is {largest}; C is {self.C:g}."
+            largest = f"The largest feature, summed over an example, is {largest_feature(bound)}; C is {self.C:g}."
+            sentence = f"{self.status_.sentence} {largest}"
             self.status_ = replace(self.status_, sentence=sentence)
         if self.status_.code not in ("converged", "finished"):
             warnings.warn(self.status_.sentence, ConvergenceWarning, stacklevel=4)

@@ -11,9 +11,12 @@ from maxmargin.oracles.oracle import ModelOracle
 __all__ = ["largest_feature"]
 
 
-def largest_feature(bound: BoundModel, weights: np.ndarray) -> str:
-    """The largest feature of the most violating outputs and where it is: "1e+18, column 3 of dense"; one pass."""
-    planes = ModelOracle(bound).planes(weights, np.arange(bound.n_examples))
+def largest_feature(bound: BoundModel) -> str:
+    """The largest feature, summed over an example, and where it is: "1e+18, column 3 of dense".
+
+    One pass at zero weights, where the worst outputs are wrong everywhere, so that all features show.
+    """
+    planes = ModelOracle(bound).planes(np.zeros(bound.n_weights), np.arange(bound.n_examples))
     if len(planes.data) == 0:
         return "unknown"
     at = int(np.abs(planes.data).argmax())

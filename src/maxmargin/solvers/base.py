@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from maxmargin.certificate import Certificate
-from maxmargin.contracts import InnerSolver, Problem, require
+from maxmargin.contracts import InnerSolver, Oracle, Problem, require
 from maxmargin.parameters import Parameters
 
-__all__ = ["PATIENCE", "BaseSolver", "Engine", "check_solver", "is_coarse"]
+if TYPE_CHECKING:
+    from maxmargin.solvers.state import InnerState
+
+__all__ = ["BaseSolver", "Engine", "check_solver", "largest_number", "resolved"]
 
 OTHER_FAMILY = "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
 T = TypeVar("T")
+EPS = float(np.finfo(np.float64).eps)
 COARSE = 1e-4  # share of a cost: rounding errors of the scores beyond it hide what is left to gain
 PATIENCE = 10  # certificates without progress, after which coarse scores end a run
 
@@ -59,13 +63,24 @@ class Engine:
         return certificate
 
 
-def is_coarse(largest: float, total: float, cost: float) -> bool:
-    """Whether rounding of ``w . a`` hides costs: entries of planes up to ``largest``, multipliers up to ``total``.
+def resolved(state: InnerState, certificate: Certificate, largest: float, total: float, cost: float) -> Certificate:
+    """Note whether rounding hides the objective (``state.coarse``); if so, a dual above the primal proves nothing.
 
-    ``u = sum alpha a`` is exact to ``eps total largest``, and so ``w . a`` to ``eps total largest^2``.
+    With features up to ``largest`` and multipliers up to ``total``, ``u = sum alpha a`` is exact to ``eps total
+    largest`` and ``w . a`` to ``eps total largest^2``, which is compared with the largest ``cost``.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return not np.finfo(float).eps * np.float64(total) * np.float64(largest) ** 2 <= COARSE * cost
+    violated = certificate.violates_duality()
+    if violated or state.without_gain >= PATIENCE:
+        with np.errstate(over="ignore"):
+            state.coarse = not EPS * np.float64(total) * np.float64(largest) ** 2 <= COARSE * cost
+    return Certificate(certificate.primal, -np.inf, certified=False) if violated and state.coarse else certificate
+
+
+def largest_number(oracle: Oracle) -> float:
+    """The largest number among the data of a compiled model, features above all; 0 for a model in plain Python."""
+    fused = oracle.fused()
+    numbers = np.empty(0) if fused is None else np.abs(fused.kernel.floats)
+    return float(numbers.max(initial=0.0, where=np.isfinite(numbers)))
 
 
 def check_solver(name: str, handles: frozenset[str], problem: Problem) -> None:

@@ -24,7 +24,7 @@ from maxmargin.oracles.counting import CountingOracle
 from maxmargin.oracles.oracle import buffers, packed
 from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.base import PATIENCE, Engine, is_coarse
+from maxmargin.solvers.base import Engine, largest_number, resolved
 from maxmargin.solvers.block_selection import select
 from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
@@ -105,8 +105,9 @@ class DualEngine(Engine):
             bool(np.isfinite(losses[problem.weight > 0]).all()) and state.retired == 0,
         )
         state.note_gap(certificate.gap)
-        if certificate.violates_duality() and self._is_coarse(state):
-            state.coarse, certificate = True, Certificate(certificate.primal, -np.inf, certified=False)
+        if problem.quadratic and (state.without_gain or certificate.gap < 0):
+            totals, costs = (float(sizes.max(initial=0.0)) for sizes in state.working_set.scales())
+            certificate = resolved(state, certificate, largest_number(state.oracle), totals, costs)
         if np.isfinite(certificate.gap):
             if problem.quadratic:
                 state.tau = self._tau(state, certificate, planes)
@@ -122,16 +123,8 @@ class DualEngine(Engine):
         return certificate
 
     def finished(self, state: DualState) -> str | None:
-        """When rounding hides what is left to gain, and nothing has been gained for a while."""
-        idle = state.without_gain >= PATIENCE and state.problem.quadratic
-        return "badly scaled" if state.coarse or (idle and self._is_coarse(state)) else None
-
-    def _is_coarse(self, state: DualState) -> bool:
-        """Whether planes are so long, or multipliers so large, that scores have no exact digits left."""
-        store = state.working_set.store
-        totals, costs = state.working_set.scales()
-        largest = float(np.abs(store.entries[: store.size[wk.POOL_END]]).max(initial=0.0))
-        return is_coarse(largest, float(totals.max(initial=0.0)), float(costs.max(initial=0.0)))
+        """When rounding hides what is left to gain."""
+        return "badly scaled" if state.coarse else None
 
     def step_calls(self, state: DualState) -> int:
         """Oracle calls that the next step and the certificate behind it will make."""

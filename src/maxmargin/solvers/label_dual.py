@@ -26,7 +26,7 @@ from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import aligned_zeros
 from maxmargin.solvers import label_dual_kernel as lk
-from maxmargin.solvers.base import OTHER_FAMILY, PATIENCE, BaseSolver, Engine, is_coarse
+from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine, largest_number, resolved
 from maxmargin.solvers.state import InnerState, belongs, numbers_of, set_numbers
 
 __all__ = ["LabelDual", "LabelEngine", "LabelState"]
@@ -38,7 +38,7 @@ MOST_SWEEPS, FIRST_SWEEPS = 15, 4  # between two certificates, and before the fi
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 DENSE = 0.01  # share of non-zeros from which on blocks pull at the same weights: then jumps over all of them pay
 NUMBERS = ("since", "linear", "reached", "solver_seconds", "oracle.seconds", "certificates", "oracle.oracle_calls",
-           "oracle.argmax_calls", "least_gap", "without_gain")  # fmt: skip
+           "oracle.argmax_calls", "least_gap", "without_gain", "coarse")  # fmt: skip
 
 
 @dataclass
@@ -126,15 +126,11 @@ class LabelEngine(Engine):
         certificate = Certificate(state.problem.primal(state.u, losses), state.problem.dual(state.linear, state.u))
         state.reached, state.since = max(certificate.gap, 0.0), 0.0
         state.note_gap(certificate.gap)
-        return certificate
+        return resolved(state, certificate, largest_number(state.oracle), float(state.problem.weight.max()), 1.0)
 
     def finished(self, state: LabelState) -> str | None:
-        """When rounding hides what is left to gain, and nothing has been gained for a while."""
-        if state.without_gain < PATIENCE:
-            return None
-        problem, largest = state.problem, float(np.sqrt(_labels(state.problem).square.max(initial=0.0)))
-        coarse = is_coarse(largest, float(problem.weight.max(initial=0.0)), 1.0)
-        return "badly scaled" if coarse else None
+        """When rounding hides what is left to gain."""
+        return "badly scaled" if state.coarse else None
 
     def step_calls(self, state: LabelState) -> int:
         """A sweep over the open examples, and a look at all."""
@@ -168,7 +164,8 @@ class LabelEngine(Engine):
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> LabelState:
         """Resume where :meth:`LabelState.to_arrays` left off."""
         state = self.init(problem)
-        if not (belongs(arrays, problem) and arrays["beta"].shape == state.beta.shape):
+        shapes = arrays["beta"].shape == state.beta.shape and arrays["gap"].shape == state.gap.shape
+        if not (belongs(arrays, problem) and shapes):
             raise ValueError("the saved state belongs to another problem: resume with the same examples, cost and C.")
         state.beta[:] = arrays["beta"]
         self._check_multipliers(state, np.asarray(arrays["u"], np.float64))

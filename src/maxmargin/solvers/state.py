@@ -63,6 +63,7 @@ class InnerState:
     rounds: list[dict[str, float]] | None = None
     least_gap: float = np.inf  # of all certificates so far,
     without_gain: int = 0  # and how many have come since it last fell by a tenth
+    coarse: bool = False  # whether rounding hides the objective, as a certificate has shown
 
     def note_gap(self, gap: float) -> None:
         """Note whether a certificate is progress."""
@@ -158,7 +159,6 @@ class DualState(InnerState):
     slow: bool = False  # whether the gap has not even halved since the certificate before
     earlier: tuple[float, np.ndarray, float] | None = None  # the half before, of a tail average: weight, u, linear
     idle_masters: int = 0  # joint master problems in a row that gained next to nothing
-    coarse: bool = False  # whether a certificate has shown that rounding hides the objective
     joint: bool = False  # whether the step at hand ends with a joint master problem
     retired: int = 0  # blocks at the end whose examples are gone: their planes and multipliers stay
 
