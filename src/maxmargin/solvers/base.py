@@ -15,7 +15,7 @@ from maxmargin.parameters import Parameters
 if TYPE_CHECKING:
     from maxmargin.solvers.state import InnerState
 
-__all__ = ["BaseSolver", "Engine", "check_solver", "largest_number", "resolved"]
+__all__ = ["BaseSolver", "Engine", "check_solver", "is_doubtful", "resolved"]
 
 OTHER_FAMILY = "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
 T = TypeVar("T")
@@ -63,17 +63,22 @@ class Engine:
         return certificate
 
 
-def resolved(state: InnerState, certificate: Certificate, largest: float, total: float, cost: float) -> Certificate:
+def is_doubtful(state: InnerState, certificate: Certificate) -> bool:
+    """Whether to ask if rounding hides the objective: long without progress, or a dual above the primal."""
+    return state.without_gain >= PATIENCE or certificate.violates_duality()
+
+
+def resolved(state: InnerState, certificate: Certificate, total: float, cost: float) -> Certificate:
     """Note whether rounding hides the objective (``state.coarse``); if so, a dual above the primal proves nothing.
 
-    With features up to ``largest`` and multipliers up to ``total``, ``u = sum alpha a`` is exact to ``eps total
-    largest`` and ``w . a`` to ``eps total largest^2``, which is compared with the largest ``cost``.
+    With features up to x and multipliers up to ``total``, ``u = sum alpha a`` is exact to ``eps total x`` and
+    ``w . a`` to ``eps total x^2``, which is compared with the largest ``cost``.
     """
-    violated = certificate.violates_duality()
-    if violated or state.without_gain >= PATIENCE:
-        with np.errstate(over="ignore"):
-            state.coarse = not EPS * np.float64(total) * np.float64(largest) ** 2 <= COARSE * cost
-    return Certificate(certificate.primal, -np.inf, certified=False) if violated and state.coarse else certificate
+    with np.errstate(over="ignore"):
+        noise = EPS * np.float64(total) * np.float64(largest_number(state.oracle)) ** 2
+    state.coarse = not noise <= COARSE * cost
+    untrue = state.coarse and certificate.violates_duality()
+    return Certificate(certificate.primal, -np.inf, certified=False) if untrue else certificate
 
 
 def largest_number(oracle: Oracle) -> float:

@@ -24,7 +24,7 @@ from maxmargin.oracles.counting import CountingOracle
 from maxmargin.oracles.oracle import buffers, packed
 from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.base import Engine, largest_number, resolved
+from maxmargin.solvers.base import Engine, is_doubtful, resolved
 from maxmargin.solvers.block_selection import select
 from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
@@ -105,9 +105,9 @@ class DualEngine(Engine):
             bool(np.isfinite(losses[problem.weight > 0]).all()) and state.retired == 0,
         )
         state.note_gap(certificate.gap)
-        if problem.quadratic and (state.without_gain or certificate.gap < 0):
+        if problem.quadratic and is_doubtful(state, certificate):
             totals, costs = (float(sizes.max(initial=0.0)) for sizes in state.working_set.scales())
-            certificate = resolved(state, certificate, largest_number(state.oracle), totals, costs)
+            certificate = resolved(state, certificate, totals, costs)
         if np.isfinite(certificate.gap):
             if problem.quadratic:
                 state.tau = self._tau(state, certificate, planes)

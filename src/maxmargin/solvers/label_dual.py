@@ -26,7 +26,7 @@ from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import aligned_zeros
 from maxmargin.solvers import label_dual_kernel as lk
-from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine, largest_number, resolved
+from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine, is_doubtful, resolved
 from maxmargin.solvers.state import InnerState, belongs, numbers_of, set_numbers
 
 __all__ = ["LabelDual", "LabelEngine", "LabelState"]
@@ -126,7 +126,9 @@ class LabelEngine(Engine):
         certificate = Certificate(state.problem.primal(state.u, losses), state.problem.dual(state.linear, state.u))
         state.reached, state.since = max(certificate.gap, 0.0), 0.0
         state.note_gap(certificate.gap)
-        return resolved(state, certificate, largest_number(state.oracle), float(state.problem.weight.max()), 1.0)
+        if is_doubtful(state, certificate):
+            certificate = resolved(state, certificate, float(state.problem.weight.max(initial=0.0)), 1.0)
+        return certificate
 
     def finished(self, state: LabelState) -> str | None:
         """When rounding hides what is left to gain."""
