@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports compile-times bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
+.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports compile-times bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut bench-multiclass bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,12 @@ bench-audit: setup  ## finding wrong labels in CoNLL-2000, compared with python-
 
 bench-mincut: setup  ## minimum cuts of grids compared with PyMaxflow (pip install PyMaxflow)
 	$(RUN) benchmarks/min_cut.py
+
+bench-multiclass: setup  ## sparse multiclass problems compared with liblinear's Crammer-Singer machine
+	$(RUN) benchmarks/multiclass.py
+
+bench-ramp-end: setup  ## how long a ramp fit goes on after its objective has settled (needs MAXMARGIN_DATA)
+	$(RUN) benchmarks/ramp_end.py
 
 bench-against: setup  ## speed compared with an earlier commit: make bench-against COMMIT=... (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/against.py $(COMMIT)

@@ -48,6 +48,10 @@ class Certificate:
             return 0.0
         return gap / max(abs(self.primal), abs(self.dual)) if math.isfinite(gap) else gap
 
+    def violates_duality(self, tolerance: float = 1e-9) -> bool:
+        """Whether a certified primal lies below the dual by more than rounding of that relative size explains."""
+        return self.certified and self.gap < -tolerance * max(1.0, abs(self.primal), abs(self.dual))
+
     def check(self, tolerance: float = 1e-9) -> Certificate:
         """Return the certificate itself, or raise a :class:`WeakDualityError` when weak duality is violated.
 
@@ -59,8 +63,7 @@ class Certificate:
                 f"the certificate is not a number (primal {self.primal}, dual {self.dual}): look for NaN or infinite "
                 "features, costs or sample weights, or for a C that is too large"
             )
-        allowance = tolerance * max(1.0, abs(self.primal), abs(self.dual))
-        if self.certified and self.gap < -allowance:
+        if self.violates_duality(tolerance):
             raise WeakDualityError(
                 f"weak duality is violated: primal {self.primal:.12g} < dual {self.dual:.12g}, by {-self.gap:.3g}. "
                 "The usual cause is an argmax that misses the best output, or a cost that differs between argmax and "

@@ -54,6 +54,21 @@ class Answers(NamedTuple):
     cost: np.ndarray
 
 
+class LabelBlocks(NamedTuple):
+    """What a compiled loop needs to solve the block of an example whose outputs are labels with weights of their own.
+
+    ``phi(x, y)`` is one vector x in the weights of label y: of the same length for all labels, at right angles to the
+    others. The functions have the signatures of :mod:`maxmargin.models.signature`.
+    """
+
+    scores: Callable[..., int]
+    add: Callable[..., None]
+    n_labels: int
+    stride: int  # room for scores
+    square: np.ndarray  # float64 (n_examples,): |x|^2
+    density: float  # share of the features that an example has, on average
+
+
 @dataclass(frozen=True)
 class ModelKernel:
     """What a compiled loop needs of a bound model: two functions and the arrays they read."""
@@ -68,6 +83,7 @@ class ModelKernel:
     iwork_size: int  # this and the next two: scratch the functions need, and the longest output
     fwork_size: int
     output_size: int
+    labels: LabelBlocks | None = None  # where outputs are labels with weights of their own
 
     def workspace(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Fresh scratch (iwork, fwork, output) for one thread."""
@@ -244,6 +260,10 @@ class Problem(Protocol):
 
     def feasible(self, w: np.ndarray) -> np.ndarray:
         """Given weights, moved into the domain of the regulariser; a ValueError where they are too far from it."""
+
+    @property
+    def labels(self) -> LabelBlocks | None:
+        """Where blocks can be solved label by label: the hinge of margins alone, labels with weights of their own."""
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> Problem:
         """The same problem asked through other oracles, such as sharded ones."""

@@ -7,6 +7,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
@@ -185,8 +186,14 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         self.oracle_calls_ = result.state.oracle_calls
         self.n_iter_ = self.oracle_calls_ / max(1, bound.n_examples)
         self.seconds_, self.state_ = result.seconds, result.state
-        if result.status.code not in ("converged", "finished"):
-            warnings.warn(result.status.sentence, ConvergenceWarning, stacklevel=4)
+        if self.status_.code in ("badly scaled", "overflow", "stalled"):
+            from maxmargin.estimators.largest_feature import largest_feature
+
+            largest = f"The largest feature, summed over an example, is {largest_feature(bound)}; C is {self.C:g}."
+            sentence = f"{self.status_.sentence} {largest}"
+            self.status_ = replace(self.status_, sentence=sentence)
+        if self.status_.code not in ("converged", "finished"):
+            warnings.warn(self.status_.sentence, ConvergenceWarning, stacklevel=4)
 
     def _ramp_start(self, ramp: Ramp, n_weights: int) -> np.ndarray | str | None:
         """Where CCCP begins; None at zero weights."""

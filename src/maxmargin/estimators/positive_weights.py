@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,7 @@ Positive = bool | str | Sequence[str] | ArrayLike | None
 Blocks = Mapping[str, Sequence[np.ndarray | sp.csr_array]]
 
 
+@runtime_checkable
 class GroupedWeights(Protocol):
     """A layout whose weights have names."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maxmargin.contracts import BoundModel, Oracle, Problem
+from maxmargin.contracts import BoundModel, LabelBlocks, Oracle, Problem
 
 __all__ = ["LatentProblem"]
 
@@ -51,6 +51,10 @@ class LatentProblem:
     def feasible(self, w: np.ndarray) -> np.ndarray:
         """As the problem of every round."""
         return self.first.feasible(w)
+
+    @property
+    def labels(self) -> LabelBlocks | None:
+        return self.first.labels
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> LatentProblem:
         return replace(self, first=self.first.with_oracles(wrap), wrap=wrap)

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from maxmargin.contracts import Oracle, Regulariser
+from maxmargin.contracts import LabelBlocks, Oracle, Regulariser
+from maxmargin.oracles.rescaling import RESCALINGS
 from maxmargin.planes import Planes
 
 __all__ = ["LinearTerm", "Problem", "check_sample_weight", "example_weights"]
@@ -78,6 +79,12 @@ class Problem:
     @property
     def traits(self) -> frozenset[str]:
         return self.regulariser.traits | ({"squared"} if self.squared else set())
+
+    @property
+    def labels(self) -> LabelBlocks | None:
+        """See :class:`~maxmargin.contracts.Problem`."""
+        fused = self.oracle.fused() if self.quadratic and self.positive is None and not self.squared else None
+        return fused.kernel.labels if fused is not None and fused.rescaling == RESCALINGS["margin"].code else None
 
     @property
     def total(self) -> np.ndarray:

@@ -34,7 +34,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.contracts import BoundModel, Oracle
+from maxmargin.contracts import BoundModel, LabelBlocks, Oracle
 from maxmargin.formulations.generative import Generative
 from maxmargin.formulations.problem import LinearTerm, Problem
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
@@ -108,6 +108,10 @@ class RampProblem:
         """As the convex problem."""
         return self.convex.feasible(w)
 
+    @property
+    def labels(self) -> LabelBlocks | None:
+        return self.convex.labels
+
     def linearise(self, w: np.ndarray, known: Planes | None = None) -> Linearisation:
         """The planes of the concave part at ``w``: one argmax per example.
 
@@ -128,6 +132,32 @@ class RampProblem:
             found = _better(found, known.take(np.flatnonzero(possible)), self.n_examples)
         planes = found.take(np.flatnonzero((found.bound > TINY) & (weight[found.example] > 0)))
         return Linearisation.of(planes, weight, float(weight[planes.example] @ planes.bound))
+
+    def keep_ties(
+        self, known: Linearisation, found: Linearisation, w: np.ndarray, slack: float
+    ) -> tuple[Linearisation, float]:
+        """``found`` with planes of ``known`` where these are nearly as good at ``w``, and what they lack together.
+
+        Planes that tie at w differ widely, although either makes a majorant that touches J there. Those that lack
+        least are kept, as many as lack ``slack`` together.
+        """
+        weight, n = self.convex.weight, self.n_examples
+        old, new = np.zeros(n), np.zeros(n)
+        old[known.term.planes.example] = known.term.planes.violations(w)
+        new[found.term.planes.example] = found.term.planes.bound
+        lack = weight * np.maximum(new - old, 0.0)
+        order = np.argsort(lack, kind="stable")
+        kept = order[: np.searchsorted(np.cumsum(lack[order]), slack, side="right")]
+        if len(kept) == n:
+            return known, float(lack.sum())
+        is_kept = np.zeros(n, bool)
+        is_kept[kept] = True
+        parts = [
+            known.term.planes.take(np.flatnonzero(is_kept[known.term.planes.example])),
+            found.term.planes.take(np.flatnonzero(~is_kept[found.term.planes.example])),
+        ]
+        missing = float(lack[kept].sum())
+        return Linearisation.of(Planes.concatenate(parts), weight, found.value - missing), missing
 
     def none(self) -> Linearisation:
         """The linearisation at zero weights: the true outputs are best there, so nothing is subtracted."""

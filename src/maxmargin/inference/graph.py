@@ -30,6 +30,7 @@ METHODS = (
 MAX_CELLS = 2**18
 PASSES = 200
 BRANCHES = 100
+MOST_BRANCHES = 10**6  # each takes 56 bytes before the first is looked at
 SMALL = 20_000  # "auto" solves linear relaxations up to this many variables
 CLOSED = 1e-9  # relative: a gap below this is rounding
 
@@ -214,10 +215,15 @@ def graph_argmax(
 
 def check_limits(max_cells: object, message_passes: object, max_branches: object) -> None:
     """Refuse limits that are not whole numbers in their range."""
-    limits = (("max_cells", max_cells, 0), ("message_passes", message_passes, 1), ("max_branches", max_branches, 0))
-    for name, number, least in limits:
-        if isinstance(number, bool) or not (isinstance(number, (int, np.integer)) and least <= number < 2**31):
-            raise ValueError(f"{name} must be a whole number from {least} to 2^31 - 1, got {number!r}.")
+    limits = (
+        ("max_cells", max_cells, 0, 2**31 - 1),
+        ("message_passes", message_passes, 1, 2**31 - 1),
+        ("max_branches", max_branches, 0, MOST_BRANCHES),
+    )
+    for name, number, least, most in limits:
+        if isinstance(number, bool) or not (isinstance(number, (int, np.integer)) and least <= number <= most):
+            limit = "2^31 - 1" if most == 2**31 - 1 else most
+            raise ValueError(f"{name} must be a whole number from {least} to {limit}, got {number!r}.")
 
 
 def solve(

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from maxmargin.contracts import Answer, Answers, Layout, ModelKernel, refusal
+from maxmargin.contracts import Answer, Answers, LabelBlocks, Layout, ModelKernel, refusal
 
 __all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "laid_out", "least_positive", "offsets_of", "writable"]
 
@@ -98,6 +98,7 @@ class CompiledModel(BoundModel):
     searches: Mapping[str, Callable[[CompiledModel], ModelKernel]] = field(default_factory=dict, repr=False)
     # the least positive cost of each example's outputs (0: none costs anything); empty when not known
     least_cost: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
+    labels: LabelBlocks | None = field(default=None, repr=False)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -124,7 +125,7 @@ class CompiledModel(BoundModel):
         if more is not None:
             meta, floats = np.append(meta, len(floats)), np.concatenate([floats, more])
         sizes = (self.room, self.iwork_size, self.fwork_size, self._longest)
-        return ModelKernel(self.plane, search, meta, self.ints, floats, *sizes)
+        return ModelKernel(self.plane, search, meta, self.ints, floats, *sizes, self.labels)
 
     @property
     def _longest(self) -> int:

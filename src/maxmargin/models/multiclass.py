@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
 
-from maxmargin.contracts import ModelKernel
+from maxmargin.contracts import LabelBlocks, ModelKernel
 from maxmargin.costs import as_cost
 from maxmargin.features.blocks import dense_block, first_not_finite, sparse_block
 from maxmargin.models.base import CompiledModel, laid_out
@@ -296,4 +296,18 @@ def _pack(layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, codes:
         iwork_size=0,
         fwork_size=layout.stride,
         output_at=np.arange(n + 1, dtype=np.int64),
+        labels=None if codes is None else _label_blocks(layout, sparse, dense),
     )
+
+
+def _label_blocks(layout: MulticlassLayout, sparse: sp.csr_array, dense: np.ndarray) -> LabelBlocks:
+    from maxmargin.models.multiclass_kernel import label_add, label_scores
+
+    n = len(dense)
+    square = np.zeros(n)
+    np.add.at(square, np.repeat(np.arange(n), np.diff(sparse.indptr)), sparse.data**2)
+    square += np.einsum("ij,ij->i", dense, dense)
+    if layout.intercept:
+        square += layout.intercept_scaling**2
+    density = (sparse.nnz + dense.size) / max(1, n * layout.n_features)
+    return LabelBlocks(label_scores, label_add, len(layout.labels), layout.stride, square, density)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.kernel import kernel
-from maxmargin.models.signature import PLANE_SIGNATURE, SEARCH_SIGNATURE
+from maxmargin.models.signature import ADD_SIGNATURE, PLANE_SIGNATURE, SCORES_SIGNATURE, SEARCH_SIGNATURE
 
 # positions in ``meta``
 N_LABELS, STRIDE, N_DENSE, HAS_LABELS, HAS_INTERCEPT = range(5)
@@ -127,3 +127,35 @@ def multiclass_search(
         return 0
     result[3] = multiclass_psi(meta, ints, floats, example, found, index, value)
     return 1
+
+
+@kernel(SCORES_SIGNATURE, borrows=True)
+def label_scores(meta, ints, floats, w, example, score, cost):
+    """Scores (S,) and costs (K,) of all labels; returns the true one. O(nnz S)."""
+    multiclass_scores(meta, ints, floats, w, example, score)
+    K, true = meta[N_LABELS], np.int64(ints[meta[AT_LABELS] + example])
+    for k in range(K):
+        cost[k] = floats[meta[AT_COST] + true * K + k]
+    return true
+
+
+@kernel(ADD_SIGNATURE, borrows=True)
+def label_add(meta, ints, floats, example, change, w):
+    """Add ``change[y] x`` to the weights of each label y; ``change`` (S,) is 0 behind the labels. O(nnz S)."""
+    S, D = meta[STRIDE], meta[N_DENSE]
+    begin, end = np.int64(ints[meta[AT_ROWS] + example]), np.int64(ints[meta[AT_ROWS] + example + 1])
+    columns, values = meta[AT_COLUMNS], meta[AT_VALUES]
+    for c in range(begin, end):
+        x, at = floats[values + c], ints[columns + c] * S
+        row = w[at : at + S]
+        for k in range(S):
+            row[k] += x * change[k]
+    for j in range(D):
+        x, at = floats[meta[AT_DENSE] + example * D + j], meta[W_DENSE] + j * S
+        if x != 0.0:
+            row = w[at : at + S]
+            for k in range(S):
+                row[k] += x * change[k]
+    if meta[HAS_INTERCEPT]:
+        for k in range(meta[N_LABELS]):
+            w[meta[W_INTERCEPT] + k] += floats[meta[AT_SCALING]] * change[k]

@@ -25,6 +25,12 @@ outputs that it finds on the way, for instance those that differ from the truth 
 
 Kernels never raise; they answer with numbers.
 
+Where the outputs of a model are labels, and ``phi(x, y)`` is one vector x in the weights of label y, the whole block of
+an example can be solved at once. Such a model gives two more functions (:class:`maxmargin.contracts.LabelBlocks`):
+
+    scores(meta, ints, floats, w, example, score, cost) -> the true label        score[y] = w . phi(x, y), cost[y]
+    add(meta, ints, floats, example, change, w)                                  w += sum_y change[y] phi(x, y)
+
 A *search* is a kernel with the model's own as its first argument, which it asks once or several times:
 
     search(plane, meta, ints, floats, w, example, cost_weight, ...) -> planes
@@ -37,7 +43,10 @@ from __future__ import annotations
 
 from numba import types
 
-__all__ = ["DECODE_SIGNATURE", "PLANE_FUNCTION", "PLANE_SIGNATURE", "SEARCH_FUNCTION", "SEARCH_SIGNATURE"]
+__all__ = [
+    "ADD_FUNCTION", "ADD_SIGNATURE", "DECODE_SIGNATURE", "PLANE_FUNCTION", "PLANE_SIGNATURE", "SCORES_FUNCTION",
+    "SCORES_SIGNATURE", "SEARCH_FUNCTION", "SEARCH_SIGNATURE",
+]  # fmt: skip
 
 _i8, _f8 = types.int64, types.float64
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
@@ -50,3 +59,7 @@ SEARCH_FUNCTION = types.FunctionType(SEARCH_SIGNATURE)
 DECODE_SIGNATURE = _i8(
     PLANE_FUNCTION, _i8s, _i4s, _f8s, _f8s, _i8s, _f8, _i4s, _f8s, _i4s, _i8s, _i4s, _f8s, _f8s, _f8s
 )  # of decode_batch in models/search_kernel.py
+SCORES_SIGNATURE = _i8(_i8s, _i4s, _f8s, _f8s, _i8, _f8s, _f8s)
+SCORES_FUNCTION = types.FunctionType(SCORES_SIGNATURE)
+ADD_SIGNATURE = types.void(_i8s, _i4s, _f8s, _i8, _f8s, _f8s)
+ADD_FUNCTION = types.FunctionType(ADD_SIGNATURE)

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from maxmargin.certificate import Certificate
-from maxmargin.contracts import InnerSolver, Problem, require
+from maxmargin.contracts import InnerSolver, Oracle, Problem, require
 from maxmargin.parameters import Parameters
 
-__all__ = ["BaseSolver", "Engine", "check_solver"]
+if TYPE_CHECKING:
+    from maxmargin.solvers.state import InnerState
+
+__all__ = ["BaseSolver", "Engine", "check_solver", "is_doubtful", "resolved"]
 
 OTHER_FAMILY = "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
 T = TypeVar("T")
+EPS = float(np.finfo(np.float64).eps)
+COARSE = 1e-4  # share of a cost: rounding errors of the scores beyond it hide what is left to gain
+PATIENCE = 10  # certificates without progress, after which coarse scores end a run
 
 
 class BaseSolver(Parameters):
@@ -55,6 +61,31 @@ class Engine:
     def conclude(self, state: Any, certificate: Certificate, code: str) -> Certificate:
         """The run ends where it stands."""
         return certificate
+
+
+def is_doubtful(state: InnerState, certificate: Certificate) -> bool:
+    """Whether to ask if rounding hides the objective: long without progress, or a dual above the primal."""
+    return state.without_gain >= PATIENCE or certificate.violates_duality()
+
+
+def resolved(state: InnerState, certificate: Certificate, total: float, cost: float) -> Certificate:
+    """Note whether rounding hides the objective (``state.coarse``); if so, a dual above the primal proves nothing.
+
+    With features up to x and multipliers up to ``total``, ``u = sum alpha a`` is exact to ``eps total x`` and
+    ``w . a`` to ``eps total x^2``, which is compared with the largest ``cost``.
+    """
+    with np.errstate(over="ignore"):
+        noise = EPS * np.float64(total) * np.float64(largest_number(state.oracle)) ** 2
+    state.coarse = not noise <= COARSE * cost
+    untrue = state.coarse and certificate.violates_duality()
+    return Certificate(certificate.primal, -np.inf, certified=False) if untrue else certificate
+
+
+def largest_number(oracle: Oracle) -> float:
+    """The largest number among the data of a compiled model, features above all; 0 for a model in plain Python."""
+    fused = oracle.fused()
+    numbers = np.empty(0) if fused is None else np.abs(fused.kernel.floats)
+    return float(numbers.max(initial=0.0, where=np.isfinite(numbers)))
 
 
 def check_solver(name: str, handles: frozenset[str], problem: Problem) -> None:

@@ -118,6 +118,9 @@ class CCCP:
         has more to gain.
     tol : float
         Relative gap of the hinge fit.
+    ties : float
+        Planes of the round at hand count as touching J while they lack at most this share of it, all together; see
+        :meth:`certificate`.
     """
 
     inner: InnerSolver
@@ -126,6 +129,7 @@ class CCCP:
     passes_per_round: float | None = None
     start: np.ndarray | str | None = None
     tol: float = 1e-3
+    ties: float = 0.0
 
     def __post_init__(self) -> None:
         if self.passes_per_round is None:
@@ -202,6 +206,11 @@ class CCCP:
         """J at the present weights, and the dual value of the majorant that touches it there.
 
         One argmax per example beside those of the convex solver; none where the weights have not changed.
+
+        Late in a fit many outputs of the concave part tie, and which of them the argmax names changes from round to
+        round: v jumps and the gap with it, although either plane touches J. So planes of the round at hand stay where
+        they lack next to nothing, and what they lack is taken off the dual: the majorant M that they make has
+        ``M(w) - J(w) <= ties J(w)``, and the gap is that of w in M.
         """
         inner = self.inner.certificate(state.inner)
         if state.hinge:
@@ -212,13 +221,13 @@ class CCCP:
         known = self._stands(state)
         if state.next is None or not known:
             state.next = self._linearise(state, w)
-        before, after = state.present, state.next
+        before, value = state.present, inner.primal - state.present.term.at(w) - state.next.value
+        after, missing = problem.keep_ties(before, state.next, w, self.ties * abs(value))
         touching = problem.majorant(after)
-        value = inner.primal - before.term.at(w) - after.value
-        dual = touching.lower_bound(linear, u + before.term.shift - after.term.shift)
+        dual = touching.lower_bound(linear, u + before.term.shift - after.term.shift) - missing
         same = after.same(before)
         if same:
-            dual = max(dual, inner.dual)  # whose multipliers the solver may have let go
+            dual = max(dual, inner.dual - missing)  # whose multipliers the solver may have let go
         certificate = Certificate(value, dual, inner.certified)
         gap = max(inner.gap, 0.0)
         passes = state.passes - state.begun
@@ -258,8 +267,10 @@ class CCCP:
         return not state.hinge
 
     def finished(self, state: CCCPState) -> str | None:
-        """After ``max_rounds`` rounds."""
-        return "max_rounds" if self.max_rounds is not None and len(state.rounds) >= self.max_rounds else None
+        """After ``max_rounds`` rounds, or when the convex solver cannot go on."""
+        if self.max_rounds is not None and len(state.rounds) >= self.max_rounds:
+            return "max_rounds"
+        return None if state.hinge else self.inner.finished(state.inner)
 
     def conclude(self, state: CCCPState, certificate: Certificate, code: str) -> Certificate:
         """A run that ends inside a round may stand above the end of the round before: the best weights count."""

@@ -179,6 +179,9 @@ def _loop(present: Run, callbacks: Sequence[Callback], limits: Mapping[str, floa
                 return "converged"
             if stop:
                 return "stopped by callback"
+            assert present.certificate is not None
+            if present.certificate.primal == np.inf and present.certificate.certified:
+                return "overflow"
             continue
         ended = solver.finished(state)
         if ended is not None:

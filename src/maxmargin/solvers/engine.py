@@ -24,11 +24,11 @@ from maxmargin.oracles.counting import CountingOracle
 from maxmargin.oracles.oracle import buffers, packed
 from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.base import Engine
+from maxmargin.solvers.base import Engine, is_doubtful, resolved
 from maxmargin.solvers.block_selection import select
 from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
-from maxmargin.solvers.masters.joint import solve_jointly
+from maxmargin.solvers.masters.joint import FEW_STEPS, solve_jointly
 from maxmargin.solvers.masters.smo_kernel import smo_pass
 from maxmargin.solvers.masters.smo_signed_kernel import smo_signed_pass
 from maxmargin.solvers.proof import Losses
@@ -49,6 +49,8 @@ COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
 TAU_SHARE = 0.03  # share of the gap that blocks solved to within tau may leave, all together
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly,
 ROUNDING = 1e-13  # of the dual: joint masters are not solved further
+IDLE, IDLE_MASTERS = 1e-3, 3  # that many joint masters in a row may gain less than this share of the gap
+POLISH_BELOW, POLISH_STEPS, EXACT = 200, 20, 1e-13  # planes, steps and relative gap of a polish
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
 AVERAGING = {None: wk.NO_MEAN, "uniform": wk.UNIFORM, "weighted": wk.WEIGHTED, "tail": wk.UNIFORM}
 
@@ -105,6 +107,10 @@ class DualEngine(Engine):
             problem.dual(point.linear, point.u),
             bool(np.isfinite(losses[problem.weight > 0]).all()) and state.retired == 0,
         )
+        state.note_gap(certificate.gap)
+        if problem.quadratic and is_doubtful(state, certificate):
+            totals, costs = (float(sizes.max(initial=0.0)) for sizes in state.working_set.scales())
+            certificate = resolved(state, certificate, totals, costs)
         if np.isfinite(certificate.gap):
             if problem.quadratic:
                 state.tau = self._tau(state, certificate, planes)
@@ -118,6 +124,10 @@ class DualEngine(Engine):
         state.certificates += 1
         state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
         return certificate
+
+    def finished(self, state: DualState) -> str | None:
+        """When rounding hides what is left to gain."""
+        return "badly scaled" if state.coarse else None
 
     def step_calls(self, state: DualState) -> int:
         """Oracle calls that the next step and the certificate behind it will make."""
@@ -195,6 +205,24 @@ class DualEngine(Engine):
         """The weights of the model (n_weights,)."""
         return self.dual_point(state).w[: state.problem.n_weights]
 
+    def conclude(self, state: DualState, certificate: Certificate, code: str) -> Certificate:
+        """A fit of labels that has converged with few planes is solved as far as rounding allows: Newton makes it free.
+
+        So small problems put in other words, such as weights in place of repeated examples, get equal solutions. The
+        looks at the examples that this takes are not counted.
+        """
+        few = self.settings.master == "auto" and state.working_set.n_planes <= POLISH_BELOW
+        if not (code == "converged" and few and state.problem.labels is not None):
+            return certificate
+        calls, argmax_calls, seconds = state.oracle.oracle_calls, state.oracle.argmax_calls, state.oracle.seconds
+        for _ in range(POLISH_STEPS):
+            if certificate.relative_gap <= EXACT:
+                break
+            self.step(state)
+            certificate = self.certificate(state)
+        state.oracle.restore(calls, argmax_calls, seconds)
+        return certificate
+
     def begin_at(self, state: DualState, w: np.ndarray) -> None:
         """Look there first where w is more than u; else weights without multipliers are no point of the dual."""
         if not state.problem.quadratic:
@@ -220,6 +248,7 @@ class DualEngine(Engine):
             state.w[:] = problem.regulariser.weights(state.u)
         state.problem = problem
         state.reached, state.relative_gap, state.slow = -np.inf, np.inf, False
+        state.least_gap, state.without_gain, state.idle_masters = np.inf, 0, 0
         state.working_set.restart_mean()
         state.earlier = None
 
@@ -333,7 +362,7 @@ class DualEngine(Engine):
         if self.settings.master != "auto":
             return self.settings.master == "newton"
         late = (state.relative_gap <= NEWTON_LATE or state.slow) and state.pending is not None
-        return late and state.working_set.n_planes <= NEWTON_BELOW
+        return late and state.working_set.n_planes <= NEWTON_BELOW and state.idle_masters < IDLE_MASTERS
 
     def _weight(self, state: DualState) -> np.ndarray:
         return state.problem.weight if state.members is None else np.ones(len(state.members))
@@ -426,7 +455,13 @@ class DualEngine(Engine):
             if settings.accuracy is not None and np.isfinite(state.gap):
                 size = abs(ws.linear) + abs(problem.regulariser.conjugate(state.u))
                 tol = max(settings.accuracy * state.gap, ROUNDING * size)
-            solve_jointly(ws, blocks, state.u, state.w, problem.regulariser, problem.n_weights, settings.patience, tol)
+            most = FEW_STEPS if settings.master == "auto" and problem.quadratic else None
+            before = ws.linear - problem.regulariser.conjugate(state.u)
+            solve_jointly(
+                ws, blocks, state.u, state.w, problem.regulariser, problem.n_weights, settings.patience, tol, most
+            )
+            gained = ws.linear - problem.regulariser.conjugate(state.u) - before
+            state.idle_masters = 0 if gained > IDLE * state.gap else state.idle_masters + 1
             return
         visit, (solve, point) = self._visit_rules(state), self._block_solver(state)
         share, jumps = settings.cached_share, None

@@ -10,6 +10,8 @@ from maxmargin.solvers.refits import Refits
 
 __all__ = ["with_outer_loops"]
 
+TIES = 0.1  # share of the tolerance that planes which count as ties may lack
+
 
 def with_outer_loops(
     solver: InnerSolver,
@@ -29,7 +31,9 @@ def with_outer_loops(
     """
     whole: Solver = solver
     if "ramp" in problem.traits:
-        whole = CCCP(solver, max_rounds=max_rounds, passes_per_round=passes_per_round, start=start, tol=tol)
+        whole = CCCP(
+            solver, max_rounds=max_rounds, passes_per_round=passes_per_round, start=start, tol=tol, ties=TIES * tol
+        )
     if "latent" in problem.traits:
         whole = Refits(whole, refits, tol=tol, start=first_completion)
     return whole

@@ -308,6 +308,11 @@ def solver_for(solver: object, problem: Problem) -> BaseSolver:
         if solver not in SOLVERS:
             raise ValueError(f"{wanted}; got {solver!r}.")
         check_solver(f'solver="{solver}"', SOLVERS[solver].handles, problem)
+        if solver == "auto" and problem.labels is not None:
+            from maxmargin.solvers.label_dual import LabelDual
+
+            if LabelDual.suits(problem):
+                return LabelDual()
         return SOLVERS[solver]()
     if not isinstance(solver, BaseSolver):
         got = f"the class {solver.__name__}: write {solver.__name__}()" if isinstance(solver, type) else f"{solver!r}"

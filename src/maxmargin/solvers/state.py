@@ -28,6 +28,7 @@ COUNTS = {"oracle.oracle_calls": COUNT, "oracle.argmax_calls": COUNT, "certifica
 NUMBERS = {
     "since": COUNT, "solver_seconds": SECONDS, "oracle.seconds": SECONDS, "drift": SIZE, "tau": (0.0, FIRST_TAU),
     "reached": NUMBER, "relative_gap": SIZE, "slow": FLAG, "gap": SIZE,
+    "least_gap": NUMBER, "without_gain": COUNT, "idle_masters": COUNT, "coarse": FLAG,
 }  # fmt: skip
 SPENT = {"oracle_calls": COUNT, "argmax_calls": COUNT, "oracle seconds": SECONDS, "solver seconds": SECONDS}
 
@@ -50,6 +51,14 @@ class InnerState:
     rng: np.random.Generator
     solver_seconds: float
     rounds: list[dict[str, float]] | None = None
+    least_gap: float = np.inf  # of all certificates so far,
+    without_gain: int = 0  # and how many have come since it last fell by a tenth
+    coarse: bool = False  # whether rounding hides the objective, as a certificate has shown
+
+    def note_gap(self, gap: float) -> None:
+        """Note whether a certificate is progress."""
+        self.without_gain = 0 if gap < 0.9 * self.least_gap else self.without_gain + 1
+        self.least_gap = min(self.least_gap, gap)
 
     @property
     def oracle_calls(self) -> int:
@@ -125,6 +134,7 @@ class DualState(InnerState):
     relative_gap: float = np.inf  # and in relation to its size
     slow: bool = False  # whether the gap has not even halved since the certificate before
     earlier: tuple[float, np.ndarray, float] | None = None  # the half before, of a tail average: weight, u, linear
+    idle_masters: int = 0  # joint master problems in a row that gained next to nothing
     joint: bool = False  # whether the step at hand ends with a joint master problem
     retired: int = 0  # blocks at the end whose examples are gone: their planes and multipliers stay
 

@@ -20,6 +20,11 @@ _EARLY = {
         "no step changes the objective any more: tol is below what rounding or the oracle allows; raise tol or scale "
         "the features",
     ),
+    "badly scaled": (
+        "Stopped because of badly scaled features",
+        "subtract the mean of large columns and divide them by their standard deviation, or lower C",
+    ),
+    "overflow": ("Stopped because numbers overflow", "lower C, or scale the features or costs down"),
     "max_rounds": ("Stopped at max_rounds", "raise max_rounds to continue"),
 }
 CODES = ("converged", *_EARLY, "finished")

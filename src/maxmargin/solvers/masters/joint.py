@@ -181,12 +181,12 @@ class _Rows:
 
 def solve_jointly(
     ws: WorkingSet, blocks: np.ndarray, u: np.ndarray, w: np.ndarray, regulariser: Regulariser, n_weights: int,
-    patience: int, tol: float | None = None,
+    patience: int, tol: float | None = None, most: int | None = None,
 ) -> None:  # fmt: skip
     """Solve the master problem over all planes of ``blocks`` at once, the other blocks fixed, by projected Newton.
 
-    To within ``tol`` in units of the dual; None for as exactly as rounding allows. u and w follow; planes that have had
-    no weight for more than ``patience`` masters leave.
+    To within ``tol`` in units of the dual; None for as exactly as rounding allows; after ``most`` steps in any case. u
+    and w follow; planes that have had no weight for more than ``patience`` masters leave.
     """
     from maxmargin.solvers.working_set_kernel import forget
 
@@ -198,8 +198,8 @@ def solve_jointly(
         master = JointMaster(ws, blocks, u, n_weights, "quadratic" in regulariser.traits)
         # on orthants the master measures its distance by a decrement, which is of second order in the gradients
         if tol is None:
-            tol, most = max(abs(ws.linear), regulariser.conjugate(u), 1e-300), 500
-            tol *= 1e-12 if master.all_bounded else 1e-20
+            most = 500 if most is None else most
+            tol = max(abs(ws.linear), regulariser.conjugate(u), 1e-300) * (1e-12 if master.all_bounded else 1e-20)
         else:
             tol, most = tol if master.all_bounded else 1e-9 * tol, FEW_STEPS
         point, _ = master.solve(regulariser, tol, most=most)

@@ -1,0 +1,123 @@
+"""Compiled sweeps of the sequential dual method for labels: a whole block at a time, exactly."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from maxmargin.kernel import kernel, record
+from maxmargin.models.signature import ADD_FUNCTION, SCORES_FUNCTION
+
+_i8, _f8 = types.int64, types.float64
+_i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
+
+
+class Labelled(NamedTuple):
+    """The data of the examples, and the point."""
+
+    meta: np.ndarray  # this and the next two: the packed data of the model
+    ints: np.ndarray
+    floats: np.ndarray
+    square: np.ndarray  # float64 (n,): |x_i|^2
+    weight: np.ndarray  # float64 (n,): C_i
+    cost_weight: float
+    beta: (
+        np.ndarray
+    )  # float64 (n, K): phi(x_i, y) has entered u so many times; the true label as often as all others left
+    u: np.ndarray
+    linear: np.ndarray  # float64 (1,): sum alpha b
+    gap: np.ndarray  # float64 (n,): gap of each block when last seen
+    loss: np.ndarray  # float64 (n,): and the loss of its example
+
+
+LABELLED = record(Labelled, _i8s, _i4s, _f8s, _f8s, _f8s, _f8, types.float64[:, ::1], _f8s, _f8s, _f8s, _f8s)
+
+
+@kernel(_f8(_f8s, _i8, _f8), borrows=True)
+def threshold(bend, K, pull):
+    """theta with ``sum_y max(bend[y] - theta, 0) = pull``, for pull > 0.
+
+    Michelot's way: with all labels free theta is too low; those below it leave and it rises, until none leaves. O(K) a
+    round, few rounds.
+    """
+    theta, free = -np.inf, K
+    while True:
+        total, above = -pull, 0
+        for y in range(K):
+            if bend[y] > theta:
+                total += bend[y]
+                above += 1
+        if above == 0 or (above >= free and theta > -np.inf):  # more than before: rounding
+            return theta
+        theta, free = total / above, above
+
+
+@kernel(_f8(LABELLED, _i8, _i8, _f8s, _f8s, _f8s, _f8s), borrows=True)
+def solve_block(data, i, true, score, margin, bend, change):
+    """The best multipliers of one example, the others fixed; ``change`` receives theirs, its largest is returned.
+
+    With x the features, B_y = w_y . x - |x|^2 beta_y + lam cost_y and the minimum over the block
+
+        min 1/2 |x|^2 |beta|^2 + B . beta     over  sum_y beta_y = 0,  beta_y <= C [y is true]
+
+    the solution is ``beta_y = min(C [y is true], (theta - B_y) / |x|^2)``. Where x = 0 all goes to the largest margin.
+    """
+    own, square, C, K = data.beta[i], data.square[i], data.weight[i], data.beta.shape[1]
+    worst = 0
+    for y in range(K):
+        bend[y] = score[y] - square * own[y] + margin[y] + (square * C if y == true else 0.0)
+        worst = y if margin[y] > margin[worst] else worst
+    theta = threshold(bend, K, square * C) if square > 0.0 else 0.0
+    largest = 0.0
+    for y in range(K):
+        best = C if y == true else 0.0
+        if square > 0.0:
+            best -= max(bend[y] - theta, 0.0) / square
+        elif y == worst:
+            best -= C
+        change[y] = best - own[y]
+        own[y] = best
+        data.linear[0] -= change[y] * margin[y]
+        largest = max(largest, abs(change[y]))
+    return largest
+
+
+@kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, LABELLED, _i8s, _i8, _i8))
+def label_sweep(scores, add, data, examples, solve, stride):
+    """Look at examples in turn: loss and gap of each, and with ``solve`` the best multipliers of its block at once.
+
+    O(nnz K) an example. Without ``solve`` nothing changes but what is noted.
+    """
+    K = data.beta.shape[1]
+    score, margin, bend, change = np.empty(stride), np.empty(K), np.empty(K), np.zeros(stride)
+    for i in examples:
+        true = scores(data.meta, data.ints, data.floats, data.u, i, score, margin)
+        best, inner = score[true], 0.0
+        for y in range(K):
+            margin[y] *= data.cost_weight
+            best = max(best, score[y] + margin[y])
+            inner -= data.beta[i, y] * (margin[y] + score[y] - score[true])  # 0 for the true label
+        data.loss[i] = best - score[true]
+        data.gap[i] = max(data.weight[i] * data.loss[i] - inner, 0.0)
+        if solve and data.gap[i] > 0.0 and solve_block(data, i, true, score, margin, bend, change) > 0.0:
+            add(data.meta, data.ints, data.floats, i, change, data.u)
+
+
+@kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, LABELLED, _i8))
+def label_rebuild(scores, add, data, stride):
+    """u and ``sum alpha b`` from the multipliers, to shed rounding errors."""
+    K = data.beta.shape[1]
+    score, margin, change = np.empty(stride), np.empty(K), np.zeros(stride)
+    data.u[:] = 0.0
+    data.linear[0] = 0.0
+    for i in range(len(data.beta)):
+        scores(data.meta, data.ints, data.floats, data.u, i, score, margin)
+        largest = 0.0
+        for y in range(K):
+            change[y] = data.beta[i, y]
+            largest = max(largest, abs(change[y]))
+            data.linear[0] -= data.cost_weight * margin[y] * change[y]
+        if largest > 0.0:
+            add(data.meta, data.ints, data.floats, i, change, data.u)
