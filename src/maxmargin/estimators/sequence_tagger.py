@@ -19,10 +19,11 @@ from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Extractor, Fitted, matrix_cost
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
+from maxmargin.features.sparse_rows import RowFeatures, SparseRows
 from maxmargin.metrics import token_accuracy
 from maxmargin.models.base import FEW, writable
-from maxmargin.models.chain import Chain, ChainBound, ChainLayout
-from maxmargin.models.chain_few import observed_part
+from maxmargin.models.chain import Chain, ChainBound, ChainLayout, widths
+from maxmargin.models.chain_few import best_of_few
 
 __all__ = ["SequenceTagger"]
 
@@ -226,12 +227,24 @@ class SequenceTagger(
         return X if features is None or isinstance(X, Sequences) else features.transform(X)
 
     def _predict_codes(self, weights: np.ndarray, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
-        X, layout, w = self._made(X), self.layout_, writable(weights)
-        if layout.pair_rows is not None and isinstance(X, Sequences) and len(X) <= FEW:
-            if X.sparse is not None and X.sparse.shape[1] == layout.n_sparse:
-                layout, X, w = observed_part(layout, X, w)
-        bound = self.model_.bind(X, layout=layout, fixed=fixed)
+        layout, w = self.layout_, writable(weights)
+        few = self._few(X) if fixed is None and isinstance(X, (list, tuple, Sequences)) and len(X) <= FEW else None
+        if few is not None:
+            return [layout.output(codes) for codes in best_of_few(layout, few, w)]
+        bound = self.model_.bind(self._made(X), layout=layout, fixed=fixed)
         return [layout.output(codes) for codes in bound.argmax(w).outputs]
+
+    def _few(self, X: SequenceInput) -> SparseRows | Sequences | None:
+        """Sequences that can be labelled without binding them; None for those that cannot."""
+        layout, features = self.layout_, self.features_
+        if isinstance(X, Sequences):
+            X.check_finite()
+            wanted = {"n_sparse": layout.n_sparse, "n_dense": layout.n_dense, "n_edge": layout.n_edge}
+            return X if widths(X) == wanted else None
+        sparse_only = layout.n_dense == layout.n_edge == 0
+        if sparse_only and isinstance(features, RowFeatures) and features.n_features_ == layout.n_sparse:
+            return features.rows(X)
+        return None
 
     def _score_predictions(self, y: Labellings, predicted: list) -> float:
         return token_accuracy([list(labels) for labels in y], predicted)
