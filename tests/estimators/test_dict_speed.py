@@ -19,7 +19,7 @@ NOISE = 1.6  # how much a busy machine may blur a ratio; it was 2 and 5 without 
 def token(word):
     return {
         "bias": 1.0, "word": word, "suffix": word[-2:], "prefix": word[:1], "even": len(word) % 2 == 0, "title": False,
-        "length": float(len(word) % 2), "shape": "x" * len(word), "w+s": word + word[-1:], "p": word[:2], "s": word[-1:],
+        "length": float(len(word) % 2), "shape": "x" * len(word), "w+s": word + word[-1:], "p": word[:2], "s": word[1:],
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ Sentences = Iterable[Iterable[Mapping[str, object] | Iterable[str]]]
 
 
 @dataclass(repr=False, eq=False)
-class DictFeatures(RowFeatures, Parameters):
+class DictFeatures(RowFeatures[Sentences], Parameters):
     """Number the features of tokens that are given as dicts or lists of strings.
 
     A token is a list of strings (each a feature of value 1) or a dict:

@@ -29,7 +29,7 @@ AT_ONCE = 1 << 18  # tokens whose features are computed together
 
 
 @dataclass(repr=False, eq=False)
-class TextFeatures(RowFeatures, Parameters):
+class TextFeatures(RowFeatures[Tokens | Frame | Sentences], Parameters):
     """Features of tokens from templates or windows.
 
     Sentences are lists of tokens (a string, or a tuple with one string per column),

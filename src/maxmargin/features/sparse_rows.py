@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from maxmargin.features.sequences import Sequences
 
 __all__ = ["RowFeatures", "SparseRows"]
+
+Text = TypeVar("Text", contravariant=True)
 
 
 class SparseRows(NamedTuple):
@@ -38,11 +40,11 @@ class SparseRows(NamedTuple):
         return Sequences(self.offsets, sparse=matrix)
 
 
-class RowFeatures(ABC):
+class RowFeatures(ABC, Generic[Text]):
     """An extractor that can do without a matrix, whose making takes longer than to label a sentence."""
 
     n_features_: int
 
     @abstractmethod
-    def rows(self, X: object) -> SparseRows | None:
+    def rows(self, X: Text) -> SparseRows | None:
         """Features of a few sequences; None when they are not plain sparse features of tokens."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from maxmargin.features.sequences import Sequences
@@ -28,7 +30,7 @@ def best_of_few(layout: ChainLayout, examples: SparseRows | Sequences, w: np.nda
     if stuck >= 0:
         raise ValueError(f"example {stuck}: the constraints together allow no output; loosen some.")
     at = rows.offsets.tolist()
-    return [outputs[begin:end] for begin, end in zip(at[:-1], at[1:], strict=True)]
+    return [outputs[begin:end] for begin, end in pairwise(at)]
 
 
 def _parts(sequences: Sequences) -> tuple[SparseRows, np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
