@@ -84,7 +84,6 @@ class MulticlassClassifier(
         self.layout_ = bound.layout
         positive = self._positive(bound, bound.layout)
         self._train(bound, sample_weight=weights, positive=positive, resume=resume, begin=begin)
-        self._set_coef()
         return self
 
     def _example_weights(self, sample_weight: SampleWeight, y: np.ndarray) -> np.ndarray:
@@ -117,7 +116,6 @@ class MulticlassClassifier(
         bound = self.model_.bind(X, y, layout=None if first else self.layout_)
         self.layout_ = bound.layout
         self._learn_more(bound, weights)
-        self._set_coef()
         return self
 
     def _model(self, classes: Sequence[Hashable] | None = None) -> Multiclass:
@@ -125,10 +123,13 @@ class MulticlassClassifier(
             cost=self.cost, fit_intercept=self.fit_intercept, intercept_scaling=self.intercept_scaling, classes=classes
         )
 
-    def _set_coef(self) -> None:
-        groups = self.layout_.groups(self.weights_)
-        self.coef_ = np.ascontiguousarray(groups["coef"].T)
-        self.intercept_ = np.asarray(groups["intercept"])
+    @property
+    def coef_(self) -> np.ndarray:
+        return np.ascontiguousarray(self._groups()["coef"].T)
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        return np.array(self._groups()["intercept"])
 
     def _fitted(self) -> Fitted:
         names, classes = vars(self).get("feature_names_in_"), self.classes_
@@ -149,7 +150,6 @@ class MulticlassClassifier(
             if not isinstance(names, list) or len(names) != self.n_features_in_ or {*map(type, names)} != {str}:
                 raise ValueError(f"its names of features are not {self.n_features_in_} texts")
             self.feature_names_in_ = np.array(names, dtype=object)
-        self._set_coef()
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores (n, n_classes); with two classes the difference (n,), positive for ``classes_[1]``."""

@@ -96,7 +96,6 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         bound = self._bind_first(X, y)
         positive = self._positive(bound, self.layout_)
         self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
-        self.coef_ = self.weights_
         return self
 
     @available_if(learns_from_streams)
@@ -104,8 +103,11 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         """Learn from further examples, one pass over them, with a solver of the primal family; no certificate."""
         first = "stream_" not in self.__dict__
         self._learn_more(self._bind_first(X, y) if first else self._bind_held_out(X, y), sample_weight)
-        self.coef_ = self.weights_
         return self
+
+    @property
+    def coef_(self) -> np.ndarray:
+        return self.weights_
 
     def _formulation(self) -> Formulation:
         return super()._formulation() if self.formulation is None else self.formulation
@@ -133,7 +135,7 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         self.model_, self.layout_ = self._model(), cast(KnownLayout, fitted.layout)
         if isinstance(self.model_, PythonModel) != isinstance(self.layout_, PythonLayout):
             raise ValueError(f"a {type(self.model).__name__} is not the model that it was trained with; give that one")
-        self.weights_ = self.coef_ = fitted.weights
+        self.weights_ = fitted.weights
 
     def _predict_codes(self, weights: np.ndarray, X: Objects) -> list:
         bound = self.model_.bind(X, None, layout=self.layout_)
