@@ -344,12 +344,15 @@ def test_constraints_hold_in_suggestions_and_errors_name_the_example():
         audit(mm.SequenceTagger(classes=["O", "B-X", "B-Y"]), X, y, cv=3)
 
 
-def test_without_pandas_a_list_of_dicts(monkeypatch):
+@pytest.mark.found("C: without pandas")
+def test_without_pandas_a_dict_of_columns(monkeypatch):
     X, y = points(6)
+    frame = audit(mm.MulticlassClassifier(), X, y, cv=3, repeats=1)
     monkeypatch.setitem(sys.modules, "pandas", None)
-    rows = audit(mm.MulticlassClassifier(), X, y, cv=3, repeats=1)
-    assert isinstance(rows, list) and len(rows) == 12
-    assert list(rows[0])[:5] == ["example", "score", "given", "suggested", "positions"]
+    table = audit(mm.MulticlassClassifier(), X, y, cv=3, repeats=1)
+    assert isinstance(table, dict) and list(table) == list(frame)
+    for name in table:
+        assert table[name].shape == (12,) and table[name].tolist() == frame[name].tolist()
 
 
 @pytest.mark.parametrize(

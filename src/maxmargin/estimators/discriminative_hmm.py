@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.examples import Predictions
 from maxmargin.estimators.generative_base import IMPOSSIBLE, GenerativeEstimator
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
@@ -58,7 +59,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     classes_, symbols_ : list
     initial_, transition_, emission_ : arrays (K,), (K, K), (K, V)
         Probabilities. Tables may sum to less than 1; what they leave belongs to values never seen.
-    trace_ : pandas.DataFrame or list of dict
+    trace_ : pandas.DataFrame, or dict of columns without pandas
         One row per iteration: bounds of (P) (``primal``, ``dual``) and of the proximal problem, and ``estimate``, the
         lower estimate of the paper, which is not a bound, with ``outside``, the number of tables that make it so.
     reference_, counts_, n_seen_, certificate_, history_, status_, n_iter_, seconds_, rounds_
@@ -160,6 +161,11 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         if set(tables) != set(TABLES):
             raise ValueError(f"reference has {sorted(map(str, tables))}; give {', '.join(TABLES)}.")
         return self.layout_.join(*(tables[name] for name in TABLES))
+
+    def predict(self, X: Series) -> Predictions[list[Hashable]]:
+        """The most probable states of each sequence of symbols."""
+        self._check_fitted()
+        return Predictions(self._predict_codes(self.weights_, X))
 
     def log_likelihood(self, X: Series, y: Series | None = None) -> np.ndarray:
         """``ln P(x)`` of each sequence under the renormalised model, or ``ln P(x, y)``."""

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from maxmargin.costs import Cost
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.examples import Predictions, listed
 from maxmargin.estimators.large_margin import LargeMargin
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
@@ -131,6 +132,11 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         self._check_fitted()
         return self.layout_.tables(self.weights_)
 
+    def predict(self, X: Graphs) -> Predictions[np.ndarray]:
+        """The best labels of each graph, an array (nodes,)."""
+        self._check_fitted()
+        return Predictions(self._predict_codes(self.weights_, X))
+
     def predict_bounds(self, X: Graphs) -> list[GraphAnswer]:
         """For each graph the labels, their score, an upper bound of all scores, and the method that answered."""
         self._check_fitted()
@@ -155,6 +161,7 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         return Graph(**{field.name: vars(self)[field.name] for field in fields(Graph)})  # all are parameters here too
 
     def _predict_codes(self, weights: np.ndarray, X: Graphs) -> list[np.ndarray]:
+        X = listed(X)
         if len(X) == 0:
             return []
         bound = self.model_.bind(X, None, layout=self.layout_)

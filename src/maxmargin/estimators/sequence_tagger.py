@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Protocol, Self, cast
 
@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.examples import Predictions, by_sequence, listed
 from maxmargin.estimators.explaining import Contribution, WeightRow, coef_table, explain
 from maxmargin.estimators.label_weights import LabelWeights
 from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
@@ -20,14 +21,15 @@ from maxmargin.estimators.saveable import Extractor, Fitted, matrix_cost
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
 from maxmargin.features.sparse_rows import RowFeatures, SparseRows
+from maxmargin.features.tokens import Frame, Tokens
 from maxmargin.metrics import token_accuracy
-from maxmargin.models.base import FEW, writable
+from maxmargin.models.base import FEW, offsets_of, writable
 from maxmargin.models.chain import Chain, ChainBound, ChainLayout, widths
 from maxmargin.models.chain_few import best_of_few
 
 __all__ = ["SequenceTagger"]
 
-SequenceInput = Sequences | Iterable[object]
+SequenceInput = Sequences | Tokens | Iterable[object]
 Labellings = Sequence[Sequence[object] | np.ndarray]
 Known = Sequence[Sequence[object]] | None
 Classes = Sequence[Hashable] | None
@@ -114,8 +116,9 @@ class SequenceTagger(
         ----------
         X : list of n sequences, or :class:`~maxmargin.features.sequences.Sequences`
             Each a (length, n_features) array or sparse matrix, or a mapping with ``"sparse"``, ``"dense"`` and
-            ``"edge"`` parts; or text: lists of words, of tuples of columns, or of dicts of features.
-        y : list of n label sequences
+            ``"edge"`` parts; or text: lists of words, of tuples of columns, or of dicts of features; or a frame with
+            one row per token, whose columns are features. Or one frame of all tokens with a column ``sentence``.
+        y : list of n label sequences; with one frame of all tokens also a column with one label per token
         sample_weight : array (n,), optional
         fixed : list of sequences, optional
             Labels that will be known at prediction time too, None where unknown: no margin is asked against others.
@@ -157,6 +160,7 @@ class SequenceTagger(
 
     def _bind_first(self, X: SequenceInput, y: Labellings, fixed: Known = None, classes: Classes = None) -> ChainBound:
         """Choose features and labels; the features are packed then, and not kept besides."""
+        X, y = _read_once(X, y)
         self.model_ = self._model(classes)
         self.features_ = copy(self.features if self.features is not None else extractor_for(X))
         if self.features_ is not None:
@@ -180,10 +184,10 @@ class SequenceTagger(
     def transition_(self) -> np.ndarray:
         return self._groups()["transition"]
 
-    def predict(self, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
+    def predict(self, X: SequenceInput, fixed: Known = None) -> Predictions[list[Hashable]]:
         """The best label sequence of each sequence; ``fixed`` has labels known beforehand, None where unknown."""
         self._check_fitted()
-        return self._predict_codes(self.weights_, X, fixed)
+        return Predictions(self._predict_codes(self.weights_, X, fixed))
 
     def fit_temperature(self, X: SequenceInput, y: Labellings) -> Self:
         """Calibrate the marginals on held-out sequences: sets ``temperature_``, which another ``fit`` forgets.
@@ -193,7 +197,7 @@ class SequenceTagger(
         from maxmargin.estimators.calibration import fit_temperature
 
         self._check_fitted()
-        self.temperature_ = fit_temperature(self, X, y)
+        self.temperature_ = fit_temperature(self, *_read_once(X, y))
         return self
 
     def _fitted(self) -> Fitted:
@@ -219,6 +223,7 @@ class SequenceTagger(
         return explain(self, x, y, other)
 
     def _bind_held_out(self, X: SequenceInput, y: Labellings | None) -> ChainBound:
+        X, y = (listed(X), None) if y is None else _read_once(X, y)
         return self.model_.bind(self._made(X), y, layout=self.layout_)
 
     def _made(self, X: SequenceInput) -> SequenceInput:
@@ -227,7 +232,7 @@ class SequenceTagger(
         return X if features is None or isinstance(X, Sequences) else features.transform(X)
 
     def _predict_codes(self, weights: np.ndarray, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
-        layout, w = self.layout_, writable(weights)
+        X, layout, w = listed(X), self.layout_, writable(weights)
         few = self._few(X) if fixed is None and isinstance(X, (list, tuple, Sequences)) and len(X) <= FEW else None
         if few is not None:
             return [layout.output(codes) for codes in best_of_few(layout, few, w)]
@@ -247,4 +252,16 @@ class SequenceTagger(
         return None
 
     def _score_predictions(self, y: Labellings, predicted: list) -> float:
-        return token_accuracy([list(labels) for labels in y], predicted)
+        labels = by_sequence(y, offsets_of([len(found) for found in predicted]))
+        return token_accuracy([list(row) for row in labels], predicted)
+
+
+def _read_once(X: SequenceInput, y: Labellings) -> tuple[SequenceInput, Labellings]:
+    """Examples that can be read again; with a frame of one row per token, ``y`` may have one label per row."""
+    X, y = listed(X), listed(y)
+    if not isinstance(X, (list, tuple, Sequences, Tokens)) and isinstance(X, Frame):
+        tokens = Tokens.from_frame(X)
+        return tokens, by_sequence(y, tokens.offsets)
+    if isinstance(X, list) and any(isinstance(sentence, Iterator) for sentence in X):
+        X = [list(sentence) if isinstance(sentence, Iterator) else sentence for sentence in X]
+    return X, [list(labels) if isinstance(labels, Iterator) else labels for labels in y]

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from maxmargin.contracts import BoundModel, Formulation, Layout
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.examples import Predictions, listed
 from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.positive_weights import GroupedWeights
@@ -109,12 +110,17 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
     def coef_(self) -> np.ndarray:
         return self.weights_
 
+    def predict(self, X: Objects) -> Predictions[object]:
+        """The best output of each input."""
+        self._check_fitted()
+        return Predictions(self._predict_codes(self.weights_, X))
+
     def _formulation(self) -> Formulation:
         return super()._formulation() if self.formulation is None else self.formulation
 
     def _bind_first(self, X: Objects, y: Objects) -> BoundModel:
         self.model_ = self._model()
-        bound = self.model_.bind(X, y)
+        bound = self.model_.bind(listed(X), listed(y))
         self.layout_ = cast(KnownLayout, bound.layout)
         return bound
 
@@ -138,7 +144,7 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         self.weights_ = fitted.weights
 
     def _predict_codes(self, weights: np.ndarray, X: Objects) -> list:
-        bound = self.model_.bind(X, None, layout=self.layout_)
+        bound = self.model_.bind(listed(X), None, layout=self.layout_)
         return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
     def _score_predictions(self, y: Objects, predicted: list) -> float:

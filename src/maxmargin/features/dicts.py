@@ -13,6 +13,7 @@ import numpy as np
 from maxmargin.features.interning import by_falling_count, pack_strings, unpack_strings
 from maxmargin.features.sequences import Sequences
 from maxmargin.features.sparse_rows import RowFeatures, SparseRows
+from maxmargin.features.tokens import Frame
 from maxmargin.parameters import Parameters
 
 __all__ = ["DictFeatures"]
@@ -34,6 +35,7 @@ class DictFeatures(RowFeatures[Sentences], Parameters):
     ==================================  ==============================================
 
     False, 0 and None add nothing. Except for nested dicts, names and values are those of scikit-learn's DictVectorizer.
+    A sentence may also be a pandas or polars frame; its rows are such dicts, without what is missing.
 
     Parameters
     ----------
@@ -194,8 +196,8 @@ def _read(X: Sentences, items: _Items) -> SparseRows:
     ends, offsets = [0], [0]
     extend, look_up, look_up_name = found.extend, items.__getitem__, items.names.__getitem__
     for i, sentence in enumerate(X):
-        if type(sentence) is not list and (isinstance(sentence, (str, Mapping)) or not isinstance(sentence, Iterable)):
-            raise TypeError(f"sentence {i} is a {type(sentence).__name__}; it must be a list, one dict per token.")
+        if type(sentence) is not list and type(sentence) is not tuple:
+            sentence = _tokens(sentence, i)
         for token in sentence:
             try:
                 if type(token) is dict:
@@ -220,6 +222,17 @@ def _read(X: Sentences, items: _Items) -> SparseRows:
         ids = np.fromiter((i for i, _ in pairs), np.int32, len(pairs))
         values = np.fromiter((value for _, value in pairs), np.float64, len(pairs))
     return SparseRows(np.array(offsets, np.int64), np.array(ends, np.int64), ids, values)
+
+
+def _tokens(sentence: object, i: int) -> Iterable[object]:
+    """The tokens of a sentence that is no plain list; rows of a frame become dicts without what is missing."""
+    if isinstance(sentence, (str, Mapping)) or not isinstance(sentence, Iterable):
+        raise TypeError(f"sentence {i} is a {type(sentence).__name__}; it must be a list, one dict per token.")
+    if isinstance(sentence, np.ndarray) or not isinstance(sentence, Frame):
+        return sentence
+    names = list(map(str, sentence.columns))
+    rows = zip(*(sentence[name].to_list() for name in sentence.columns), strict=True)
+    return [{k: v for k, v in zip(names, row, strict=True) if v is not None and v == v} for row in rows]
 
 
 def _ids(token: object, items: _Items) -> Iterator[int | tuple[int, float]]:

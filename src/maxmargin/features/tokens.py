@@ -153,7 +153,7 @@ class Tokens:
             columns = [name for name in names if name != sentence]
         for name in (sentence, *columns):
             if name not in names:
-                advice = "Name yours: Tokens.from_frame(frame, sentence=..., columns=[...])."
+                advice = "Name yours: maxmargin.features.Tokens.from_frame(frame, sentence=..., columns=[...])."
                 raise ValueError(f"the frame has no column {name!r}; it has {', '.join(map(str, names))}. {advice}")
         owner = Column.of(frame[sentence].to_list())
         for k, value in enumerate(owner.strings):
@@ -190,6 +190,8 @@ def _numbered(columns: Sequence[Sequence[str]], offsets: np.ndarray) -> list[Col
 def _listed(sentence: Iterable[object], i: int) -> list:
     if isinstance(sentence, (str, bytes)):
         raise TypeError(f"sentence {i} is one string, {sentence[:40]!r}; split it into tokens first, as by .split().")
+    if isinstance(sentence, Frame):
+        return list(zip(*(sentence[name].to_list() for name in sentence.columns), strict=True))
     try:
         return list(sentence)
     except TypeError:
