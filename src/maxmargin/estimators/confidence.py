@@ -16,7 +16,7 @@ from maxmargin.models.base import writable
 
 Output = TypeVar("Output", covariant=True)
 
-__all__ = ["RankedOutputs", "WithMarginals", "marginal_tables"]
+__all__ = ["RankedOutputs", "WithMarginals"]
 
 
 class RankedOutputs(Generic[Inputs, Output]):
@@ -60,16 +60,12 @@ class WithMarginals(RankedOutputs[Inputs, Output]):
         learned (:meth:`SequenceTagger.fit_temperature`), or else 1, which is not calibrated. Hidden Markov models are
         renormalised first, so that these are their posterior probabilities.
         """
-        return marginal_tables(self, *self._bound_scores(X, probabilities=True), temperature)
-
-
-def marginal_tables(estimator: object, bound: BoundModel, w: np.ndarray, temperature: float | None) -> list[np.ndarray]:
-    """Marginals (parts, n_classes) of each example at a temperature."""
-    learned = vars(estimator).get("temperature_", 1.0)
-    w = w / check_temperature(learned if temperature is None else temperature)  # scores are linear in the weights
-    if not offers_marginals(bound):
-        raise _refused(estimator, bound, "predict_marginals", "marginals", "predict")
-    return [bound.marginals(w, i) for i in range(bound.n_examples)]
+        bound, w = self._bound_scores(X, probabilities=True)
+        learned = vars(self).get("temperature_", 1.0)
+        w = w / check_temperature(learned if temperature is None else temperature)  # scores are linear in the weights
+        if not offers_marginals(bound):
+            raise _refused(self, bound, "predict_marginals", "marginals", "predict")
+        return [bound.marginals(w, i) for i in range(bound.n_examples)]
 
 
 def _refused(estimator: object, bound: BoundModel, method: str, capability: str, instead: str) -> ValueError:
