@@ -34,8 +34,8 @@ from chunking import sequences
 from chunking_features import ChunkingVocabulary, chunk_labels, string_features
 from machine import machine_line
 from maxmargin.datasets.conll2000 import load_conll2000
-from maxmargin.estimators.audit import audit
 from maxmargin.estimators.audit_evidence import judge
+from maxmargin.estimators.auditing import audit
 from peers import PEERS
 
 C = 0.1  # chosen by cross-validation for these features (make bench-chunking)

@@ -192,8 +192,9 @@ def test_probabilities_of_classes(points, tmp_path):
     X, y = points
     model = mm.MulticlassClassifier(C=10.0).fit(X[:150], y[:150])
     assert not hasattr(model, "predict_proba") and not hasattr(model, "predict_log_proba")
-    with pytest.raises(AttributeError, match="no probabilities; call fit_temperature with held-out examples first"):
+    with pytest.raises(AttributeError) as missing:
         _ = model.predict_proba
+    assert "no probabilities; call fit_temperature with held-out examples first" in str(missing.value.__cause__)
     held, truth = X[150:225], y[150:225]
     before = model.predict(X)
     assert model.fit_temperature(held, truth) is model

@@ -87,8 +87,8 @@ def audit(
     begin = time.perf_counter()
     _, X = fit_features(feature_options, table, label_column)
     tagger, labels = training.tagger(C=C), table.labels(place)
-    from maxmargin.estimators.audit import COLUMNS
-    from maxmargin.estimators.audit import audit as judged
+    from maxmargin.estimators.auditing import COLUMNS
+    from maxmargin.estimators.auditing import audit as judged
 
     with progress_bar(folds * repeats) as advance, located(source.name, table.line):
         found = judged(

@@ -20,8 +20,8 @@ from sklearn.model_selection import KFold
 
 import maxmargin as mm
 from estimators.plain_chain import PlainChain
-from maxmargin.estimators.audit import audit
 from maxmargin.estimators.audit_evidence import WRONG, NeighbourCounts, doubts, example_scores, judge
+from maxmargin.estimators.auditing import audit
 from maxmargin.models.labels import Labels
 
 CLASSES = ["a", "b", "c"]
@@ -398,5 +398,5 @@ def test_estimator_is_left_as_it_was():
 
 
 def test_example_of_the_docstring():
-    result = doctest.testmod(importlib.import_module("maxmargin.estimators.audit"))
+    result = doctest.testmod(importlib.import_module("maxmargin.estimators.auditing"))
     assert result.attempted > 0 and result.failed == 0
