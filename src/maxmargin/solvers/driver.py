@@ -239,7 +239,7 @@ def _begin(solver: Solver[P, S], problem: P, tol: float, warm: State | None, res
         if room in parts:
             parts[room][rest] = array
     if not parts["run"]:
-        raise ValueError("resume holds no run: give it the arrays of Run.to_arrays() or a checkpoint of Run.save()")
+        raise ValueError("resume holds no run: give it a file that the callback Checkpoint wrote, or its arrays.")
     try:
         state = solver.from_arrays(problem, parts["state"])
     except KeyError as error:
