@@ -24,6 +24,8 @@ def best_of_few(layout: ChainLayout, examples: SparseRows | Sequences, w: np.nda
     """
     from maxmargin.models.chain_few_kernel import decode_few
 
+    if w.shape != (layout.n_weights,):
+        raise ValueError(f"there are {w.size} weights; the model has {layout.n_weights}. Fit it again.")
     rows, dense, edge = (examples, NO_NUMBERS, NO_EDGES) if isinstance(examples, SparseRows) else _parts(examples)
     outputs = np.empty(int(rows.offsets[-1]), np.int32)
     stuck = decode_few(layout.sizes, *rows, dense, *edge, *layout.observed_pairs, layout.masks, w, outputs)
