@@ -56,9 +56,14 @@ class WithMarginals(RankedOutputs[Inputs, Output]):
     def predict_marginals(self, X: Inputs, temperature: float | None = None) -> list[np.ndarray]:
         """Marginals (length, n_classes) of the distribution proportional to exp(score / temperature).
 
-        A temperature above 1 evens them out, below 1 sharpens them. When missing it is ``temperature_`` where that was
-        learned (:meth:`SequenceTagger.fit_temperature`), or else 1, which is not calibrated. Hidden Markov models are
-        renormalised first, so that these are their posterior probabilities.
+        Hidden Markov models are renormalised first, so that these are their posterior probabilities.
+
+        Parameters
+        ----------
+        X : as in fit
+        temperature : float, optional
+            Above 1 evens the marginals out, below 1 sharpens them. When missing it is ``temperature_`` where that was
+            learned (:meth:`SequenceTagger.fit_temperature`), or else 1, which is not calibrated.
         """
         bound, w = self._bound_scores(X, probabilities=True)
         learned = vars(self).get("temperature_", 1.0)

@@ -134,6 +134,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         resume : checkpoint (path or mapping) of an interrupted fit on the same rows, optional
         """
         begin = Stopwatch()
+        self.__dict__.pop("n_features_in_", None)  # it belongs to an earlier fit
         self._check_width(X, reset=y is not None)
         frame, targets = self._read(X, y, target, hidden)
         if frame.n_rows == 0:
@@ -275,9 +276,18 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     def predict(self, X: object, hidden: Hidden = None) -> object:
         """The most probable values of the target, or of what is hidden, given the rest of each row.
 
-        An array (n,) of one target, a frame (as X is: pandas or a dict of lists) of several; columns of targets may be
-        left out of X, and are not looked at. Without a target, or with ``hidden`` (n lists of names, predicted
-        instead): the whole rows, with what is hidden, or else what is missing, filled in.
+        Parameters
+        ----------
+        X : as in fit
+            Columns of targets may be left out, and are not looked at.
+        hidden : list of n lists of names, optional
+            Predict these instead.
+
+        Returns
+        -------
+        array (n,), or frame
+            Values of one target; a frame (as X is: pandas or a dict of lists) of several. Without a target, or with
+            ``hidden``: the whole rows, with what is hidden, or else what is missing, filled in.
         """
         self._check_fitted()
         return self._predict_codes(self.weights_, X, hidden)
@@ -348,7 +358,14 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     ) -> Self:
         """A network with its probabilities as an estimator that predicts, and may be a ``reference``.
 
-        ``probabilities`` are an array (n_weights,) or a mapping of name to table; tables may sum to less than 1.
+        Parameters
+        ----------
+        network : Network
+        probabilities : array (n_weights,), or mapping of name to table
+            Tables may sum to less than 1.
+        target : str or list of str, optional
+        **parameters
+            Parameters of the estimator.
         """
         own = cls(structure=network, **parameters)
         own._take_network(network, [target] if isinstance(target, str) else list(target or []), None)

@@ -85,10 +85,17 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     symbols: int | Values = None
 
     def fit(self, X: Series, y: Series, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
-        """Learn from n sequences of symbols (None or NaN where an observation is missing) and of states.
+        """Learn from sequences.
 
-        ``sample_weight`` (n,) weighs the losses; the counts behind the reference are not weighted. ``resume`` is the
-        checkpoint (path or mapping) of an interrupted fit on the same examples.
+        Parameters
+        ----------
+        X : list of n sequences of symbols
+            None or NaN where an observation is missing.
+        y : list of n sequences of states
+        sample_weight : array (n,), optional
+            Weighs the losses; the counts behind the reference are not weighted.
+        resume : path or mapping, optional
+            A checkpoint of an interrupted fit on the same examples.
         """
         begin = Stopwatch()
         if y is None:
@@ -249,8 +256,13 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     ) -> Self:
         """A fitted hmmlearn ``CategoricalHMM`` as an estimator that predicts, and may be a ``reference``.
 
-        ``classes`` and ``symbols`` name its states and symbols, in order; numbers when missing. ``parameters`` are
-        those of the estimator.
+        Parameters
+        ----------
+        model : hmmlearn.hmm.CategoricalHMM
+        classes, symbols : sequence, optional
+            Names of its states and symbols, in order; numbers when missing.
+        **parameters
+            Parameters of the estimator.
         """
         for name in ("startprob_", "transmat_", "emissionprob_"):
             if name not in vars(model):

@@ -115,6 +115,11 @@ def regularisation_path(
     C_min, C_max : float
     tol : float
         A coarse one makes long steps: the number of fits is about log(C_max / C_min) / (tol / 2).
+
+    Returns
+    -------
+    RegularisationPath
+        ``path.at(C)`` gives weights and certificate for any C; ``path.points`` the fits.
     """
     if not 0 < C_min <= C_max < np.inf:
         raise ValueError(f"need 0 < C_min <= C_max, got {C_min} and {C_max}.")

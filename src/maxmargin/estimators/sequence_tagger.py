@@ -139,10 +139,15 @@ class SequenceTagger(
     ) -> Self:
         """Learn from further sequences, one pass over them, with a solver of the primal family.
 
-        The first call fixes the features and the labels: give all labels as ``classes`` (here or to the constructor)
-        when its sequences do not have them all.
+        The first call fixes the features and the labels: give all labels as ``classes`` (here or to the constructor).
         Features that come up later cost nothing and teach nothing; hashed ones have no such end. There is no
         certificate, which would need all examples at once.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in fit
+        classes : sequence, optional
+            All labels that may occur; needed in the first call when the first sequences do not have them all.
         """
         first = "stream_" not in self.__dict__
         bound = self._bind_first(X, y, classes=classes) if first else self._bind_held_out(X, y)
@@ -185,7 +190,14 @@ class SequenceTagger(
         return self._groups()["transition"]
 
     def predict(self, X: SequenceInput, fixed: Known = None) -> Predictions[list[Hashable]]:
-        """The best label sequence of each sequence; ``fixed`` has labels known beforehand, None where unknown."""
+        """The best label sequence of each sequence.
+
+        Parameters
+        ----------
+        X : as in fit
+        fixed : list of sequences, optional
+            Labels known beforehand, None where unknown.
+        """
         self._check_fitted()
         return Predictions(self._predict_codes(self.weights_, X, fixed))
 

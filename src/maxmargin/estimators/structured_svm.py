@@ -89,9 +89,15 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
     formulation: Formulation | None = None
 
     def fit(self, X: Objects, y: Objects, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
-        """Learn the weights from lists of inputs and outputs.
+        """Learn the weights.
 
-        ``resume`` is the checkpoint (path or mapping) of an interrupted fit on the same examples.
+        Parameters
+        ----------
+        X : list of inputs
+        y : list of outputs
+        sample_weight : array (n_examples,), optional
+        resume : path or mapping, optional
+            A checkpoint of an interrupted fit on the same examples.
         """
         begin = Stopwatch()
         bound = self._bind_first(X, y)

@@ -145,8 +145,13 @@ class Tokens:
     def from_frame(frame: Frame, sentence: str = "sentence", columns: Sequence[str] | None = None) -> Tokens:
         """Tokens from a pandas or polars frame with one row per token.
 
-        The column ``sentence`` identifies sentences, whose rows must be adjacent; ``columns`` are those of text, in the
-        order in which templates count them, by default all others.
+        Parameters
+        ----------
+        frame : DataFrame
+        sentence : str
+            The column that identifies sentences; the rows of a sentence must be adjacent.
+        columns : list of str, optional
+            The columns of text, in the order in which templates count them; all others by default.
         """
         names = list(frame.columns)
         if columns is None:
