@@ -240,8 +240,13 @@ class SequenceTagger(
 
     def _made(self, X: SequenceInput) -> SequenceInput:
         """Features of text, or what was given when it has features."""
-        features = vars(self).get("features_")
-        return X if features is None or isinstance(X, Sequences) else features.transform(X)
+        if isinstance(X, Sequences):
+            return X
+        if self.features_ is not None:
+            return self.features_.transform(X)
+        if extractor_for(X) is not None:
+            raise TypeError("the tagger was fitted on arrays of numbers; give these, not words or dicts.")
+        return X
 
     def _predict_codes(self, weights: np.ndarray, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
         X, layout, w = listed(X), self.layout_, writable(weights)
@@ -274,6 +279,8 @@ def _read_once(X: SequenceInput, y: Labellings) -> tuple[SequenceInput, Labellin
     if not isinstance(X, (list, tuple, Sequences, Tokens)) and isinstance(X, Frame):
         tokens = Tokens.from_frame(X)
         return tokens, by_sequence(y, tokens.offsets)
+    if isinstance(X, list) and X and all(isinstance(sentence, (list, tuple)) and not sentence for sentence in X):
+        raise ValueError("every sequence is empty; at least one token with a label is needed.")
     if isinstance(X, list) and any(isinstance(sentence, Iterator) for sentence in X):
         X = [list(sentence) if isinstance(sentence, Iterator) else sentence for sentence in X]
     return X, [list(labels) if isinstance(labels, Iterator) else labels for labels in y]

@@ -227,7 +227,8 @@ def _read(X: Sentences, items: _Items) -> SparseRows:
 def _tokens(sentence: object, i: int) -> Iterable[object]:
     """The tokens of a sentence that is no plain list; rows of a frame become dicts without what is missing."""
     if isinstance(sentence, (str, Mapping)) or not isinstance(sentence, Iterable):
-        raise TypeError(f"sentence {i} is a {type(sentence).__name__}; it must be a list, one dict per token.")
+        advice = "it must be a list, one dict per token; if X is one sentence, pass [X]."
+        raise TypeError(f"sentence {i} is a {type(sentence).__name__}; {advice}")
     if isinstance(sentence, np.ndarray) or not isinstance(sentence, Frame):
         return sentence
     names = list(map(str, sentence.columns))

@@ -194,7 +194,8 @@ def _numbered(columns: Sequence[Sequence[str]], offsets: np.ndarray) -> list[Col
 
 def _listed(sentence: Iterable[object], i: int) -> list:
     if isinstance(sentence, (str, bytes)):
-        raise TypeError(f"sentence {i} is one string, {sentence[:40]!r}; split it into tokens first, as by .split().")
+        advice = "split it into tokens first, as by .split(); if X is one sentence of words, pass [X]."
+        raise TypeError(f"sentence {i} is one string, {sentence[:40]!r}; {advice}")
     if isinstance(sentence, Frame):
         return list(zip(*(sentence[name].to_list() for name in sentence.columns), strict=True))
     try:
@@ -222,5 +223,6 @@ def _plain_strings(column: Column, values: Sequence, offsets: np.ndarray, j: int
     for t, value in enumerate(values):
         if not isinstance(value, str):
             found = f"{_place(t, offsets)}, column {j} is {value!r} ({type(value).__name__}), not a string"
-            raise TypeError(f"{found}; convert the column with str() or fill missing values.")
+            numbers = "Numbers are features in dicts, or in frames, one for each sentence."
+            raise TypeError(f"{found}; convert the column with str() or fill missing values. {numbers}")
     return Column([str(text) for text in column.strings], column.codes)

@@ -27,8 +27,12 @@ def best_of_few(layout: ChainLayout, examples: SparseRows | Sequences, w: np.nda
     if w.shape != (layout.n_weights,):
         raise ValueError(f"there are {w.size} weights; the model has {layout.n_weights}. Fit it again.")
     rows, dense, edge = (examples, NO_NUMBERS, NO_EDGES) if isinstance(examples, SparseRows) else _parts(examples)
-    outputs = np.empty(int(rows.offsets[-1]), np.int32)
-    stuck = decode_few(layout.sizes, *rows, dense, *edge, *layout.observed_pairs, layout.masks, w, outputs)
+    outputs, scores = np.empty(int(rows.offsets[-1]), np.int32), np.zeros(len(rows.offsets) - 1)
+    stuck = decode_few(layout.sizes, *rows, dense, *edge, *layout.observed_pairs, layout.masks, w, outputs, scores)
+    if stuck >= 0 or not np.isfinite(scores).all():  # to look at all weights beforehand would take longer
+        bad = np.flatnonzero(~np.isfinite(w))
+        if len(bad):
+            raise ValueError(f"weight {bad[0]} is {w[bad[0]]}; set it to a finite number, or fit again.")
     if stuck >= 0:
         raise ValueError(f"example {stuck}: the constraints together allow no output; loosen some.")
     at = rows.offsets.tolist()

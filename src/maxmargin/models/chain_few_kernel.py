@@ -10,13 +10,13 @@ from maxmargin.models import chain_kernel as ck
 
 @kernel(
     "int64(int64[::1], int64[::1], int64[::1], int32[::1], float64[::1], float64[::1], int64[::1], int32[::1], "
-    "float64[::1], int32[::1], int32[::1], float64[::1], float64[::1], int32[::1])"
+    "float64[::1], int32[::1], int32[::1], float64[::1], float64[::1], int32[::1], float64[::1])"
 )
 def decode_few(
     meta, offsets, indptr, indices, values, dense, edge_rows, edge_columns, edge_values, pair_rows, pair_labels, masks,
-    w, outputs,
+    w, outputs, scores,
 ):  # fmt: skip
-    """Write the best labels of all tokens; returns -1, or the first sequence that allows no output.
+    """Write the best labels of all tokens and their scores; returns -1, or the first sequence that allows no output.
 
     The arrays of :func:`~maxmargin.models.chain_kernel.chain_plane` are made here, without the features that do not
     occur: where pairs of features and labels are row-compressed, each entry becomes a feature of its own. ``meta`` has
@@ -90,4 +90,5 @@ def decode_few(
         output = outputs[offsets[i] : offsets[i + 1]]
         if ck.chain_plane(own, ints, floats, weights, i, 0.0, 0, index, fwork, output, index, none, result) < 0:
             return i
+        scores[i] = result[0]
     return -1
