@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +33,7 @@ SequenceInput = Sequences | Tokens | Iterable[object]
 Labellings = Sequence[Sequence[object] | np.ndarray]
 Known = Sequence[Sequence[object]] | None
 Classes = Sequence[Hashable] | None
+Examples = TypeVar("Examples")
 
 
 class SequenceFeatures(Extractor, Protocol):
@@ -281,6 +282,11 @@ def _read_once(X: SequenceInput, y: Labellings) -> tuple[SequenceInput, Labellin
         return tokens, by_sequence(y, tokens.offsets)
     if isinstance(X, list) and X and all(isinstance(sentence, (list, tuple)) and not sentence for sentence in X):
         raise ValueError("every sequence is empty; at least one token with a label is needed.")
-    if isinstance(X, list) and any(isinstance(sentence, Iterator) for sentence in X):
-        X = [list(sentence) if isinstance(sentence, Iterator) else sentence for sentence in X]
-    return X, [list(labels) if isinstance(labels, Iterator) else labels for labels in y]
+    return _listed_inside(X), _listed_inside(y)
+
+
+def _listed_inside(examples: Examples) -> Examples:
+    """A list without iterators in it, which could be read only once; else what was given."""
+    if not isinstance(examples, list) or not any(isinstance(example, Iterator) for example in examples):
+        return examples
+    return cast(Examples, [listed(example) for example in examples])
