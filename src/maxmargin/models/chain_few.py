@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import isfinite
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def best_of_few(layout: ChainLayout, examples: SparseRows | Sequences, w: np.nda
     rows, dense, edge = (examples, NO_NUMBERS, NO_EDGES) if isinstance(examples, SparseRows) else _parts(examples)
     outputs, scores = np.empty(int(rows.offsets[-1]), np.int32), np.zeros(len(rows.offsets) - 1)
     stuck = decode_few(layout.sizes, *rows, dense, *edge, *layout.observed_pairs, layout.masks, w, outputs, scores)
-    if stuck >= 0 or not np.isfinite(scores).all():  # to look at all weights beforehand would take longer
+    if stuck >= 0 or not all(map(isfinite, scores.tolist())):  # to look at all weights beforehand would take longer
         bad = np.flatnonzero(~np.isfinite(w))
         if len(bad):
             raise ValueError(f"weight {bad[0]} is {w[bad[0]]}; set it to a finite number, or fit again.")
