@@ -162,4 +162,4 @@ def test_odd_tokens_among_quick_ones():
     assert as_dicts(again, features.names()) == [{"a=x": 1}, {"v": 1}]
     for i in range(1000):  # a stream of new text is not kept
         features.transform([[{"a": f"new {i}", f"key {i}": False, "v": i / 7}]])
-    assert len(features._items) < 20
+    assert len(features._items) < 300

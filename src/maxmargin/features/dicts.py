@@ -142,8 +142,11 @@ class _Items(dict[tuple[str, object], int]):
     """Ids by (key, value), for values of one feature: text, numbers, None.
 
     ``names`` are the ids by name. What occurs again is looked up without a step of Python. Unknown text is not kept,
-    or a long stream would fill the memory; neither are numbers other than 0 and 1, which give (id, number).
+    or a long stream would fill the memory; neither are numbers other than 0 and 1, which give (id, number). Of keys
+    that are always False, some are kept: ``room`` says how many more.
     """
+
+    room = 256
 
     def __init__(self, names: _Names, learn: bool = False) -> None:
         self.names, self.get_name = names, names.get
@@ -159,22 +162,22 @@ class _Items(dict[tuple[str, object], int]):
                 if not self.names.learn:
                     return -1
                 i = self.names[f"{key}={value}"]
-        elif value is None:
-            return -1
-        elif isinstance(value, (Real, np.bool_)):
-            number = _finite(key, value)
-            if number not in (0.0, 1.0):
+        else:
+            number = 0.0 if value is None or value is False else _finite(key, value)
+            if number != 0.0 and number != 1.0:
                 return self.names[key], number
             i = self.names[key] if number else -1
             if i < 0 and key not in self.names:
-                return -1
-        else:
-            raise _refused(key, value)
+                if self.room == 0:
+                    return -1
+                self.room -= 1
         self[item] = i
         return i
 
 
-def _finite(key: str, value: Real | np.bool_) -> float:
+def _finite(key: str, value: object) -> float:
+    if not isinstance(value, (Real, np.bool_)):
+        raise _refused(key, value)
     try:
         number = float(value)
     except OverflowError:  # a large integer
