@@ -21,7 +21,6 @@ FRAME = pd.DataFrame([(i, word) for i, s in enumerate(WORDS) for word in s], col
     ("X", "y", "message"),
     [
         (WORDS, [label for labels in Y for label in labels], "they must agree: one list of labels for each sequence"),
-        (WORDS, [["a", None], *Y[1:]], "example 0 has the label None; give the token a label"),
         (WORDS, [Y[0], [float("nan")], Y[2]], "example 1 has the label nan; give the token a label"),
         (WORDS[0], Y[0], r"if X is one sentence of words, pass \[X\]"),
         ([[], []], [[], []], "every sequence is empty; at least one token with a label is needed"),

@@ -272,9 +272,9 @@ class Chain(Parameters):
         labels = Labels.chosen(self.classes, (t for y in Y for t in y))
         if len(labels) == 0:
             raise ValueError("every sequence is empty; at least one token with a label is needed.")
-        for none in (label for label in labels.classes if label is None or label != label):
-            i = next((i for i, y in enumerate(Y) if any(label is none or label != label for label in y)), 0)
-            raise ValueError(f"example {i} has the label {none}; give the token a label, or leave the example out.")
+        if any(label != label for label in labels.classes):
+            i = next(i for i, y in enumerate(Y) if any(label != label for label in y))
+            raise ValueError(f"example {i} has the label nan; give the token a label, or leave the example out.")
         pair_rows = pair_labels = None
         if self.weights == "observed":
             if sequences.sparse is None:
