@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports compile-times bench-chunking bench-predict bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut bench-multiclass bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
+.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut bench-multiclass bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ bench-chunking: setup  ## CoNLL-2000 chunking compared with other libraries (nee
 
 bench-predict: setup  ## prediction, training from files, and model files compared with python-crfsuite (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/predict.py
+
+bench-dicts: setup  ## prediction from dict features compared with python-crfsuite (needs MAXMARGIN_DATA)
+	$(RUN) benchmarks/dicts.py
 
 bench-brown: setup  ## Brown parts of speech, 472 labels, compared with python-crfsuite (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/brown.py

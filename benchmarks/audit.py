@@ -34,8 +34,8 @@ from chunking import sequences
 from chunking_features import ChunkingVocabulary, chunk_labels, string_features
 from machine import machine_line
 from maxmargin.datasets.conll2000 import load_conll2000
-from maxmargin.estimators.audit import audit
 from maxmargin.estimators.audit_evidence import judge
+from maxmargin.estimators.auditing import audit
 from peers import PEERS
 
 C = 0.1  # chosen by cross-validation for these features (make bench-chunking)
@@ -64,11 +64,9 @@ def spoil(y: list[list[str]], how: str, seed: int, by_frequency: bool = False) -
 
 def records(table: Any) -> dict[str, np.ndarray]:
     """The numbers of an audit, by example."""
-    rows = table.to_dict("records") if hasattr(table, "to_dict") else table
-    rows = sorted(rows, key=lambda row: row["example"])
-    names = ("score", "margin", "hinge", "ramp", "violation")
-    columns = {name: np.array([row[name] for row in rows]) for name in names}
-    lengths = np.array([len(row["given"]) for row in rows])
+    order = np.argsort(table["example"])
+    columns = {name: np.asarray(table[name])[order] for name in ("score", "margin", "hinge", "ramp", "violation")}
+    lengths = np.array([len(given) for given in table["given"]])[order]
     columns["hinge / length"], columns["margin / length"] = columns["hinge"] / lengths, columns["margin"] / lengths
     return columns
 

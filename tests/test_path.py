@@ -137,7 +137,18 @@ def test_paths_of_other_solvers(solver):
 
 def test_solvers_without_multipliers_are_refused():
     with pytest.raises(ValueError, match=r"the path needs multipliers, which solver='perceptron' does not have"):
-        mm.regularisation_path(mm.SequenceTagger(solver="perceptron"), X, Y, C_min=0.1, C_max=1)
+        mm.regularisation_path(mm.SequenceTagger(solver="perceptron"), X, Y, C_min=1, C_max=1)
+
+
+@pytest.mark.found("B8")
+@pytest.mark.parametrize("solver", ["perceptron", "mira", "sgd", "pegasos", mm.Pegasos(), mm.MIRA()])
+def test_the_primal_family_is_refused_before_the_first_fit(solver):
+    class NoFit(mm.SequenceTagger):
+        def fit(self, *examples, **more):
+            raise AssertionError
+
+    with pytest.raises(ValueError, match=r"cannot at another C; got solver=.*, use \"auto\""):
+        mm.regularisation_path(NoFit(solver=solver), X, Y, C_min=0.1, C_max=1)
 
 
 @pytest.mark.parametrize("solver", ["frank_wolfe", "cutting_plane"])
@@ -154,5 +165,5 @@ def test_sums_over_all_examples_go_on_at_another_C_too(solver):
 def test_solvers_that_cannot_change_C_are_refused():
     estimator = mm.SequenceTagger(solver="sgd", max_passes=50_000)
     assert mm.regularisation_path(estimator, X, Y, C_min=0.1, C_max=0.1, tol=0.5).at(0.1)[1].relative_gap <= 0.5
-    with pytest.raises(ValueError, match=r"which solver='sgd' cannot at another C; use \"auto\""):
+    with pytest.raises(ValueError, match=r"cannot at another C; got solver='sgd', use \"auto\""):
         mm.regularisation_path(estimator, X, Y, C_min=0.1, C_max=4.0, tol=0.3)

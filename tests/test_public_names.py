@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+from functools import reduce
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
+
+import maxmargin
 
 ROOMS = [
     "", ".callbacks", ".costs", ".datasets", ".estimators", ".execution", ".features", ".formulations", ".metrics",
@@ -64,3 +69,38 @@ def test_every_parameter_is_described(cls):
     own = inspect.signature(cls.__init__).parameters if cls.__init__ is not object.__init__ else {}
     wanted = {name for name, p in own.items() if name != "self" and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     assert wanted - described(cls) == set()
+
+
+def messages():
+    """(file, line, text) of all texts of the package that are no documentation, as far as they are constant."""
+    root = Path(maxmargin.__path__[0])
+    for path in sorted(root.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+                yield path.relative_to(root).as_posix(), node.lineno, node.value
+
+
+OWN = {cls.__name__ for cls in CLASSES} | {"Run", "Tables", "Tokens", "Labels", "Status", "Certificate", "GraphAnswer"}
+
+
+@pytest.mark.found("C: names in messages")
+def test_messages_recommend_public_names():
+    """``Name.method`` and ``Name(...)`` of a message are found in maxmargin itself, or the message says where."""
+    wrong = []
+    for file, line, text in messages():
+        for prefix, name in re.findall(r"((?:\b[a-z_]+\.)*)\b([A-Z]\w*(?:\.\w+)+|[A-Z]\w*(?=\())", text):
+            if name.partition(".")[0] in OWN:
+                try:
+                    place = import_module(prefix.rstrip(".") or "maxmargin")
+                    reduce(getattr, name.split("."), place)
+                except (ImportError, AttributeError):
+                    wrong.append(f"{file}:{line}: {prefix}{name}")
+    assert wrong == [], wrong
+
+
+def test_every_answer_has_a_public_class():
+    """What public functions and methods return can be named by users, in annotations say."""
+    for name in ("GraphAnswer",):
+        assert name in maxmargin.__all__ and inspect.isclass(getattr(maxmargin, name))

@@ -52,10 +52,7 @@ def compare(X: list[dict], y: list, args: argparse.Namespace, path: Path, cuts_a
             neighbours=args.neighbours, C=args.C, cost=args.cost, tol=LEVELS[-1], solver=solver,
             max_passes=cuts_an_image, callbacks=[Processor()],
         ).fit(X, y)  # fmt: skip
-        history = fit.history_
-        gaps, cuts, times = (
-            np.array([row[name] for row in rows(history)]) for name in ("relative_gap", "oracle_calls", "processor")
-        )
+        gaps, cuts, times = (np.asarray(fit.history_[name]) for name in ("relative_gap", "oracle_calls", "processor"))
         curves[name] = (times, cuts, gaps)
         cells = []
         for level in LEVELS:
@@ -63,11 +60,6 @@ def compare(X: list[dict], y: list, args: argparse.Namespace, path: Path, cuts_a
             cells.append(f"{times[there[0]]:6.1f} s {cuts[there[0]]:6d}" if len(there) else "-")
         print(f"{name:24s}" + "".join(f" {cell:>15s}" for cell in cells), flush=True)
     _draw(curves, path)
-
-
-def rows(history: object) -> list[dict]:
-    """A history as a list of dicts, whether or not pandas is installed."""
-    return history.to_dict("records") if hasattr(history, "to_dict") else list(history)
 
 
 def _draw(curves: dict, path: Path) -> None:

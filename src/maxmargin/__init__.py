@@ -11,11 +11,10 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "estimators": "StructuredSVM SequenceTagger MulticlassClassifier ImageSegmenter GraphLabeler DiscriminativeHMM "
-    "DiscriminativeBayesNet regularisation_path load",
-    "estimators.audit": "audit",
+    "DiscriminativeBayesNet regularisation_path load audit",
     "models": "Chain Multiclass HMM Grid Network BayesNet Graph",
     "inference.junction_tree": "JunctionTree",
-    "inference.graph": "graph_argmax",
+    "inference.graph": "GraphAnswer graph_argmax",
     "features": "Sequences TextFeatures ImageFeatures superpixels region_graph region_labels DictFeatures",
     "solvers": "Auto SimplicialDecomposition SequentialDual BCFW FrankWolfe CuttingPlane Pegasos SGD Perceptron MIRA "
     "ProximalPoint",

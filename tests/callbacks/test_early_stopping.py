@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import EarlyStopping, SequenceTagger
+from maxmargin import (
+    Chain,
+    EarlyStopping,
+    GraphLabeler,
+    ImageSegmenter,
+    MulticlassClassifier,
+    SequenceTagger,
+    StructuredSVM,
+)
 from maxmargin.callbacks import Callback
 from reference.certificate import recompute
 from reference.problems import chain_planes, random_chains
@@ -83,3 +91,49 @@ def test_nothing_to_restore():
     tagger, stopping, _, _ = fitted([float("nan")] * 5, tol=0.0)
     with pytest.raises(ValueError, match="no score was a number"):
         stopping.restore(tagger)
+
+
+def blobs():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 20)
+    return rng.normal(size=(60, 2)) + 2.0 * np.eye(3)[y][:, :2], y
+
+
+def grids():
+    rng = np.random.default_rng(0)
+    masks = [(np.indices((6, 6)).sum(axis=0) > 5).astype(np.uint8) for _ in range(4)]
+    return [m[..., None] + 0.5 * rng.normal(size=(6, 6, 1)) for m in masks], masks
+
+
+def rings():
+    rng = np.random.default_rng(0)
+    edges = np.stack([np.arange(6), (np.arange(6) + 1) % 6], 1)
+    y = [np.roll([0, 0, 1, 1, 2, 2], i) for i in range(8)]
+    return [{"node": np.eye(3)[labels] + rng.normal(size=(6, 3)), "edges": edges} for labels in y], y
+
+
+@pytest.mark.found("B8")
+@pytest.mark.parametrize(
+    ("estimator", "examples", "parts"),
+    [
+        (MulticlassClassifier(), blobs, ["coef_", "intercept_"]),
+        (GraphLabeler(), rings, ["node_coef_", "edge_coef_"]),
+        (ImageSegmenter(), grids, ["node_coef_", "edge_coef_"]),
+        (StructuredSVM(Chain()), lambda: random_chains(8, K, 4, seed=3), ["coef_"]),
+        (SequenceTagger(), lambda: random_chains(8, K, 4, seed=3), ["coef_", "transition_"]),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_coefficients_are_those_of_the_restored_weights(estimator, examples, parts):
+    X, y = examples()
+    given = iter([0.9] + [0.1] * 50)
+    stopping = EarlyStopping(lambda w: next(given), patience=2, min_passes=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.set_params(callbacks=[stopping], tol=0.0, max_passes=6).fit(X, y)
+    before = [np.array(getattr(estimator, name)) for name in parts]
+    stopping.restore(estimator)
+    after = [np.asarray(getattr(estimator, name)) for name in parts]
+    assert any(not np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+    estimator.weights_[:] = 0.0
+    assert not any(np.any(getattr(estimator, name)) for name in parts)

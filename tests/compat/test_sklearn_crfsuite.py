@@ -172,8 +172,8 @@ def test_rare_features_are_left_out():
 
 
 def test_options_without_counterpart_warn_by_name():
-    with pytest.warns(UserWarning, match=r"counterpart: c1, epsilon\. "):
-        CRF(c1=0.1, epsilon=1e-3, num_memories=6, averaging=None).fit(X, y)
+    with pytest.warns(UserWarning, match=r"counterpart: c1, epsilon, period\. "):
+        CRF(c1=0.1, epsilon=1e-3, num_memories=6, averaging=None, period=9).fit(X, y)
     fit_quietly(CRF(c1=0, c2=0.5, num_memories=6, linesearch="MoreThuente"), X, y)
 
 
@@ -264,3 +264,35 @@ def test_metrics_count_tokens_and_sequences():
     ]
     with pytest.raises(ValueError, match="sequence 1"):
         metrics.flat_accuracy_score([["A"], ["A", "B"]], [["A"], ["A"]])
+
+
+@pytest.mark.found("C: the c1 warning")
+def test_a_search_warns_once(tmp_path):
+    """Also where every warning is shown, and fits change the filters."""
+    program = """
+import warnings
+from sklearn.model_selection import GridSearchCV
+from maxmargin.compat.sklearn_crfsuite import CRF
+X, y = [[{"w": "a"}, {"w": "b"}]] * 6, [["A", "B"]] * 6
+GridSearchCV(CRF(c1=0.1), {"c2": [0.1, 1.0, 10.0]}, cv=3).fit(X, y)
+CRF(c1=0.2).fit(X, y)
+"""
+    run = run_python("-W", "always", "-c", program, folder=tmp_path)
+    assert run.stderr.count("has no counterpart: c1") == 1
+
+
+@pytest.mark.found("C: training_log_")
+def test_training_log():
+    crf = CRF(c2=0.5)
+    assert crf.training_log_ is None
+    log, history = crf.fit(X, y).training_log_, crf.tagger_.history_
+    assert [step["loss"] for step in log.iterations] == history["primal"].tolist()
+    assert sum(step["time"] for step in log.iterations) == pytest.approx(history["seconds"].iloc[-1])
+    assert log.last_iteration == log.iterations[-1] and log.last_iteration["relative_gap"] <= 1e-3
+    assert [step["num"] for step in log.iterations] == sorted(step["num"] for step in log.iterations)
+
+
+def test_training_log_of_a_stored_model(tmp_path):
+    CRF(model_filename=str(tmp_path / "model")).fit(X, y)
+    stored = CRF(model_filename=str(tmp_path / "model"))
+    assert stored.predict(X) == y and stored.training_log_ is None

@@ -7,7 +7,9 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss, roc_auc_score
 
 import maxmargin as mm
 from maxmargin.estimators.calibration import negative_log_likelihood
@@ -155,7 +157,7 @@ def test_refusals(tagger):
         tagger.fit_temperature(X[:2], [y[0], ["q"] * len(y[1])])
     with pytest.raises(ValueError, match=r"they must agree"):
         tagger.fit_temperature(X, y[:-1])
-    with pytest.raises(ValueError, match=r"no token in the held-out sequences"):
+    with pytest.raises(ValueError, match=r"no label in the held-out examples"):
         tagger.fit_temperature([np.zeros((0, 3))], [[]])
 
 
@@ -174,3 +176,52 @@ def test_the_temperature_travels_with_the_model_file(tmp_path):
     loaded = mm.load(tagger.save(tmp_path / "tagger.mm"))
     assert loaded.temperature_ == tagger.temperature_
     np.testing.assert_allclose(loaded.predict_marginals(X)[0], tagger.predict_marginals(X)[0])
+
+
+@pytest.fixture(scope="module")
+def points():
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=300)
+    X = np.eye(3)[y] + 0.7 * rng.normal(size=(300, 3))
+    return X, np.array(CLASSES)[y]
+
+
+@pytest.mark.found("C: predict_proba")
+def test_probabilities_of_classes(points, tmp_path):
+    """Calibrated by the log-loss of scikit-learn; there are none before."""
+    X, y = points
+    model = mm.MulticlassClassifier(C=10.0).fit(X[:150], y[:150])
+    assert not hasattr(model, "predict_proba") and not hasattr(model, "predict_log_proba")
+    with pytest.raises(AttributeError) as missing:
+        _ = model.predict_proba
+    assert "no probabilities; call fit_temperature with held-out examples first" in str(missing.value.__cause__)
+    held, truth = X[150:225], y[150:225]
+    before = model.predict(X)
+    assert model.fit_temperature(held, truth) is model
+    grid = [log_loss(truth, softmax(model.decision_function(held) / t, axis=1)) for t in np.geomspace(0.02, 50, 400)]
+    found = model.predict_proba(held)
+    assert log_loss(truth, found) <= min(grid) + 1e-9 < grid[200]
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(held)), found, atol=1e-12)
+    assert np.array_equal(model.classes_[model.predict_proba(X).argmax(axis=1)], before)
+    assert roc_auc_score(y[225:], model.predict_proba(X[225:]), multi_class="ovr") > 0.8
+    loaded = mm.load(model.save(tmp_path / "model"))
+    assert np.array_equal(loaded.predict_proba(held), found)
+    assert not hasattr(model.fit(X, y), "predict_proba")  # what was learned belongs to the earlier fit
+
+
+def test_two_classes_have_two_columns(points):
+    X, y = points
+    two = y != "c"
+    model = mm.MulticlassClassifier().fit(X[two][:80], y[two][:80]).fit_temperature(X[two][80:], y[two][80:])
+    found, difference = model.predict_proba(X[:5]), model.decision_function(X[:5]) / model.temperature_
+    np.testing.assert_allclose(found[:, 1], 1 / (1 + np.exp(-difference)), atol=1e-12)
+
+
+def test_labels_that_cannot_calibrate_are_named(points):
+    X, y = points
+    model = mm.MulticlassClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="example 2 has the label 'd', which is not among the classes"):
+        model.fit_temperature(X[:3], ["a", "b", "d"])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit_temperature(X[:3], ["a", "b"])

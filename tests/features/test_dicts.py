@@ -130,6 +130,7 @@ def test_state_comes_back():
         ([[["a"]], [["a"], 3]], "sentence 1, token 1: a token must be"),
         ([[["a"]], ["ab"]], "sentence 1, token 0: a token must be"),
         ([[{"a": float("nan")}]], "sentence 0, token 0: feature 'a' is nan"),
+        ([[{"a": 10**400}]], "sentence 0, token 0: feature 'a' is inf"),
         ([[{"a": object()}]], "sentence 0, token 0: feature 'a' is a object"),
         ([[{"a": [1]}]], "lists and sets may hold only strings"),
         ([[{3: "a"}]], "the key 3 is not a string"),
@@ -150,3 +151,15 @@ def test_questions_out_of_turn():
     with pytest.raises(IndexError, match="no feature 7"):
         DictFeatures().fit([[["a"]]]).names([7])
     assert DictFeatures().fit([[["a"]]]).transform([]).sparse.shape == (0, 1)
+
+
+def test_odd_tokens_among_quick_ones():
+    """Nested values and numbers amid plain ones, unknown ones later, and values that are equal but of other types."""
+    features = DictFeatures()
+    X = features.fit_transform([[{"a": "x", "n": {"b": "y"}, "v": 2.5}, {"a": "x", "v": True}, {"v": np.float64(1)}]])
+    assert as_dicts(X, features.names()) == [{"a=x": 1, "n:b=y": 1, "v": 2.5}, {"a=x": 1, "v": 1}, {"v": 1}]
+    again = features.transform([[{"a": np.str_("x"), "v": 0, "new": False}, {"v": 1, "a": "z", "w": 7.5}]])
+    assert as_dicts(again, features.names()) == [{"a=x": 1}, {"v": 1}]
+    for i in range(1000):  # a stream of new text is not kept
+        features.transform([[{"a": f"new {i}", f"key {i}": False, "v": i / 7}]])
+    assert len(features._items) < 300

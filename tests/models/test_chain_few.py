@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SequenceTagger
+from maxmargin.features.sequences import Sequences
 from maxmargin.models.base import FEW
-from maxmargin.models.chain_few import observed_part
+from maxmargin.models.chain_few import best_of_few
 
 LABELS = ["O", "B-x", "I-x", "B-y", "I-y"]
 KINDS = {
@@ -80,21 +81,14 @@ def test_what_is_not_allowed_is_named():
             tagger.predict(X[:n], fixed=impossible[:n])
 
 
-@pytest.mark.parametrize("name", ["observed", "observed with ends", "observed with dense and edges"])
-def test_the_part_that_occurs_scores_alike(name):
-    """Score tables of the part are those of the whole."""
-    from maxmargin.features.sequences import Sequences
-
+@pytest.mark.parametrize("name", KINDS)
+def test_without_binding(name):
+    """What is found without binding the sequences is what is found after it."""
     tagger, kinds = fitted(name)
     X = Sequences.of(sequences(kinds, seed=4)[0][:5])
-    whole = tagger.model_.bind(X, layout=tagger.layout_)
-    layout, part_X, w = observed_part(tagger.layout_, X, tagger.weights_)
-    part = tagger.model_.bind(part_X, layout=layout)
-    assert len(part.ints) < len(whole.ints) and len(w) == layout.n_weights
-    for i in range(5):
-        for a, b in zip(whole.tables(tagger.weights_, i), part.tables(w, i), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-12)
-    for a, b in zip(whole.argmax(tagger.weights_).outputs, part.argmax(w).outputs, strict=True):
+    bound = tagger.model_.bind(X, layout=tagger.layout_)
+    found = best_of_few(tagger.layout_, X, tagger.weights_)
+    for a, b in zip(bound.argmax(tagger.weights_).outputs, found, strict=True):
         assert np.array_equal(a, b)
 
 

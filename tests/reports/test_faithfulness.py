@@ -19,7 +19,7 @@ MODEL = DiscriminativeHMM(classes=3, symbols=4, reference="smoothed", cost=COST)
 
 
 def rows_of(table):
-    return table.to_dict("records") if hasattr(table, "to_dict") else table
+    return table.to_dict("records")
 
 
 def joint(model, x, y):

@@ -334,8 +334,11 @@ def test_without_pandas(monkeypatch):
         return genuine(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    rows = make_history(2).to_frame()
-    assert isinstance(rows, list) and rows[1]["pass"] == 1.0
+    history = make_history(3)
+    history.annotate(note="last")
+    table = history.to_frame()
+    assert isinstance(table, dict) and table["pass"].tolist() == [0.0, 1.0, 2.0] and table["certified"].dtype == bool
+    assert table["note"][2] == "last" and np.isnan(table["note"][0])
 
 
 def test_round_trip_and_table():

@@ -87,13 +87,15 @@ def audit(
     begin = time.perf_counter()
     _, X = fit_features(feature_options, table, label_column)
     tagger, labels = training.tagger(C=C), table.labels(place)
-    from maxmargin.estimators.audit import audit as judged
+    from maxmargin.estimators.auditing import COLUMNS
+    from maxmargin.estimators.auditing import audit as judged
 
     with progress_bar(folds * repeats) as advance, located(source.name, table.line):
         found = judged(
             tagger, X, labels, folds, repeats=repeats, tol=None, random_state=training.seed, after_fold=advance
         )
-    rows = cast(list[Suspect], found if isinstance(found, list) else found.to_dict("records"))
+    columns = {name: list(found[name]) for name in COLUMNS}
+    rows = cast(list[Suspect], [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
     listed = {row["example"]: row for row in rows[:top] if above is None or row["score"] > above}
     _list(source, listed, place, as_json)
     done = [f"{len(table)} sentences judged in {folds * repeats} fits and {time.perf_counter() - begin:.0f} s"]

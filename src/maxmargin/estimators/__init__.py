@@ -14,6 +14,7 @@ _NAMES = {
     "path": "PathPoint RegularisationPath regularisation_path",
     "model_files": "load save",
     "explaining": "coef_table explain",
+    "auditing": "audit",
 }
 
 __all__, __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -8,7 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
+from typing import ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,12 +64,14 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
     Fitted attributes of every estimator:
 
     certificate_ : Certificate, with ``primal``, ``dual``, ``gap``, ``relative_gap`` at the final weights
-    history_ : frame or list of dict, one row per certificate: pass, oracle_calls, seconds, primal, dual, gap, ...
+    history_ : table, one row per certificate: pass, oracle_calls, seconds, primal, dual, gap, ...
     status_ : Status, why training ended, with a sentence
     n_iter_ : float, passes over the examples (oracle calls / examples)
     seconds_ : dict, time split: total, oracle, solver, compile
-    rounds_ : frame or list of dict, of a ramp fit: per round of CCCP its objective and the size of the concave set
+    rounds_ : table, of a ramp fit: per round of CCCP its objective and the size of the concave set
     weights_ : array (n_weights,), all weights in the layout of the model
+
+    A table is a pandas frame, or without pandas a dict of columns: ``history_["gap"]`` is good for both.
     """
 
     traits: ClassVar[frozenset[str]] = frozenset({"quadratic"})  # of all problems that it makes
@@ -86,10 +88,9 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
     def _score_predictions(self, y: Outputs, predicted: list) -> float:
         """The estimator's default score."""
 
-    def predict(self, X: Inputs) -> Any:
-        """The best output of each example, a list: labels, states, or an array (nodes,) of labels for each graph."""
-        self._check_fitted()
-        return self._predict_codes(self.weights_, X)
+    @abstractmethod
+    def predict(self, X: Inputs) -> object:
+        """The best output of each example."""
 
     def score(self, X: Inputs, y: Outputs, sample_weight: SampleWeight = None) -> float:
         """How good the predictions are, more is better.
@@ -97,7 +98,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         Taggers, graphs and hidden Markov models: share of right labels. Images: mean intersection over union of the
         foregrounds. StructuredSVM: mean negative cost.
         """
-        return self._score_predictions(y, self.predict(X))
+        self._check_fitted()
+        return self._score_predictions(y, self._predict_codes(self.weights_, X))
 
     def _bind_held_out(self, X: Inputs, y: Outputs | None) -> BoundModel:
         """Examples that were not trained on, bound to the fitted weights."""

@@ -16,7 +16,7 @@ from maxmargin.models.base import writable
 
 Output = TypeVar("Output", covariant=True)
 
-__all__ = ["RankedOutputs", "WithMarginals", "marginal_tables"]
+__all__ = ["RankedOutputs", "WithMarginals"]
 
 
 class RankedOutputs(Generic[Inputs, Output]):
@@ -53,9 +53,15 @@ class WithMarginals(RankedOutputs[Inputs, Output]):
     def predict_marginals(self, X: Inputs, temperature: float | None = None) -> list[np.ndarray]:
         """Marginals (length, n_classes) of the distribution proportional to exp(score / temperature).
 
-        A temperature above 1 evens them out, below 1 sharpens them. When missing it is ``temperature_`` where that was
-        learned (:meth:`SequenceTagger.fit_temperature`), or else 1, which is not calibrated. At 1 they are the
-        posterior probabilities of a hidden Markov model, whose tables may leave mass to values never seen.
+        At temperature 1 they are the posterior probabilities of a hidden Markov model, whose tables may leave mass to
+        values never seen.
+
+        Parameters
+        ----------
+        X : as in fit
+        temperature : float, optional
+            Above 1 evens the marginals out, below 1 sharpens them. When missing it is ``temperature_`` where that was
+            learned (:meth:`SequenceTagger.fit_temperature`), or else 1, which is not calibrated.
         """
         return marginal_tables(self, *self._bound_scores(X), temperature)
 

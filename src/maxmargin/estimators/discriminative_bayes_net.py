@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
 
 from maxmargin.costs import MatrixCost
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
@@ -132,6 +134,8 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         resume : checkpoint (path or mapping) of an interrupted fit on the same rows, optional
         """
         begin = Stopwatch()
+        self.__dict__.pop("n_features_in_", None)  # it belongs to an earlier fit
+        self._check_width(X, reset=y is not None)
         frame, targets = self._read(X, y, target, hidden)
         if frame.n_rows == 0:
             raise ValueError("X is empty; at least one row is needed.")
@@ -144,9 +148,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
             raise ValueError("no row has a hidden variable, so there is nothing to learn to predict; name some.")
         self._take_layout(self.model_.layout(np.flatnonzero(mask.any(axis=0)).tolist()))
         codes = self._codes(frame)
-        self.counts_, self.n_seen_ = network.counts(codes), frame.n_rows
-        self._take_reference()
-        bound = self.model_.bind(codes, mask, layout=self.layout_, start=np.log(self.reference_))
+        bound = self._bind_rows(codes, mask, network.counts(codes))
         self._train(bound, sample_weight=sample_weight, resume=resume, begin=begin)
         self._keep_trace(bound.n_examples)
         return self
@@ -168,17 +170,22 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         """
         if not self._continues():
             return self.fit(X, y, sample_weight, target=target, hidden=hidden)
+        self._check_width(X)
         hidden = hidden if hidden is not None or self.target_ else self.hidden_
         frame, _ = self._read(X, y, self.target_ or None, hidden)
         mask, codes = self._mask(frame.n_rows, hidden, self.n_seen_), self._codes(frame)
         other = [v for v in np.flatnonzero(mask.any(axis=0)) if v not in self.layout_.costs]
         if other:
             raise ValueError(f"{self.network_.names[other[0]]!r} was not hidden in the first rows; hide it there too.")
-        self.counts_ = self.counts_ + self.network_.counts(codes)
-        self._take_reference()
-        bound = self.model_.bind(codes, mask, layout=self.layout_, start=np.log(self.reference_))
+        bound = self._bind_rows(codes, mask, self.counts_ + self.network_.counts(codes))
         self._learn_further(bound, sample_weight)
         return self
+
+    def _bind_rows(self, codes: np.ndarray, mask: np.ndarray, counts: np.ndarray) -> BayesNetBound:
+        """Rows bound for training at the reference that all ``counts`` so far give."""
+        self.counts_ = counts
+        self._take_reference()
+        return self.model_.bind(codes, mask, layout=self.layout_, start=np.log(self.reference_))
 
     def _read(self, X: object, y: Column, target: Target, hidden: Hidden) -> tuple[Frame, list[str]]:
         """The frame with y in it, and the names of the targets."""
@@ -269,9 +276,18 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     def predict(self, X: object, hidden: Hidden = None) -> object:
         """The most probable values of the target, or of what is hidden, given the rest of each row.
 
-        An array (n,) of one target, a frame (as X is: pandas or a dict of lists) of several; columns of targets may be
-        left out of X, and are not looked at. Without a target, or with ``hidden`` (n lists of names, predicted
-        instead): the whole rows, with what is hidden, or else what is missing, filled in.
+        Parameters
+        ----------
+        X : as in fit
+            Columns of targets may be left out, and are not looked at.
+        hidden : list of n lists of names, optional
+            Predict these instead.
+
+        Returns
+        -------
+        array (n,), or frame
+            Values of one target; a frame (as X is: pandas or a dict of lists) of several. Without a target, or with
+            ``hidden``: the whole rows, with what is hidden, or else what is missing, filled in.
         """
         self._check_fitted()
         return self._predict_codes(self.weights_, X, hidden)
@@ -357,7 +373,14 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     ) -> Self:
         """A network with its probabilities as an estimator that predicts, and may be a ``reference``.
 
-        ``probabilities`` are an array (n_weights,) or a mapping of name to table; tables may sum to less than 1.
+        Parameters
+        ----------
+        network : Network
+        probabilities : array (n_weights,), or mapping of name to table
+            Tables may sum to less than 1.
+        target : str or list of str, optional
+        **parameters
+            Parameters of the estimator.
         """
         own = cls(structure=network, **parameters)
         own._take_network(network, [target] if isinstance(target, str) else list(target or []), None)
@@ -366,7 +389,22 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         own._take_probabilities(p)
         return own
 
+    def _check_width(self, X: object, reset: bool = False) -> None:
+        """For scikit-learn, the number of columns of an array beside y."""
+        if isinstance(X, np.ndarray) and X.ndim == 2 and (reset or "n_features_in_" in vars(self)):
+            if X.shape[1] == 0:
+                raise ValueError(f"X has 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+            validate_data(self, X, reset=reset, skip_check_array=True)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Arrays of categories are fine; scikit-learn's checks then round their numbers."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = tags.input_tags.categorical = True
+        tags.input_tags.string = tags.input_tags.dict = tags.input_tags.allow_nan = True
+        return tags
+
     def _predict_codes(self, weights: np.ndarray, X: object, hidden: Hidden = None) -> Any:
+        self._check_width(X)
         frame = read_frame(X)
         target = bool(self.target_) and hidden is None
         codes = self._codes(frame, self.target_ if target else ())
@@ -386,6 +424,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     def _compared(self, X: object, y: Column, hidden: Hidden) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """Variable, rows, true codes (-1: never seen) and predicted codes of all that is hidden."""
         self._check_fitted()
+        self._check_width(X)
         frame = read_frame(X) if y is None else self._read(X, y, self.target_, None)[0]
         hidden = self.hidden_ if hidden is None else hidden
         targets = self.target_ if hidden is None else []

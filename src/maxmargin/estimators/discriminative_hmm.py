@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.examples import Predictions
 from maxmargin.estimators.generative_base import IMPOSSIBLE, GenerativeEstimator
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
@@ -59,7 +60,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     classes_, symbols_ : list
     initial_, transition_, emission_ : arrays (K,), (K, K), (K, V)
         Probabilities. Tables may sum to less than 1; what they leave belongs to values never seen.
-    trace_ : pandas.DataFrame or list of dict
+    trace_ : pandas.DataFrame, or dict of columns without pandas
         One row per iteration: bounds of (P) (``primal``, ``dual``) and of the proximal problem, and ``estimate``, the
         lower estimate of the paper, which is not a bound, with ``outside``, the number of tables that make it so.
     reference_, counts_, n_seen_, certificate_, history_, status_, n_iter_, seconds_, rounds_
@@ -85,10 +86,17 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     symbols: int | Values = None
 
     def fit(self, X: Series, y: Series, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
-        """Learn from n sequences of symbols (None or NaN where an observation is missing) and of states.
+        """Learn from sequences.
 
-        ``sample_weight`` (n,) weighs the losses; the counts behind the reference are not weighted. ``resume`` is the
-        checkpoint (path or mapping) of an interrupted fit on the same examples.
+        Parameters
+        ----------
+        X : list of n sequences of symbols
+            None or NaN where an observation is missing.
+        y : list of n sequences of states
+        sample_weight : array (n,), optional
+            Weighs the losses; the counts behind the reference are not weighted.
+        resume : path or mapping, optional
+            A checkpoint of an interrupted fit on the same examples.
         """
         begin = Stopwatch()
         if y is None:
@@ -161,6 +169,11 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         if set(tables) != set(TABLES):
             raise ValueError(f"reference has {sorted(map(str, tables))}; give {', '.join(TABLES)}.")
         return self.layout_.join(*(tables[name] for name in TABLES))
+
+    def predict(self, X: Series) -> Predictions[list[Hashable]]:
+        """The most probable states of each sequence of symbols."""
+        self._check_fitted()
+        return Predictions(self._predict_codes(self.weights_, X))
 
     def log_likelihood(self, X: Series, y: Series | None = None) -> np.ndarray:
         """``ln P(x)`` of each sequence under the renormalised model, or ``ln P(x, y)``."""
@@ -256,8 +269,13 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     ) -> Self:
         """A fitted hmmlearn ``CategoricalHMM`` as an estimator that predicts, and may be a ``reference``.
 
-        ``classes`` and ``symbols`` name its states and symbols, in order; numbers when missing. ``parameters`` are
-        those of the estimator.
+        Parameters
+        ----------
+        model : hmmlearn.hmm.CategoricalHMM
+        classes, symbols : sequence, optional
+            Names of its states and symbols, in order; numbers when missing.
+        **parameters
+            Parameters of the estimator.
         """
         for name in ("startprob_", "transmat_", "emissionprob_"):
             if name not in vars(model):

@@ -45,9 +45,19 @@ class Contribution(TypedDict):
 def coef_table(tagger: SequenceTagger, top: int | None = None, label: Hashable = None) -> list[WeightRow]:
     """The weights of a fitted tagger that are not zero, largest absolute value first.
 
-    ``top`` says how many rows; with ``label`` only the weights of features with this label, without pairs of labels.
-    A row has ``feature`` (its name; ``x7`` for column 7 without names; "transition", "start", "end"), ``label`` (a pair
-    (left, right) for transitions and edge features) and ``weight``. ``pandas.DataFrame`` takes them as they are.
+    Parameters
+    ----------
+    tagger : SequenceTagger
+    top : int, optional
+        How many rows; all when missing.
+    label : optional
+        Only the weights of features with this label, without pairs of labels.
+
+    Returns
+    -------
+    list of dict
+        ``feature`` (its name; ``x7`` for column 7 without names; "transition", "start", "end"), ``label`` (a pair
+        (left, right) for transitions and edge features) and ``weight``. ``pandas.DataFrame`` takes it as it is.
     """
     tagger._check_fitted()
     if top is not None and not (isinstance(top, (int, np.integer)) and top >= 1):
@@ -84,12 +94,21 @@ def explain(
 ) -> list[Contribution]:
     """Why one labelling of a sequence scores higher than another: the difference, split by features.
 
-    ``x`` is one sequence, an element of the list that ``predict`` takes; ``y`` its labels, when missing the prediction;
-    ``other`` the labels to compare with, when missing the best others.
+    Parameters
+    ----------
+    tagger : SequenceTagger
+    x : one sequence, as an element of the list that ``predict`` takes
+    y : sequence of labels, optional
+        The prediction when missing.
+    other : sequence of labels, optional
+        The best labelling other than ``y`` when missing.
 
-    A row has ``position``, ``feature``, ``label`` and ``other`` (what ``y`` and ``other`` have there; pairs (left,
-    right) for transitions and edge features), ``value`` of the feature and ``contribution``, largest absolute value
-    first. The contributions add up to ``score(y) - score(other)``; those that are zero are left out.
+    Returns
+    -------
+    list of dict
+        ``position``, ``feature``, ``label`` and ``other`` (what ``y`` and ``other`` have there; pairs (left, right) for
+        transitions and edge features), ``value`` of the feature and ``contribution``, largest absolute value first.
+        The contributions add up to ``score(y) - score(other)``; those that are zero are left out.
     """
     tagger._check_fitted()
     layout = tagger.layout_

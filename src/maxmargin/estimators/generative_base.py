@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,11 +19,8 @@ from maxmargin.formulations.generative import Generative
 from maxmargin.models.tables import reference_distribution
 from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.cccp import CCCPState
-from maxmargin.solvers.history import as_frame
+from maxmargin.solvers.history import Table, as_frame
 from maxmargin.solvers.recentring_state import TRACE, RecentringState
-
-if TYPE_CHECKING:
-    import pandas
 
 __all__ = ["IMPOSSIBLE", "GenerativeEstimator"]
 
@@ -58,7 +55,7 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
         How often each entry occurs in the examples seen, and the distributions that training pulls towards.
     n_seen_ : int
         Examples seen.
-    trace_ : pandas.DataFrame or list of dict
+    trace_ : pandas.DataFrame, or dict of columns without pandas
         One row per iteration of the solver; bounds in a ramp fit are those of the convex problem of the round.
     """
 
@@ -140,7 +137,7 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
         self._check_fitted()
         return self.layout_.tables.normalised(self.weights_)
 
-    def movement(self) -> pandas.DataFrame | list[dict[str, object]]:
+    def movement(self) -> Table:
         """How far each table has moved: its divergence ``KL(c_j || e^{theta_j})`` and the mass it has left.
 
         A row has ``table``, ``divergence`` (nats; of the renormalised table and the lost mass together) and ``mass``.

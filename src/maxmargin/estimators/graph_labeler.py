@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from maxmargin.costs import Cost
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.examples import Predictions, listed
 from maxmargin.estimators.large_margin import LargeMargin
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
@@ -119,9 +120,22 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         positive = self.layout_.positive() if self.positive is None else self._positive(bound, self.layout_)
         positive = positive if positive is not None and positive.any() else None
         self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
-        self._set_fitted(self.layout_, self.weights_)
         self.method_ = dict(Counter(bound.solution(self.weights_, i).method for i in range(bound.n_examples)))
         return self
+
+    @property
+    def node_coef_(self) -> np.ndarray:
+        return self._groups()["node"]
+
+    @property
+    def edge_coef_(self) -> np.ndarray:
+        self._check_fitted()
+        return self.layout_.tables(self.weights_)
+
+    def predict(self, X: Graphs) -> Predictions[np.ndarray]:
+        """The best labels of each graph, an array (nodes,)."""
+        self._check_fitted()
+        return Predictions(self._predict_codes(self.weights_, X))
 
     def predict_bounds(self, X: Graphs) -> list[GraphAnswer]:
         """For each graph the labels, their score, an upper bound of all scores, and the method that answered."""
@@ -136,7 +150,8 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
 
     def _take_fitted(self, fitted: Fitted) -> None:
         assert isinstance(fitted.layout, GraphLayout)
-        self._set_fitted(fitted.layout, fitted.weights)
+        self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
+        self.classes_ = fitted.layout.labels.classes
         method = fitted.state.fact("method")
         if not isinstance(method, dict) or not all(type(name) is str for name in method):
             raise ValueError("its 'method' is not a mapping of names of methods to numbers of graphs")
@@ -145,13 +160,8 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
     def _model(self) -> Graph:
         return Graph(**{field.name: vars(self)[field.name] for field in fields(Graph)})  # all are parameters here too
 
-    def _set_fitted(self, layout: GraphLayout, weights: np.ndarray) -> None:
-        """What predict needs, and the weights by group."""
-        self.model_, self.layout_, self.weights_ = self._model(), layout, weights
-        self.classes_ = layout.labels.classes
-        self.node_coef_, self.edge_coef_ = layout.groups(weights)["node"], layout.tables(weights)
-
     def _predict_codes(self, weights: np.ndarray, X: Graphs) -> list[np.ndarray]:
+        X = listed(X)
         if len(X) == 0:
             return []
         bound = self.model_.bind(X, None, layout=self.layout_)

@@ -84,10 +84,15 @@ class LargeMargin(Structured[Inputs, Outputs]):
             self.__dict__.pop(name, None)
 
 
+def incremental(solver: str | BaseSolver) -> bool:
+    """Whether a solver is of the primal family, which learns example by example."""
+    kind = SOLVERS.get(solver) if isinstance(solver, str) else type(solver)
+    return kind is not None and issubclass(kind, BaseSolver) and kind.incremental
+
+
 def learns_from_streams(estimator: Structured) -> bool:
     """Whether there is ``partial_fit``; an AttributeError, as scikit-learn wants it, says what would have it."""
-    solver = SOLVERS.get(estimator.solver) if isinstance(estimator.solver, str) else type(estimator.solver)
-    if solver is None or not (issubclass(solver, BaseSolver) and solver.incremental):
+    if not incremental(estimator.solver):
         needed = "a solver that learns example by example: perceptron, mira, sgd or pegasos"
         raise AttributeError(f"partial_fit needs {needed}; got {estimator.solver!r}.")
     return True

@@ -8,14 +8,16 @@ from typing import Self, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
-from maxmargin.estimators.confidence import RankedOutputs, marginal_tables
+from maxmargin.estimators.calibration import best_temperature, check_temperature
+from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.label_weights import LabelWeights
 from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
@@ -28,6 +30,14 @@ from maxmargin.models.multiclass import Multiclass, MulticlassBound, MulticlassL
 __all__ = ["MulticlassClassifier"]
 
 Matrix: TypeAlias = ArrayLike | sp.csr_array
+
+
+def is_calibrated(classifier: MulticlassClassifier) -> bool:
+    """Whether there are calibrated probabilities; an AttributeError, as scikit-learn wants it, says how to get them."""
+    if "temperature_" not in vars(classifier):
+        advice = "call fit_temperature with held-out examples first, or use scikit-learn's CalibratedClassifierCV"
+        raise AttributeError(f"scores of a large-margin classifier are no probabilities; {advice}.")
+    return True
 
 
 @parameters
@@ -55,6 +65,8 @@ class MulticlassClassifier(
     classes_ : array (n_classes,)
     coef_ : array (n_classes, n_features)
     intercept_ : array (n_classes,)
+    temperature_ : float
+        After :meth:`fit_temperature` only, which also makes ``predict_proba`` available.
 
     Examples
     --------
@@ -76,6 +88,7 @@ class MulticlassClassifier(
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
         """Learn from examples X (n, n_features), dense or sparse, and labels y (n,)."""
         begin = Stopwatch()
+        self.__dict__.pop("temperature_", None)  # it belongs to an earlier fit
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         weights = self._example_weights(sample_weight, y)
@@ -84,7 +97,6 @@ class MulticlassClassifier(
         self.layout_ = bound.layout
         positive = self._positive(bound, bound.layout)
         self._train(bound, sample_weight=weights, positive=positive, resume=resume, begin=begin)
-        self._set_coef()
         return self
 
     def _example_weights(self, sample_weight: SampleWeight, y: np.ndarray) -> np.ndarray:
@@ -117,7 +129,6 @@ class MulticlassClassifier(
         bound = self.model_.bind(X, y, layout=None if first else self.layout_)
         self.layout_ = bound.layout
         self._learn_more(bound, weights)
-        self._set_coef()
         return self
 
     def _model(self, classes: Sequence[Hashable] | None = None) -> Multiclass:
@@ -125,10 +136,13 @@ class MulticlassClassifier(
             cost=self.cost, fit_intercept=self.fit_intercept, intercept_scaling=self.intercept_scaling, classes=classes
         )
 
-    def _set_coef(self) -> None:
-        groups = self.layout_.groups(self.weights_)
-        self.coef_ = np.ascontiguousarray(groups["coef"].T)
-        self.intercept_ = np.asarray(groups["intercept"])
+    @property
+    def coef_(self) -> np.ndarray:
+        return np.ascontiguousarray(self._groups()["coef"].T)
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        return np.array(self._groups()["intercept"])
 
     def _fitted(self) -> Fitted:
         names, classes = vars(self).get("feature_names_in_"), self.classes_
@@ -149,11 +163,10 @@ class MulticlassClassifier(
             if not isinstance(names, list) or len(names) != self.n_features_in_ or {*map(type, names)} != {str}:
                 raise ValueError(f"its names of features are not {self.n_features_in_} texts")
             self.feature_names_in_ = np.array(names, dtype=object)
-        self._set_coef()
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores (n, n_classes); with two classes the difference (n,), positive for ``classes_[1]``."""
-        scores = self._bound(X).scores(self.weights_)
+        scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Matrix) -> np.ndarray:
@@ -161,10 +174,49 @@ class MulticlassClassifier(
         outputs = self._bound(X).argmax(self.weights_).outputs
         return self.classes_[np.concatenate([np.empty(0, np.int64), *outputs])]
 
+    def fit_temperature(self, X: Matrix, y: ArrayLike) -> Self:
+        """Calibrate probabilities on held-out examples: sets ``temperature_``, which another ``fit`` forgets.
+
+        The temperature T is the one for which the labels are most probable, with probabilities proportional to
+        exp(score / T). The examples must not be those of training, whose scores are too sure. Predicted labels stay as
+        they are. scikit-learn's ``CalibratedClassifierCV`` calibrates each class by itself, with more examples.
+
+        References
+        ----------
+        Guo, Pleiss, Sun, Weinberger. On calibration of modern neural networks. ICML 2017 (temperature scaling).
+        """
+        self._check_fitted()
+        scores, labels = self._scores(X), plain(np.asarray(y))
+        check_consistent_length(scores, labels)
+        codes = [self.layout_.labels.encode([label], i) for i, label in enumerate(labels)]
+        true = np.take_along_axis(scores, np.array(codes, np.int64).reshape(-1, 1), axis=1)
+
+        def loss(temperature: float) -> float:
+            return float((logsumexp(scores / temperature, axis=1, keepdims=True) - true / temperature).sum())
+
+        self.temperature_ = best_temperature(loss, len(codes))
+        return self
+
+    @available_if(is_calibrated)
+    def predict_proba(self, X: Matrix) -> np.ndarray:
+        """Calibrated probabilities (n, n_classes); only after :meth:`fit_temperature`, as margins are none."""
+        return self.predict_marginals(X)
+
+    @available_if(is_calibrated)
+    def predict_log_proba(self, X: Matrix) -> np.ndarray:
+        """Logarithms of :meth:`predict_proba`."""
+        return log_softmax(self._scores(X) / self.temperature_, axis=1)
+
     def predict_marginals(self, X: Matrix, temperature: float | None = None) -> np.ndarray:
-        """Probabilities (n, n_classes) proportional to exp(score / temperature); not calibrated."""
-        bound, w = self._bound_scores(X)
-        return np.concatenate([np.empty((0, len(self.classes_))), *marginal_tables(self, bound, w, temperature)])
+        """Probabilities (n, n_classes) proportional to exp(score / temperature).
+
+        The temperature is by default that of :meth:`fit_temperature`, or else 1, which is not calibrated.
+        """
+        learned = vars(self).get("temperature_", 1.0)
+        return softmax(self._scores(X) / check_temperature(learned if temperature is None else temperature), axis=1)
+
+    def _scores(self, X: Matrix) -> np.ndarray:
+        return self._bound(X).scores(self.weights_)
 
     def _bind_held_out(self, X: Matrix, y: ArrayLike | None) -> MulticlassBound:
         """A label that training has not seen is judged like the one that fits worst."""

@@ -22,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import require
 from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
+from maxmargin.estimators.large_margin import incremental
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 
 __all__ = ["PathPoint", "RegularisationPath", "regularisation_path"]
@@ -114,6 +115,11 @@ def regularisation_path(
     C_min, C_max : float
     tol : float
         A coarse one makes long steps: the number of fits is about log(C_max / C_min) / (tol / 2).
+
+    Returns
+    -------
+    RegularisationPath
+        ``path.at(C)`` gives weights and certificate for any C; ``path.points`` the fits.
     """
     if not 0 < C_min <= C_max < np.inf:
         raise ValueError(f"need 0 < C_min <= C_max, got {C_min} and {C_max}.")
@@ -124,6 +130,11 @@ def regularisation_path(
     formulation = estimator._formulation()
     if not (isinstance(formulation, RescaledHinge) and formulation.loss == "hinge"):
         raise ValueError(f'the path needs loss="hinge"; for other losses {instead}.')
+    if C_min < C_max and incremental(estimator.solver):  # told before the first fit
+        raise ValueError(
+            "the path starts every fit from the multipliers of the last one, which the solvers that learn example by "
+            f'example cannot at another C; got solver={estimator.solver!r}, use "auto", "simplicial" or "bcfw".'
+        )
     work = clone(estimator)
     work.set_params(warm_start=True, tol=FIT_SHARE * tol)
     points: list[PathPoint] = []
@@ -132,15 +143,7 @@ def regularisation_path(
         work.set_params(C=C)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            try:
-                work.fit(X, y, sample_weight=sample_weight)
-            except ValueError as error:
-                if not points:
-                    raise
-                raise ValueError(
-                    f"the path starts every fit from the last one, which solver={work.solver!r} cannot at another C; "
-                    'use "auto", "simplicial", "sequential_dual" or "bcfw".'
-                ) from error
+            work.fit(X, y, sample_weight=sample_weight)
         solver = work._engine(work.state_.problem)
         if not solver.minimises:
             raise ValueError(f"the path needs multipliers, which solver={work.solver!r} does not have; use another.")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.examples import Predictions, by_sequence, listed
 from maxmargin.estimators.explaining import Contribution, WeightRow, coef_table, explain
 from maxmargin.estimators.label_weights import LabelWeights
 from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
@@ -19,17 +20,20 @@ from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Extractor, Fitted, matrix_cost
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
+from maxmargin.features.sparse_rows import RowFeatures, SparseRows
+from maxmargin.features.tokens import Frame, Tokens
 from maxmargin.metrics import token_accuracy
-from maxmargin.models.base import FEW, writable
-from maxmargin.models.chain import Chain, ChainBound, ChainLayout
-from maxmargin.models.chain_few import observed_part
+from maxmargin.models.base import FEW, offsets_of, writable
+from maxmargin.models.chain import Chain, ChainBound, ChainLayout, widths
+from maxmargin.models.chain_few import best_of_few
 
 __all__ = ["SequenceTagger"]
 
-SequenceInput = Sequences | Iterable[object]
+SequenceInput = Sequences | Tokens | Iterable[object]
 Labellings = Sequence[Sequence[object] | np.ndarray]
 Known = Sequence[Sequence[object]] | None
 Classes = Sequence[Hashable] | None
+Examples = TypeVar("Examples")
 
 
 class SequenceFeatures(Extractor, Protocol):
@@ -113,8 +117,9 @@ class SequenceTagger(
         ----------
         X : list of n sequences, or :class:`~maxmargin.features.sequences.Sequences`
             Each a (length, n_features) array or sparse matrix, or a mapping with ``"sparse"``, ``"dense"`` and
-            ``"edge"`` parts; or text: lists of words, of tuples of columns, or of dicts of features.
-        y : list of n label sequences
+            ``"edge"`` parts; or text: lists of words, of tuples of columns, or of dicts of features; or a frame with
+            one row per token, whose columns are features. Or one frame of all tokens with a column ``sentence``.
+        y : list of n label sequences; with one frame of all tokens also a column with one label per token
         sample_weight : array (n,), optional
         fixed : list of sequences, optional
             Labels that will be known at prediction time too, None where unknown: no margin is asked against others.
@@ -135,10 +140,15 @@ class SequenceTagger(
     ) -> Self:
         """Learn from further sequences, one pass over them, with a solver of the primal family.
 
-        The first call fixes the features and the labels: give all labels as ``classes`` (here or to the constructor)
-        when its sequences do not have them all.
+        The first call fixes the features and the labels: give all labels as ``classes`` (here or to the constructor).
         Features that come up later cost nothing and teach nothing; hashed ones have no such end. There is no
         certificate, which would need all examples at once.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in fit
+        classes : sequence, optional
+            All labels that may occur; needed in the first call when the first sequences do not have them all.
         """
         first = "stream_" not in self.__dict__
         bound = self._bind_first(X, y, classes=classes) if first else self._bind_held_out(X, y)
@@ -156,6 +166,7 @@ class SequenceTagger(
 
     def _bind_first(self, X: SequenceInput, y: Labellings, fixed: Known = None, classes: Classes = None) -> ChainBound:
         """Choose features and labels; the features are packed then, and not kept besides."""
+        X, y = _read_once(X, y)
         self.model_ = self._model(classes)
         self.features_ = copy(self.features if self.features is not None else extractor_for(X))
         if self.features_ is not None:
@@ -179,10 +190,17 @@ class SequenceTagger(
     def transition_(self) -> np.ndarray:
         return self._groups()["transition"]
 
-    def predict(self, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
-        """The best label sequence of each sequence; ``fixed`` has labels known beforehand, None where unknown."""
+    def predict(self, X: SequenceInput, fixed: Known = None) -> Predictions[list[Hashable]]:
+        """The best label sequence of each sequence.
+
+        Parameters
+        ----------
+        X : as in fit
+        fixed : list of sequences, optional
+            Labels known beforehand, None where unknown.
+        """
         self._check_fitted()
-        return self._predict_codes(self.weights_, X, fixed)
+        return Predictions(self._predict_codes(self.weights_, X, fixed))
 
     def fit_temperature(self, X: SequenceInput, y: Labellings) -> Self:
         """Calibrate the marginals on held-out sequences: sets ``temperature_``, which another ``fit`` forgets.
@@ -192,7 +210,7 @@ class SequenceTagger(
         from maxmargin.estimators.calibration import fit_temperature
 
         self._check_fitted()
-        self.temperature_ = fit_temperature(self, X, y)
+        self.temperature_ = fit_temperature(self, *_read_once(X, y))
         return self
 
     def _fitted(self) -> Fitted:
@@ -218,20 +236,57 @@ class SequenceTagger(
         return explain(self, x, y, other)
 
     def _bind_held_out(self, X: SequenceInput, y: Labellings | None) -> ChainBound:
+        X, y = (listed(X), None) if y is None else _read_once(X, y)
         return self.model_.bind(self._made(X), y, layout=self.layout_)
 
     def _made(self, X: SequenceInput) -> SequenceInput:
         """Features of text, or what was given when it has features."""
-        features = vars(self).get("features_")
-        return X if features is None or isinstance(X, Sequences) else features.transform(X)
+        if isinstance(X, Sequences):
+            return X
+        if self.features_ is not None:
+            return self.features_.transform(X)
+        if extractor_for(X) is not None:
+            raise TypeError("the tagger was fitted on arrays of numbers; give these, not words or dicts.")
+        return X
 
     def _predict_codes(self, weights: np.ndarray, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
-        X, layout, w = self._made(X), self.layout_, writable(weights)
-        if layout.pair_rows is not None and isinstance(X, Sequences) and len(X) <= FEW:
-            if X.sparse is not None and X.sparse.shape[1] == layout.n_sparse:
-                layout, X, w = observed_part(layout, X, w)
-        bound = self.model_.bind(X, layout=layout, fixed=fixed)
+        X, layout, w = listed(X), self.layout_, writable(weights)
+        few = self._few(X) if fixed is None and isinstance(X, (list, tuple, Sequences)) and len(X) <= FEW else None
+        if few is not None:
+            return [layout.output(codes) for codes in best_of_few(layout, few, w)]
+        bound = self.model_.bind(self._made(X), layout=layout, fixed=fixed)
         return [layout.output(codes) for codes in bound.argmax(w).outputs]
 
+    def _few(self, X: SequenceInput) -> SparseRows | Sequences | None:
+        """Sequences that can be labelled without binding them; None for those that cannot."""
+        layout, features = self.layout_, self.features_
+        if isinstance(X, Sequences):
+            X.check_finite()
+            wanted = {"n_sparse": layout.n_sparse, "n_dense": layout.n_dense, "n_edge": layout.n_edge}
+            return X if widths(X) == wanted else None
+        sparse_only = layout.n_dense == layout.n_edge == 0
+        if sparse_only and isinstance(features, RowFeatures) and features.n_features_ == layout.n_sparse:
+            return features.rows(X)
+        return None
+
     def _score_predictions(self, y: Labellings, predicted: list) -> float:
-        return token_accuracy([list(labels) for labels in y], predicted)
+        labels = by_sequence(y, offsets_of([len(found) for found in predicted]))
+        return token_accuracy([list(row) for row in labels], predicted)
+
+
+def _read_once(X: SequenceInput, y: Labellings) -> tuple[SequenceInput, Labellings]:
+    """Examples that can be read again; with a frame of one row per token, ``y`` may have one label per row."""
+    X, y = listed(X), listed(y)
+    if not isinstance(X, (list, tuple, Sequences, Tokens)) and isinstance(X, Frame):
+        tokens = Tokens.from_frame(X)
+        return tokens, by_sequence(y, tokens.offsets)
+    if isinstance(X, list) and X and all(isinstance(sentence, (list, tuple)) and not sentence for sentence in X):
+        raise ValueError("every sequence is empty; at least one token with a label is needed.")
+    return _listed_inside(X), _listed_inside(y)
+
+
+def _listed_inside(examples: Examples) -> Examples:
+    """A list without iterators in it, which could be read only once; else what was given."""
+    if not isinstance(examples, list) or not any(isinstance(example, Iterator) for example in examples):
+        return examples
+    return cast(Examples, [listed(example) for example in examples])

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from maxmargin.contracts import BoundModel, Formulation, Layout
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.examples import Predictions, listed
 from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.positive_weights import GroupedWeights
@@ -88,15 +89,20 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
     formulation: Formulation | None = None
 
     def fit(self, X: Objects, y: Objects, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
-        """Learn the weights from lists of inputs and outputs.
+        """Learn the weights.
 
-        ``resume`` is the checkpoint (path or mapping) of an interrupted fit on the same examples.
+        Parameters
+        ----------
+        X : list of inputs
+        y : list of outputs
+        sample_weight : array (n_examples,), optional
+        resume : path or mapping, optional
+            A checkpoint of an interrupted fit on the same examples.
         """
         begin = Stopwatch()
         bound = self._bind_first(X, y)
         positive = self._positive(bound, self.layout_)
         self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
-        self.coef_ = self.weights_
         return self
 
     @available_if(learns_from_streams)
@@ -104,15 +110,23 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         """Learn from further examples, one pass over them, with a solver of the primal family; no certificate."""
         first = "stream_" not in self.__dict__
         self._learn_more(self._bind_first(X, y) if first else self._bind_held_out(X, y), sample_weight)
-        self.coef_ = self.weights_
         return self
+
+    @property
+    def coef_(self) -> np.ndarray:
+        return self.weights_
+
+    def predict(self, X: Objects) -> Predictions[object]:
+        """The best output of each input."""
+        self._check_fitted()
+        return Predictions(self._predict_codes(self.weights_, X))
 
     def _formulation(self) -> Formulation:
         return super()._formulation() if self.formulation is None else self.formulation
 
     def _bind_first(self, X: Objects, y: Objects) -> BoundModel:
         self.model_ = self._model()
-        bound = self.model_.bind(X, y)
+        bound = self.model_.bind(listed(X), listed(y))
         self.layout_ = cast(KnownLayout, bound.layout)
         return bound
 
@@ -133,10 +147,10 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         self.model_, self.layout_ = self._model(), cast(KnownLayout, fitted.layout)
         if isinstance(self.model_, PythonModel) != isinstance(self.layout_, PythonLayout):
             raise ValueError(f"a {type(self.model).__name__} is not the model that it was trained with; give that one")
-        self.weights_ = self.coef_ = fitted.weights
+        self.weights_ = fitted.weights
 
     def _predict_codes(self, weights: np.ndarray, X: Objects) -> list:
-        bound = self.model_.bind(X, None, layout=self.layout_)
+        bound = self.model_.bind(listed(X), None, layout=self.layout_)
         return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
     def _score_predictions(self, y: Objects, predicted: list) -> float:

@@ -30,16 +30,19 @@ def default_words() -> TextFeatures:
 def extractor_for(X: object) -> Any:
     """An unfitted extractor for text or dict features; None when ``X`` holds numbers already.
 
-    A token that is a mapping, or a list of names, has features of its own; a token that is a string, or a tuple of
-    strings (columns), is text.
+    A token that is a mapping, a list of names, or a row of a frame with text, has features of its own; a token that is
+    a string, or a tuple of strings (columns), is text.
     """
     from maxmargin.features.dicts import DictFeatures
-    from maxmargin.features.tokens import Tokens
+    from maxmargin.features.tokens import Frame, Tokens
 
     if isinstance(X, Tokens):
         return default_words()
     if isinstance(X, (Sequences, np.ndarray)) or sp.issparse(X) or not isinstance(X, Iterable):
         return None
+    first = next(iter(X), None)
+    if not isinstance(first, (list, tuple, np.ndarray)) and isinstance(first, Frame):
+        return None if np.asarray(first).dtype.kind in "fiub" else DictFeatures()
     try:
         token = next((sentence[0] for sentence in X if not isinstance(sentence, Mapping) and len(sentence)), None)
     except (TypeError, KeyError, IndexError):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from maxmargin.features.interning import by_falling_count, pack_strings, unpack_strings
 from maxmargin.features.sequences import Sequences
+from maxmargin.features.sparse_rows import RowFeatures, SparseRows
+from maxmargin.features.tokens import Frame
 from maxmargin.parameters import Parameters
 
 __all__ = ["DictFeatures"]
@@ -21,7 +22,7 @@ Sentences = Iterable[Iterable[Mapping[str, object] | Iterable[str]]]
 
 
 @dataclass(repr=False, eq=False)
-class DictFeatures(Parameters):
+class DictFeatures(RowFeatures[Sentences], Parameters):
     """Number the features of tokens that are given as dicts or lists of strings.
 
     A token is a list of strings (each a feature of value 1) or a dict:
@@ -34,6 +35,7 @@ class DictFeatures(Parameters):
     ==================================  ==============================================
 
     False, 0 and None add nothing. Except for nested dicts, names and values are those of scikit-learn's DictVectorizer.
+    A sentence may also be a pandas or polars frame; its rows are such dicts, without what is missing.
 
     Parameters
     ----------
@@ -65,20 +67,24 @@ class DictFeatures(Parameters):
         """Learn the features of ``X``, numbered by falling frequency, and return them."""
         if not isinstance(self.min_count, (int, np.integer)) or isinstance(self.min_count, bool) or self.min_count < 1:
             raise ValueError(f"min_count must be a whole number >= 1, got {self.min_count!r}.")
-        reader = _Reader(_Known(), learn=True).read(X)
-        seen = list(reader.known)
-        counts = np.bincount(reader.ids, minlength=len(seen))
+        items = _Items(_Names(), learn=True)
+        found = _read(X, items)
+        seen = list(items.names)
+        counts = np.bincount(found.indices + 1, minlength=len(seen) + 1)[1:]
         kept, rank = by_falling_count(counts, self.min_count)
         if len(kept) == 0:
             raise ValueError(f"no feature occurs min_count ({self.min_count}) times; lower it or add features.")
         self._adopt([seen[k] for k in kept.tolist()])
-        return reader.sequences(rank[reader.ids], self.n_features_)
+        return found._replace(indices=np.append(rank, np.int32(-1))[found.indices]).sequences(self.n_features_)
 
     def transform(self, X: Sentences) -> Sequences:
         """The features of ``X``, without those that are unknown."""
+        return self.rows(X).sequences(self.n_features_)
+
+    def rows(self, X: Sentences) -> SparseRows:
+        """What :meth:`transform` gives, as plain arrays."""
         self._check_fitted()
-        reader = _Reader(self._known, learn=False).read(X)
-        return reader.sequences(reader.ids, self.n_features_)
+        return _read(X, self._items)
 
     def names(self, ids: Iterable[int] | None = None) -> list[str]:
         """Names of features, such as ``word=dog``; all of them by default."""
@@ -110,7 +116,7 @@ class DictFeatures(Parameters):
 
     def _adopt(self, names: list[str]) -> None:
         self._names_ = names
-        self._known = _Known({name: i for i, name in enumerate(names)})
+        self._items = _Items(_Names({name: i for i, name in enumerate(names)}))
         self.n_features_ = len(names)
 
     def _check_fitted(self) -> None:
@@ -118,7 +124,7 @@ class DictFeatures(Parameters):
             raise AttributeError("these features are not fitted; call fit or fit_transform on training sentences.")
 
 
-class _Known(dict[str, int]):
+class _Names(dict[str, int]):
     """Ids by name; a new name gets the next id while learning, and -1 later."""
 
     learn = False
@@ -132,105 +138,131 @@ class _Known(dict[str, int]):
         return len(self) - 1
 
 
-class _Reader:
-    """One walk over sentences: ids of all features in order, and the values that are not 1.
+class _Items(dict[tuple[str, object], int]):
+    """Ids by (key, value), for values of one feature: text, numbers, None.
 
-    Strings are looked up as ``pairs[key][value]``, so ``key=value`` is spelled out once per pair.
+    ``names`` are the ids by name. What occurs again is looked up without a step of Python. Unknown text is not kept,
+    or a long stream would fill the memory; neither are numbers other than 0 and 1, which give (id, number). Of keys
+    that are always False, some are kept: ``room`` says how many more.
     """
 
-    def __init__(self, known: _Known, learn: bool) -> None:
-        self.known = known
-        self.known.learn = learn
-        self.pairs: dict[str, dict[str, int]] = {}
-        self.found: list[int] = []
-        self.places: list[int] = []  # positions in `found` of the values
-        self.values: list[float] = []
+    room = 256
 
-    def read(self, X: Sentences) -> Self:
-        if isinstance(X, (str, Mapping)) or not isinstance(X, Iterable):
-            raise TypeError(f"need a list of sentences, each a list of dicts; got {type(X).__name__}.")
-        found, pairs, lengths, ends = self.found, self.pairs, [], []
-        append = found.append
-        for i, sentence in enumerate(X):
-            if isinstance(sentence, (str, Mapping)) or not isinstance(sentence, Iterable):
-                raise TypeError(f"sentence {i} is a {type(sentence).__name__}; it must be a list, one dict per token.")
-            n = 0
-            for t, token in enumerate(sentence):
-                n += 1
-                try:
-                    if type(token) is dict:
-                        for key, value in token.items():
-                            if type(value) is str:
-                                try:
-                                    append(pairs[key][value])
-                                except KeyError:
-                                    self._pair(key, value)
-                            else:
-                                self._other(key, value)
-                    else:
-                        self._token(token)
-                except (TypeError, ValueError) as error:
-                    raise type(error)(f"sentence {i}, token {t}: {error}") from None
-                ends.append(len(found))
-            lengths.append(n)
-        self.indptr = np.array([0, *ends], np.int64)
-        self.offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        self.ids = np.array(found, np.int32)
-        return self
+    def __init__(self, names: _Names, learn: bool = False) -> None:
+        self.names, self.get_name = names, names.get
+        self.names.learn = learn
 
-    def sequences(self, ids: np.ndarray, n_features: int) -> Sequences:
-        """Rows of the features with an id >= 0."""
-        kept = ids >= 0
-        data = np.ones(len(ids), np.int8 if not self.places else np.float64)
-        data[self.places] = self.values
-        indptr = np.concatenate([[0], np.cumsum(kept)])[self.indptr]
-        shape = (len(indptr) - 1, n_features)
-        return Sequences(self.offsets, sparse=sp.csr_array((data[kept], ids[kept], indptr), shape=shape))
-
-    def _pair(self, key: str, value: str) -> None:
-        """A pair that is new; unknown ones are not kept, or a long stream would fill the memory."""
-        if not isinstance(key, str):
-            raise TypeError(f"the key {key!r} is not a string; use names as keys.")
-        i = self.known[f"{key}={value}"]
-        if i >= 0:
-            self.pairs.setdefault(key, {})[value] = i
-        self.found.append(i)
-
-    def _other(self, key: object, value: object) -> None:
-        """A value that is not a plain string."""
+    def __missing__(self, item: tuple[str, object]) -> int | tuple[int, float]:
+        key, value = item
         if not isinstance(key, str):
             raise TypeError(f"the key {key!r} is not a string; use names as keys.")
         if isinstance(value, str):
-            self._pair(key, str(value))
-        elif isinstance(value, (Real, np.bool_)):
-            number = float(value)
-            if not math.isfinite(number):
-                raise ValueError(f"feature {key!r} is {number}; leave it out, or give a finite number.")
-            if number != 0.0:
-                if number != 1.0:
-                    self.places.append(len(self.found))
-                    self.values.append(number)
-                self.found.append(self.known[key])
-        elif isinstance(value, Mapping):
-            for inner, part in value.items():
-                if not isinstance(inner, str):
-                    raise TypeError(f"the key {inner!r} inside {key!r} is not a string; use names as keys.")
-                self._other(f"{key}:{inner}", part)
-        elif isinstance(value, (list, tuple, set, frozenset)):
-            for part in sorted(value) if isinstance(value, (set, frozenset)) else value:
-                if not isinstance(part, str):
-                    raise TypeError(f"feature {key!r} has {part!r} in its list; lists and sets may hold only strings.")
-                self._pair(key, part)
-        elif value is not None:
-            raise TypeError(f"feature {key!r} is a {type(value).__name__}; use text, a number, a dict, or texts.")
+            i = self.get_name(f"{key}={value}", -1)
+            if i < 0:
+                if not self.names.learn:
+                    return -1
+                i = self.names[f"{key}={value}"]
+        else:
+            number = 0.0 if value is None or value is False else _finite(key, value)
+            if number != 0.0 and number != 1.0:
+                return self.names[key], number
+            i = self.names[key] if number else -1
+            if i < 0 and key not in self.names:
+                if self.room == 0:
+                    return -1
+                self.room -= 1
+        self[item] = i
+        return i
 
-    def _token(self, token: object) -> None:
-        """A token that is not a plain dict: another mapping, or names of features."""
-        if isinstance(token, Mapping):
-            for key, value in token.items():
-                self._other(key, value)
-            return
-        if isinstance(token, str) or not isinstance(token, (list, tuple, set, frozenset)):
-            raise TypeError(f"a token must be a dict or a list of strings, got {token!r}.")
-        names = sorted(token) if isinstance(token, (set, frozenset)) else token  # sets have no stable order
-        self.found.extend(map(self.known.__getitem__, names))
+
+def _finite(key: str, value: object) -> float:
+    if not isinstance(value, (Real, np.bool_)):
+        raise _refused(key, value)
+    try:
+        number = float(value)
+    except OverflowError:  # a large integer
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"feature {key!r} is {number}; leave it out, or give a finite number.")
+    return number
+
+
+def _refused(key: str, value: object) -> TypeError:
+    return TypeError(f"feature {key!r} is a {type(value).__name__}; use text, a number, a dict, or texts.")
+
+
+def _read(X: Sentences, items: _Items) -> SparseRows:
+    """One walk over sentences: the ids of all features in order."""
+    if type(X) is not list and (isinstance(X, (str, Mapping)) or not isinstance(X, Iterable)):
+        raise TypeError(f"need a list of sentences, each a list of dicts; got {type(X).__name__}.")
+    found: list[int | tuple[int, float]] = []
+    ends, offsets = [0], [0]
+    extend, look_up, look_up_name = found.extend, items.__getitem__, items.names.__getitem__
+    for i, sentence in enumerate(X):
+        if type(sentence) is not list and type(sentence) is not tuple:
+            sentence = _tokens(sentence, i)
+        for token in sentence:
+            try:
+                if type(token) is dict:
+                    extend(map(look_up, token.items()))
+                elif type(token) is list:
+                    extend(map(look_up_name, token))
+                else:
+                    extend(_ids(token, items))
+            except (TypeError, ValueError):  # a value of many features, or a mistake
+                del found[ends[-1] :]
+                try:
+                    extend(_ids(token, items))
+                except (TypeError, ValueError) as error:
+                    raise type(error)(f"sentence {i}, token {len(ends) - 1 - offsets[-1]}: {error}") from None
+            ends.append(len(found))
+        offsets.append(len(ends) - 1)
+    values = np.empty(0)
+    try:
+        ids = np.fromiter(found, np.int32, len(found))
+    except (TypeError, ValueError):  # some have a value
+        pairs = [entry if type(entry) is tuple else (entry, 1.0) for entry in found]
+        ids = np.fromiter((i for i, _ in pairs), np.int32, len(pairs))
+        values = np.fromiter((value for _, value in pairs), np.float64, len(pairs))
+    return SparseRows(np.array(offsets, np.int64), np.array(ends, np.int64), ids, values)
+
+
+def _tokens(sentence: object, i: int) -> Iterable[object]:
+    """The tokens of a sentence that is no plain list; rows of a frame become dicts without what is missing."""
+    if isinstance(sentence, (str, Mapping)) or not isinstance(sentence, Iterable):
+        advice = "it must be a list, one dict per token; if X is one sentence, pass [X]."
+        raise TypeError(f"sentence {i} is a {type(sentence).__name__}; {advice}")
+    if isinstance(sentence, np.ndarray) or not isinstance(sentence, Frame):
+        return sentence
+    names = list(map(str, sentence.columns))
+    rows = zip(*(sentence[name].to_list() for name in sentence.columns), strict=True)
+    return [{k: v for k, v in zip(names, row, strict=True) if v is not None and v == v} for row in rows]
+
+
+def _ids(token: object, items: _Items) -> Iterator[int | tuple[int, float]]:
+    """Ids of any token: a mapping, whose values may have many features, or names of features."""
+    if isinstance(token, Mapping):
+        for key, value in token.items():
+            yield from _ids_of_value(key, value, items)
+        return
+    if isinstance(token, str) or not isinstance(token, (list, tuple, set, frozenset)):
+        raise TypeError(f"a token must be a dict or a list of strings, got {token!r}.")
+    names = sorted(token) if isinstance(token, (set, frozenset)) else token  # sets have no stable order
+    yield from map(items.names.__getitem__, names)
+
+
+def _ids_of_value(key: str, value: object, items: _Items) -> Iterator[int | tuple[int, float]]:
+    if isinstance(value, Mapping):
+        for inner, part in value.items():
+            if not isinstance(inner, str):
+                raise TypeError(f"the key {inner!r} inside {key!r} is not a string; use names as keys.")
+            yield from _ids_of_value(f"{key}:{inner}", part, items)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for part in sorted(value) if isinstance(value, (set, frozenset)) else value:
+            if not isinstance(part, str):
+                raise TypeError(f"feature {key!r} has {part!r} in its list; lists and sets may hold only strings.")
+            yield items[key, part]
+    elif isinstance(value, Hashable):
+        yield items[key, value]
+    else:
+        raise _refused(key, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +15,7 @@ from maxmargin.features.interning import Coder, Hashed, Vocabulary
 from maxmargin.features.plan import Plan
 from maxmargin.features.rows import MOST_LOOKED_UP, Rows, feature_rows, looked_up_rows, stacked
 from maxmargin.features.sequences import Sequences
+from maxmargin.features.sparse_rows import RowFeatures, SparseRows
 from maxmargin.features.template import Template
 from maxmargin.features.tokens import Column, Frame, Sentences, Tokens
 from maxmargin.features.window import Ends, Join, Window, describe, restore
@@ -28,7 +29,7 @@ AT_ONCE = 1 << 18  # tokens whose features are computed together
 
 
 @dataclass(repr=False, eq=False)
-class TextFeatures(Parameters):
+class TextFeatures(RowFeatures[Tokens | Frame | Sentences], Parameters):
     """Features of tokens from templates or windows.
 
     Sentences are lists of tokens (a string, or a tuple with one string per column),
@@ -88,12 +89,24 @@ class TextFeatures(Parameters):
         """The features of ``X``, without those that are unknown."""
         self._check_fitted()
         tokens = self._tokens(X)
-        coder = self.vocabulary_ if self.hashing is None else self._hashed
-        if tokens.n_tokens <= MOST_LOOKED_UP and isinstance(coder, Vocabulary):
-            rows = looked_up_rows(tokens, self._plan, coder)
-            if rows is not None:
-                return Sequences(tokens.offsets, sparse=rows[False], edge=rows[True] if self.n_edge_features_ else None)
-        return self._sequences(tokens, self._rows(tokens, coder))
+        rows = self._looked_up(tokens)
+        if rows is None:
+            coder = self.vocabulary_ if self.hashing is None else self._hashed
+            return self._sequences(tokens, self._rows(tokens, coder))
+        made = rows[False].sequences(self.n_features_)
+        return replace(made, edge=rows[True].sequences(self.n_edge_features_).sparse) if self.n_edge_features_ else made
+
+    def rows(self, X: Tokens | Frame | Sentences) -> SparseRows | None:
+        """What :meth:`transform` gives for a few sentences, as plain arrays; None when there are edge features."""
+        self._check_fitted()
+        rows = None if self.n_edge_features_ else self._looked_up(self._tokens(X))
+        return None if rows is None else rows[False]
+
+    def _looked_up(self, tokens: Tokens) -> dict[bool, SparseRows] | None:
+        """Features of few tokens, each looked up by itself; None where they are made together."""
+        if tokens.n_tokens > MOST_LOOKED_UP or self.hashing is not None:
+            return None
+        return looked_up_rows(tokens, self._plan, self.vocabulary_)
 
     def names(self, ids: Iterable[int] | None = None, edge: bool = False) -> list[str]:
         """Names of features, or with ``edge`` of edge features, such as ``U05:the/dog``; all of them by default."""

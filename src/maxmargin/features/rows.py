@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from maxmargin.features.definition import Definition, Source
 from maxmargin.features.interning import DEEPEST, Coder, Vocabulary
 from maxmargin.features.plan import Plan
+from maxmargin.features.sparse_rows import SparseRows
 from maxmargin.features.tokens import Tokens
 
 __all__ = ["MOST_LOOKED_UP", "Rows", "feature_rows", "looked_up_rows", "stacked"]
@@ -110,8 +111,8 @@ def feature_rows(tokens: Tokens, plan: Plan, coder: Coder, learn: bool = False) 
     return rows
 
 
-def looked_up_rows(tokens: Tokens, plan: Plan, vocabulary: Vocabulary) -> dict[bool, sp.csr_array] | None:
-    """The rows of :func:`feature_rows` by one compiled call, which is faster for few tokens.
+def looked_up_rows(tokens: Tokens, plan: Plan, vocabulary: Vocabulary) -> dict[bool, SparseRows] | None:
+    """The rows of :func:`feature_rows` by one compiled call for each kind, which is faster for few tokens.
 
     None when a definition has many values per token, or more than ``DEEPEST`` slots.
     """
@@ -128,7 +129,7 @@ def looked_up_rows(tokens: Tokens, plan: Plan, vocabulary: Vocabulary) -> dict[b
             values, begins, owners, by_token, tokens.offsets, plan.before, len(plan.marks), singles.slots,
             singles.sources, singles.shifts, singles.skeletons, edge, *vocabulary.index(edge), indptr, indices,
         )  # fmt: skip
-        rows[edge] = _binary(indices[:n], indptr, len(vocabulary.tables[edge]))
+        rows[edge] = SparseRows(tokens.offsets, indptr, indices[:n], np.empty(0))
     return rows
 
 

@@ -59,7 +59,7 @@ class Template:
 
     def __init__(self, lines: Iterable[str], name: str = "template") -> None:
         if isinstance(lines, str):
-            raise TypeError("Template takes a list of lines; Template.parse takes text or a path.")
+            raise TypeError("Template takes a list of lines; maxmargin.features.Template.parse takes text or a path.")
         self.lines = [line.rstrip("\r\n") for line in lines]
         self.name = name
         self.transitions = False

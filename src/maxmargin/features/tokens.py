@@ -145,15 +145,20 @@ class Tokens:
     def from_frame(frame: Frame, sentence: str = "sentence", columns: Sequence[str] | None = None) -> Tokens:
         """Tokens from a pandas or polars frame with one row per token.
 
-        The column ``sentence`` identifies sentences, whose rows must be adjacent; ``columns`` are those of text, in the
-        order in which templates count them, by default all others.
+        Parameters
+        ----------
+        frame : DataFrame
+        sentence : str
+            The column that identifies sentences; the rows of a sentence must be adjacent.
+        columns : list of str, optional
+            The columns of text, in the order in which templates count them; all others by default.
         """
         names = list(frame.columns)
         if columns is None:
             columns = [name for name in names if name != sentence]
         for name in (sentence, *columns):
             if name not in names:
-                advice = "Name yours: Tokens.from_frame(frame, sentence=..., columns=[...])."
+                advice = "Name yours: maxmargin.features.Tokens.from_frame(frame, sentence=..., columns=[...])."
                 raise ValueError(f"the frame has no column {name!r}; it has {', '.join(map(str, names))}. {advice}")
         owner = Column.of(frame[sentence].to_list())
         for k, value in enumerate(owner.strings):
@@ -189,7 +194,10 @@ def _numbered(columns: Sequence[Sequence[str]], offsets: np.ndarray) -> list[Col
 
 def _listed(sentence: Iterable[object], i: int) -> list:
     if isinstance(sentence, (str, bytes)):
-        raise TypeError(f"sentence {i} is one string, {sentence[:40]!r}; split it into tokens first, as by .split().")
+        advice = "split it into tokens first, as by .split(); if X is one sentence of words, pass [X]."
+        raise TypeError(f"sentence {i} is one string, {sentence[:40]!r}; {advice}")
+    if isinstance(sentence, Frame):
+        return list(zip(*(sentence[name].to_list() for name in sentence.columns), strict=True))
     try:
         return list(sentence)
     except TypeError:
@@ -215,5 +223,6 @@ def _plain_strings(column: Column, values: Sequence, offsets: np.ndarray, j: int
     for t, value in enumerate(values):
         if not isinstance(value, str):
             found = f"{_place(t, offsets)}, column {j} is {value!r} ({type(value).__name__}), not a string"
-            raise TypeError(f"{found}; convert the column with str() or fill missing values.")
+            numbers = "Numbers are features in dicts, or in frames, one for each sentence."
+            raise TypeError(f"{found}; convert the column with str() or fill missing values. {numbers}")
     return Column([str(text) for text in column.strings], column.codes)

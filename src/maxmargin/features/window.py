@@ -311,7 +311,9 @@ def _check(name: str, slots: list[tuple[object, object]], outside: object, edge:
         if not isinstance(column, (int, np.integer)) or column < 0:
             raise ValueError(f"column of a {name} must be a whole number >= 0, got {column!r}.")
         if of is not None and not isinstance(of, Transform):
-            raise TypeError(f"a {name} takes Prefix(n), Suffix(n), Lower(), ... as transform; got {of!r}.")
+            raise TypeError(
+                f"of= of a {name} takes a transform of maxmargin.features: Prefix, Suffix, Lower, ...; got {of!r}."
+            )
     if outside not in ("mark", "drop"):
         raise ValueError(f"outside of a {name} must be 'mark' or 'drop', got {outside!r}.")
     if not isinstance(edge, bool):

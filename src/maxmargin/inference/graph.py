@@ -200,6 +200,11 @@ def graph_argmax(
     max_branches : int
         Maximum number of parts in a branch and bound.
 
+    Returns
+    -------
+    GraphAnswer
+        ``labels``, ``value``, ``bound``, ``method``, and ``exact``: whether the bound proves that no labels are better.
+
     Examples
     --------
     >>> answer = graph_argmax([[1.0, 0.0], [0.0, 0.4], [0.0, 2.0]], [[0, 1], [1, 2], [2, 0]], 0.5 * np.eye(2))

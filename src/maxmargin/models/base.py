@@ -184,6 +184,8 @@ def offsets_of(lengths: ArrayLike) -> np.ndarray:
 
 def writable(weights: np.ndarray) -> np.ndarray:
     """The weights as kernels take them; a copy when they were loaded as a read-only memory map."""
+    if weights.dtype == np.float64 and weights.flags.carray:
+        return weights
     return np.require(weights, np.float64, ["C", "W"])
 
 

@@ -24,7 +24,7 @@ from maxmargin.models.layout_state import StateReader, StorableLayout, counted, 
 from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.parameters import Parameters
 
-__all__ = ["Chain", "ChainBound", "ChainLayout"]
+__all__ = ["Chain", "ChainBound", "ChainLayout", "widths"]
 
 TOKENS_AT_ONCE = 1 << 15  # whose observed pairs are collected together
 
@@ -76,6 +76,33 @@ class ChainLayout(StorableLayout):
     @cached_property
     def constrained(self) -> bool:
         return any(np.isinf(mask).any() for mask in (self.start_mask, self.end_mask, self.pair_mask))
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """What the layout says in the ``meta`` of the kernels; what belongs to the data is zero."""
+        from maxmargin.models import chain_kernel as ck
+
+        meta = np.zeros(ck.META_SIZE, np.int64)
+        meta[ck.N_LABELS : ck.N_EDGE + 1] = len(self.labels), self.stride, self.n_sparse, self.n_dense, self.n_edge
+        meta[ck.OBSERVED], meta[ck.HAS_ENDS] = self.pair_rows is not None, self.ends
+        meta[ck.W_DENSE : ck.W_EDGE + 1] = [
+            self.starts[name] for name in ("dense", "transition", "start", "end", "edge")
+        ]
+        meta[ck.CONSTRAINED] = self.constrained
+        return meta
+
+    @cached_property
+    def observed_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """``pair_rows`` and ``pair_labels`` as kernels take them; empty when all pairs have a weight."""
+        given = (self.pair_rows, self.pair_labels)
+        rows, labels = (np.require([] if part is None else part, np.int32, ["C", "W"]) for part in given)
+        return rows, labels
+
+    @cached_property
+    def masks(self) -> np.ndarray:
+        """Those of pairs, starts and ends, one behind the other; empty when nothing is forbidden."""
+        masks = [self.pair_mask.ravel(), self.start_mask, self.end_mask]
+        return np.concatenate(masks) if self.constrained else np.empty(0)
 
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray | sp.csr_array]:
         """Weights by group: sparse (F, K) or a csr matrix of observed pairs, dense (D, K), transition (K, K), ..."""
@@ -227,7 +254,7 @@ class Chain(Parameters):
         elif class_weight is not None:
             raise ValueError("class_weight is part of the layout; pass one or the other.")
         sequences = _same_kind(sequences, layout)
-        for name, width in _widths(sequences).items():
+        for name, width in widths(sequences).items():
             if len(sequences) and width != (fitted := getattr(layout, name)):
                 kind = name.removeprefix("n_")
                 raise ValueError(f"X has {width} {kind} features a token; the model was fitted with {fitted}.")
@@ -257,7 +284,7 @@ class Chain(Parameters):
         mask = transition_mask(labels.classes, self.constraints)
         layout = ChainLayout(
             labels=labels,
-            **_widths(sequences),
+            **widths(sequences),
             ends=bool(self.ends),
             pair_rows=pair_rows,
             pair_labels=pair_labels,
@@ -272,7 +299,7 @@ class Chain(Parameters):
         return layout
 
 
-def _widths(sequences: Sequences) -> dict[str, int]:
+def widths(sequences: Sequences) -> dict[str, int]:
     """Features of each kind, by the names that layouts have for them."""
     blocks = {"n_sparse": sequences.sparse, "n_dense": sequences.dense, "n_edge": sequences.edge}
     return {name: 0 if block is None else block.shape[1] for name, block in blocks.items()}
@@ -376,11 +403,9 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, f
         ints[ck.AT_LABELS] = codes
         floats |= {ck.AT_COST: layout.cost_table, ck.AT_TOKEN_WEIGHT: weight}
         bits, room = _plane_size(layout, sequences) if n else (0, 0)
-    meta = np.zeros(ck.META_SIZE, np.int64)
-    meta[ck.N_LABELS : ck.N_EDGE + 1] = K, S, layout.n_sparse, layout.n_dense, layout.n_edge
-    meta[ck.BINARY : ck.HAS_ENDS + 1] = binary, layout.pair_rows is not None, codes is not None, layout.ends
-    meta[ck.W_DENSE : ck.W_EDGE + 1] = [layout.starts[name] for name in ("dense", "transition", "start", "end", "edge")]
-    meta[ck.TABLE_BITS], meta[ck.CONSTRAINED] = bits, constrained
+    meta = layout.sizes.copy()
+    meta[ck.BINARY], meta[ck.HAS_LABELS], meta[ck.TABLE_BITS] = binary, codes is not None, bits
+    meta[ck.CONSTRAINED] = constrained
     return ChainBound(
         n_examples=n,
         layout=layout,

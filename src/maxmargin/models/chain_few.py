@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from itertools import pairwise
+from math import isfinite
 
 import numpy as np
-import scipy.sparse as sp
 
 from maxmargin.features.sequences import Sequences
+from maxmargin.features.sparse_rows import SparseRows
 from maxmargin.models.chain import ChainLayout
 
-__all__ = ["observed_part"]
+__all__ = ["best_of_few"]
+
+NO_INDICES, NO_POINTERS, NO_NUMBERS = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
+NO_EDGES = (NO_POINTERS, NO_INDICES, NO_NUMBERS)
 
 
-def observed_part(
-    layout: ChainLayout, sequences: Sequences, w: np.ndarray
-) -> tuple[ChainLayout, Sequences, np.ndarray]:
-    """Layout, sequences and weights without the features that do not occur, so that they need not be packed.
+def best_of_few(layout: ChainLayout, examples: SparseRows | Sequences, w: np.ndarray) -> list[np.ndarray]:
+    """Codes of the best labels of each sequence, by one compiled call; the sequences must have the layout's features.
 
-    For ``weights="observed"``; each entry becomes a feature of its own. O(nnz + their pairs + weights of transitions).
+    They are those of ``argmax`` after ``bind``, which packs all that the layout knows: that takes longer than to label
+    a sentence. A ValueError when a sequence allows no output.
     """
-    assert layout.pair_rows is not None and layout.pair_labels is not None and sequences.sparse is not None
-    sparse = sequences.sparse
-    begins = layout.pair_rows[sparse.indices]
-    counts = layout.pair_rows[sparse.indices + 1] - begins
-    rows = np.zeros(sparse.nnz + 1, np.int32)
-    np.cumsum(counts, out=rows[1:])
-    pairs = np.arange(rows[-1]) + np.repeat(begins - rows[:-1], counts)
-    part = replace(layout, n_sparse=sparse.nnz, pair_rows=rows, pair_labels=layout.pair_labels[pairs])
-    columns = np.arange(sparse.nnz, dtype=np.int32)
-    renumbered = sp.csr_array((sparse.data, columns, sparse.indptr), shape=(sparse.shape[0], sparse.nnz))
-    return part, replace(sequences, sparse=renumbered), np.concatenate([w[pairs], w[layout.n_emission :]])
+    from maxmargin.models.chain_few_kernel import decode_few
+
+    if w.shape != (layout.n_weights,):
+        raise ValueError(f"there are {w.size} weights; the model has {layout.n_weights}. Fit it again.")
+    rows, dense, edge = (examples, NO_NUMBERS, NO_EDGES) if isinstance(examples, SparseRows) else _parts(examples)
+    outputs, scores = np.empty(int(rows.offsets[-1]), np.int32), np.zeros(len(rows.offsets) - 1)
+    stuck = decode_few(layout.sizes, *rows, dense, *edge, *layout.observed_pairs, layout.masks, w, outputs, scores)
+    if stuck >= 0 or not all(map(isfinite, scores.tolist())):  # to look at all weights beforehand would take longer
+        bad = np.flatnonzero(~np.isfinite(w))
+        if len(bad):
+            raise ValueError(f"weight {bad[0]} is {w[bad[0]]}; set it to a finite number, or fit again.")
+    if stuck >= 0:
+        raise ValueError(f"example {stuck}: the constraints together allow no output; loosen some.")
+    at = rows.offsets.tolist()
+    return [outputs[begin:end] for begin, end in pairwise(at)]
+
+
+def _parts(sequences: Sequences) -> tuple[SparseRows, np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Sparse, dense and edge features as plain arrays."""
+    offsets, dense = sequences.offsets, sequences.dense
+    rows, edge = (
+        NO_EDGES
+        if block is None
+        else (block.indptr.astype(np.int64), block.indices.astype(np.int32), block.data.astype(np.float64))
+        for block in (sequences.sparse, sequences.edge)
+    )
+    if sequences.sparse is None:
+        rows = (np.zeros(sequences.n_tokens + 1, np.int64), NO_INDICES, NO_NUMBERS)
+    elif (rows[2] == 1.0).all():
+        rows = (*rows[:2], NO_NUMBERS)
+    return SparseRows(offsets, *rows), NO_NUMBERS if dense is None else dense.astype(np.float64).ravel(), edge

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from maxmargin.features.tokens import Frame as Columns
 from maxmargin.models.labels import Labels, plain
 
 __all__ = ["Frame", "encode_column", "learn_states", "missing", "read_frame"]
@@ -45,7 +47,7 @@ def missing(value: object) -> bool:
 
 
 def read_frame(X: object) -> Frame:
-    """A frame from a pandas.DataFrame, a mapping of name to column, a list of mappings (rows), or an array (n, v).
+    """A frame from one of pandas or polars, a mapping of name to column, a list of mappings (rows), or an array (n, v).
 
     Rows may leave out what is missing; columns of an array are called x0, x1, ...
     """
@@ -54,12 +56,19 @@ def read_frame(X: object) -> Frame:
         _check_names(names := list(frame.columns))
         categories = {c: frame[c].cat.categories.tolist() for c in names if hasattr(frame[c].dtype, "categories")}
         return Frame({c: frame[c].tolist() for c in names}, len(frame), categories, frame.index)
+    if sp.issparse(X):
+        raise TypeError("X is a sparse matrix, and sparse input is not supported; give categories, as X.toarray().")
+    if isinstance(X, Columns):  # polars
+        X = {name: X[name].to_list() for name in X.columns}
     if isinstance(X, Mapping):
         _check_names(list(X))
         columns = {name: _values(column, name) for name, column in X.items()}
     elif isinstance(X, np.ndarray):
         if X.ndim != 2:
-            raise ValueError(f"X has shape {X.shape}; give one row for each example and one column for each variable.")
+            wanted = "Reshape your data: one row for each example and one column for each variable"
+            raise ValueError(f"X has shape {X.shape}. {wanted}.")
+        if X.dtype.kind == "c":
+            raise ValueError("Complex data not supported; give categories: text, whole numbers or truth values.")
         columns = {f"x{v}": X[:, v].tolist() for v in range(X.shape[1])}
     elif isinstance(X, Iterable) and not isinstance(X, (str, bytes)):
         rows = list(X)

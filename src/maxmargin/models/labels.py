@@ -103,7 +103,8 @@ def check_count(count: int, things: str, what: str, advice: str, least: int = 0)
 def check_lengths(lengths: Sequence[int] | np.ndarray, Y: Sequence[Sized], name: str, parts: str, things: str) -> None:
     """Refuse what has not one thing, say a label, for each part, say a token, of each sequence."""
     if len(Y) != len(lengths):
-        raise ValueError(f"X has {len(lengths)} sequences and {name} has {len(Y)}; they must agree.")
+        given = f"X has {len(lengths)} sequences and {name} has {len(Y)}"
+        raise ValueError(f"{given}; they must agree: one list of {things} for each sequence.")
     for i, (length, y) in enumerate(zip(lengths, Y, strict=True)):
         if len(y) != length:
             raise ValueError(f"example {i} has {length} {parts} and {len(y)} {things}; they must agree.")

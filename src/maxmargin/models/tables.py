@@ -25,7 +25,7 @@ class Tables:
     def __post_init__(self) -> None:
         starts = np.ascontiguousarray(self.starts, np.int64)
         if starts.ndim != 1 or len(starts) < 2 or starts[0] != 0 or (np.diff(starts) < 1).any():
-            raise ValueError("tables must begin at 0 and hold at least one entry each; give the sizes to Tables.of.")
+            raise ValueError("tables must begin at 0 and hold at least one entry each; leave out those that are empty.")
         if isinstance(self.names, tuple) and len(self.names) not in (0, len(starts) - 1):
             raise ValueError(f"{len(starts) - 1} tables have {len(self.names)} names; name every table or none.")
         object.__setattr__(self, "starts", starts)

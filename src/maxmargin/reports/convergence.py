@@ -7,18 +7,20 @@ from types import ModuleType
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 __all__ = ["Rows", "columns", "plot_convergence", "require_matplotlib"]
 
 
 @runtime_checkable
-class Frame(Protocol):
-    """A pandas frame."""
+class Columns(Protocol):
+    """A pandas frame, or a dict of columns."""
 
-    def to_dict(self, orient: str) -> list[dict[str, float]]: ...
+    def keys(self) -> Iterable[str]: ...
+    def __getitem__(self, name: str, /) -> ArrayLike: ...
 
 
-Rows = Frame | Iterable[Mapping[str, float]]
+Rows = Columns | Iterable[Mapping[str, float]]
 
 LABELS = {"pass": "oracle passes", "seconds": "seconds", "oracle_calls": "oracle calls", "argmax_calls": "argmax calls"}
 MARKED = 60  # longer curves get no markers, which would hide them
@@ -37,7 +39,7 @@ def plot_convergence(
     Parameters
     ----------
     histories : mapping of names to histories
-        ``history_`` of fitted estimators (frames or lists of rows) or :class:`~maxmargin.solvers.history.History`.
+        ``history_`` of fitted estimators (tables or lists of rows) or :class:`~maxmargin.solvers.history.History`.
     axes : matplotlib axes or sequence of them, optional
         One per entry of ``against``; a new figure by default.
     against : sequence of {"pass", "seconds", "oracle_calls", "argmax_calls"}
@@ -95,9 +97,11 @@ def require_matplotlib() -> ModuleType:
 
 
 def columns(name: str, rows: Rows, wanted: Sequence[str], source: str) -> dict[str, np.ndarray]:
-    """Columns of a pandas frame, or of other rows, as float64; ``source`` says where proper rows come from."""
-    listed = rows.to_dict("records") if isinstance(rows, Frame) else list(rows)
+    """Columns of a table, or of a list of rows, as float64; ``source`` says where proper rows come from."""
     try:
+        if isinstance(rows, Columns):
+            return {column: np.asarray(rows[column], np.float64) for column in wanted}
+        listed = list(rows)
         return {column: np.array([row[column] for row in listed], np.float64) for column in wanted}
     except (KeyError, TypeError) as error:
         raise ValueError(f"{name!r} lacks one of {', '.join(wanted)}; pass {source}.") from error

@@ -8,16 +8,14 @@ Their sum is the divergence that training penalises.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from maxmargin.reports.convergence import Rows, columns, require_matplotlib
-from maxmargin.solvers.history import as_frame
+from maxmargin.solvers.history import Table, as_frame
 
 if TYPE_CHECKING:
-    import pandas
-
     from maxmargin.estimators.discriminative_bayes_net import DiscriminativeBayesNet
     from maxmargin.estimators.discriminative_hmm import DiscriminativeHMM
 
@@ -33,7 +31,7 @@ def faithfulness(
     held_out: Sequence,
     C: Sequence[float] = GRID,
     **fit_words: object,
-) -> pandas.DataFrame | list[dict[str, float]]:
+) -> Table:
     """Held-out likelihood and accuracy of a generative model over a grid of C.
 
     Parameters
@@ -50,7 +48,7 @@ def faithfulness(
 
     Returns
     -------
-    pandas.DataFrame or list of dict
+    pandas.DataFrame, or dict of columns without pandas
         One row per C: ``C``; ``log_likelihood``, the mean ``ln P(x, y)`` of a held-out example under the renormalised
         model; ``accuracy``; ``cost``, the mean over examples; ``divergence`` from the reference, in nats, summed over
         tables; ``lost_mass``, the largest of any table; ``relative_gap`` of the fit.
@@ -78,7 +76,7 @@ def faithfulness(
 
 def moved_tables(
     estimator: DiscriminativeHMM | DiscriminativeBayesNet, top: int | None = 20, by: str = "divergence"
-) -> pandas.DataFrame | list[dict[str, object]]:
+) -> Table:
     """The conditional distributions that have changed most, their largest change, and the mass they have lost.
 
     Parameters
@@ -90,7 +88,7 @@ def moved_tables(
 
     Returns
     -------
-    pandas.DataFrame or list of dict
+    pandas.DataFrame, or dict of columns without pandas
         ``table``; ``divergence = shape + mass``, where ``shape`` is the divergence of the renormalised table and
         ``mass`` is ``-ln`` of its remaining mass; ``lost_mass``; ``value``, the entry whose probability has changed
         most, with its probability in the ``reference`` and in the ``model``; ``seen``, its uses in training.
@@ -132,7 +130,8 @@ def plot_faithfulness(
         A ring marks the reference (C = 0), which the logarithmic axis of the second plot cannot show.
     """
     pyplot = require_matplotlib()
-    named = results if isinstance(results, Mapping) else {"": results}
+    one = not isinstance(results, Mapping) or "log_likelihood" in results
+    named = {"": cast(Rows, results)} if one else cast(Mapping[str, Rows], results)
     if not named:
         raise ValueError("nothing to plot; pass {name: faithfulness(...)}.")
     wanted = ("C", "log_likelihood", measure, "divergence")

@@ -247,7 +247,7 @@ def _begin(solver: Solver[P, S], problem: P, tol: float, warm: State | None, res
     whole = Saved(resume, "")
     saved, earlier = whole.part("state"), whole.part("run")
     if not earlier:
-        raise ValueError("resume holds no run: give it the arrays of Run.to_arrays() or a checkpoint of Run.save()")
+        raise ValueError("resume holds no run: give it a file that the callback Checkpoint wrote, or its arrays.")
     try:
         present = Run(solver, problem, solver.from_arrays(problem, saved), tol, begin=begin, compiled=compiled)
         present.history = History.from_arrays(whole.part("history"))

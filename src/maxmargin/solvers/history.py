@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -14,12 +14,13 @@ from maxmargin.solvers.saved import COUNT, NUMBER, SECONDS, Saved
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["History", "as_frame"]
+__all__ = ["History", "Table", "as_frame"]
 
 _COUNTS = ("oracle_calls", "argmax_calls")
 _NUMBERS = ("pass", "seconds", "primal", "dual")
 COLUMNS = ("pass", "oracle_calls", "argmax_calls", "seconds", "primal", "dual", "gap", "relative_gap", "certified")
 Row = dict[str, object]  # numbers, but for the extras
+Table: TypeAlias = "pandas.DataFrame | dict[str, np.ndarray]"
 
 
 class History:
@@ -51,10 +52,9 @@ class History:
         """One column as an array; rows without the entry hold NaN."""
         return np.array([row.get(name, np.nan) for row in self.rows])
 
-    def to_frame(self) -> pandas.DataFrame | list[Row]:
-        """A pandas frame when pandas is installed, else a list of dicts."""
-        extras = dict.fromkeys(name for row in self.rows for name in row if name not in COLUMNS)
-        return as_frame(self.rows, [*COLUMNS, *extras])
+    def to_frame(self) -> Table:
+        """The rows as a table; see :func:`as_frame`."""
+        return as_frame(self.rows, COLUMNS)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Plain arrays for a checkpoint; the extras travel as one JSON string."""
@@ -123,10 +123,24 @@ class History:
         return "\n".join([head, *lines])
 
 
-def as_frame(rows: Sequence[Mapping[str, object]], columns: list[str] | None = None) -> pandas.DataFrame | list[Row]:
-    """Rows as a pandas frame when pandas is installed, else as a list of dicts."""
+def as_frame(rows: Sequence[Mapping[str, object]], columns: Sequence[str] = ()) -> Table:
+    """Rows as a table: a pandas frame, or without pandas a dict of columns, which ``table[name]`` reads alike.
+
+    The columns are those named and those of the rows.
+    """
+    names = list(dict.fromkeys([*columns, *(name for row in rows for name in row)]))
     try:
         import pandas
     except ImportError:
-        return [dict(row) for row in rows]
-    return pandas.DataFrame(rows, columns=columns)
+        return {name: _column([row.get(name, np.nan) for row in rows]) for name in names}
+    return pandas.DataFrame(rows, columns=names)
+
+
+def _column(values: list[object]) -> np.ndarray:
+    """An array of numbers, or else of objects."""
+    if all(isinstance(value, (int, float, np.number, np.bool_)) for value in values):
+        return np.array(values)
+    array = np.empty(len(values), object)
+    for i, value in enumerate(values):
+        array[i] = value
+    return array

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -18,7 +19,7 @@ from maxmargin.estimators.typed_sklearn import BaseEstimator
 from maxmargin.features.dicts import DictFeatures, Sentences
 from maxmargin.metrics.tokens import Labels
 
-__all__ = ["CRF"]
+__all__ = ["CRF", "TrainingLog"]
 
 # name -> CRFsuite's default of max_iterations; for "unlimited" the default of SequenceTagger
 _ALGORITHMS = {
@@ -34,7 +35,24 @@ _WITHOUT_COUNTERPART: dict[str, object] = {
     "variance": 1, "gamma": 1, "trainer_cls": None,
 }  # fmt: skip
 
+_told: set[tuple[str, ...]] = set()  # options that this process has warned of; a search fits many times
+
 _SMALLEST_C2 = 1e-4  # replaces c2 = 0, no regularisation: C = 5000 fits most training data exactly
+
+
+@dataclass(frozen=True)
+class TrainingLog:
+    """What training went through, an iteration for each certificate.
+
+    An iteration has ``num`` (passes over the data), ``loss`` (the objective), ``time`` (seconds since the last one) and
+    ``relative_gap``, which bounds how far the loss is from the least possible.
+    """
+
+    iterations: list[dict[str, float]]
+
+    @property
+    def last_iteration(self) -> dict[str, float] | None:
+        return self.iterations[-1] if self.iterations else None
 
 
 @dataclass(eq=False, repr=False)
@@ -54,7 +72,7 @@ class CRF(BaseEstimator):
     min_freq                      least count of a feature (CRFsuite counts pairs of feature and label)
     verbose                       progress of training
     model_filename                where :meth:`fit` writes a maxmargin model file, or one to read
-    c1 and the others             no counterpart: left aside, with a warning unless at CRFsuite's default
+    c1 and the others             no counterpart: left aside, with one warning unless at CRFsuite's default
     ============================  =====================================================================================
 
     Tokens are dicts or lists of strings, see :class:`~maxmargin.DictFeatures`; a feature ``{"word": "dog"}`` is called
@@ -66,6 +84,8 @@ class CRF(BaseEstimator):
         The fitted tagger, with its certificate, status and methods.
     classes_, attributes_, num_attributes_, state_features_, transition_features_, size_
         As in sklearn-crfsuite; None before fit.
+    training_log_ : TrainingLog
+        With ``iterations`` and ``last_iteration``; None before fit and for a model that was read from a file.
 
     Examples
     --------
@@ -168,6 +188,16 @@ class CRF(BaseEstimator):
         return self._tagger
 
     @property
+    def training_log_(self) -> TrainingLog | None:
+        history = None if self.tagger_ is None else vars(self.tagger_).get("history_")
+        if history is None:
+            return None
+        steps = {"num": history["pass"], "loss": history["primal"], "relative_gap": history["relative_gap"]}
+        steps["time"] = np.diff(history["seconds"], prepend=0.0)
+        rows = zip(*(map(float, column) for column in steps.values()), strict=True)
+        return TrainingLog([dict(zip(steps, row, strict=True)) for row in rows])
+
+    @property
     def classes_(self) -> list | None:
         return None if self.tagger_ is None else list(self.tagger_.classes_)
 
@@ -233,6 +263,7 @@ class CRF(BaseEstimator):
     def _warn_of_options(self) -> None:
         options = vars(self)
         aside = [name for name, usual in _WITHOUT_COUNTERPART.items() if options[name] not in (None, usual)]
-        if aside:
+        if aside and tuple(aside) not in _told:
+            _told.add(tuple(aside))
             names = f"ignored, because a large-margin fit has no counterpart: {', '.join(aside)}"
             warnings.warn(f"{names}. c2 sets the strength of the regulariser.", stacklevel=3)

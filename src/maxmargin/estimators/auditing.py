@@ -21,10 +21,9 @@ from maxmargin.estimators.parameters import check_tol
 from maxmargin.models.chain import Chain
 from maxmargin.models.labels import Labels, plain
 from maxmargin.models.multiclass import Multiclass
-from maxmargin.solvers.history import as_frame
+from maxmargin.solvers.history import Table, as_frame
 
 if TYPE_CHECKING:
-    import pandas
     from sklearn.model_selection import BaseCrossValidator
 
 __all__ = ["audit"]
@@ -49,7 +48,7 @@ def audit(
     tol: float | None = 0.1,
     random_state: int | np.random.RandomState | None = 0,
     after_fold: Callable[[], object] | None = None,
-) -> pandas.DataFrame | list[dict[str, object]]:
+) -> Table:
     """Rank training examples by the evidence that what was given as their output is wrong.
 
     Every example is judged at the weights of fits to the other folds, so that no model has memorised it. See
@@ -73,7 +72,7 @@ def audit(
 
     Returns
     -------
-    pandas.DataFrame, or list of dict without pandas
+    pandas.DataFrame, or dict of columns without pandas (``table["score"]`` is good for both)
         One row per example, most suspicious first:
 
         example : int, where it is in X
@@ -96,13 +95,12 @@ def audit(
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from maxmargin import MulticlassClassifier
-    >>> from maxmargin.estimators.audit import audit
+    >>> from maxmargin import MulticlassClassifier, audit
     >>> X, y = load_iris(return_X_y=True)
     >>> y[7] = 2  # was 0
-    >>> row = audit(MulticlassClassifier(), X, y).iloc[0]
-    >>> int(row.example), int(row.given), int(row.suggested)
-    (7, 2, 0)
+    >>> table = audit(MulticlassClassifier(), X, y)
+    >>> [int(table[name][0]) for name in ("example", "given", "suggested")]
+    [7, 2, 0]
     """
     if not isinstance(estimator, Structured):
         raise TypeError(

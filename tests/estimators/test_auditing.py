@@ -21,8 +21,8 @@ from sklearn.model_selection import KFold
 
 import maxmargin as mm
 from estimators.plain_chain import PlainChain
-from maxmargin.estimators.audit import audit
 from maxmargin.estimators.audit_evidence import WRONG, NeighbourCounts, doubts, example_scores, judge
+from maxmargin.estimators.auditing import audit
 from maxmargin.models.labels import Labels
 
 CLASSES = ["a", "b", "c"]
@@ -351,13 +351,16 @@ class NoPandas(MetaPathFinder):
             raise ImportError("pandas is not there")
 
 
-def test_without_pandas_a_list_of_dicts(monkeypatch):
+@pytest.mark.found("C: without pandas")
+def test_without_pandas_a_dict_of_columns(monkeypatch):
     X, y = points(6)
+    frame = audit(mm.MulticlassClassifier(), X, y, cv=3, repeats=1)
     monkeypatch.delitem(sys.modules, "pandas", raising=False)  # None in its place would confuse scikit-learn 1.6
     monkeypatch.setattr(sys, "meta_path", [NoPandas(), *sys.meta_path])
-    rows = audit(mm.MulticlassClassifier(), X, y, cv=3, repeats=1)
-    assert isinstance(rows, list) and len(rows) == 12
-    assert list(rows[0])[:5] == ["example", "score", "given", "suggested", "positions"]
+    table = audit(mm.MulticlassClassifier(), X, y, cv=3, repeats=1)
+    assert isinstance(table, dict) and list(table) == list(frame)
+    for name in table:
+        assert table[name].shape == (12,) and table[name].tolist() == frame[name].tolist()
 
 
 @pytest.mark.parametrize(
@@ -403,5 +406,5 @@ def test_estimator_is_left_as_it_was():
 
 
 def test_example_of_the_docstring():
-    result = doctest.testmod(importlib.import_module("maxmargin.estimators.audit"))
+    result = doctest.testmod(importlib.import_module("maxmargin.estimators.auditing"))
     assert result.attempted > 0 and result.failed == 0
