@@ -1,13 +1,14 @@
-"""Packages whose public names load their module when they are first used."""
+"""Packages whose public names load their module when they are first used, and modules that load likewise."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
-__all__ = ["lazy"]
+__all__ = ["lazy", "load_when_used"]
 
 
 def lazy(package: str, names: Mapping[str, str]) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
@@ -22,3 +23,19 @@ def lazy(package: str, names: Mapping[str, str]) -> tuple[list[str], Callable[[s
         return value
 
     return [*places], load, lambda: sorted({*places, *vars(sys.modules[package])})
+
+
+class _Later(ModuleType):
+    """Stands for a module until something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        real = import_module(self.__name__)
+        vars(self).update(vars(real))
+        return getattr(real, name)
+
+
+def load_when_used(name: str) -> None:
+    """Let all further ``import name`` be free: the module is loaded when the first of its attributes is used."""
+    sys.modules.setdefault(name, _Later(name))

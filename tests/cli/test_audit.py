@@ -106,14 +106,14 @@ def test_lines_that_are_no_tokens_stay(tmp_path):
     path = tmp_path / "f.txt"
     path.write_text(given)
     source = Source(str(path), None, "# ")
-    assert "\n".join(_corrected(source, LISTED, 1)) + "\n" == given.replace(" a  B-X   ", " a  O   ")
-    assert "\n".join(_filtered(source, {1})) + "\n" == given.replace("# two\na\tO\n a  B-X   \n\n", "")
+    assert "".join(_corrected(source, LISTED, 1)) == given.replace(" a  B-X   ", " a  O   ")
+    assert "".join(_filtered(source, {1})) == given.replace("# two\na\tO\n a  B-X   \n\n", "")
 
 
 def test_columns_with_a_separator(tmp_path):
     path = tmp_path / "f.tsv"
     path.write_text("O\t\tO\n\nO\tx\tO\nB\tB-X\tB-X\n\n")
-    assert list(_corrected(Source(str(path), "\\t"), LISTED, 2))[3] == "B\tB-X\tO"
+    assert list(_corrected(Source(str(path), "\t"), LISTED, 2))[3] == "B\tB-X\tO\n"
 
 
 def test_doubt_without_a_better_label_and_colours(tmp_path):
@@ -121,9 +121,9 @@ def test_doubt_without_a_better_label_and_colours(tmp_path):
     path.write_text("a O\n\n[b] O\nc B-X\n\n")
     unsure = {1: {**LISTED[1], "positions": [], "suggested": ["O", "B-X"]}}
     plain, drawn = io.StringIO(), Terminal()
-    _list(Source(str(path)), unsure, 1, False, plain)
+    _list(Source(str(path)), unsure, 0, False, plain)
     assert plain.getvalue() == "1. sentence 1, line 4: score 1.50, agreement 100%\n   [b] c [B-X ?]\n\n"
-    _list(Source(str(path)), LISTED, 1, False, drawn)
+    _list(Source(str(path)), LISTED, 0, False, drawn)
     assert "[b]" in drawn.getvalue() and "B-X" in drawn.getvalue()
 
 

@@ -135,6 +135,13 @@ def test_version_and_codes_of_the_process(tmp_path):
     assert shown.returncode == 1 and "Traceback" in shown.stderr
 
 
+@pytest.mark.parametrize(("closed", "message"), [("<&-", "standard input is closed"), (">&-", "output is closed")])
+def test_closed_streams_are_said(files, closed, message):
+    command = " ".join([*PROGRAM, "predict", str(files.model), "-" if "<" in closed else str(files.test), closed])
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
 def test_reader_that_leaves_early_is_no_error(files, tmp_path):
     """The reader takes one line of many and closes the pipe."""
     many = tmp_path / "many.txt"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -82,6 +83,44 @@ def test_bad_files(files, run):
     ]:
         done = run(*arguments, input=given)
         assert done.exit_code == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.found("D: evaluate --margin")
+def test_margins_behind_the_labels_are_not_taken_for_labels(files, run):
+    plain = run("evaluate", "--predicted", "-", input=run("predict", files.model, files.test).stdout)
+    sure = run("evaluate", "--predicted", "-", input=run("predict", files.model, files.test, "--margin").stdout)
+    assert sure.exit_code == 0 and sure.stdout == plain.stdout
+    assert "column 4 of <standard input> holds margins; columns 2 and 3 are compared" in sure.stderr
+    numbers = "a 1 1 2.5\nb 0 1 2.5\n\nc 1 1 0.25\n"
+    assert "token accuracy     66.67%" in run("evaluate", "--predicted", "-", input=numbers).stdout
+    digits = "a 1 1\nb 0 1\n\nc 1 0\n"  # labels that are numbers are labels
+    assert "token accuracy     33.33%" in run("evaluate", "--predicted", "-", input=digits).stdout
+
+
+@pytest.mark.found("D: evaluate --margin")
+def test_several_labellings_must_be_told_apart(files, run):
+    for more in ([], ["--margin"]):
+        given = run("predict", files.model, files.test, "--kbest", 2, *more).stdout
+        done = run("evaluate", "--predicted", "-", input=given)
+        assert done.exit_code == 1 and "columns 2 to 4 hold labels of one kind" in done.stderr
+        assert "--label-column and --predicted-column" in done.stderr
+        named = run("evaluate", "--predicted", "-", "--label-column", 2, "--predicted-column", 3, input=given)
+        assert named.stdout == run("evaluate", files.model, files.test).stdout
+
+
+@pytest.mark.found("D: evaluate --json")
+def test_json_holds_what_the_tables_show(files, run):
+    told = json.loads(run("evaluate", "--predicted", "-", "--json", input=JUDGED).stdout)
+    assert (told["tokens"], told["sentences"], told["token_accuracy"]) == (8, 2, 0.625)
+    assert told["sentence_accuracy"] == 0 and told["unseen_labels"] == {}
+    assert told["spans"]["all"] == {
+        "precision": 0.6, "recall": 0.75, "f1": pytest.approx(2 / 3), "true": 4, "predicted": 5, "right": 3,
+    }  # fmt: skip
+    assert set(told["spans"]) == {"NP", "VP", "all"}
+    assert told["confusions"][0] == {"true": "B-NP", "predicted": "I-NP", "tokens": 1, "share": pytest.approx(1 / 3)}
+    model = run("evaluate", files.model, "-", "--json", input="Ann N B-PER\nRome N B-ÖRG\n")
+    assert json.loads(model.stdout)["unseen_labels"] == {"B-ÖRG": 1} and "B-ÖRG" in model.stdout
+    assert json.loads(run("evaluate", "--predicted", "-", "--json", input="a NN NN\n").stdout)["spans"] == {}
 
 
 # --- inspect --------------------------------------------------------------------------------------------------------

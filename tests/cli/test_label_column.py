@@ -105,3 +105,26 @@ def test_nonsense_is_refused(files, tmp_path, value):
     bad = rewritten(files.model, tmp_path / "bad.mm", lambda text: text.replace('column": 2', f'column": {value}'))
     with pytest.raises(ValueError, match="its label column is"):
         mm.load(bad)
+
+
+@pytest.mark.found("D: --comment and --separator are not remembered")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"word_column": 0', '"word_column": 3'),
+        ('"word_column": 0', '"word_column": -1'),
+        ('"word_column": 0', '"word_column": true'),
+        ('"width": 3', '"width": 1e400'),
+        ('"width": 3', '"width": "3"'),
+        ('"separator": null', '"separator": ""'),
+        ('"separator": null', '"separator": 7'),
+        ('"comment": null', '"comment": ["#"]'),
+        ('"comment": null, ', ""),
+    ],
+)
+def test_nonsense_about_columns_is_refused(files, run, tmp_path, old, new):
+    bad = rewritten(files.model, tmp_path / "bad.mm", lambda text: text.replace(old, new))
+    done = run("predict", bad, files.test)
+    assert done.exit_code == 1 and "bad.mm cannot be loaded" in done.stderr and len(done.stderr.splitlines()) == 1
+    with pytest.raises(ValueError, match="cannot be loaded"):
+        mm.load(bad)

@@ -12,6 +12,7 @@ import pytest
 
 import maxmargin as mm
 from cli.corpus import sentences, text
+from maxmargin.metrics import span_f1
 
 LABELS = ["O", "B-PER", "I-PER", "B-LOC"]
 
@@ -118,7 +119,7 @@ def test_held_out_file_is_watched(files, run, tmp_path):
         "--patience", 2, "--max-passes", 200,
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    assert "held out: token accuracy" in done.stderr and "at the end, pass" in done.stderr
+    assert "held out: span F1" in done.stderr and "at the end, pass" in done.stderr
 
 
 def noisy(seed):
@@ -130,6 +131,7 @@ def noisy(seed):
     ]
 
 
+@pytest.mark.found("D: --held-out watches token accuracy")
 @pytest.mark.parametrize("share", [False, True])
 def test_the_best_weights_on_held_out_sentences_are_saved(run, tmp_path, share):
     (tmp_path / "train.txt").write_text(text(noisy(0)))
@@ -141,7 +143,7 @@ def test_the_best_weights_on_held_out_sentences_are_saved(run, tmp_path, share):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     said = re.search(
-        r"held out: token accuracy ([.\d]+)% with the weights of pass ([.\d]+), which the model keeps; ([.\d]+)% "
+        r"held out: span F1 ([.\d]+)% with the weights of pass ([.\d]+), which the model keeps; ([.\d]+)% "
         r"at the end, pass ([.\d]+)",
         done.stderr,
     )
@@ -152,11 +154,18 @@ def test_the_best_weights_on_held_out_sentences_are_saved(run, tmp_path, share):
     if share:
         held = [noisy(0)[i] for i in np.random.default_rng(4).permutation(40)[:10]]
         assert "examples: 30 sentences" in done.stderr
-    accuracy = tagger.score([[row[:2] for row in s] for s in held], [[row[2] for row in s] for s in held])
-    assert 100 * accuracy == pytest.approx(best, abs=0.006)
+    found = tagger.predict([[row[:2] for row in s] for s in held])
+    assert 100 * span_f1([[row[2] for row in s] for s in held], found) == pytest.approx(best, abs=0.006)
     # the certificate is that of the saved weights, and travels with them
     assert f"certificate: {tagger.certificate_}" in done.stderr and f"weights of pass {best_pass:.4g}" in done.stderr
     assert str(tagger.certificate_) in run("inspect", model).stdout
+
+
+@pytest.mark.found("D: --held-out watches token accuracy")
+def test_labels_that_are_no_spans_are_watched_by_tokens(run, tmp_path):
+    (tmp_path / "pos.txt").write_text(text(sentences(20), columns=(0, 1)))
+    done = run("train", tmp_path / "pos.txt", "-o", tmp_path / "m.mm", "--held-out", 0.2)
+    assert done.exit_code == 0 and "held out: token accuracy" in done.stderr
 
 
 @pytest.mark.parametrize("share", ["0", "1", "1.5", "-0.1", "nan"])

@@ -71,6 +71,41 @@ def test_labels_that_are_no_spans_are_scored_by_tokens(run, tmp_path):
     assert done.exit_code == 0 and "token accuracy" in done.stdout and "span F1" not in done.stdout
 
 
+@pytest.mark.found("D: tune takes no development file")
+def test_a_development_file_decides(noisy, files, run, tmp_path):
+    path, made = noisy
+    done = run(
+        "tune", path, "-t", files.template, "--held-out", files.test, "--C-min", 0.001, "--C-max", 1, "--steps", 3,
+        "--tol", 1e-5, "-o", tmp_path / "best.mm",
+    )  # fmt: skip
+    assert done.exit_code == 0 and f"12 sentences of {files.test}, trained on 45 sentences" in done.stdout, done.output
+    _, rows = parsed(done.stdout)
+    held = files.test_sentences
+    for row in rows:
+        tagger = mm.SequenceTagger(features=mm.TextFeatures(files.template), C=float(row[0]), tol=1e-5)
+        tagger.fit([[r[:2] for r in s] for s in made], [[r[2] for r in s] for s in made])
+        f1 = span_f1([[r[2] for r in s] for s in held], tagger.predict([[r[:2] for r in s] for s in held]))
+        assert float(row[1]) == pytest.approx(100 * f1, abs=1.5)  # ties may fall either way
+    (chosen,) = [row for row in rows if row[-1] == "*"]
+    assert float(chosen[1]) == max(float(row[1]) for row in rows)
+    best = mm.load(tmp_path / "best.mm")
+    assert best.C == pytest.approx(float(chosen[0]), rel=1e-3) and best.columns_.width == 3
+    assert run("tune", path, "--held-out", files.test, "--one-standard-error").exit_code == 2
+    assert run("tune", path, "--held-out", tmp_path / "no.txt").exit_code == 1
+
+
+@pytest.mark.found("D: tune is silent at the edge")
+@pytest.mark.parametrize(("low", "high", "advice"), [(0.001, 0.01, "--C-max 0.1"), (0.1, 1, "--C-min 0.01")])
+def test_a_best_value_at_the_edge_is_said(noisy, files, run, low, high, advice):
+    """Small values learn too little, and large ones fit the wrong labels."""
+    arguments = ["-t", files.template, "--steps", 2, "--held-out", files.test, "--tol", 1e-3]
+    done = run("tune", noisy[0], *arguments, "--C-min", low, "--C-max", high)
+    assert done.exit_code == 0 and len(done.stderr.splitlines()) == 1, done.output
+    assert f"a better one may lie beyond; try {advice}." in done.stderr
+    alone = run("tune", noisy[0], *arguments, "--C-min", 0.1, "--C-max", 0.1)
+    assert alone.stderr == ""
+
+
 def test_bad_requests(files, run):
     assert run("tune", files.train, "--C-min", 2, "--C-max", 1).exit_code == 2
     assert run("tune", files.train, "--folds", 1).exit_code == 2

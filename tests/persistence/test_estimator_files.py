@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from sklearn.exceptions import NotFittedError
 
 import maxmargin as mm
 from maxmargin.costs import HammingCost
+from maxmargin.estimators import model_files
 from maxmargin.models.hmm import HMM
+from maxmargin.solvers.presets import SOLVERS
 from persistence.forging import forge, forge_tensor, plain
 
 RNG = np.random.default_rng(0)
@@ -254,3 +257,11 @@ def test_compiled_models_that_files_do_not_know(tmp_path):
 def test_only_fitted_estimators_are_saved(tmp_path, kind):
     with pytest.raises(NotFittedError):
         (mm.StructuredSVM(Nearest(3)) if kind == "StructuredSVM" else mm.MulticlassClassifier()).save(tmp_path / "m")
+
+
+def test_files_can_name_every_solver():
+    """The registry names modules, so that a file loads without them."""
+    for kind in SOLVERS.values():
+        assert model_files.KINDS[kind.__name__].module == kind.__module__
+    for name, kind in model_files.KINDS.items():
+        assert name in vars(import_module(kind.module)), name

@@ -12,12 +12,15 @@ import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded, located
-from maxmargin.cli.files import Block, Source, column_place, opened_output
+from maxmargin.cli.files import FileOptions, Source, warn_of_shape
 from maxmargin.cli.model import FeatureOptions, TrainingOptions, fit_features
+from maxmargin.cli.outputs import check_output, opened_output
 from maxmargin.cli.tune import progress_bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from maxmargin.datasets.columns import Block
 
 __all__ = ["audit"]
 
@@ -49,13 +52,13 @@ def audit(
     ] = None,
     as_json: Annotated[bool, o.of_output("--json", help="List as JSON, one object per line.")] = False,
     folds: o.Folds = 5,
-    repeats: Annotated[int, typer.Option(min=1, help="How often to deal the sentences to folds again.")] = 2,
+    repeats: Annotated[int, typer.Option(min=1, help="How often the sentences are dealt to folds.")] = 2,
     feature_options: FeatureOptions = FeatureOptions(),
-    label_column: o.LabelColumn = -1,
+    word_column: o.WordColumn = None,
+    label_column: o.LabelColumn = None,
     C: o.CostWeight = 1.0,
     training: TrainingOptions = TrainingOptions(tol=0.1),
-    separator: o.Separator = None,
-    comment: o.Comment = None,
+    files: FileOptions = FileOptions(),
     config: o.Config = None,
     debug: o.Debug = False,
 ) -> None:
@@ -78,14 +81,15 @@ def audit(
       maxmargin audit train.txt --top 200 --above 0 --output-corrected corrected.txt
     """
     outputs = [path for path in (output_filtered, output_corrected) if path is not None]
-    _check_outputs(outputs, file)
-    source = Source(file, separator, comment)
+    _check_outputs(outputs, file, feature_options.template, config)
+    source = files.source(file)
     table = source.table()
-    place = column_place(label_column, len(table.columns), source.name)
+    warn_of_shape(table)
+    place, words = table.place(label_column), table.format(word_column).word_column
     if len(table) < folds:
         raise ValueError(f"{source.name} has {len(table)} sentences; {folds} folds need at least as many.")
     begin = time.perf_counter()
-    _, X = fit_features(feature_options, table, label_column)
+    _, X = fit_features(feature_options, table, words, place)
     tagger, labels = training.tagger(C=C), table.labels(place)
     from maxmargin.estimators.auditing import COLUMNS
     from maxmargin.estimators.auditing import audit as judged
@@ -97,39 +101,37 @@ def audit(
     columns = {name: list(found[name]) for name in COLUMNS}
     rows = cast(list[Suspect], [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
     listed = {row["example"]: row for row in rows[:top] if above is None or row["score"] > above}
-    _list(source, listed, place, as_json)
+    _list(source, listed, words if words != place else min(1, len(table.columns) - 1), as_json)
     done = [f"{len(table)} sentences judged in {folds * repeats} fits and {time.perf_counter() - begin:.0f} s"]
     if output_filtered is not None:
-        _write(output_filtered, file, _filtered(source, set(listed)))
+        _write(output_filtered, _filtered(source, set(listed)))
         done.append(f"{output_filtered} has {len(table) - len(listed)} of them")
     if output_corrected is not None:
-        _write(output_corrected, file, _corrected(source, listed, place))
+        _write(output_corrected, _corrected(source, listed, place))
         changed = sum(bool(row["positions"]) for row in listed.values())
         done.append(f"{output_corrected} has other labels in {changed} of them")
     typer.echo(f"maxmargin: {'; '.join(done)}.", err=True)
 
 
-def _check_outputs(paths: list[str], file: str) -> None:
+def _check_outputs(paths: list[str], *inputs: str | None) -> None:
     """Refuse files that cannot be written before the work, not after it."""
     for path in paths:
-        folder = os.path.dirname(path) or "."
         if path == "-":
             raise ValueError("the list goes to standard output; name a file for the sentences.")
-        if os.path.isdir(path) or not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-            raise ValueError(f"{path} cannot be written; name a file in an existing folder that you may write to.")
-        if file != "-" and os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file):
-            raise ValueError(f"{path} is the input; name another file.")
+        check_output(path, inputs)
     if len({os.path.realpath(path) for path in paths}) < len(paths):
         raise ValueError(f"{paths[0]} is named twice; give the filtered and the corrected sentences a file each.")
 
 
-def _list(source: Source, listed: Mapping[int, Suspect], place: int, as_json: bool, file: TextIO | None = None) -> None:
+def _list(
+    source: Source, listed: Mapping[int, Suspect], at_word: int, as_json: bool, file: TextIO | None = None
+) -> None:
     """Print the suspects in their order, in colour on a terminal."""
     blocks = {i: block for i, block in _sentences(source) if i in listed}
     out = sys.stdout if file is None else file
     for rank, (i, row) in enumerate(listed.items(), start=1):
         block = blocks[i]
-        words = [columns[0 if place else min(1, len(columns) - 1)] for columns in block.rows]
+        words = [columns[at_word] for columns in block.rows]
         at = row["positions"][0] if row["positions"] else max(row["worst"], 0)
         line = block.first + block.places[at]
         if as_json:
@@ -172,28 +174,32 @@ def _sentences(source: Source) -> Iterator[tuple[int, Block]]:
 
 def _filtered(source: Source, left_out: set[int]) -> Iterator[str]:
     """The lines without some sentences; document markers in front of those stay, their comments do not."""
+    from maxmargin.datasets.columns import COMMENTS
+
+    marks = tuple(prefix for prefix in source.rules.comments if prefix not in COMMENTS)
     for i, block in _sentences(source):
         if i not in left_out:
             yield from block.lines
         else:
             before = block.lines[: block.places[0]]
-            yield from (line for line in before if not (source.comment and line.startswith(source.comment)))
+            yield from (line for line in before if not line.startswith(marks))
 
 
 def _corrected(source: Source, listed: Mapping[int, Suspect], place: int) -> Iterator[str]:
     """All lines, with the suggested labels in their column."""
+    separator = source.rules.separator
     for i, block in _sentences(source):
         lines = list(block.lines)
         for t in listed[i]["positions"] if i in listed else ():
             line, columns = lines[block.places[t]], block.rows[t]
             at = 0
             for text in columns[:place]:  # keep spaces and separators as they are
-                at = line.index(text, at) + len(text) + (len(source.separator) if source.separator else 0)
+                at = line.index(text, at) + len(text) + (len(separator) if separator else 0)
             at = line.index(columns[place], at)
             lines[block.places[t]] = line[:at] + str(listed[i]["suggested"][t]) + line[at + len(columns[place]) :]
         yield from lines
 
 
-def _write(path: str, file: str, lines: Iterator[str]) -> None:
-    with opened_output(path, file) as out:
-        out.writelines(f"{line}\n" for line in lines)
+def _write(path: str, lines: Iterator[str]) -> None:
+    with opened_output(path) as out:
+        out.writelines(lines)

@@ -36,7 +36,7 @@ def compile_kernels(
 ) -> None:
     """Compile all kernels and keep them on disk, so that no first use has to wait.
 
-    Takes a minute or two, and a moment when all are there. MAXMARGIN_KERNEL_CACHE names the folder.
+    This takes a minute or two the first time. MAXMARGIN_KERNEL_CACHE names the folder.
     """
     from rich.console import Console
     from rich.progress import track

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import typer
 
-__all__ = ["BAD_INPUT", "fail", "guarded", "located"]
+__all__ = ["BAD_INPUT", "INTERRUPTED", "fail", "guarded", "located", "reason"]
 
 BAD_INPUT = 1
 INTERRUPTED = 130  # 128 + SIGINT
@@ -62,6 +62,11 @@ def located(name: str, line: Callable[[int, int], int | None]) -> Iterator[None]
         place = _PLACE.search(message)
         number = line(int(place[1]), int(place[2] or 0)) if place else None
         raise ValueError(f"{name}{f', line {number}' if number else ''}: {message}") from error
+
+
+def reason(error: OSError) -> str:
+    """What the system says about a file, in lower case."""
+    return (error.strerror or str(error)).lower()
 
 
 def _sentence(error: BaseException) -> str:

@@ -1,32 +1,29 @@
-"""Column files of the command line: whole tables, streams of sentences, and output files."""
+"""Column files of the command line: whole tables and streams of sentences."""
 
 from __future__ import annotations
 
 import io
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
+
+import typer
+
+from maxmargin.cli import options as o
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from maxmargin.datasets.column_format import ColumnFormat
+    from maxmargin.datasets.columns import Block, Rules
     from maxmargin.features.tokens import Tokens
 
-__all__ = ["Block", "Source", "Table", "column_place", "opened_output"]
+__all__ = ["FileOptions", "Source", "Table", "column_place"]
 
-
-@dataclass
-class Block:
-    """One sentence of a file with all its lines (before it, comments, and the blank line or marker after it)."""
-
-    first: int  # number of the first line in the file
-    lines: list[str] = field(default_factory=list)  # without line ends
-    rows: list[tuple[str, ...]] = field(default_factory=list)  # columns of the tokens
-    places: list[int] = field(default_factory=list)  # positions of the tokens in the lines
+MUCH = 1000  # tokens of a file that is a single sentence
 
 
 @dataclass
@@ -63,10 +60,22 @@ class Table:
         """Number of the line of a token in the source; None when it is unknown."""
         return self.source.line(sentence if self.rows is None else int(self.rows[sentence]), token)
 
-    def labels(self, column: int) -> list[list[str]]:
+    def place(self, column: str | None, default: str = "-1") -> int:
+        """The index from 0 of a column; by default the one of the labels: the last, or upos in CoNLL-U."""
+        return self.source.place(column, len(self.columns), default)
+
+    def labels(self, place: int) -> list[list[str]]:
         """A column, sentence by sentence."""
-        flat = self.columns[column_place(column, len(self.columns), self.source.name)]
+        flat = self.columns[place]
         return [flat[a:b] for a, b in pairwise(self.offsets.tolist())]
+
+    def format(self, word_column: str | None) -> ColumnFormat:
+        """How this file is read, for the model that learns from it."""
+        from maxmargin.datasets.column_format import ColumnFormat
+
+        source = self.source
+        words = source.word_place(word_column, len(self.columns))
+        return ColumnFormat(bool(source.conllu), source.separator, source.comment, words, len(self.columns))
 
 
 @dataclass
@@ -74,76 +83,104 @@ class Source:
     """An input: a path (``.gz`` and ``.xz`` are unpacked) or ``-``."""
 
     path: str
-    separator: str | None = None  # between columns; runs of spaces and tabs by default, the two characters \t for a tab
+    separator: str | None = None  # between columns; runs of spaces and tabs by default
     comment: str | None = None  # skip lines that begin with this
+    conllu: bool | None = None  # None: see when the whole file is read
+    max_unpacked: float = o.MAX_UNPACKED
     _kept: bytes | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        if self.separator is not None:
-            self.separator = self.separator.replace("\\t", "\t")
 
     @property
     def name(self) -> str:
         return "<standard input>" if self.path == "-" else self.path
 
     @property
-    def _comments(self) -> tuple[str, ...]:
-        from maxmargin.datasets.columns import COMMENTS, prefixes
+    def rules(self) -> Rules:
+        from maxmargin.datasets.columns import COMMENTS, CONLLU, Rules
 
-        return prefixes(COMMENTS if self.comment is None else (*COMMENTS, self.comment), self.separator)
+        more = () if self.comment is None else (self.comment,)
+        if self.conllu:
+            return replace(CONLLU, comments=(*CONLLU.comments, *more))
+        return Rules.of(self.separator, (*COMMENTS, *more))
+
+    def place(self, column: str | None, width: int, default: str) -> int:
+        """The index from 0 of a column that is a number (negative: from the end) or the name of a CoNLL-U field."""
+        from maxmargin.datasets.column_format import FIELDS
+
+        if column is None:
+            column = "upos" if self.conllu and default == "-1" else default
+        if column.lower() in FIELDS:
+            if not self.conllu:
+                advice = "columns have names in CoNLL-U only; give its number, from 0, or --format conllu"
+                raise ValueError(f"{self.name}, line 1: there is no column {column!r}; {advice}.")
+            return FIELDS.index(column.lower())
+        return column_place(int(column), width, self.name)
+
+    def word_place(self, column: str | None, width: int) -> int:
+        """The column of the words: the first one, or form in CoNLL-U, where nobody says another."""
+        return self.place(column, width, "form" if self.conllu else "0")
 
     def table(self) -> Table:
         """The whole file; a file without tokens is an error."""
-        from maxmargin.datasets.columns import read_column_table
+        from maxmargin.datasets.columns import looks_like_conllu, read_table
+        from maxmargin.datasets.text_lines import opened
 
-        source: str | _Named = self.path
-        if self.path == "-":
-            # standard input can be read only once, and an error may ask for its line later
-            self._kept = sys.stdin.buffer.read()
-            source = _Named(self._kept, self.name)
-        columns, offsets = read_column_table(source, self.separator, self._comments)
+        if self._kept is None:
+            with opened(self.path, self._bytes) as (lines, _):
+                assert isinstance(lines, io.BufferedIOBase)
+                self._kept = lines.read()
+        if self.conllu is None:
+            self.conllu = self.separator in (None, "\t") and looks_like_conllu(self._kept)
+        columns, offsets = read_table(_Named(self._kept, self.name), self.rules)
+        if os.path.isfile(self.path):  # what can be read only once is kept: an error may ask for its line later
+            self._kept = None
         if not columns:
             advice = "it needs one token per line, and a blank line after each sentence"
             raise ValueError(f"{self.name} has no tokens; {advice}.")
         return Table(columns, offsets, self)
 
     def blocks(self) -> Iterator[Block]:
-        """The file sentence by sentence, in little memory. Lines after the last sentence form a block without rows."""
-        from maxmargin.datasets.columns import MARKERS, decoded, opened, ragged, split_line
+        """The file sentence by sentence, in little memory."""
+        from maxmargin.datasets.columns import iter_blocks
+        from maxmargin.datasets.text_lines import opened
 
-        comments = self._comments
-        source = self.path if self._kept is None else _Named(self._kept, self.name)
-        width, width_line, done = 0, 0, 0
-        block = Block(1)
-        with opened(source) as (lines, name):
-            for number, line in decoded(lines, name):
-                text = line.rstrip("\r\n")
-                is_comment = bool(comments) and text.startswith(comments)
-                row = [] if is_comment else split_line(text, self.separator)
-                if row and row[0] not in MARKERS:
-                    if width and len(row) != width:
-                        raise ValueError(ragged(name, number, done, len(row), width, width_line, line))
-                    if not width:
-                        width, width_line = len(row), number
-                    block.places.append(len(block.lines))
-                    block.rows.append(tuple(row))
-                block.lines.append(text)
-                if block.rows and not is_comment and block.places[-1] != len(block.lines) - 1:
-                    yield block  # at once: the answer must not wait for the next sentence
-                    done += 1
-                    block = Block(number + 1)
-        if block.lines:
-            yield block
+        with opened(self.path if self._kept is None else _Named(self._kept, self.name), self._bytes) as (lines, name):
+            yield from iter_blocks(lines, name, self.rules)
+
+    @property
+    def _bytes(self) -> int:
+        return int(1e6 * self.max_unpacked)
 
     def line(self, sentence: int, token: int) -> int | None:
         """Number of the line of a token; None when it is unknown."""
-        if self.path == "-" and self._kept is None:
+        if self._kept is None and not os.path.isfile(self.path):
             return None
         with suppress(ValueError, OSError, IndexError):
-            for i, block in enumerate(self.blocks()):
+            sentences = (block for block in self.blocks() if block.rows)
+            for i, block in enumerate(sentences):
                 if i == sentence:
                     return block.first + block.places[token]
         return None
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """The options about column files."""
+
+    format: o.FormatOption = o.Format.auto
+    separator: o.Separator = None
+    comment: o.Comment = None
+    max_unpacked: o.MaxUnpacked = o.MAX_UNPACKED
+
+    def source(self, path: str, known: ColumnFormat | None = None) -> Source:
+        """An input; what nobody says is as a model knows it from its training, or seen when the file is read."""
+        separator, comment = self.separator, self.comment
+        separator = None if separator is None else separator.replace("\\t", "\t")
+        conllu: bool | None = None if self.format == "auto" else self.format == "conllu"
+        if known is not None:
+            conllu = known.conllu if conllu is None else conllu
+            separator = known.separator if separator is None else separator
+            comment = known.comment if comment is None else comment
+        return Source(path, separator, comment, conllu, self.max_unpacked)
 
 
 class _Named(io.BytesIO):
@@ -162,22 +199,11 @@ def column_place(column: int, width: int, name: str) -> int:
     return column % width
 
 
-@contextmanager
-def opened_output(path: str, source: str | None = None) -> Iterator[TextIO]:
-    """Open a file for results: UTF-8, compressed by its suffix; ``-`` is standard output."""
-    if path == "-":
-        wrapped = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", newline="\n", write_through=True)
-        try:
-            yield wrapped
-            wrapped.flush()
-        finally:
-            wrapped.detach()  # standard output stays open
-        return
-    if source not in (None, "-") and os.path.exists(path) and os.path.samefile(path, str(source)):
-        raise ValueError(f"{path} is the input; writing would destroy it before it is read. Name another file.")
-    import gzip
-    import lzma
-
-    openers: dict[str, Callable[..., TextIO]] = {".gz": gzip.open, ".xz": lzma.open}
-    with openers.get(os.path.splitext(path)[1], open)(path, "wt", encoding="utf-8", newline="\n") as file:
-        yield file
+def warn_of_shape(table: Table) -> None:
+    """Say so when a file does not look like one token per line with a blank line after each sentence."""
+    if len(table) > 1 and len(table) == table.n_tokens:
+        found = f"each of the {len(table)} sentences of {table.source.name} has one token"
+        typer.echo(f"maxmargin: {found}; lines hold one token each, not a whole sentence.", err=True)
+    elif len(table) == 1 and table.n_tokens > MUCH:
+        found = f"{table.source.name} is one sentence of {table.n_tokens} tokens"
+        typer.echo(f"maxmargin: {found}; put a blank line after each sentence.", err=True)

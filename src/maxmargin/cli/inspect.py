@@ -9,8 +9,8 @@ import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded, located
-from maxmargin.cli.files import Source
-from maxmargin.cli.model import constrain, label_place, learned_column, load_text_tagger, text_features
+from maxmargin.cli.files import FileOptions, Source
+from maxmargin.cli.model import constrain, known_labels, label_place, load_estimator, text_features
 from maxmargin.cli.tables import number, show_table
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = ["inspect"]
 
 
 @guarded
+@o.grouped
 def inspect(
     model: o.ModelFile,
     top: Annotated[int, typer.Option(min=1, help="Number of weights per label, or of contributions.")] = 10,
@@ -32,16 +33,17 @@ def inspect(
         str | None,
         typer.Option(help="Labels to compare with, separated by spaces or commas; the runner-up by default."),
     ] = None,
+    word_column: o.WordColumn = None,
     label_column: o.KnownLabelColumn = None,
     constraints: o.ConstraintsOption = None,
-    separator: o.Separator = None,
-    comment: o.Comment = None,
+    files: FileOptions = FileOptions(),
     debug: o.Debug = False,
 ) -> None:
     """Look into a model: certificate, labels, sizes and strongest weights; or explain one of its decisions.
 
-    An explanation splits the difference in score between the prediction and another labelling by features. True
-    labels in the file are shown beside it.
+    An explanation splits the lead in score of the prediction over another labelling by features.
+
+    Where the file has true labels, they are shown too.
 
     Examples:
 
@@ -51,9 +53,10 @@ def inspect(
 
       maxmargin inspect chunker.mm --explain one.txt --other "B-NP I-NP O"
     """
-    tagger = constrain(load_text_tagger(model), constraints)
+    tagger = constrain(load_estimator(model), constraints)
     if explain is not None:
-        _explain(tagger, Source(explain, separator, comment), sentence, other, top, label_column)
+        _, known = known_labels(tagger)
+        _explain(tagger, files.source(explain, known), sentence, other, top, label_column, word_column)
         return
     _facts(tagger, model)
     for name in tagger.classes_ if label is None else [label]:
@@ -78,9 +81,14 @@ def _facts(tagger: SequenceTagger, path: str) -> None:
         ("training", f"C {tagger.C:g}, {tagger.loss}, {tagger.rescaling} rescaling, solver {tagger.solver}"),
         ("constraints", str(tagger.constraints)),
     ]
-    column = learned_column(tagger)
+    column, columns = known_labels(tagger)
     if column is not None:
         rows.insert(4, ("label column", f"{column}, from 0"))
+    if columns is not None:
+        marks = {"separator": columns.separator, "comment": columns.comment}
+        told = [f"{name} {mark!r}" for name, mark in marks.items() if mark is not None]
+        kind = "CoNLL-U" if columns.conllu else f"{columns.width} columns"
+        rows.insert(4, ("format", ", ".join([kind, f"words in column {columns.word_column}", *told])))
     if known.get("seconds_"):
         rows.append(("time", time_split(tagger.seconds_)))
     show_table("", ["", ""], rows)
@@ -101,8 +109,9 @@ def _transitions(tagger: SequenceTagger) -> None:
 
 
 def _explain(
-    tagger: SequenceTagger, source: Source, sentence: int, other: str | None, top: int, label_column: int | None
-) -> None:
+    tagger: SequenceTagger, source: Source, sentence: int, other: str | None, top: int, label_column: str | None,
+    word_column: str | None,
+) -> None:  # fmt: skip
     count = 0
     for block in source.blocks():
         if block.rows and count == sentence:
@@ -111,10 +120,10 @@ def _explain(
     else:
         raise ValueError(f"{source.name} has {count} sentences; there is no sentence {sentence} (they count from 0).")
     first, places, rows_of_text = block.first, block.places, block.rows
-    width, learned = len(rows_of_text[0]), learned_column(tagger)
+    width, (learned, known) = len(rows_of_text[0]), known_labels(tagger)
     true: list[list[str]] = []  # or the true labels as the only element
     if label_column is not None or (learned is not None and learned < width):
-        place = label_place(tagger, label_column, width, source.name)
+        place = label_place(tagger, label_column, width, source)
         true.append([row[place] for row in rows_of_text])
     with located(source.name, lambda i, t: first + places[t]):
         x = text_features(tagger).transform([rows_of_text])
@@ -131,7 +140,8 @@ def _explain(
             raise ValueError(f"the model allows only one labelling of sentence {sentence}; nothing to compare.")
         rows = tagger.explain(x, labels, compared)
     total = sum(row["contribution"] for row in rows)
-    words = [row[0] for row in rows_of_text]
+    at_word = known.word_column if known is not None and word_column is None else source.word_place(word_column, width)
+    words = [row[at_word] for row in rows_of_text]
     cells = zip(words, *true, labels, compared, strict=True)
     marked = [(*known, a, b, "" if a == b else "<") for *known, a, b in cells]
     show_table(f"sentence {sentence}", ["token", *(["true"] if true else []), "predicted", "other", ""], marked)

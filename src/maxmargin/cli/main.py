@@ -43,11 +43,11 @@ def about(
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)
     ] = False,
 ) -> None:
-    """Large-margin taggers for column files: one token per line, a blank line after each sentence.
+    """Large-margin taggers for column files and CoNLL-U: one token per line, a blank line after each sentence.
 
     Files ending in .gz or .xz are compressed; - is standard input or output.
 
-    Exit codes: 0 fine, 1 bad input (a line on standard error says what and where), 2 wrong usage.
+    Exit codes: 0 fine, 1 bad input (a line on standard error says what and where), 2 wrong usage, 130 interrupted.
     """
 
 

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import located
-from maxmargin.cli.files import Table, column_place
+from maxmargin.cli.files import Source, Table
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from maxmargin.datasets.column_format import ColumnFormat
     from maxmargin.estimators.sequence_tagger import SequenceTagger
     from maxmargin.features.extractor import TextFeatures
     from maxmargin.features.sequences import Sequences
+    from maxmargin.models.chain import ChainBound, ChainLayout
 
 __all__ = [
-    "FeatureOptions", "TrainingOptions", "check_writable", "constrain", "fit", "fit_features",
-    "label_place", "learned_column", "load_text_tagger", "ramp_start", "span_like", "text_features", "usable",
+    "FeatureOptions", "TextTagger", "TrainingOptions", "constrain", "fit", "fit_features", "known_labels",
+    "label_place", "load_estimator", "load_text_tagger", "main_score", "ramp_start", "span_like", "text_features",
+    "usable",
 ]  # fmt: skip
+
+
+AnyTagger = TypeVar("AnyTagger", "SequenceTagger", "TextTagger")
 
 
 @dataclass(frozen=True)
@@ -34,23 +43,34 @@ class FeatureOptions:
     hashing: o.Hashing = None
 
 
-def fit_features(options: FeatureOptions, table: Table, label_column: int) -> tuple[TextFeatures, Sequences]:
-    """A fitted extractor that does not read the labels, and the features of the table."""
+def fit_features(options: FeatureOptions, table: Table, words: int, labels: int) -> tuple[TextFeatures, Sequences]:
+    """A fitted extractor that does not read the column of the labels, and the features of the table."""
     from maxmargin.features.choose import default_words
     from maxmargin.features.extractor import TextFeatures
     from maxmargin.features.template import Template
 
-    template = default_words().template if options.template is None else Template.parse(Path(options.template))
-    features = TextFeatures(template, min_count=options.min_count, hashing=options.hashing)
+    if options.template is not None:
+        features = TextFeatures(Template.parse(Path(options.template)))
+    else:
+        features = default_words(words)
+        _warn_of_numbers(table, words)
+    features.set_params(min_count=options.min_count, hashing=options.hashing)
     with located(table.source.name, table.line):
         X = features.fit_transform(table.tokens())
-    labels = column_place(label_column, len(table.columns), table.source.name)
     for definition in features.definitions_:
         if any(source.column == labels for source, _ in definition.slots):
             where = definition.where if options.template is not None else "the default features"
             advice = "use another column, or name the column of the labels with --label-column"
             raise ValueError(f"{where}: reads column {labels}, which holds the labels to predict; {advice}.")
     return features, X
+
+
+def _warn_of_numbers(table: Table, words: int) -> None:
+    """Say so when the words are the numbers of the tokens: 1, 2, 3, ..."""
+    sentences = table.labels(words)
+    if all(list(map(str, range(1, len(column) + 1))) == column for column in sentences) and table.n_tokens > len(table):
+        found = f"column {words} of {table.source.name}, which is read as the words, holds the numbers of the tokens"
+        typer.echo(f"maxmargin: {found}; name the column of the words with --word-column.", err=True)
 
 
 @dataclass(frozen=True)
@@ -103,37 +123,92 @@ def _check_scheme(y: list[list[str]], scheme: str) -> None:
                 fine.add(label)
 
 
-def check_writable(path: str) -> None:
-    """Refuse a model path that cannot be written before hours of training, not after them."""
-    folder = os.path.dirname(path) or "."
-    if path == "-":
-        raise ValueError("a model cannot go to standard output; name a file with -o.")
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; name a file with -o.")
-    if not os.path.isdir(folder):
-        raise ValueError(f"there is no folder {folder!r} for the model {path}; create it first.")
-    if not os.access(folder, os.W_OK):
-        raise ValueError(f"the folder {folder!r} is not writable; choose another with -o.")
+@dataclass
+class TextTagger:
+    """What it takes to label text: a model file without its training, which loads in no time."""
+
+    layout_: ChainLayout
+    weights: np.ndarray
+    features_: TextFeatures
+    label_column_: int | None = None
+    columns_: ColumnFormat | None = None
+
+    @property
+    def classes_(self) -> list[str]:
+        return list(map(str, self.layout_.labels.classes))
+
+    def predict(self, X: Sequences) -> list[list[str]]:
+        """The best labels of each sentence."""
+        return [list(map(str, self.layout_.output(codes))) for codes in self._bound(X).argmax(self.weights).outputs]
+
+    def predict_kbest(self, X: Sequences, k: int) -> list[list[tuple[list[str], float]]]:
+        """The k best labellings of each sentence with their scores, best first; fewer when there are no more."""
+        bound, layout, answers = self._bound(X), self.layout_, []
+        for i in range(bound.n_examples):
+            best = zip(*bound.k_best(self.weights, i, k), strict=True)
+            answers.append([(list(map(str, layout.output(codes))), float(score)) for codes, score in best])
+        return answers
+
+    def _bound(self, X: Sequences) -> ChainBound:
+        from maxmargin.models.chain import Chain
+
+        return Chain().bind(X, layout=self.layout_)
 
 
-def load_text_tagger(path: str) -> SequenceTagger:
-    """The tagger of a model file; one that does not take text is an error."""
-    from maxmargin.estimators.model_files import load
+def load_text_tagger(path: str) -> TextTagger:
+    """The tagger of a model file, to predict with; one that does not take text is an error."""
+    from maxmargin.lazy import load_when_used
+
+    load_when_used("scipy.sparse")  # a fifth of a second
+    from maxmargin.datasets.column_format import ColumnFormat
+    from maxmargin.estimators.model_files import fitted_of
+    from maxmargin.features.extractor import TextFeatures
+
+    fitted, training = fitted_of(path, *_read_tagger(path))
+    if not isinstance(fitted.features, TextFeatures):
+        raise ValueError(_takes_no_text(path))
+    column, columns = training.get("label_column_"), training.get("columns_")
+    assert column is None or isinstance(column, int)
+    assert columns is None or isinstance(columns, ColumnFormat)
+    return TextTagger(cast("ChainLayout", fitted.layout), fitted.weights, fitted.features, column, columns)
+
+
+def load_estimator(path: str) -> SequenceTagger:
+    """The tagger of a model file with all that is known of its training; one that does not take text is an error."""
     from maxmargin.estimators.sequence_tagger import SequenceTagger
     from maxmargin.features.extractor import TextFeatures
+
+    _read_tagger(path)
+    tagger = SequenceTagger.load(path, verify=False)
+    if not isinstance(tagger.features_, TextFeatures):
+        raise ValueError(_takes_no_text(path))
+    return tagger
+
+
+def _read_tagger(path: str) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """A model file, if it holds a tagger."""
+    from maxmargin.persistence.model_file import read_model
 
     if path == "-":
         raise ValueError("a model cannot be read from standard input; give the path of its file.")
     if not os.path.exists(path):
         raise FileNotFoundError(f"there is no model file {path!r}.")
-    tagger = load(path)
-    if not isinstance(tagger, SequenceTagger) or not isinstance(tagger.features_, TextFeatures):
+    header, tensors = read_model(path)
+    kind = header.get("kind", "model of no kind")[:80]
+    if kind == "ImageSegmenter":
+        raise ValueError(f"{path} holds a segmenter of images; use: maxmargin segment predict {path} IMAGES")
+    if kind != "SequenceTagger":
         use = f"use it from Python (maxmargin.load({path!r}).predict)"
-        raise ValueError(f"{path} holds a tagger that takes features, not columns of text; {use}.")
-    return tagger
+        raise ValueError(f"{path} holds a {kind}, not a tagger of text; {use}.")
+    return header, tensors
 
 
-def text_features(tagger: SequenceTagger) -> TextFeatures:
+def _takes_no_text(path: str) -> str:
+    use = f"use it from Python (maxmargin.load({path!r}).predict)"
+    return f"{path} holds a tagger that takes features, not columns of text; {use}."
+
+
+def text_features(tagger: SequenceTagger | TextTagger) -> TextFeatures:
     """The features of a tagger of the command line."""
     from maxmargin.features.extractor import TextFeatures
 
@@ -145,7 +220,7 @@ def ramp_start(start: str, features: TextFeatures) -> str | SequenceTagger:
     """Where a ramp fit begins: the word itself, or the tagger of a model file."""
     if start in ("zero", "hinge"):
         return start
-    model = load_text_tagger(start)
+    model = load_estimator(start)
     own = text_features(model)
     if own.hashing is None and features.hashing is None and own.names() != features.names():
         advice = "train it on the same file with the same template, or use --start hinge"
@@ -153,31 +228,31 @@ def ramp_start(start: str, features: TextFeatures) -> str | SequenceTagger:
     return model
 
 
-def learned_column(tagger: SequenceTagger) -> int | None:
-    """The column that training read labels from; None for a tagger that was not trained by the command line."""
-    return vars(tagger).get("label_column_")
+def known_labels(tagger: SequenceTagger | TextTagger) -> tuple[int | None, ColumnFormat | None]:
+    """The column that training read labels from, and its format; None if the command line did not train the tagger."""
+    return vars(tagger).get("label_column_"), vars(tagger).get("columns_")
 
 
-def label_place(tagger: SequenceTagger, given: int | None, width: int, name: str) -> int:
+def label_place(tagger: SequenceTagger | TextTagger, given: str | None, width: int, source: Source) -> int:
     """Column of the true labels in a file of ``width`` columns: the given one, else the one of training, else the last.
 
     A note is printed when training used another column than the given one.
     """
-    learned = learned_column(tagger)
+    learned, _ = known_labels(tagger)
     if given is None and learned is not None:
         if learned >= width:
             found = f"the model learned its labels from column {learned}, but the lines have {width} columns"
             advice = "counted from 0; name the column of the labels with --label-column"
-            raise ValueError(f"{name}, line 1: {found}, {advice}.")
+            raise ValueError(f"{source.name}, line 1: {found}, {advice}.")
         return learned
-    place = column_place(-1 if given is None else given, width, name)
+    place = source.place(given, width, "-1")
     if learned is not None and place != learned:
-        read = f"labels are read from column {place} of {name}, as --label-column says"
+        read = f"labels are read from column {place} of {source.name}, as --label-column says"
         typer.echo(f"maxmargin: {read}; the model learned them from column {learned}.", err=True)
     return place
 
 
-def constrain(tagger: SequenceTagger, scheme: str | None) -> SequenceTagger:
+def constrain(tagger: AnyTagger, scheme: str | None) -> AnyTagger:
     """Make a fitted tagger also obey a scheme."""
     if scheme is None:
         return tagger
@@ -195,7 +270,7 @@ def constrain(tagger: SequenceTagger, scheme: str | None) -> SequenceTagger:
     return tagger
 
 
-def usable(tagger: SequenceTagger, table: Table) -> Sequences:
+def usable(tagger: SequenceTagger | TextTagger, table: Table) -> Sequences:
     """The features of a file, for a fitted tagger."""
     with located(table.source.name, table.line):
         return text_features(tagger).transform(table.tokens())
@@ -211,3 +286,13 @@ def span_like(*labelled: list[list[str]]) -> bool:
     except ValueError:
         return False
     return labels != {"O"}
+
+
+Metric = Callable[[list[list[str]], list[list[str]]], float]
+
+
+def main_score(labels: list[list[str]]) -> tuple[str, Metric]:
+    """What decides which model is better: span F1, or token accuracy where labels are not spans; its name too."""
+    from maxmargin.metrics import span_f1, token_accuracy
+
+    return ("span F1", span_f1) if span_like(labels) else ("token accuracy", token_accuracy)

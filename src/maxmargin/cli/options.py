@@ -15,7 +15,9 @@ from typer.models import OptionInfo
 
 from maxmargin.cli.errors import fail
 
-__all__ = ["Constraints", "Loss", "Precision", "Solver", "Weights", "grouped"]
+__all__ = ["MAX_UNPACKED", "Constraints", "Format", "Loss", "Precision", "Solver", "Weights", "grouped"]
+
+MAX_UNPACKED = 64.0  # MB
 
 
 Weights = StrEnum("Weights", ["all", "observed"])
@@ -23,6 +25,7 @@ Constraints = StrEnum("Constraints", ["bio", "iobes"])
 Loss = StrEnum("Loss", ["hinge", "squared_hinge", "ramp"])
 RampName = StrEnum("RampName", ["cost_diminished", "best_output", "cost_diminished_vs_best"])
 Rescaling = StrEnum("Rescaling", ["margin", "slack", "sqrt_slack", "unit"])
+Format = StrEnum("Format", ["auto", "columns", "conllu"])
 Precision = StrEnum("Precision", ["float64", "float32"])
 Solver = StrEnum("Solver", "auto simplicial sequential_dual bcfw frank_wolfe cutting_plane pegasos sgd perceptron mira")
 
@@ -56,6 +59,22 @@ def positive(value: float | None) -> float | None:
     if value is not None and not value > 0:
         raise typer.BadParameter(f"{value:g} is not a positive number.")
     return value
+
+
+def not_empty(value: str | None) -> str | None:
+    """Refuse a mark without characters."""
+    if value == "":
+        raise typer.BadParameter("it must not be empty; leave the option out.")
+    return value
+
+
+def column(value: str | None) -> str | None:
+    """Refuse a column that is neither a number nor the name of a field of CoNLL-U."""
+    from maxmargin.datasets.column_format import FIELDS
+
+    if value is None or value.lower() in FIELDS or value.removeprefix("-").isdecimal():
+        return value
+    raise typer.BadParameter(f"{value!r} is neither a number nor a field of CoNLL-U ({', '.join(FIELDS)}).")
 
 
 def read_config(ctx: typer.Context, path: str | None) -> str | None:
@@ -101,26 +120,43 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 
 _ABOUT_CONFIG = "TOML file whose keys are option names; the command line takes precedence."
 Config = Annotated[str | None, of_files(help=_ABOUT_CONFIG, is_eager=True, callback=read_config, metavar="FILE")]
-Separator = Annotated[str | None, of_files(help="Between columns; runs of spaces and tabs by default.", metavar="TEXT")]
-Comment = Annotated[str | None, of_files(help="Skip lines that begin with this.", metavar="PREFIX")]
-LabelColumn = Annotated[int, of_files(help="Column of the true labels, from 0; -1 is the last.")]
-KnownLabelColumn = Annotated[
-    int | None, of_files(help="Column of the true labels, from 0; -1 is the last. By default as in training.")
-]
+_ABOUT_FORMAT = (
+    "columns (divided by spaces or tabs) or conllu (CoNLL-U). auto recognises CoNLL-U in training, and reads other "
+    "files as the model was trained."
+)
+FormatOption = Annotated[Format, of_files("--format", help=_ABOUT_FORMAT)]
+_ABOUT_SEPARATOR = "What divides the columns; by default any spaces and tabs, or as in training."
+Separator = Annotated[str | None, of_files(callback=not_empty, help=_ABOUT_SEPARATOR, metavar="TEXT")]
+_ABOUT_COMMENT = "Skip lines that begin with this; by default as in training."
+Comment = Annotated[str | None, of_files(callback=not_empty, help=_ABOUT_COMMENT, metavar="PREFIX")]
+_ABOUT_UNPACKED = "Megabytes at which archives are refused that unpack to over 100 times their size."
+MaxUnpacked = Annotated[float, of_files(callback=positive, help=_ABOUT_UNPACKED)]
 
-_ABOUT_TEMPLATE = "CRF++ template file. Without it: words, affixes and shapes of column 0."
+
+def column_option(about: str) -> OptionInfo:
+    """An option that names a column."""
+    how = "A number from 0 (-1 is the last), or a field of CoNLL-U."
+    return of_files(help=f"{about}. {how}", callback=column, metavar="COLUMN")
+
+
+WordColumn = Annotated[str | None, column_option("Column of the words; by default the first, or form in CoNLL-U")]
+LabelColumn = Annotated[str | None, column_option("Column of the labels; by default the last, or upos in CoNLL-U")]
+KnownLabelColumn = Annotated[str | None, column_option("Column of the true labels; by default as in training")]
+
+_ABOUT_TEMPLATE = "CRF++ template file. Without it: words, affixes and shapes of --word-column."
 Template = Annotated[str | None, of_features("--template", "-t", help=_ABOUT_TEMPLATE, metavar="FILE")]
 MinCount = Annotated[int, of_features(min=1, help="Leave out features that occur on fewer tokens.")]
-Hashing = Annotated[int | None, of_features(min=1, help="Hash features to this many numbers; no vocabulary, no names.")]
+_ABOUT_HASHING = "Hash features to this many columns, without a vocabulary and without names."
+Hashing = Annotated[int | None, of_features(min=1, help=_ABOUT_HASHING)]
 
-CostWeight = Annotated[float, of_training("-C", min=0.0, help="Weight of the losses; larger fits more closely.")]
-WeightsOption = Annotated[
-    Weights,
-    of_training("--weights", help="A weight for all pairs of feature and label, or for those observed in training."),
-]
-ConstraintsOption = Annotated[Constraints | None, of_training("--constraints", help="Scheme that labels must follow.")]
-Ends = Annotated[bool, of_training("--ends/--no-ends", help="Weights for the first and the last label.")]
-LossOption = Annotated[Loss, of_training("--loss", help="ramp is bounded, for data with wrong labels.")]
+_ABOUT_C = "Weight of the training losses; larger values fit the training data more closely."
+CostWeight = Annotated[float, of_training("-C", min=0.0, help=_ABOUT_C)]
+_ABOUT_WEIGHTS = "Give a weight to all pairs of feature and label, or only to those observed in training."
+WeightsOption = Annotated[Weights, of_training("--weights", help=_ABOUT_WEIGHTS)]
+_ABOUT_CONSTRAINTS = "Tagging scheme that the labels must follow."
+ConstraintsOption = Annotated[Constraints | None, of_training("--constraints", help=_ABOUT_CONSTRAINTS)]
+Ends = Annotated[bool, of_training("--ends/--no-ends", help="Weights for the first and last label of a sentence.")]
+LossOption = Annotated[Loss, of_training("--loss", help="Loss; ramp is bounded, for data with wrong labels.")]
 RampOption = Annotated[RampName, of_training("--ramp", help="Which ramp, with --loss ramp.")]
 _ABOUT_START = "Where --loss ramp begins: zero, hinge (a finished hinge fit), or a model file of the same features."
 Start = Annotated[str, of_training(help=_ABOUT_START, metavar="zero|hinge|FILE")]
@@ -129,14 +165,14 @@ _ABOUT_RESCALING = (
     "sqrt_slack: its square root does; unit: all wrong outputs need a margin of 1."
 )
 RescalingOption = Annotated[Rescaling, of_training("--rescaling", help=_ABOUT_RESCALING)]
-SolverOption = Annotated[Solver, of_training("--solver", help="auto closes the gap fastest; the last four are online.")]
-Jobs = Annotated[int | None, of_training("--n-jobs", "-j", help="Threads; -1 for all cores.")]
+_ABOUT_SOLVER = "Training method; auto closes the gap fastest, and the last four are online methods."
+SolverOption = Annotated[Solver, of_training("--solver", help=_ABOUT_SOLVER)]
+Jobs = Annotated[int | None, of_training("--n-jobs", "-j", help="Number of threads; -1 for all cores.")]
 Seed = Annotated[int, of_training(help="Random seed.")]
 
 MaxRounds = Annotated[int | None, of_stopping(min=1, help="Maximum number of convex fits with --loss ramp.")]
-PassesPerRound = Annotated[
-    float | None, of_stopping(callback=positive, help="Passes per convex fit; else the gap decides.")
-]
-Tol = Annotated[float, of_stopping(min=0.0, help="Relative duality gap to reach.")]
-MaxPasses = Annotated[float | None, of_stopping(callback=positive, help="Maximum passes over the sentences.")]
-MaxSeconds = Annotated[float | None, of_stopping(callback=positive, help="Maximum seconds.")]
+_ABOUT_ROUNDS = "Passes of each convex fit with --loss ramp; by default its gap decides."
+PassesPerRound = Annotated[float | None, of_stopping(callback=positive, help=_ABOUT_ROUNDS)]
+Tol = Annotated[float, of_stopping(min=0.0, help="Stop when the relative duality gap is this small.")]
+MaxPasses = Annotated[float | None, of_stopping(callback=positive, help="Stop after so many passes over the data.")]
+MaxSeconds = Annotated[float | None, of_stopping(callback=positive, help="Stop after so many seconds.")]

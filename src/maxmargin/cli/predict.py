@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,25 +11,31 @@ import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded, located
-from maxmargin.cli.files import Block, Source, opened_output
-from maxmargin.cli.model import constrain, label_place, load_text_tagger, text_features
+from maxmargin.cli.files import FileOptions, Source
+from maxmargin.cli.model import TextTagger, constrain, label_place, load_text_tagger
+from maxmargin.cli.outputs import check_output, opened_output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from maxmargin.estimators.sequence_tagger import SequenceTagger
+    from maxmargin.datasets.columns import Block
 
 __all__ = ["predict"]
 
-MOST_TOKENS = 50_000  # per batch, however few sentences they make
+MISC = 9  # the last field of CoNLL-U
+
+MOST_TOKENS, MOST_BYTES = 50_000, 2**25  # per batch, however few sentences they make
+
+_ABOUT_REPLACE = "Whether the prediction replaces the label column; by default in CoNLL-U only."
 
 
 @guarded
+@o.grouped
 def predict(
     model: o.ModelFile,
     file: Annotated[str, typer.Argument(help="Column file, or - for standard input.")] = "-",
     output: Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")] = "-",
-    replace: Annotated[bool, typer.Option("--replace", help="Replace the label column by the prediction.")] = False,
+    replace: Annotated[bool | None, typer.Option("--replace/--no-replace", help=_ABOUT_REPLACE)] = None,
     label_column: o.KnownLabelColumn = None,
     kbest: Annotated[
         int, typer.Option(min=1, help="Write the k best labellings, one column each; _ where there are fewer.")
@@ -38,15 +45,18 @@ def predict(
     ] = False,
     constraints: o.ConstraintsOption = None,
     batch: Annotated[int, typer.Option(min=1, help="Sentences per batch; 1 answers each sentence at once.")] = 500,
-    separator: o.Separator = None,
-    comment: o.Comment = None,
+    files: FileOptions = FileOptions(),
     debug: o.Debug = False,
 ) -> None:
     """Label the tokens of a column file, batch by batch.
 
-    Every line is written unchanged, followed by the predicted label. Blank lines and comments stay.
+    Every line is written as it is, followed by the predicted label. Blank lines, comments and line ends stay.
+
+    In CoNLL-U, the label is put in its field, such as upos, and --kbest and --margin add to misc.
 
     Columns must be in the same order as in training; a label column at the end is optional.
+
+    A file that is named with -o appears when all of it is written.
 
     Examples:
 
@@ -56,24 +66,43 @@ def predict(
 
       maxmargin predict chunker.mm test.txt --replace | less
     """
+    check_output(output, [file, model])
     tagger = constrain(load_text_tagger(model), constraints)
-    source = Source(file, separator, comment)
-    with opened_output(output, file) as out:
-        joint, place = None, None
+    source = files.source(file, tagger.columns_)
+    writer: Writer | None = None
+    with opened_output(output) as out:
         for blocks in _batches(source, batch):
             full = [block for block in blocks if block.rows]
             rows = [block.rows for block in full]
-            if rows and joint is None:
-                joint = source.separator or ("\t" if "\t" in full[0].lines[full[0].places[0]] else " ")
-                if replace or label_column is not None:
-                    place = label_place(tagger, label_column, len(rows[0][0]), source.name)
+            if rows and writer is None:
+                width = len(rows[0][0])
+                _warn_of_width(tagger, width, source)
+                inside = bool(source.conllu) if replace is None else replace
+                place = label_place(tagger, label_column, width, source) if inside or label_column is not None else None
+                tabs = source.conllu or "\t" in full[0].lines[full[0].places[0]]
+                joint = source.separator or ("\t" if tabs else " ")
+                writer = Writer(joint, place if inside else None, bool(source.conllu), kbest)
             with located(source.name, partial(_line, full)):
                 columns = iter(_labels(tagger, rows, kbest, margin) if rows else [])
             for block in blocks:
-                if block.rows:
-                    _add(block, next(columns), joint or " ", place if replace else None)
-                out.write("".join(f"{line}\n" for line in block.lines))
+                if block.rows and writer is not None:
+                    writer.add(block, next(columns))
+                out.write("".join(block.lines))
             out.flush()
+
+
+def _warn_of_width(tagger: TextTagger, width: int, source: Source) -> None:
+    """Say so when lines have more columns than in training: a whole sentence on a line, maybe."""
+    known = tagger.columns_
+    most = (
+        known.width
+        if known is not None
+        else max(s.column for d in tagger.features_.definitions_ for s, _ in d.slots) + 2
+    )
+    if width > most:
+        found = f"the lines of {source.name} have {width} columns, those of the training had {most}"
+        advice = "the further ones are not read; if a line is a whole sentence, write one token per line"
+        typer.echo(f"maxmargin: {found}; {advice}.", err=True)
 
 
 def _line(blocks: list[Block], sentence: int, token: int) -> int:
@@ -82,28 +111,28 @@ def _line(blocks: list[Block], sentence: int, token: int) -> int:
 
 def _batches(source: Source, size: int) -> Iterator[list[Block]]:
     held: list[Block] = []
-    tokens = 0
+    tokens = taken = 0
     for block in source.blocks():
         held.append(block)
-        tokens += len(block.rows)
-        if len(held) >= size or tokens >= MOST_TOKENS:
+        tokens, taken = tokens + len(block.rows), taken + block.size
+        if len(held) >= size or tokens >= MOST_TOKENS or taken >= MOST_BYTES:
             yield held
-            held, tokens = [], 0
+            held, tokens, taken = [], 0, 0
     if held:
         yield held
 
 
 def _labels(
-    tagger: SequenceTagger, rows: list[list[tuple[str, ...]]], kbest: int, margin: bool
+    tagger: TextTagger, rows: list[list[tuple[str, ...]]], kbest: int, margin: bool
 ) -> list[list[tuple[str, ...]]]:
     """The new columns of each token of each sentence."""
-    X = text_features(tagger).transform(rows)
+    X = tagger.features_.transform(rows)
     if kbest == 1 and not margin:
-        return [[(str(label),) for label in labels] for labels in tagger.predict(X)]
+        return [[(label,) for label in labels] for labels in tagger.predict(X)]
     answers = tagger.predict_kbest(X, max(kbest, 2 if margin else 1))
     made = []
     for sentence, best in zip(rows, answers, strict=True):
-        columns = [list(map(str, labels)) for labels, _ in best[:kbest]]
+        columns = [labels for labels, _ in best[:kbest]]
         columns += [["_"] * len(sentence)] * (kbest - len(columns))
         if margin:
             gap = best[0][1] - best[1][1] if len(best) > 1 else math.inf
@@ -112,10 +141,32 @@ def _labels(
     return made
 
 
-def _add(block: Block, columns: list[tuple[str, ...]], joint: str, replaced: int | None) -> None:
-    """Append the new columns to the tokens of a block; the first one may replace an old column."""
-    for place, row, new in zip(block.places, block.rows, columns, strict=True):
-        if replaced is None:
-            block.lines[place] = joint.join((block.lines[place].rstrip(" \t"), *new))
-        else:
-            block.lines[place] = joint.join((*row[:replaced], new[0], *row[replaced + 1 :], *new[1:]))
+@dataclass(frozen=True)
+class Writer:
+    """Where the new columns of a token go: behind its line, or the first one in place of an old column."""
+
+    joint: str
+    replaced: int | None
+    conllu: bool
+    kbest: int
+
+    def add(self, block: Block, columns: list[tuple[str, ...]]) -> None:
+        """Give the tokens of a block their new columns."""
+        new = dict(zip(block.places, zip(block.rows, columns, strict=True), strict=True))
+        for place, line in enumerate(block.lines):
+            text = line.rstrip("\r\n")
+            if place in new:
+                block.lines[place] = self._joined(text, *new[place]) + line[len(text) :]
+            elif self.conllu and self.replaced is None and text[:1].isdigit():  # a range of words, or an empty node
+                block.lines[place] = self.joint.join((text, *["_"] * len(columns[0]))) + line[len(text) :]
+
+    def _joined(self, text: str, row: tuple[str, ...], new: tuple[str, ...]) -> str:
+        if self.replaced is None:
+            return self.joint.join((text if self.conllu else text.rstrip(" \t"), *new))
+        fields = [*row[: self.replaced], new[0], *row[self.replaced + 1 :]]
+        if not self.conllu:
+            return self.joint.join((*fields, *new[1:]))
+        names = [f"Label{k}" for k in range(2, self.kbest + 1)] + ["Margin"]
+        misc = [f"{name}={value}" for name, value in zip(names, new[1:], strict=False)]
+        fields[MISC] = "|".join([*misc] if fields[MISC] == "_" and misc else [fields[MISC], *misc])
+        return self.joint.join(fields)

@@ -7,21 +7,36 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import guarded
-from maxmargin.cli.files import Source, Table, column_place
-from maxmargin.cli.model import FeatureOptions, TrainingOptions, check_writable, fit, fit_features, ramp_start, usable
+from maxmargin.cli.errors import INTERRUPTED, fail, guarded
+from maxmargin.cli.files import FileOptions, Table, warn_of_shape
+from maxmargin.cli.model import (
+    FeatureOptions,
+    TextTagger,
+    TrainingOptions,
+    fit,
+    fit_features,
+    main_score,
+    ramp_start,
+    usable,
+)  # fmt: skip
+from maxmargin.cli.outputs import check_model_output, save_model, warn_of_space
 from maxmargin.cli.tables import show_table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from maxmargin.datasets.column_format import ColumnFormat
 
 __all__ = ["train"]
 
 _ABOUT_HELD_OUT = (
-    "Column file, or a share of the sentences such as 0.1, to score during training: training ends when the accuracy "
-    "no longer rises, and the model keeps the best weights."
+    "Column file, or a share of the sentences such as 0.1, to score during training (span F1, or token accuracy where "
+    "labels are not spans): training ends when the score no longer rises, and the model keeps the best weights."
 )
 
 
@@ -31,7 +46,8 @@ def train(
     file: o.LabelledFile,
     output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")],
     feature_options: FeatureOptions = FeatureOptions(),
-    label_column: o.LabelColumn = -1,
+    word_column: o.WordColumn = None,
+    label_column: o.LabelColumn = None,
     C: o.CostWeight = 1.0,
     training: TrainingOptions = TrainingOptions(),
     ramp: o.RampOption = o.RampName.cost_diminished,
@@ -39,20 +55,21 @@ def train(
     max_rounds: o.MaxRounds = None,
     passes_per_round: o.PassesPerRound = None,
     held_out: Annotated[str | None, o.of_stopping(help=_ABOUT_HELD_OUT, metavar="FILE")] = None,
-    patience: Annotated[int, o.of_stopping(min=1, help="Scores on --held-out without improvement.")] = 5,
+    patience: Annotated[int, o.of_stopping(min=1, help="Stop after so many scores without improvement.")] = 5,
     precision: Annotated[
-        o.Precision, o.of_files(help="Of the stored weights; float32 takes half the space.")
+        o.Precision, o.of_files(help="Precision of the stored weights; float32 halves the file.")
     ] = o.Precision.float64,
-    separator: o.Separator = None,
-    comment: o.Comment = None,
+    files: FileOptions = FileOptions(),
     config: o.Config = None,
     debug: o.Debug = False,
 ) -> None:
     """Learn a tagger from a column file and write it to a model file.
 
-    A terminal shows progress; elsewhere one line goes to standard error at the end.
+    A terminal shows the progress; elsewhere one line goes to standard error at the end.
 
     It says why training ended, how far from optimal the weights can be (certificate), and where the time went.
+
+    Ctrl-C ends training, and the model is written all the same. The model remembers the format of the file.
 
     Examples:
 
@@ -61,58 +78,73 @@ def train(
       zcat words.gz | maxmargin train - --constraints bio --held-out 0.1 -o ner.mm
 
       maxmargin train pos.train.xz --config pos.toml --held-out pos.dev -o pos.mm
+
+      maxmargin train en-ud-train.conllu --label-column xpos -o tagger.mm
     """
-    check_writable(output)
+    check_model_output(output, [file, held_out, feature_options.template, start, config])
     live = sys.stderr.isatty()
     watch = Stopwatch()
     with watch("read"):
-        table = Source(file, separator, comment).table()
-        place = column_place(label_column, len(table.columns), table.source.name)
-        table, held = _hold_out(table, held_out, training.seed)
+        table = files.source(file).table()
+        warn_of_shape(table)
+        place, columns = table.place(label_column), table.format(word_column)
+        table, held = _hold_out(table, held_out, files, columns, training.seed)
         labels = table.labels(place)
     with watch("features"):
-        features, X = fit_features(feature_options, table, label_column)
+        features, X = fit_features(feature_options, table, columns.word_column, place)
     tagger = training.tagger(C=C, verbose=int(live))
     if tagger.loss == "ramp":
         from maxmargin.formulations.ramp import Ramp
 
         tagger.loss = Ramp(str(ramp), ramp_start(start, features), max_rounds, passes_per_round)
-    stopping = None
+    if tagger.weights == "all":
+        warn_of_space(output, 8.0 * features.n_features_ * len({label for y in labels for label in y}))
+    stopping, score_name = None, ""
     if held is not None:
         from maxmargin.callbacks.early_stopping import EarlyStopping
 
         tagger.features_ = features
-        stopping = EarlyStopping((usable(tagger, held), held.labels(place)), patience=patience)
+        held_X, held_labels = usable(tagger, held), held.labels(place)
+        score_name, metric = main_score(labels)
+
+        def score(weights: np.ndarray) -> float:
+            return metric(held_labels, TextTagger(tagger.layout_, weights, features).predict(held_X))
+
+        stopping = EarlyStopping(score, patience=patience)
         tagger.callbacks = [stopping]
     with watch("train"):
         fit(tagger, X, labels, table)
-    tagger.features_, tagger.label_column_ = features, place
+    tagger.features_, tagger.label_column_, tagger.columns_ = features, place, columns
     if stopping is not None and stopping.best_weights_ is None:  # Ctrl-C came before the first score
         stopping = None
     if stopping is not None:
         stopping.restore(tagger)
     with watch("write"):
-        tagger.save(output, precision=str(precision))
+        written, problem = save_model(tagger, output, str(precision))
     facts = {
         "examples": f"{len(table)} sentences, {table.n_tokens} tokens, {len(tagger.classes_)} labels, "
         f"{features.n_features_} features, {tagger.layout_.n_weights} weights",
-        "features": _features(feature_options.template, place, len(table.columns)),
+        "features": _features(feature_options.template, place, columns),
         "status": tagger.status_.sentence,
         "certificate": str(tagger.certificate_),
         "time": _time(watch, tagger.seconds_),
     }
     if stopping is not None:
         facts["held out"] = (
-            f"token accuracy {100 * stopping.best_score_:.2f}% with the weights of pass {stopping.best_pass_:.4g}, "
+            f"{score_name} {100 * stopping.best_score_:.2f}% with the weights of pass {stopping.best_pass_:.4g}, "
             f"which the model keeps; {100 * stopping.scores_[-1]:.2f}% at the end, pass {tagger.n_iter_:.4g}"
         )
-    size = os.path.getsize(output)
-    facts["model"] = f"{output}, " + (f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB")
+    size = os.path.getsize(written)
+    facts["model"] = f"{written}, " + (f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB")
     if live:
         show_table("", ["", ""], list(facts.items()), file=sys.stderr)
     else:
         texts = [f"{name}: {text.rstrip('.')}" for name, text in facts.items()]
         typer.echo(f"maxmargin: {'; '.join(texts)}.", err=True)
+    if problem:
+        fail(problem)
+    if tagger.status_.code == "interrupted":
+        raise typer.Exit(INTERRUPTED)
 
 
 class Stopwatch(dict[str, float]):
@@ -125,14 +157,16 @@ class Stopwatch(dict[str, float]):
         self[stage] = time.perf_counter() - begin
 
 
-def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Table | None]:
+def _hold_out(
+    table: Table, held_out: str | None, files: FileOptions, columns: ColumnFormat, seed: int
+) -> tuple[Table, Table | None]:
     """Training sentences, and held-out ones: a share of the sentences, or a file of its own."""
     if held_out is None:
         return table, None
     try:
         share = float(held_out)
     except ValueError:
-        return table, Source(held_out, table.source.separator, table.source.comment).table()
+        return table, files.source(held_out, columns).table()
     if not 0 < share < 1 or len(table) < 2:
         advice = "give a share between 0 and 1 that leaves sentences on both sides, or a file"
         raise ValueError(f"--held-out {held_out} of the {len(table)} sentences of {table.source.name}: {advice}.")
@@ -143,13 +177,18 @@ def _hold_out(table: Table, held_out: str | None, seed: int) -> tuple[Table, Tab
     return table.take(np.sort(order[n:])), table.take(np.sort(order[:n]))
 
 
-def _features(template: str | None, labels: int, width: int) -> str:
+def _features(template: str | None, labels: int, columns: ColumnFormat) -> str:
     """Describe the features; the default ones leave columns unread that a template can read."""
     if template is not None:
         return template
-    unread = [str(column) for column in range(1, width) if column != labels]
-    advice = f"; a template (-t) can read column {' and '.join(unread)} too" if unread else ""
-    return f"words, affixes and shapes of column 0{advice}"
+    if columns.conllu:
+        from maxmargin.datasets.column_format import FIELDS
+
+        return f"words, affixes and shapes of {FIELDS[columns.word_column]}, labels in {FIELDS[labels]} (CoNLL-U)"
+    unread = [str(column) for column in range(columns.width) if column not in (labels, columns.word_column)]
+    several = "s" * (len(unread) > 1)
+    advice = f"; a template (-t) can read column{several} {', '.join(unread)} too" if unread else ""
+    return f"words, affixes and shapes of column {columns.word_column}{advice}"
 
 
 def _time(watch: dict[str, float], seconds: dict[str, float]) -> str:

@@ -2,33 +2,81 @@
 
 from __future__ import annotations
 
-import gzip
 import io
-import lzma
 import re
-import sys
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["ColumnTable", "iter_conllu", "iter_sentences", "read_column_table", "read_columns"]
+from maxmargin.datasets.column_format import FIELDS
+from maxmargin.datasets.text_lines import (
+    LINE_LIMIT,
+    UNPACKED_LIMIT,
+    Lines,
+    Source,
+    check_text,
+    decoded,
+    not_text,
+    opened,
+)
+
+__all__ = [
+    "Block", "ColumnTable", "Rules", "iter_blocks", "iter_conllu", "iter_sentences", "looks_like_conllu",
+    "read_column_table", "read_columns", "read_table",
+]  # fmt: skip
 
 Sentence = list[tuple[str, ...]]
-Lines = Iterable[str | bytes]
-Source = str | Path | Lines
 Texts = str | Sequence[str]
 
 # not just '#', which begins tokens in tweets and in CoNLL-2000
 COMMENTS = ("#begin document", "#end document")
 MARKERS = ("-DOCSTART-",)
+SENTENCE_LIMIT = 2**29  # bytes of memory, roughly
+_ONE_LINE = 256  # bytes of memory of a short line, roughly
+_FLUSHED = 2**20  # so many bytes without a token are handed on
 _BLANK = " \t\r\v\f\x1c\x1d\x1e\x1f"  # what str.split() treats as space in ASCII text, except newlines
 _SPACES = re.compile(f"[{_BLANK}\n]+")
+_WORD, _OTHER = re.compile(r"[1-9]\d*", re.ASCII), re.compile(r"\d+[-.]\d+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the lines of a file mean; parameters as in :func:`iter_sentences`.
+
+    In CoNLL-U, the lines of ranges of words (``1-2``) and of empty nodes (``1.1``) are no tokens.
+    """
+
+    separator: str | None = None
+    comments: tuple[str, ...] = COMMENTS
+    markers: tuple[str, ...] = MARKERS
+    conllu: bool = False
+
+    @staticmethod
+    def of(separator: str | None, comments: Texts, markers: Sequence[str] = MARKERS) -> Rules:
+        """Rules for given parameters, which are checked."""
+        if separator == "":
+            raise ValueError('separator must not be empty; use None for runs of spaces and tabs, or "\\t".')
+        prefixes = (comments,) if isinstance(comments, str) else tuple(comments or ())
+        if "" in prefixes:
+            raise ValueError("an empty comment prefix would skip every line; leave it out.")
+        return Rules(separator, prefixes, tuple(markers))
+
+
+CONLLU = Rules("\t", ("#",), (), conllu=True)
+
+
+@dataclass
+class Block:
+    """One sentence of a file with all its lines (before it, comments, and the blank line or marker after it)."""
+
+    first: int  # number of the first line in the file
+    lines: list[str]  # with their line ends
+    rows: Sentence  # columns of the tokens
+    places: list[int]  # positions of the tokens in the lines
+    size: int  # bytes of memory, roughly
 
 
 class ColumnTable(NamedTuple):
@@ -57,9 +105,9 @@ def iter_sentences(
     document_markers : sequence of str
         Skip lines whose first column is one of these; they end a sentence.
     """
-    comments = prefixes(comments, separator)
+    rules = Rules.of(separator, comments, document_markers)
     with opened(source) as (lines, name):
-        yield from _sentences(lines, name, separator, comments, set(document_markers))
+        yield from _sentences(lines, name, rules)
 
 
 def read_columns(
@@ -76,64 +124,98 @@ def read_column_table(
 
     Faster than :func:`read_columns` when columns are separated by spaces.
     """
-    comments, markers = prefixes(comments, separator), set(document_markers)
-    with opened(source) as (lines, name):
-        if separator is not None or not isinstance(lines, (io.TextIOBase, io.BufferedIOBase)):
-            return _table(_sentences(lines, name, separator, comments, markers))
+    return read_table(source, Rules.of(separator, comments, document_markers))
+
+
+def read_table(source: Source, rules: Rules, max_unpacked: int = UNPACKED_LIMIT) -> ColumnTable:
+    """All columns of a file at once; archives may unpack to so many bytes, see :func:`opened`."""
+    with opened(source, max_unpacked) as (lines, name):
+        if rules.separator is not None or not isinstance(lines, (io.TextIOBase, io.BufferedIOBase)):
+            return _table(_sentences(lines, name, rules))
         whole = lines.read()
-    text = _decoded(whole, name)
-    table = _split_all(_without(text.removeprefix("\ufeff"), comments, markers))
-    # uneven lines: parse again line by line to find the place
-    return table or _table(_sentences(text.split("\n"), name, None, comments, markers))
+    text = check_text(whole, name)
+    if "\0" in text:
+        raise ValueError(not_text(name, text.count("\n", 0, text.index("\0")) + 1))
+    table = _split_all(_without(text.removeprefix("\ufeff"), rules))
+    # uneven or endless lines: parse again line by line to find the place
+    return table or _table(_sentences(text.split("\n"), name, rules))
 
 
 def iter_conllu(source: Source, fields: Sequence[str] = ("form", "lemma", "upos", "xpos")) -> Iterator[Sentence]:
     """Sentences of a CoNLL-U file one by one: the named fields of each word, ``_`` where there is none.
 
-    Skips ranges of words (``1-2``) and empty nodes (``1.1``). Needs the package conllu (``maxmargin[text]``).
-    Source as in :func:`iter_sentences`; fields among form, lemma, upos, xpos, feats, head, deprel, deps, misc.
+    Skips ranges of words (``1-2``) and empty nodes (``1.1``). Source as in :func:`iter_sentences`; fields among form,
+    lemma, upos, xpos, feats, head, deprel, deps, misc. Nivre et al. 2016, Universal Dependencies v1.
     """
-    try:
-        import conllu
-    except ImportError:
-        raise ImportError("CoNLL-U needs the package conllu; install it with: pip install 'maxmargin[text]'") from None
-    known = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
     for name in fields:
-        if name not in known:
-            raise ValueError(f"CoNLL-U has no field {name!r}; it has {', '.join(known)}.")
+        if name not in FIELDS:
+            raise ValueError(f"CoNLL-U has no field {name!r}; it has {', '.join(FIELDS)}.")
+    places = [FIELDS.index(name) for name in fields]
     with opened(source) as (lines, name):
-        for done, (number, block) in enumerate(_blocks(decoded(lines, name))):
-            try:
-                parsed = conllu.parse("".join(block) + "\n")
-            except Exception as error:
-                raise ValueError(f"{name}, line {number} (sentence {done}): not CoNLL-U ({error}).") from None
-            for sentence in parsed:
-                words = [word for word in sentence if isinstance(word["id"], int)]
-                yield [tuple(_conllu_text(word.get(field)) for field in fields) for word in words]
+        for sentence in _sentences(lines, name, CONLLU):
+            yield [tuple(row[place] for place in places) for row in sentence]
 
 
-def _sentences(
-    lines: Lines, name: str, separator: str | None, comments: tuple[str, ...], markers: set[str]
-) -> Iterator[Sentence]:
-    sentence: Sentence = []
-    width, width_line, done = 0, 0, 0
+def looks_like_conllu(text: bytes) -> bool:
+    """Whether the first token of a file has the ten columns of CoNLL-U, with a number in front."""
+    for line in io.BytesIO(text):
+        if line.strip() and not line.startswith(b"#"):
+            columns = line.decode("utf-8", "replace").split("\t")
+            return len(columns) == len(FIELDS) and bool(_WORD.fullmatch(columns[0]) or _OTHER.fullmatch(columns[0]))
+    return False
+
+
+def iter_blocks(lines: Lines, name: str, rules: Rules) -> Iterator[Block]:
+    """A file sentence by sentence, in little memory. Lines without a sentence after them form blocks without rows."""
+    separator, comments, markers, conllu = rules.separator, rules.comments, rules.markers, rules.conllu
+    width, width_line, done, size, before = 0, 0, 0, 0, ""
+    first, kept, rows, places = 1, list[str](), Sentence(), list[int]()
     for number, line in decoded(lines, name):
-        if comments and line.startswith(comments):
+        if line[-1:] != "\n":  # the last line ends as the one before it
+            line += "\r\n" if (kept[-1] if kept else before)[-2:] == "\r\n" else "\n"
+        apart = line.startswith(comments)  # neither a token nor the end of a sentence
+        row = [] if apart else split_line(line, separator)
+        if conllu and row:
+            apart = not _is_word(row, name, number, done)
+        size += len(line) + _ONE_LINE
+        if size > SENTENCE_LIMIT:
+            many = f"{len(kept)} lines without a blank line"
+            raise ValueError(f"{name}, line {first}: {many}; put a blank line after each sentence.")
+        if row and not apart and row[0] not in markers:
+            if len(row) != width:
+                if width:
+                    raise ValueError(ragged(name, number, done, len(row), width, width_line, line))
+                width, width_line = len(row), number
+            places.append(len(kept))
+            rows.append(tuple(row))
+            kept.append(line)
             continue
-        row = split_line(line, separator)
-        if not row or row[0] in markers:
-            if sentence:
-                yield sentence
-                done += 1
-                sentence = []
-            continue
-        if len(row) != width:
-            if width:
-                raise ValueError(ragged(name, number, done, len(row), width, width_line, line))
-            width, width_line = len(row), number
-        sentence.append(tuple(row))
-    if sentence:
-        yield sentence
+        kept.append(line)
+        if not apart if rows else size > _FLUSHED:
+            yield Block(first, kept, rows, places, size)  # at once: the answer must not wait for the next sentence
+            done += bool(rows)
+            first, kept, rows, places, size, before = number + 1, [], [], [], 0, line
+    if kept:
+        yield Block(first, kept, rows, places, size)
+
+
+def _sentences(lines: Lines, name: str, rules: Rules) -> Iterator[Sentence]:
+    return (block.rows for block in iter_blocks(lines, name, rules) if block.rows)
+
+
+def _is_word(row: Sequence[str], name: str, number: int, sentence: int) -> bool:
+    """Whether a line of CoNLL-U is a word, not a range of words or an empty node."""
+    if len(row) < len(FIELDS):
+        what = f"{len(FIELDS)} columns between tabs are needed, there are {len(row)}"
+    elif _WORD.fullmatch(row[0]):
+        return True
+    elif _OTHER.fullmatch(row[0]):
+        return False
+    else:
+        what = f"{row[0][:40]!r} is not the number of a word"
+    raise ValueError(
+        f"{name}, line {number} (sentence {sentence}): not CoNLL-U ({what}); correct it, or read the file as columns."
+    )
 
 
 def _table(sentences: Iterable[Sentence]) -> ColumnTable:
@@ -146,8 +228,9 @@ def _table(sentences: Iterable[Sentence]) -> ColumnTable:
     return ColumnTable([list(map(itemgetter(j), flat)) for j in range(width)], np.array(ends, np.int64))
 
 
-def _without(text: str, comments: tuple[str, ...], markers: set[str]) -> str:
+def _without(text: str, rules: Rules) -> str:
     """Text without its comments, and with blank lines for its document markers."""
+    comments, markers = rules.comments, rules.markers
     if any(prefix in text for prefix in comments):
         text = re.sub(f"^(?:{'|'.join(map(re.escape, comments))})[^\n]*\n?", "", text, flags=re.MULTILINE)
     if any(marker in text for marker in markers):
@@ -157,15 +240,16 @@ def _without(text: str, comments: tuple[str, ...], markers: set[str]) -> str:
 
 
 def _split_all(text: str) -> ColumnTable | None:
-    """Split a whole text at spaces and count the fields of each line on its bytes; None when lines differ."""
+    """Split a whole text at spaces and count the fields of lines on its bytes; None when lines differ or never end."""
     codes = np.frombuffer(text.encode("utf-8", "surrogatepass") + b"\n", np.uint8)
     space = np.isin(codes, np.frombuffer(f"{_BLANK}\n".encode(), np.uint8))
     starts = np.flatnonzero(~space & np.concatenate([[True], space[:-1]]))
-    counts = np.diff(np.searchsorted(starts, np.flatnonzero(codes == ord("\n"))), prepend=0)
+    ends = np.flatnonzero(codes == ord("\n"))
+    counts = np.diff(np.searchsorted(starts, ends), prepend=0)
     widths = np.unique(counts[counts > 0])
     if len(widths) == 0:
         return ColumnTable([], np.zeros(1, np.int64))
-    if len(widths) > 1:
+    if len(widths) > 1 or np.diff(ends, prepend=-1).max() > LINE_LIMIT:
         return None
     width = int(widths[0])
     flat = text.split() if text.isascii() else _SPACES.split(text.strip(f"{_BLANK}\n"))
@@ -174,86 +258,11 @@ def _split_all(text: str) -> ColumnTable | None:
     return ColumnTable([flat[j::width] for j in range(width)], offsets)
 
 
-def _conllu_text(value: object) -> str:
-    if value is None:
-        return "_"
-    if isinstance(value, dict):
-        return "|".join(key if part is None else f"{key}={part}" for key, part in value.items()) or "_"
-    if isinstance(value, list):  # enhanced dependencies: (relation, head)
-        parts = [(relation, head if isinstance(head, tuple) else (head,)) for relation, head in value]
-        return "|".join(f"{''.join(map(str, head))}:{relation}" for relation, head in parts) or "_"
-    return str(value)
-
-
-def _blocks(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """Blocks of lines between blank ones, except pure comments, each with the number of its first line."""
-    block: list[str] = []
-    begin = 0
-    for number, line in chain(lines, [(0, "")]):
-        if line.strip():
-            begin = begin if block else number
-            block.append(line if line.endswith("\n") else line + "\n")
-        else:
-            if any(not text.startswith("#") for text in block):
-                yield begin, block
-            block = []
-
-
-def prefixes(comments: Texts, separator: str | None) -> tuple[str, ...]:
-    if separator == "":
-        raise ValueError('separator must not be empty; use None for runs of spaces and tabs, or "\\t".')
-    prefixes = (comments,) if isinstance(comments, str) else tuple(comments or ())
-    if "" in prefixes:
-        raise ValueError("an empty comment prefix would skip every line; leave it out.")
-    return prefixes
-
-
-@contextmanager
-def opened(source: Source) -> Iterator[tuple[Lines, str]]:
-    """Lines of a source, and its name for messages."""
-    if not isinstance(source, (str, Path)):
-        if not isinstance(source, Iterable):
-            raise TypeError(f"need a path, '-' or a stream of lines, got {type(source).__name__}.")
-        yield source, str(getattr(source, "name", "<stream>"))
-    elif str(source) == "-":
-        yield getattr(sys.stdin, "buffer", sys.stdin), "<standard input>"
-    else:
-        openers: dict[str, Callable[[str | Path], gzip.GzipFile | lzma.LZMAFile | io.FileIO]]
-        openers = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile}
-        try:
-            file = openers.get(Path(source).suffix, io.FileIO)(source)
-        except FileNotFoundError:
-            raise FileNotFoundError(f"there is no file {str(source)!r}.") from None
-        with file:
-            try:
-                yield io.BufferedReader(file, 1 << 20), str(source)
-            except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
-                raise ValueError(f"{source} is a damaged archive ({error}); download or compress it again.") from None
-
-
-def decoded(lines: Lines, name: str) -> Iterator[tuple[int, str]]:
-    """Lines of text with their numbers."""
-    for number, line in enumerate(lines, start=1):
-        text = line if isinstance(line, str) else _decoded(line, name, number)
-        yield number, text.removeprefix("\ufeff") if number == 1 else text
-
-
-def _decoded(data: str | bytes, name: str, number: int = 1) -> str:
-    """Text of some lines, of which the first has a number."""
-    if isinstance(data, str):
-        return data
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        number += data.count(b"\n", 0, error.start)
-        raise ValueError(f"{name}, line {number}: not UTF-8 text ({error.reason}); convert the file.") from None
-
-
 def split_line(line: str, separator: str | None) -> list[str]:
     """Columns of a line, none when it is blank. Only ASCII spaces separate: tokens may contain others."""
     if separator is not None:
         line = line.rstrip("\r\n")
-        return line.split(separator) if line.strip() else []
+        return line.split(separator) if line and not line.isspace() else []
     if line.isascii():
         return line.split()
     line = line.strip(f"{_BLANK}\n")
@@ -264,5 +273,6 @@ def ragged(name: str, number: int, sentence: int, got: int, width: int, width_li
     shown = line.strip()
     return (
         f"{name}, line {number} (sentence {sentence}): {got} columns, but line {width_line} has {width}: "
-        f"{shown if len(shown) <= 80 else shown[:77] + '...'!r}. Correct it, or set the separator or the comments."
+        f"{shown if len(shown) <= 80 else shown[:77] + '...'!r}. "
+        "Correct it, or set the separator or the comments; each line holds one token."
     )

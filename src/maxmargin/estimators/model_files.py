@@ -19,34 +19,34 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import partial
 from importlib import import_module
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from maxmargin.certificate import Certificate
-from maxmargin.costs import HammingCost, MatrixCost, WeightedHammingCost
-from maxmargin.estimators.base import Structured
+from maxmargin.datasets.column_format import ColumnFormat
 from maxmargin.estimators.saveable import Extractor, Fitted, Saveable
-from maxmargin.formulations.ramp import Ramp
-from maxmargin.formulations.rescaled_hinge import MarginRescaling, SlackRescaling
 from maxmargin.models.layout_state import StorableLayout
-from maxmargin.models.user import PythonLayout
 from maxmargin.persistence.model_file import read_model, write_model
 from maxmargin.persistence.values import pack_value, unpack_value
 from maxmargin.persistence.vectors import pack_vector, unpack_vector
-from maxmargin.solvers.presets import SOLVERS
 from maxmargin.solvers.status import Status
 
-__all__ = ["KINDS", "RENAMED", "Contents", "Kind", "as_mapping", "load", "load_as", "save"]
+if TYPE_CHECKING:  # scikit-learn takes a second to load; a file that only predicts does without
+    from maxmargin.estimators.base import Structured
+
+__all__ = ["KINDS", "RENAMED", "Contents", "Kind", "as_mapping", "fitted_of", "load", "load_as", "save"]
 
 CONTENTS = 2
 S = TypeVar("S", bound=Saveable)
+T = TypeVar("T")
 V = TypeVar("V", float, str)
 
 
@@ -58,7 +58,17 @@ class Kind(NamedTuple):
     layout: str = ""
 
 
-_PARTS: tuple[type, ...] = (HammingCost, MatrixCost, WeightedHammingCost, MarginRescaling, SlackRescaling, Ramp)
+_PARTS = {
+    "costs.hamming": "HammingCost WeightedHammingCost",
+    "costs.matrix": "MatrixCost",
+    "formulations.rescaled_hinge": "MarginRescaling SlackRescaling",
+    "formulations.ramp": "Ramp",
+    "solvers.presets": "Auto SimplicialDecomposition SequentialDual BCFW FrankWolfe CuttingPlane",
+    "solvers.subgradient": "Pegasos SGD",
+    "solvers.perceptron": "Perceptron",
+    "solvers.mira": "MIRA",
+    "solvers.proximal_point": "ProximalPoint",
+}
 
 # All that a file can name. A file names one of these and can name nothing else; classes are imported when needed.
 KINDS: dict[str, Kind] = {
@@ -75,7 +85,9 @@ KINDS: dict[str, Kind] = {
     "TextFeatures": Kind("features", "maxmargin.features.extractor", "ChainLayout"),
     "DictFeatures": Kind("features", "maxmargin.features.dicts", "ChainLayout"),
     "ImageFeatures": Kind("features", "maxmargin.features.images", "GridLayout"),
-} | {kind.__name__: Kind("component", kind.__module__) for kind in (*_PARTS, *SOLVERS.values())}
+}
+for _module, _names in _PARTS.items():
+    KINDS |= {_name: Kind("component", f"maxmargin.{_module}") for _name in _names.split()}
 for _name in ("Chain", "Multiclass", "Grid", "Graph"):
     KINDS[f"{_name}Layout"] = Kind("layout", f"maxmargin.models.{_name.lower()}")
     KINDS[_name] = Kind("component", f"maxmargin.models.{_name.lower()}", f"{_name}Layout")
@@ -119,6 +131,8 @@ def save(estimator: Saveable, path: str | os.PathLike[str], precision: str = "fl
     precision : {"float64", "float32"}
         Of the weights; float64 predicts exactly the same after :func:`load`, float32 takes about half the space.
     """
+    from maxmargin.estimators.base import Structured
+
     assert isinstance(estimator, Structured)
     estimator._check_fitted()
     fitted = estimator._fitted()
@@ -165,7 +179,7 @@ def load(path: str | os.PathLike[str], *, model: object = None, verify: bool = T
     if kind not in _modules("estimator"):
         loads = f"this version loads {', '.join(_modules('estimator'))}"
         raise ValueError(f"{path} holds a {kind[:80]}, {loads}. Check the path, or upgrade maxmargin.")
-    return _rebuilt(path, header, tensors, _known(kind, "estimator"), model)
+    return _rebuilt(path, header, tensors, partial(_restored, _known(kind, "estimator"), model=model))
 
 
 def load_as(cls: type[S], path: str | os.PathLike[str], *, model: object = None, verify: bool = True) -> S:
@@ -176,20 +190,37 @@ def load_as(cls: type[S], path: str | os.PathLike[str], *, model: object = None,
         found = header.get("kind", "model of no kind")[:80]
         advice = "check the path, or take maxmargin.load, which loads every kind."
         raise ValueError(f"{path} holds a {found}, not a {kind}; {advice}")
-    return _rebuilt(path, header, tensors, cls, model)
+    return _rebuilt(path, header, tensors, partial(_restored, cls, model=model))
+
+
+def fitted_of(
+    path: str | os.PathLike[str], header: dict[str, str], tensors: dict[str, np.ndarray]
+) -> tuple[Fitted, dict[str, object]]:
+    """What the file of :func:`~maxmargin.persistence.model_file.read_model` has learned, and how its training went.
+
+    Checked as :func:`load` does, but without the estimator: this is quick and needs neither scikit-learn nor a solver.
+    """
+
+    def parts(contents: Contents) -> tuple[Fitted, dict[str, object]]:
+        return _fitted_and_parameters(contents, None)[0], _training(contents.training)
+
+    return _rebuilt(path, header, tensors, parts)
 
 
 def _rebuilt(
-    path: str | os.PathLike[str], header: dict[str, str], tensors: dict[str, np.ndarray], cls: type[S], model: object
-) -> S:
+    path: str | os.PathLike[str],
+    header: dict[str, str],
+    tensors: dict[str, np.ndarray],
+    made: Callable[[Contents], T],
+) -> T:
     try:
         if "contents" not in header:
             from maxmargin.estimators.model_files_0_1 import read_0_1
 
-            return _restored(cls, read_0_1(header, tensors, _make), model)
+            return made(read_0_1(header, tensors, _make))
         if header["contents"] != str(CONTENTS):
             raise ValueError(f"its contents have version {header['contents'][:40]!r}; upgrade maxmargin")
-        return _restored(cls, _read(header, tensors), model)
+        return made(_read(header, tensors))
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         writer = header.get("library_version", "unknown")[:40]
         what = f"its {error.args[0]!r} is missing" if isinstance(error, KeyError) and error.args else str(error)
@@ -215,6 +246,16 @@ def _read(header: dict[str, str], tensors: dict[str, np.ndarray]) -> Contents:
 
 def _restored(cls: type[S], contents: Contents, model: object) -> S:
     """The estimator; everything that a file says is checked here, or by what it is given to."""
+    fitted, parameters = _fitted_and_parameters(contents, model)
+    _check_parameters(cls, parameters)
+    estimator = cls(**parameters)
+    estimator._take_fitted(fitted)
+    for attribute, value in _training(contents.training).items():
+        setattr(estimator, attribute, value)
+    return estimator
+
+
+def _fitted_and_parameters(contents: Contents, model: object) -> tuple[Fitted, dict[str, object]]:
     parameters = _renamed(contents.kind, contents.parameters)
     if model is not None:
         if contents.kind != "StructuredSVM":
@@ -222,17 +263,19 @@ def _restored(cls: type[S], contents: Contents, model: object) -> S:
         parameters["model"] = model
     name, facts, tensors = contents.layout
     kind: Any = _known(name, "layout")
-    own_model = (model,) if kind is PythonLayout else ()
+    own_model = (model,) if name == "PythonLayout" else ()
     layout: StorableLayout = kind.from_state(facts, tensors, *own_model)
     if contents.kind == "StructuredSVM" and "model" not in parameters:
         raise ValueError("the file does not hold its model; give it again: StructuredSVM.load(path, model=...)")
-    part = type(parameters["model"]) if contents.kind == "StructuredSVM" else _known(contents.kind, "estimator")
-    known = KINDS.get(part.__name__)
-    if known is not None and known.module == part.__module__ and known.layout != name:
-        raise ValueError(f"its layout is a {name}, which a {part.__name__} cannot have")
+    part, known = contents.kind, KINDS.get(contents.kind)
+    if part == "StructuredSVM":  # whose model may be of one's own, with any layout
+        own_kind = type(parameters["model"])
+        part, known = own_kind.__name__, KINDS.get(own_kind.__name__)
+        known = known if known is not None and known.module == own_kind.__module__ else None
+    if known is not None and known.layout != name:
+        raise ValueError(f"its layout is a {name}, which a {part} cannot have")
     weights = unpack_vector("weights", contents.weights, layout.n_weights)
     layout.check_weights(weights)
-    _check_parameters(cls, parameters)
     features = None
     if contents.features is not None:
         extractor: Any = _known(contents.features["kind"], "features")
@@ -241,11 +284,7 @@ def _restored(cls: type[S], contents: Contents, model: object) -> S:
             raise ValueError(f"its feature extractor {extractor.__name__} is not one for a {name}")
         made: Extractor = extractor.from_state(*state)
         features, parameters["features"] = made, made if contents.features["given"] is True else None
-    estimator = cls(**parameters)
-    estimator._take_fitted(Fitted(layout, weights, contents.fitted, features))
-    for attribute, value in _training(contents.training).items():
-        setattr(estimator, attribute, value)
-    return estimator
+    return Fitted(layout, weights, contents.fitted, features), parameters
 
 
 def _modules(role: str) -> dict[str, str]:
@@ -276,6 +315,8 @@ def _renamed(kind: str, parameters: Mapping[str, object]) -> dict[str, object]:
     found = {new: parameters[name] for name, new in names.items() if new is not None}
     ramp = {name.removeprefix("loss__"): found.pop(name) for name in [*found] if name.startswith("loss__")}
     if ramp and found.get("loss") == "ramp":
+        from maxmargin.formulations.ramp import Ramp
+
         found["loss"] = Ramp().set_params(**ramp)
     return found
 
@@ -296,6 +337,9 @@ def _check_parameters(cls: type, parameters: Mapping[str, object]) -> None:
 
 def _storable_parameters(estimator: Structured, fitted: Fitted) -> dict[str, object]:
     """Constructor arguments that a file can hold; a warning names those that it cannot."""
+    from maxmargin.estimators.base import Structured
+    from maxmargin.formulations.ramp import Ramp
+
     found: dict[str, object] = {}
     for name, value in estimator.get_params(deep=False).items():
         fitted_features = name == "features" and fitted.features is not None  # stored as they are after fit
@@ -354,6 +398,8 @@ def _training_facts(fitted: Mapping[str, object]) -> dict[str, object]:
     for name, kind in (("n_iter", float), ("oracle_calls", int), ("temperature", float), ("label_column", int)):
         value = fitted.get(f"{name}_")
         facts[name] = kind(value) if isinstance(value, (int, float, np.number)) else None
+    columns = fitted.get("columns_")
+    facts["columns"] = asdict(columns) if isinstance(columns, ColumnFormat) else None
     return facts
 
 
@@ -391,4 +437,6 @@ def _training(facts: Mapping[str, object]) -> dict[str, object]:
     if column is not None and not (type(column) is int and column >= 0):  # only the command line knows of columns
         raise ValueError(f"its label column is {column!r}")
     found |= {"temperature_": temperature, "label_column_": column}
+    if facts.get("columns") is not None:
+        found["columns_"] = ColumnFormat.from_state(as_mapping(facts["columns"], "columns"))
     return {name: value for name, value in found.items() if value is not None}

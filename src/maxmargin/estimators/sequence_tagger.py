@@ -126,7 +126,7 @@ class SequenceTagger(
         resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
         """
         begin = Stopwatch()
-        for name in ("temperature_", "label_column_"):  # they belong to an earlier fit
+        for name in ("temperature_", "label_column_", "columns_"):  # they belong to an earlier fit
             self.__dict__.pop(name, None)
         bound = self._bind_first(X, y, fixed)
         del X  # packed now, and may be the largest thing there is

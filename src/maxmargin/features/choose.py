@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 __all__ = ["default_words", "extractor_for"]
 
 
-def default_words() -> TextFeatures:
-    """Features for plain words: neighbouring words, their pairs, affixes and shapes."""
+def default_words(column: int = 0) -> TextFeatures:
+    """Features for plain words in a column: neighbouring words, their pairs, affixes and shapes."""
     from maxmargin.features.extractor import TextFeatures
     from maxmargin.features.window import Lower, Prefix, Shape, Suffix, Window
 
-    windows = [Window(0, bigrams=(-1, 0)), Window(0, (0,), of=Lower()), Window(0, (-1, 0, 1), of=Shape())]
+    windows = [
+        Window(column, bigrams=(-1, 0)),
+        Window(column, (0,), of=Lower()),
+        Window(column, (-1, 0, 1), of=Shape()),
+    ]
     for n in (1, 2, 3):
-        windows += [Window(0, (0,), of=Prefix(n)), Window(0, (-1, 0, 1), of=Suffix(n))]
+        windows += [Window(column, (0,), of=Prefix(n)), Window(column, (-1, 0, 1), of=Suffix(n))]
     return TextFeatures(windows)
 
 

@@ -34,16 +34,7 @@ class PairTable:
         self._entries = np.zeros(max(1024, len(held)), np.int64)
         self._entries[: len(held)] = held
         self._counts = np.zeros(len(self._entries), np.int64)
-        self._index()
-
-    def _index(self) -> None:
-        from maxmargin.features.interning_kernel import index_entries
-
-        capacity = 1 << int(2 * len(self._entries) - 1).bit_length()  # at most half full
-        self._keys = np.full(capacity, -1, np.int64)
-        self._ids = np.zeros(capacity, np.int32)
-        if index_entries(self._entries, len(self), self._keys, self._ids) != len(self):
-            raise ValueError("a stored vocabulary is damaged: an entry occurs twice; save it again.")
+        self._index: tuple[np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return int(self._size[0])
@@ -59,8 +50,14 @@ class PairTable:
 
     @property
     def index(self) -> tuple[np.ndarray, np.ndarray]:
-        """The table as compiled code reads it: keys and ids."""
-        return self._keys, self._ids
+        """The table as compiled code reads it: keys and ids, made when they are needed: a model loads without."""
+        if self._index is None:
+            from maxmargin.features.interning_kernel import index_entries
+
+            capacity = 1 << int(2 * len(self._entries) - 1).bit_length()  # at most half full
+            self._index = np.full(capacity, -1, np.int64), np.zeros(capacity, np.int32)
+            index_entries(self._entries, len(self), *self._index)
+        return self._index
 
     def sides(self) -> tuple[np.ndarray, np.ndarray]:
         """Left and right halves of the pairs by id."""
@@ -74,19 +71,19 @@ class PairTable:
         left, right = left.ravel(), right.ravel()
         done = 0
         while True:
-            done = add_pairs(left, right, self._keys, self._ids, self._entries, self._counts, self._size, out, done)
+            done = add_pairs(left, right, *self.index, self._entries, self._counts, self._size, out, done)
             if done == len(left):
                 return out.reshape(shape)
             self._entries = np.concatenate([self._entries, np.zeros_like(self._entries)])
             self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)])
-            self._index()
+            self._index = None
 
     def find(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Ids (int32) of the pairs; -1 for unknown ones."""
         from maxmargin.features.interning_kernel import find_pairs
 
         out = np.empty(left.size, np.int32)
-        find_pairs(left.ravel(), right.ravel(), self._keys, self._ids, out)
+        find_pairs(left.ravel(), right.ravel(), *self.index, out)
         return out.reshape(left.shape)
 
 
@@ -200,6 +197,8 @@ class Vocabulary:
             left, right = entries >> 32, entries & 0xFFFFFFFF
             if (left < 0).any() or (left >= lefts).any() or (right >= limit(left)).any():
                 raise ValueError(f"'{name}' of a stored vocabulary points outside its strings; save it again.")
+            if len(np.unique(entries)) < len(entries):
+                raise ValueError(f"'{name}' of a stored vocabulary has an entry twice; save it again.")
             return PairTable(np.ascontiguousarray(entries))
 
         for level in made.tuples:

@@ -14,7 +14,11 @@ Checked functions for arrays of your own, of which each says what is wrong with 
 The kernel modules compile (or load from disk) when they are imported; these functions import them when called.
 """
 
-from maxmargin.inference.graph import GraphAnswer, graph_argmax
-from maxmargin.inference.min_cut import GridCut, directions, graph_cut, grid_cut, submodular_terms
+from maxmargin.lazy import lazy
 
-__all__ = ["GraphAnswer", "GridCut", "directions", "graph_argmax", "graph_cut", "grid_cut", "submodular_terms"]
+_NAMES = {
+    "graph": "GraphAnswer graph_argmax",
+    "min_cut": "GridCut directions graph_cut grid_cut submodular_terms",
+}
+
+__all__, __getattr__, __dir__ = lazy(__name__, _NAMES)

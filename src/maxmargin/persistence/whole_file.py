@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["whole_file"]
+__all__ = ["check_room", "whole_file"]
 
 _UNFINISHED = re.compile(r".+\.[0-9a-f]{12}\.part")
 
@@ -30,6 +30,14 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         if os.name != "posix":
             file.close()
         os.replace(temporary, path)
+
+
+def check_room(path: Path, n_bytes: int) -> None:
+    """Write and remove so many bytes beside the place of a file; an OSError says why it could not be written."""
+    with _unfinished(path) as (_, file):
+        file.write(bytes(n_bytes))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextmanager

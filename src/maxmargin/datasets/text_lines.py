@@ -1,0 +1,147 @@
+"""Lines of text from files that nobody has checked: what is no text, too long or a trap is refused by its line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["LINE_LIMIT", "UNPACKED_LIMIT", "check_text", "decoded", "opened"]
+
+Lines = Iterable[str | bytes]
+Source = str | Path | Lines
+
+LINE_LIMIT = 1_000_000  # bytes
+CHUNK = 1 << 18  # bytes that are read together
+UNPACKED_LIMIT = 64_000_000  # bytes that an archive may always unpack to
+UNPACKED_RATIO = 100  # and how many times its own size beyond that: text hardly reaches 20, traps reach 1000
+
+_NOT_TEXT = {
+    b"\xff\xfe": "this is UTF-16; convert it with: iconv -f UTF-16 -t UTF-8",
+    b"\xfe\xff": "this is UTF-16; convert it with: iconv -f UTF-16 -t UTF-8",
+    b"\x1f\x8b": "this is a gzip archive; give it a name that ends in .gz, or unpack it with zcat",
+    b"\xfd7zXZ": "this is an xz archive; give it a name that ends in .xz, or unpack it with xzcat",
+}
+
+
+class _Unpacked(io.RawIOBase):
+    """The content of an archive, up to a limit."""
+
+    def __init__(self, archive: gzip.GzipFile | lzma.LZMAFile, path: str | Path, limit: int) -> None:
+        self._archive, self._path, self._count = archive, path, 0
+        self._limit = max(limit, UNPACKED_RATIO * os.path.getsize(path) if os.path.isfile(path) else 0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._archive.read(len(buffer))
+        self._count += len(data)
+        if self._count > self._limit:
+            found = f"{self._path} unpacks to more than {self._limit / 1e6:.4g} MB, {UNPACKED_RATIO} times its size"
+            raise ValueError(f"{found}; is it what you think? Raise the limit (--max-unpacked), or unpack it yourself.")
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@contextmanager
+def opened(source: Source, max_unpacked: int = UNPACKED_LIMIT) -> Iterator[tuple[Lines, str]]:
+    """Lines of a source, and its name for messages.
+
+    Archives (``.gz``, ``.xz``) may unpack to ``max_unpacked`` bytes, or to 100 times their size where that is more.
+    """
+    if not isinstance(source, (str, Path)):
+        if not isinstance(source, Iterable):
+            raise TypeError(f"need a path, '-' or a stream of lines, got {type(source).__name__}.")
+        yield source, str(getattr(source, "name", "<stream>"))
+    elif str(source) == "-":
+        stream = getattr(sys.stdin, "buffer", sys.stdin)
+        if stream is None:
+            raise ValueError("standard input is closed; name a file.")
+        yield stream, "<standard input>"
+    else:
+        archives = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile}
+        suffix = Path(source).suffix
+        try:
+            file = archives[suffix](source) if suffix in archives else io.FileIO(source)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"there is no file {str(source)!r}.") from None
+        with file:
+            raw = file if isinstance(file, io.FileIO) else _Unpacked(file, source, max_unpacked)
+            try:
+                yield io.BufferedReader(raw, 1 << 20), str(source)
+            except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+                raise ValueError(f"{source} is a damaged archive ({error}); download or compress it again.") from None
+
+
+def decoded(lines: Lines, name: str) -> Iterator[tuple[int, str]]:
+    """Lines of text with their numbers, each checked as it comes; only the last one may lack its line end."""
+    number = 1
+    for part in _parts(lines):
+        text = check_text(part, name, number)
+        if number == 1:
+            text = text.removeprefix("\ufeff")
+        if "\0" in text:
+            raise ValueError(not_text(name, number + text.count("\n", 0, text.index("\0"))))
+        found = text.split("\n") if "\n" in text else [text]
+        last = found.pop()
+        for line in found:
+            if len(line) > LINE_LIMIT:
+                raise ValueError(too_long(name, number))
+            yield number, line + "\n"
+            number += 1
+        if last or not found:
+            if len(last) > LINE_LIMIT:
+                raise ValueError(too_long(name, number))
+            yield number, last
+            number += 1
+
+
+def _parts(lines: Lines) -> Iterator[str | bytes]:
+    """Whole lines, many at a time where they are there; one that does not end is cut after the limit."""
+    if isinstance(lines, io.TextIOBase):
+        yield from iter(lambda: lines.readline(LINE_LIMIT + 2), "")
+    elif not isinstance(lines, io.BufferedIOBase):
+        yield from lines
+    else:
+        rest = b""
+        while chunk := lines.read1(CHUNK):  # what there is: an answer must not wait for more input
+            whole, end, begun = chunk.rpartition(b"\n")
+            if end:
+                yield rest + whole + end
+                rest = begun
+            else:
+                rest += begun
+            if len(rest) > LINE_LIMIT:
+                break
+        if rest:
+            yield rest
+
+
+def check_text(data: str | bytes, name: str, number: int = 1) -> str:
+    """Text of some lines, of which the first has a number."""
+    if isinstance(data, str):
+        return data
+    for mark, what in _NOT_TEXT.items():
+        if number == 1 and data.startswith(mark):
+            raise ValueError(f"{name}, line 1: {what}.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        number += data.count(b"\n", 0, error.start)
+        advice = "convert the file, for example with: iconv -f LATIN1 -t UTF-8"
+        raise ValueError(f"{name}, line {number}: not UTF-8 text ({error.reason}); {advice}.") from None
+
+
+def not_text(name: str, number: int) -> str:
+    return f"{name}, line {number}: a NUL byte, so this is no UTF-8 text (UTF-16, or not text at all?); convert it."
+
+
+def too_long(name: str, number: int) -> str:
+    return f"{name}, line {number}: more than {LINE_LIMIT} bytes; each line holds one token and its columns."
