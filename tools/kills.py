@@ -264,7 +264,9 @@ def run_cold(kills: int, rng: np.random.Generator, counts: Counts) -> None:
             if i % 4 == 0 or done == kills:
                 found, again = finish(cache), finish(cache)
                 counts.add(name, "other weights", int(not np.array_equal(found[1:], whole[1:])))
-                counts.add(name, "broken", int(again.size == 0 or again[0] != 0))  # the cache must answer everything now
+                counts.add(
+                    name, "broken", int(again.size == 0 or again[0] != 0)
+                )  # the cache must answer everything now
                 counts.add(name, "files left", len(list(cache.rglob("*.part"))))
         with folder_of(100_000) as small:
             counts.add("compiling, disk full", "runs")
