@@ -244,18 +244,20 @@ def _labels(Y: Iterable[Hashable], n: int) -> list[Hashable]:
     labels = plain(Y)
     if len(labels) != n:
         raise ValueError(f"X has {n} examples and Y has {len(labels)}; they must agree.")
-    for i, label in enumerate(labels):
-        if not isinstance(label, Hashable) or label != label:
-            raise ValueError(f"example {i} has the label {label!r}; labels must be hashable, and not NaN.")
-    return labels
+    try:
+        if all(label == label for label in set(labels)):
+            return labels
+    except TypeError:  # not hashable: named below
+        pass
+    i = next(i for i, label in enumerate(labels) if not isinstance(label, Hashable) or label != label)
+    raise ValueError(f"example {i} has the label {labels[i]!r}; labels must be hashable, and not NaN.")
 
 
 def _codes(labels: Labels, Y: list[Hashable]) -> np.ndarray:
-    codes = np.fromiter((labels.code.get(label, -1) for label in Y), np.int32, len(Y))
-    unknown = np.flatnonzero(codes < 0)
-    if len(unknown):
-        labels.encode([Y[unknown[0]]], int(unknown[0]))  # raises, naming the example and its label
-    return codes
+    if not labels.code.keys() >= set(Y):
+        unknown = next(i for i, label in enumerate(Y) if label not in labels.code)
+        labels.encode([Y[unknown]], unknown)  # raises, naming the example and its label
+    return np.fromiter(map(labels.code.__getitem__, Y), np.int32, len(Y))
 
 
 def _check_width(layout: MulticlassLayout, sparse: Sparse, dense: Dense) -> None:
