@@ -36,6 +36,7 @@ CLASSIFIERS = {
 }
 
 
+@pytest.mark.found("C: saving MulticlassClassifier and StructuredSVM")
 @pytest.mark.parametrize("case", CLASSIFIERS)
 @pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_classifiers(tmp_path, case, precision):
@@ -122,6 +123,7 @@ MODELS = {
 }
 
 
+@pytest.mark.found("C: saving MulticlassClassifier and StructuredSVM")
 @pytest.mark.parametrize("case", MODELS)
 def test_compiled_models(tmp_path, case):
     model, X, Y = MODELS[case]
@@ -201,6 +203,7 @@ class Grid(Nearest):
     """Of the same name as a model of the library."""
 
 
+@pytest.mark.found("C: saving MulticlassClassifier and StructuredSVM")
 @pytest.mark.parametrize("kind", [Nearest, Counted, Failing, Grid])
 def test_own_models(tmp_path, kind):
     svm = mm.StructuredSVM(kind(3), C=0.5).fit(list(POINTS), CODES)
