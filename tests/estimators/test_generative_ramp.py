@@ -147,7 +147,7 @@ def test_a_network_has_the_objective_of_enumeration(missing, ramp):
     model = DiscriminativeBayesNet(**NET | {"loss": Ramp(ramp)}).fit(frame, target="class")
     assert model.status_.converged and len(model.rounds_) >= 1
     above, below = RAMPS[ramp]
-    total = -model.reference_ @ model.weights_
+    total = model.reference_ @ (np.log(model.reference_) - model.weights_)
     names = list(STATES)
     for i in range(len(frame["class"])):
         row = {name: frame[name][i] for name in names}
