@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -91,8 +92,8 @@ def test_the_check_agrees_with_a_plain_one(dtype):
             pointers[rng.integers(n + 1)] = rng.integers(-2, 1300)
         matrix = sp.csr_array((n, width))
         matrix.indptr, matrix.indices, matrix.data = pointers, columns, np.ones(len(columns))
-        used = [pointers.tolist()[i] for i in range(n + 1)]
-        fine = used[0] == 0 and all(a <= b for a, b in zip(used, used[1:], strict=False)) and used[-1] <= len(columns)
+        used = pointers.tolist()
+        fine = used[0] == 0 and all(a <= b for a, b in pairwise(used)) and used[-1] <= len(columns)
         fine = fine and all(0 <= c < width for c in columns[: used[-1]].tolist())
         try:
             door.check_compressed(matrix, "X")
@@ -218,8 +219,7 @@ def test_parameters_of_another_kind_do_not_load(fitted, kind, change, tmp_path):
 @pytest.mark.parametrize("part", ["mean_", "limits_", "scale_"])
 @pytest.mark.parametrize("value", [None, "x", [], [1.0, "x"], {"$float": "nan"}])
 def test_features_of_pictures_of_another_kind_do_not_load(fitted, part, value, tmp_path):
-    segmenter, images = fitted["segmenter"]
-    header, path = forged(segmenter, tmp_path)
+    header, path = forged(fitted["segmenter"][0], tmp_path)
     if f'"{part}"' not in header["features"]:
         pytest.skip("these features have no such part")
 
