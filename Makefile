@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut bench-multiclass bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
+.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-mincut bench-door bench-multiclass bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ types: setup  ## check the types of the package
 imports: setup  ## check that imports point in one direction
 	$(RUN) tools/check_imports.py
 
+attack: setup  ## hostile files and arrays for every door, each in a process with limits (under 15 minutes)
+	$(RUN) -m tools.attack
+
 compile-times: setup  ## processor seconds to compile each kernel of a first fit
 	$(RUN) tools/compile_times.py
 
@@ -86,6 +89,9 @@ bench-audit: setup  ## finding wrong labels in CoNLL-2000, compared with python-
 
 bench-mincut: setup  ## minimum cuts of grids compared with PyMaxflow (pip install PyMaxflow)
 	$(RUN) benchmarks/min_cut.py
+
+bench-door: setup  ## what the checks of arrays from outside cost, as a share of a pass
+	$(RUN) benchmarks/door.py
 
 bench-multiclass: setup  ## sparse multiclass problems compared with liblinear's Crammer-Singer machine
 	$(RUN) benchmarks/multiclass.py

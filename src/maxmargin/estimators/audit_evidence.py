@@ -21,8 +21,8 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from maxmargin.contracts import offers_part_scores
+from maxmargin.door import weight_vector
 from maxmargin.estimators.base import Inputs, Structured
-from maxmargin.models.base import writable
 from maxmargin.models.labels import Labels
 
 __all__ = ["Evidence", "NeighbourCounts", "example_scores", "judge"]
@@ -94,7 +94,8 @@ def judge(
 
     Complexity: three argmaxes and one score table per example; memory for a table (parts, K) of all examples at once.
     """
-    bound, weights = estimator._bind_held_out(X, y), writable(estimator.weights_)
+    bound = estimator._bind_held_out(X, y)
+    weights = weight_vector(estimator.weights_, bound.n_weights, values=False)
     found = {c: bound.argmax(weights, cost_weight=c) for c in (1.0, 0.0, -1.0)}
     suggested = []
     for i, given in enumerate(y):

@@ -17,6 +17,7 @@ from sklearn.utils import Tags, check_random_state
 
 from maxmargin.callbacks.base import Callback
 from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem, State
+from maxmargin.door import weight_vector
 from maxmargin.estimators.parameters import Training
 from maxmargin.estimators.saveable import Saveable
 from maxmargin.estimators.typed_sklearn import BaseEstimator
@@ -258,11 +259,18 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
     def _check_fitted(self) -> None:
         if "weights_" not in self.__dict__:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with examples first.")
+        weight_vector(self.weights_, self.layout_.n_weights, values=False)
+
+    def _checked_weights(self) -> np.ndarray:
+        """The weights as kernels take them: whoever has set them, they are finite and as many as the model has."""
+        self._check_fitted()
+        return weight_vector(self.weights_, self.layout_.n_weights)
 
     def _groups(self) -> dict[str, np.ndarray]:
         """The weights by name, for properties."""
         if "weights_" not in self.__dict__:
             raise AttributeError("the weights are there after fit.")
+        self._check_fitted()
         return self.layout_.groups(self.weights_)
 
     def __sklearn_tags__(self) -> Tags:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from maxmargin.models.base import writable
 from maxmargin.models.labels import plain
 from maxmargin.models.sequence_bound import SequenceBound
 
@@ -64,7 +63,7 @@ def fit_temperature(tagger: SequenceTagger, X: SequenceInput, y: Labellings) -> 
     y = [plain(labels) for labels in y]
     bound = tagger._bind_held_out(X, y)
     codes = [tagger.layout_.labels.encode(labels, i) for i, labels in enumerate(y)]
-    weights = writable(tagger.weights_)
+    weights = tagger._checked_weights()
     return best_temperature(lambda t: negative_log_likelihood(bound, weights, codes, t), sum(map(len, codes)))
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from maxmargin.contracts import BoundModel, offers_k_best, offers_marginals, refusal
 from maxmargin.estimators.base import Inputs, Structured
 from maxmargin.estimators.calibration import check_temperature
-from maxmargin.models.base import writable
 
 Output = TypeVar("Output", covariant=True)
 
@@ -25,8 +24,8 @@ class RankedOutputs(Generic[Inputs, Output]):
     def _bound_scores(self, X: Inputs) -> tuple[BoundModel, np.ndarray]:
         """Examples bound to the fitted model, and the weights that score their outputs."""
         assert isinstance(self, Structured)
-        self._check_fitted()
-        return self._bind_held_out(X, None), writable(self.weights_)
+        weights = self._checked_weights()
+        return self._bind_held_out(X, None), weights
 
     def predict_kbest(self, X: Inputs, k: int) -> list[list[tuple[Output, float]]]:
         """The k best outputs of each example with their scores, best first; fewer when there are no more."""

@@ -10,18 +10,19 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from maxmargin.costs import MatrixCost
+from maxmargin.door import numbers, weight_vector
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.bayes_net_parts import aligned_network, build_network, column_of, hidden_mask
 from maxmargin.estimators.confidence import RankedOutputs
-from maxmargin.estimators.generative_base import IMPOSSIBLE
+from maxmargin.estimators.generative_base import decodable
 from maxmargin.estimators.network_base import Hidden, NetworkEstimator, Probabilities, Target
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
-from maxmargin.models.base import writable
 from maxmargin.models.bayes_net import BayesNet, BayesNetBound, BayesNetLayout
 from maxmargin.models.bayes_net_scheme import coding_sets
 from maxmargin.models.frames import Frame, encode_column, read_frame
 from maxmargin.models.labels import plain
+from maxmargin.models.layout_state import check_log_probabilities
 from maxmargin.models.network import Network
 
 __all__ = ["DiscriminativeBayesNet"]
@@ -300,7 +301,8 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         of them by name. Known values have probability 1.
         """
         self._check_fitted()
-        theta = writable(self.weights_)
+        check_log_probabilities(self.weights_)
+        theta = weight_vector(self.weights_, self.layout_.n_weights, values=False)
         codes = self._codes(read_frame(X), self.target_)
         wanted = [self.network_.code[name] for name in self.target_] or list(range(len(self.network_)))
         mask = np.zeros(codes.shape, bool)
@@ -335,11 +337,11 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         self._check_fitted()
         codes = self._codes(read_frame(X), self.target_)
         mask = self._mask(len(codes)) if self.target_ else codes < 0
-        return self.model_.bind(codes, mask, layout=self.layout_, labels=False), np.maximum(self.weights_, IMPOSSIBLE)
+        return self.model_.bind(codes, mask, layout=self.layout_, labels=False), decodable(self.weights_)
 
     def log_likelihood(self, X: object, y: Column = None) -> np.ndarray:
         """``ln P`` of all that is known in each row, the target too when it is there, under the renormalised model."""
-        theta = writable(self._normalised())
+        theta = self._normalised()
         frame = read_frame(X) if y is None else self._read(X, y, self.target_, None)[0]
         codes = self._codes(frame, [name for name in self.target_ if name not in frame.columns])
         nothing = np.zeros(codes.shape, bool)
@@ -385,7 +387,11 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         own = cls(structure=network, **parameters)
         own._take_network(network, [target] if isinstance(target, str) else list(target or []), None)
         own._take_layout(own.model_.layout([network.code[name] for name in own.target_]))
-        p = network.join(probabilities) if isinstance(probabilities, Mapping) else np.array(probabilities, np.float64)
+        p = (
+            network.join(probabilities)
+            if isinstance(probabilities, Mapping)
+            else numbers(probabilities, "probabilities")
+        )
         own._take_probabilities(p)
         return own
 
@@ -419,7 +425,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     def _filled(self, weights: np.ndarray, codes: np.ndarray, mask: np.ndarray) -> np.ndarray:
         """The codes, with the most probable ones where the mask hides them."""
         bound = self.model_.bind(codes, mask, layout=self.layout_, labels=False)
-        return bound.filled(bound.argmax(np.maximum(weights, IMPOSSIBLE)).outputs)
+        return bound.filled(bound.argmax(decodable(weights)).outputs)
 
     def _compared(self, X: object, y: Column, hidden: Hidden) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """Variable, rows, true codes (-1: never seen) and predicted codes of all that is hidden."""

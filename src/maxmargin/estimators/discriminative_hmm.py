@@ -11,13 +11,12 @@ from sklearn.utils import check_random_state
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.examples import Predictions
-from maxmargin.estimators.generative_base import IMPOSSIBLE, GenerativeEstimator
+from maxmargin.estimators.generative_base import GenerativeEstimator, decodable
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.metrics import token_accuracy
-from maxmargin.models.base import writable
 from maxmargin.models.hmm import HMM, HMMBound, HMMLayout
-from maxmargin.models.labels import plain
+from maxmargin.models.labels import label_lists, plain
 
 if TYPE_CHECKING:
     import pandas
@@ -178,7 +177,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     def log_likelihood(self, X: Series, y: Series | None = None) -> np.ndarray:
         """``ln P(x)`` of each sequence under the renormalised model, or ``ln P(x, y)``."""
         if y is None:
-            theta, bound = writable(self._normalised()), self.model_.bind(X, layout=self.layout_)
+            theta, bound = self._normalised(), self.model_.bind(X, layout=self.layout_)
             return np.array([bound.log_partition(theta, i) for i in range(bound.n_examples)])
         theta = self._normalised()
         return self.model_.bind(X, y, layout=self.layout_).log_joint(theta)
@@ -290,14 +289,14 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
 
     def _bound_scores(self, X: Series) -> tuple[HMMBound, np.ndarray]:
         self._check_fitted()
-        return self.model_.bind(X, layout=self.layout_), np.maximum(self.weights_, IMPOSSIBLE)
+        return self.model_.bind(X, layout=self.layout_), decodable(self.weights_)
 
     def _predict_codes(self, weights: np.ndarray, X: Series) -> list:
         bound = self.model_.bind(X, layout=self.layout_)
-        return [self.layout_.output(codes) for codes in bound.argmax(np.maximum(weights, IMPOSSIBLE)).outputs]
+        return [self.layout_.output(codes) for codes in bound.argmax(decodable(weights)).outputs]
 
     def _score_predictions(self, y: Series, predicted: list) -> float:
-        return token_accuracy([plain(states) for states in y], predicted)
+        return token_accuracy(label_lists(y), predicted)
 
 
 def _values(given: int | Values, name: str) -> Values:

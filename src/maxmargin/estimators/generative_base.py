@@ -16,15 +16,22 @@ from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
 from maxmargin.estimators.parameters import ALL_AT_ONCE, parameters
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.formulations.generative import Generative
+from maxmargin.models.layout_state import check_log_probabilities
 from maxmargin.models.tables import reference_distribution
 from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.cccp import CCCPState
 from maxmargin.solvers.history import Table, as_frame
 from maxmargin.solvers.recentring_state import TRACE, RecentringState
 
-__all__ = ["IMPOSSIBLE", "GenerativeEstimator"]
+__all__ = ["GenerativeEstimator", "decodable"]
 
 IMPOSSIBLE = -1e6  # stands for ln 0 in decoding: outputs with the fewest impossible events win
+
+
+def decodable(weights: np.ndarray) -> np.ndarray:
+    """Log-probabilities as decoding takes them, without any minus infinity."""
+    check_log_probabilities(weights)
+    return np.maximum(weights, IMPOSSIBLE)
 
 
 @parameters
@@ -135,6 +142,7 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
     def _normalised(self) -> np.ndarray:
         """Log-probabilities with every table divided by its sum."""
         self._check_fitted()
+        check_log_probabilities(self.weights_)
         return self.layout_.tables.normalised(self.weights_)
 
     def movement(self) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
 from dataclasses import fields
 from typing import Self
 
@@ -18,8 +18,8 @@ from maxmargin.estimators.large_margin import LargeMargin
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
-from maxmargin.models.base import writable
 from maxmargin.models.graph import Graph, GraphLayout
+from maxmargin.models.labels import check_lengths, label_lists
 from maxmargin.models.layout_state import StateReader
 
 __all__ = ["GraphLabeler"]
@@ -139,8 +139,7 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
 
     def predict_bounds(self, X: Graphs) -> list[GraphAnswer]:
         """For each graph the labels, their score, an upper bound of all scores, and the method that answered."""
-        self._check_fitted()
-        bound, weights = self.model_.bind(X, None, layout=self.layout_), writable(self.weights_)
+        weights, bound = self._checked_weights(), self.model_.bind(X, None, layout=self.layout_)
         answers = (bound.solution(weights, i) for i in range(bound.n_examples))
         return [answer._replace(labels=self._labels(answer.labels)) for answer in answers]
 
@@ -162,20 +161,22 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
 
     def _predict_codes(self, weights: np.ndarray, X: Graphs) -> list[np.ndarray]:
         X = listed(X)
-        if len(X) == 0:
+        if isinstance(X, Sized) and len(X) == 0:
             return []
         bound = self.model_.bind(X, None, layout=self.layout_)
         return [self._labels(codes[:-1]) for codes in bound.argmax(weights).outputs]
 
     def _labels(self, codes: np.ndarray) -> np.ndarray:
-        classes = np.asarray(self.classes_)
-        if classes.ndim != 1:  # labels that are tuples
-            classes = np.empty(len(self.classes_), object)
-            classes[:] = self.classes_
+        if len({*map(type, self.classes_)}) == 1 and isinstance(self.classes_[0], (str, bool, int, float)):
+            return np.asarray(self.classes_)[codes]
+        classes = np.empty(len(self.classes_), object)  # of several kinds, or tuples: numpy would make others of them
+        classes[:] = self.classes_
         return classes[codes]
 
     def _score_predictions(self, y: Labellings, predicted: list) -> float:
         """Share of nodes with the right label, those to be ignored left out."""
-        pairs = [pair for rows in zip(y, predicted, strict=True) for pair in zip(*rows, strict=True)]
+        rows = label_lists(y)
+        check_lengths([len(found) for found in predicted], rows, "y", "nodes", "labels")
+        pairs = [pair for both in zip(rows, predicted, strict=True) for pair in zip(*both, strict=True)]
         right = [true == found for true, found in pairs if not self.layout_.ignored(true)]
         return float(sum(right)) / len(right) if right else 0.0

@@ -170,8 +170,10 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         Keeps the features and the cut, so that each stroke is answered far faster than by :meth:`predict`. The image is
         an array, a path or a mapping of feature arrays, as one of those in fit.
         """
-        self._check_fitted()
-        return InteractiveSegmentation(*self._bound([image]).energy(self.weights_, 0), self.layout_.neighbours)
+        weights = self._checked_weights()
+        self.layout_.check_weights(weights)
+        energy = self._bound([image]).energy(weights, 0)
+        return InteractiveSegmentation(*energy, self.layout_.neighbours)
 
     def _fitted(self) -> Fitted:
         return Fitted(self.layout_, self.weights_, features=self.features_)
@@ -217,8 +219,8 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         return twin
 
     def _bound_scores(self, X: Sequence[Image]) -> tuple[GridBound, np.ndarray]:
-        self._check_fitted()
-        return self._bound(_images(X)), self.weights_
+        weights = self._checked_weights()
+        return self._bound(_images(X)), weights
 
     def _bound(self, X: Sequence[Image], scribbles: Sequence[Picture] | None = None) -> GridBound:
         if self.features_ is not None:
@@ -234,6 +236,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         X = _images(X)
         if not X:
             return []
+        self.layout_.check_weights(weights)
         bound = self._bound(X, scribbles)
         codes = bound.argmax(weights).outputs
         return [code.reshape(shape).astype(np.uint8) for code, shape in zip(codes, bound.shapes, strict=True)]

@@ -24,9 +24,8 @@ from copy import copy
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import partial
 from importlib import import_module
-from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -34,6 +33,7 @@ from maxmargin.certificate import Certificate
 from maxmargin.datasets.column_format import ColumnFormat
 from maxmargin.estimators.saveable import Extractor, Fitted, Saveable
 from maxmargin.models.layout_state import StorableLayout
+from maxmargin.persistence.kinds import is_of_kind
 from maxmargin.persistence.model_file import read_model, write_model
 from maxmargin.persistence.values import pack_value, unpack_value
 from maxmargin.persistence.vectors import pack_vector, unpack_vector
@@ -276,6 +276,8 @@ def _fitted_and_parameters(contents: Contents, model: object) -> tuple[Fitted, d
         raise ValueError(f"its layout is a {name}, which a {part} cannot have")
     weights = unpack_vector("weights", contents.weights, layout.n_weights)
     layout.check_weights(weights)
+    if parameters.get("features") is not None:
+        raise ValueError("its parameter 'features' is not None, but fitted features have a place of their own")
     features = None
     if contents.features is not None:
         extractor: Any = _known(contents.features["kind"], "features")
@@ -306,7 +308,9 @@ def _known(name: object, role: str) -> type:
 
 def _make(kind: str, arguments: dict[str, object]) -> object:
     """A cost, a solver, a formulation or a model."""
-    return _known(kind, "component")(**_renamed(kind, arguments))
+    cls, given = _known(kind, "component"), _renamed(kind, arguments)
+    _check_parameters(cls, given)
+    return cls(**given)
 
 
 def _renamed(kind: str, parameters: Mapping[str, object]) -> dict[str, object]:
@@ -321,18 +325,16 @@ def _renamed(kind: str, parameters: Mapping[str, object]) -> dict[str, object]:
     return found
 
 
-_PLAIN: dict[str, tuple[type, str]] = {"int": (Integral, "a whole number"), "float": (Real, "a number")}
-
-
 def _check_parameters(cls: type, parameters: Mapping[str, object]) -> None:
-    """Known names, and numbers where numbers belong; the rest is checked where it is used, as always."""
-    types = {field.name: field.type for field in fields(cls)} if is_dataclass(cls) else {}
+    """Known names, and values of the kinds that the constructor declares; ranges are checked where they matter."""
+    declared = {field.name: field.type for field in fields(cls)} if is_dataclass(cls) else {}
+    hints = get_type_hints(cls)
     for name, value in parameters.items():
-        if name not in types:
+        if name not in declared:
             raise ValueError(f"{cls.__name__} has no parameter {name[:80]!r}; a newer version may have it")
-        kind, words = _PLAIN.get(str(types[name]), (object, ""))
-        if not isinstance(value, kind) or (kind is not object and isinstance(value, (bool, np.bool_))):
-            raise ValueError(f"its parameter {name!r} must be {words}, got {str(value)[:40]!r}")
+        if not is_of_kind(value, hints[name]):
+            wanted = {"int": "a whole number", "float": "a number"}.get(str(declared[name]), declared[name])
+            raise ValueError(f"its parameter {name!r} must be {wanted}, got {str(value)[:40]!r}")
 
 
 def _storable_parameters(estimator: Structured, fitted: Fitted) -> dict[str, object]:

@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
+from maxmargin.door import sparse_block
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.calibration import best_temperature, check_temperature
 from maxmargin.estimators.confidence import RankedOutputs
@@ -89,10 +90,10 @@ class MulticlassClassifier(
         """Learn from examples X (n, n_features), dense or sparse, and labels y (n,)."""
         begin = Stopwatch()
         self.__dict__.pop("temperature_", None)  # it belongs to an earlier fit
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        X, y = validate_data(self, _unconverted(X), y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         weights = self._example_weights(sample_weight, y)
-        self.model_, self.classes_ = self._model(), np.unique(y)
+        self.model_, self.classes_ = self._model(), _distinct(y)
         bound = self.model_.bind(X, y)
         self.layout_ = bound.layout
         positive = self._positive(bound, bound.layout)
@@ -118,13 +119,13 @@ class MulticlassClassifier(
         Give all labels as ``classes`` in the first call. There is no certificate, which would need all examples.
         """
         first = "stream_" not in self.__dict__
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=first)
+        X, y = validate_data(self, _unconverted(X), y, accept_sparse="csr", dtype=np.float64, reset=first)
         check_classification_targets(y)
         if self.class_weight == "balanced":
             raise ValueError('partial_fit cannot know class_weight="balanced"; give a mapping, or use fit.')
         weights = self._example_weights(sample_weight, y)
         if first:
-            self.classes_ = np.unique(y if classes is None else classes)
+            self.classes_ = _distinct(y if classes is None else classes)
             self.model_ = self._model(self.classes_.tolist())
         bound = self.model_.bind(X, y, layout=None if first else self.layout_)
         self.layout_ = bound.layout
@@ -216,7 +217,7 @@ class MulticlassClassifier(
         return softmax(self._scores(X) / check_temperature(learned if temperature is None else temperature), axis=1)
 
     def _scores(self, X: Matrix) -> np.ndarray:
-        return self._bound(X).scores(self.weights_)
+        return self._bound(X).scores(self._checked_weights())
 
     def _bind_held_out(self, X: Matrix, y: ArrayLike | None) -> MulticlassBound:
         """A label that training has not seen is judged like the one that fits worst."""
@@ -224,18 +225,33 @@ class MulticlassClassifier(
             return self._bound(X)
         labels, given = self.layout_.labels, plain(np.asarray(y))
         if not all(label in labels.code for label in given):
-            worst = self.model_.bind(X, None, layout=self.layout_).scores(self.weights_).argmin(axis=1).tolist()
+            scores = self.model_.bind(X, None, layout=self.layout_).scores(self._checked_weights())
+            worst = scores.argmin(axis=1).tolist()
             given = [a if a in labels.code else labels.classes[k] for a, k in zip(given, worst, strict=True)]
         return self.model_.bind(X, given, layout=self.layout_)
 
     def _bound(self, X: Matrix) -> MulticlassBound:
         self._check_fitted()
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate_data(self, _unconverted(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return self.model_.bind(X, None, layout=self.layout_)
 
     def _predict_codes(self, weights: np.ndarray, X: Matrix) -> list[Hashable]:
-        bound = self.model_.bind(check_array(X, accept_sparse="csr", dtype=np.float64), None, layout=self.layout_)
+        X = check_array(_unconverted(X), accept_sparse="csr", dtype=np.float64)
+        bound = self.model_.bind(X, None, layout=self.layout_)
         return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
     def _score_predictions(self, y: ArrayLike, predicted: list) -> float:
         return float(np.mean(np.asarray(y) == np.asarray(predicted)))
+
+
+def _unconverted(X: Matrix) -> Matrix:
+    """Sparse matrices are checked before scikit-learn converts them, which relies on their indices."""
+    return sparse_block(X, "X") if sp.issparse(X) else X
+
+
+def _distinct(labels: ArrayLike) -> np.ndarray:
+    """The labels in order, as scikit-learn has them."""
+    try:
+        return np.unique(np.asarray(labels))
+    except TypeError:
+        raise TypeError("the labels in y are of kinds that have no order, such as text and numbers; use one.") from None

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 
+from maxmargin.door import weight_vector
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.examples import Predictions, by_sequence, listed
@@ -23,9 +24,10 @@ from maxmargin.features.sequences import Sequences
 from maxmargin.features.sparse_rows import RowFeatures, SparseRows
 from maxmargin.features.tokens import Frame, Tokens
 from maxmargin.metrics import token_accuracy
-from maxmargin.models.base import FEW, offsets_of, writable
+from maxmargin.models.base import FEW, offsets_of
 from maxmargin.models.chain import Chain, ChainBound, ChainLayout, widths
 from maxmargin.models.chain_few import best_of_few
+from maxmargin.models.labels import label_lists
 
 __all__ = ["SequenceTagger"]
 
@@ -34,6 +36,7 @@ Labellings = Sequence[Sequence[object] | np.ndarray]
 Known = Sequence[Sequence[object]] | None
 Classes = Sequence[Hashable] | None
 Examples = TypeVar("Examples")
+MANY = 4  # numbers of the data for each weight, from which on a look at all weights costs next to nothing
 
 
 class SequenceFeatures(Extractor, Protocol):
@@ -250,18 +253,24 @@ class SequenceTagger(
         return X
 
     def _predict_codes(self, weights: np.ndarray, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
-        X, layout, w = listed(X), self.layout_, writable(weights)
+        X, layout = listed(X), self.layout_
+        w = weight_vector(weights, layout.n_weights, values=False)
         few = self._few(X) if fixed is None and isinstance(X, (list, tuple, Sequences)) and len(X) <= FEW else None
         if few is not None:
             return [layout.output(codes) for codes in best_of_few(layout, few, w)]
         bound = self.model_.bind(self._made(X), layout=layout, fixed=fixed)
-        return [layout.output(codes) for codes in bound.argmax(w).outputs]
+        # for few sequences a look at all weights would take longer than the answers, whose scores then have to do
+        brief = MANY * len(w) > len(bound.ints) + len(bound.floats)
+        found = bound.argmax(w) if brief else None
+        if found is None or not np.isfinite(found.value).all():
+            found = bound.argmax(weight_vector(w, layout.n_weights))
+        return [layout.output(codes) for codes in found.outputs]
 
     def _few(self, X: SequenceInput) -> SparseRows | Sequences | None:
         """Sequences that can be labelled without binding them; None for those that cannot."""
         layout, features = self.layout_, self.features_
         if isinstance(X, Sequences):
-            X.check_finite()
+            X = Sequences.of(X)  # checked
             wanted = {"n_sparse": layout.n_sparse, "n_dense": layout.n_dense, "n_edge": layout.n_edge}
             return X if widths(X) == wanted else None
         sparse_only = layout.n_dense == layout.n_edge == 0
@@ -271,7 +280,7 @@ class SequenceTagger(
 
     def _score_predictions(self, y: Labellings, predicted: list) -> float:
         labels = by_sequence(y, offsets_of([len(found) for found in predicted]))
-        return token_accuracy([list(row) for row in labels], predicted)
+        return token_accuracy(label_lists(labels), predicted)
 
 
 def _read_once(X: SequenceInput, y: Labellings) -> tuple[SequenceInput, Labellings]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from copy import copy
 from dataclasses import field
 from typing import Protocol, Self, cast, runtime_checkable
@@ -155,4 +155,6 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
 
     def _score_predictions(self, y: Objects, predicted: list) -> float:
         cost = self.layout_.cost
+        if not isinstance(y, Sized) or len(y) != len(predicted):
+            raise ValueError(f"X has {len(predicted)} examples; y must have one output for each, got {y!r:.80}.")
         return -float(np.mean([cost(true, found) for true, found in zip(y, predicted, strict=True)])) if len(y) else 0.0

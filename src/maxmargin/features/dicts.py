@@ -108,6 +108,8 @@ class DictFeatures(RowFeatures[Sentences], Parameters):
         try:
             if facts["version"] != 1:
                 raise ValueError(f"stored dict features have version {facts['version']!r}; upgrade maxmargin.")
+            if type(facts["min_count"]) is not int or facts["min_count"] < 1:
+                raise ValueError(f"stored dict features have min_count {facts['min_count']!r}; save them again.")
             made = cls(facts["min_count"])
             made._adopt(unpack_strings(arrays, "stored dict features"))
         except (KeyError, TypeError, AttributeError) as error:

@@ -145,6 +145,10 @@ class TextFeatures(RowFeatures[Tokens | Frame | Sentences], Parameters):
             made._prepare()
             if made.hashing is None:
                 made._adopt(Vocabulary.from_arrays(made.definitions_, arrays))
+                if made.n_edge_features_ and not any(d.edge for d in made.definitions_):
+                    raise ValueError(
+                        "stored text features are damaged (edge features of no definition); save them again."
+                    )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"stored text features are damaged ({error!r}); save them again.") from None
         return made

@@ -113,7 +113,10 @@ def _entries(given: Iterable[Picture], name: str) -> list[Picture]:
 
 def _entry(entry: Picture, i: int) -> np.ndarray:
     if not isinstance(entry, (str, os.PathLike)):
-        return np.asarray(entry)
+        try:
+            return np.asarray(entry)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"image {i} is no array of numbers ({error}); give rows of equal length.") from None
     try:
         return read_image(entry)
     except (FileNotFoundError, ValueError) as error:

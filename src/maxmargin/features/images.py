@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy import ndimage
 from scipy.special import logsumexp
 
-from maxmargin.features.blocks import picture_block
+from maxmargin.door import picture_block
 from maxmargin.features.own_colours import colour_range, own_colours, place_of_foreground
 from maxmargin.parameters import Parameters
 

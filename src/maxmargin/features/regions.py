@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.features.blocks import picture_block
+from maxmargin.door import picture_block
 
 __all__ = ["region_graph", "region_labels", "region_sizes", "superpixels"]
 

@@ -9,7 +9,7 @@ from typing import overload
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.features.blocks import dense_block, first_not_finite, sparse_block
+from maxmargin.door import LARGEST_FEATURE, check_compressed, dense_block, first_bad_row, pointers, sparse_block
 
 __all__ = ["Sequences"]
 
@@ -39,18 +39,14 @@ class Sequences:
 
     def __post_init__(self) -> None:
         """Check everything: the kernels trust these arrays."""
-        offsets = np.asarray(self.offsets)
-        if offsets.ndim != 1 or offsets.dtype.kind not in "iu" or len(offsets) == 0 or offsets[0] != 0:
-            raise ValueError("offsets must be whole numbers that begin with 0 and end with the number of tokens.")
-        falls = offsets[1:] < offsets[:-1]
-        if falls.any():
-            i = int(np.flatnonzero(falls)[0])
-            raise ValueError(f"offsets must not fall, but sequence {i} goes from {offsets[i]} to {offsets[i + 1]}.")
-        object.__setattr__(self, "offsets", offsets.astype(np.int64, copy=False))
+        offsets = pointers(self.offsets, "offsets", "sequence")
+        object.__setattr__(self, "offsets", offsets)
         for kind, block in self._blocks().items():
             if not isinstance(block, np.ndarray if kind == "dense" else (sp.csr_array, sp.csr_matrix)):
                 wanted = "numpy array" if kind == "dense" else "csr_array"
                 raise TypeError(f"{kind} features must be a {wanted}; make it with Sequences.of(list of sequences).")
+            if not isinstance(block, np.ndarray):
+                check_compressed(block, f"{kind} features")
             if block.ndim != 2 or block.shape[0] != offsets[-1] or block.dtype.kind not in "fiub":
                 wanted = f"numbers, one row for each of the {offsets[-1]} tokens"
                 raise ValueError(f"{kind} features must be {wanted}; got shape {block.shape} and dtype {block.dtype}.")
@@ -92,6 +88,7 @@ class Sequences:
     def of(X: object) -> Sequences:
         """Sequences from a list of sequences (or unchanged), after a check of shapes, widths and finite numbers."""
         if isinstance(X, Sequences):
+            X.__post_init__()  # again: its arrays may have been changed since
             X.check_finite()
             return X
         if isinstance(X, str) or not isinstance(X, (Sequence, np.ndarray)):
@@ -133,12 +130,13 @@ class Sequences:
         return stacked
 
     def check_finite(self) -> None:
-        """Raise a ValueError naming the first sequence with NaN or infinite features."""
+        """Raise a ValueError naming the first sequence with NaN, infinite or huge features."""
         for kind, block in self._blocks().items():
-            token = first_not_finite(block)
+            token = first_bad_row(block)
             if token >= 0:
                 i = int(np.searchsorted(self.offsets, token, side="right")) - 1
-                found = f"sequence {i} has NaN or infinite {kind} features (position {token - self.offsets[i]})"
+                beyond = f"NaN, infinite or huge (beyond {LARGEST_FEATURE:g})"
+                found = f"sequence {i} has {beyond} {kind} features (position {token - self.offsets[i]})"
                 raise ValueError(f"{found}; replace or remove them before fitting.")
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from maxmargin.contracts import LabelBlocks, Oracle, Regulariser
+from maxmargin.door import LARGEST_FEATURE
 from maxmargin.oracles.rescaling import RESCALINGS
 from maxmargin.planes import Planes
 
@@ -134,6 +135,8 @@ def example_weights(loss: str, C: float, sample_weight: object, n: int) -> tuple
         raise ValueError(f"loss must be one of {', '.join(LOSSES)}, or (of an estimator) ramp; got {loss!r}.")
     if not (isinstance(C, (int, float, np.number)) and np.isfinite(C) and C >= 0):
         raise ValueError(f"C must be a finite number >= 0, got {C!r}.")
+    if C > LARGEST_FEATURE:
+        raise ValueError(f"C must be at most {LARGEST_FEATURE:g}, got {C!r}; beyond, losses cannot be added up.")
     squared = loss == "squared_hinge"
     return (2.0 * C if squared else C) * check_sample_weight(sample_weight, n), squared
 
@@ -154,7 +157,7 @@ def check_sample_weight(sample_weight: object, n: int) -> np.ndarray:
         raise ValueError("sample_weight must be numbers, one per example.") from None
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must have one entry per example, ({n},); got shape {weights.shape}.")
-    bad = ~np.isfinite(weights) | (weights < 0)
+    bad = ~((weights >= 0) & (weights <= LARGEST_FEATURE))
     if bad.any():
         i = int(np.flatnonzero(bad)[0])
         raise ValueError(f"sample_weight of example {i} is {weights[i]}; weights must be finite and not negative.")

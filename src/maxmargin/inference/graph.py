@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.features.blocks import first_place
+from maxmargin.door import LARGEST_FEATURE, LARGEST_WEIGHT, edge_list, first_place, indices, numbers
 from maxmargin.inference.junction_tree import MAX_CELLS as JUNCTION_TREE_CELLS
 from maxmargin.inference.junction_tree import JunctionTree, TooWide
 
@@ -32,6 +32,7 @@ PASSES = 200
 BRANCHES = 100
 MOST_BRANCHES = 10**6  # each takes 56 bytes before the first is looked at
 SMALL = 20_000  # "auto" solves linear relaxations up to this many variables
+LARGEST_SCORE = LARGEST_FEATURE * LARGEST_WEIGHT  # sums of these stay finite
 CLOSED = 1e-9  # relative: a gap below this is rounding
 
 
@@ -76,9 +77,8 @@ class Structure:
     def of(n_nodes: int, edges: ArrayLike) -> Structure:
         """From pairs of different nodes; a pair may occur several times."""
         from maxmargin.inference.graph_kernel import spanning_forest
-        from maxmargin.inference.min_cut import checked_edges
 
-        pairs = checked_edges(n_nodes, edges)
+        pairs = edge_list(n_nodes, edges)
         begin, ends = np.zeros(n_nodes + 1, np.int32), np.empty(2 * len(pairs), np.int32)
         order, up = np.empty(n_nodes, np.int32), np.empty(n_nodes, np.int32)
         forest = spanning_forest(pairs.reshape(-1), begin, ends, order, up)
@@ -99,26 +99,27 @@ class GraphProblem:
         unary: ArrayLike, edges: ArrayLike, pairwise: ArrayLike, weights: ArrayLike | None = None, factors: Factors = ()
     ) -> GraphProblem:
         """Check the scores; see :func:`graph_argmax`."""
-        scores = np.require(unary, np.float64, ["C", "W"])
+        scores = numbers(unary, "unary")
         if scores.ndim != 2 or scores.shape[1] == 0:
             raise ValueError(f"unary has shape {scores.shape}; give a row of scores for each node, (n, K).")
         n, K = scores.shape
         structure = Structure.of(n, edges)
         m = len(structure.edges)
-        tables = np.asarray(pairwise, np.float64)
+        tables = numbers(pairwise, "pairwise")
         if tables.shape not in ((K, K), (m, K, K)):
             raise ValueError(f"pairwise has shape {tables.shape}; give one table {(K, K)} or one per edge, {(m, K, K)}")
         if weights is not None:
-            scale = np.asarray(weights, np.float64)
+            scale = numbers(weights, "weights")
             if scale.shape != (m,):
                 raise ValueError(f"weights have shape {scale.shape}; give one for each of the {m} edges.")
             tables = scale[:, None, None] * tables
         tables = np.require(np.broadcast_to(tables, (m, K, K)), requirements=["C", "W"])
         for name, array in (("unary", scores), ("pairwise", tables)):
-            if not np.isfinite(array).all():
-                where = first_place(~np.isfinite(array))
+            bad = ~(np.abs(array) <= LARGEST_SCORE)
+            if bad.any():
+                where = first_place(bad)
                 found = f"{name}{list(where)} is {array[where]}"
-                raise ValueError(f"{found}; scores must be finite, a large negative number forbids.")
+                raise ValueError(f"{found}; scores must be finite, a large negative number (to -1e250) forbids.")
         return GraphProblem(structure, scores, tables, [_factor(f, pair, n, K) for f, pair in enumerate(factors)])
 
     def score(self, labels: ArrayLike) -> float:
@@ -148,13 +149,14 @@ class GraphProblem:
 
 
 def _factor(f: int, pair: tuple[Sequence[int], ArrayLike], n: int, K: int) -> tuple[tuple[int, ...], np.ndarray]:
-    scope, table = tuple(map(int, pair[0])), np.asarray(pair[1], np.float64)
+    scope = tuple(indices(pair[0], n, f"the scope of factor {f}").ravel().tolist())
+    table = numbers(pair[1], f"the table of factor {f}")
     if len(set(scope)) != len(scope) or any(not 0 <= p < n for p in scope):
         raise ValueError(f"factor {f} has the scope {scope}; give different nodes between 0 and {n - 1}.")
     if table.shape != (K,) * len(scope):
         raise ValueError(f"factor {f} has a table of shape {table.shape}; its scope {scope} needs {(K,) * len(scope)}.")
-    if not np.isfinite(table).all():
-        raise ValueError(f"factor {f} has scores that are not finite; a large negative number forbids.")
+    if not (np.abs(table) <= LARGEST_SCORE).all():
+        raise ValueError(f"factor {f} has scores that are not finite; a large negative number (to -1e250) forbids.")
     return scope, table
 
 

@@ -14,12 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from math import prod
+from operator import index
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from maxmargin.door import indices, numbers
+from maxmargin.inference.tables import refuse_scores
 
 __all__ = ["JunctionTree", "TooWide"]
 
@@ -91,11 +96,11 @@ class JunctionTree:
         Scopes may be empty and may repeat, and variables may lack factors. With ``bounded``, variables with cliques of
         more than ``max_cells / 2v`` cells are split into mini-buckets instead.
         """
-        states = np.ascontiguousarray(cardinalities, np.int64).reshape(-1)
+        states = indices(cardinalities, 2**31, "cardinalities", least=-(2**31)).astype(np.int64).reshape(-1)
         if len(states) and states.min() < 1:
             v = int(np.argmin(states))
             raise ValueError(f"variable {v} has {states[v]} states; every variable needs at least one.")
-        factors = tuple(tuple(int(v) for v in scope) for scope in scopes)
+        factors = tuple(tuple(_whole(scope, f)) for f, scope in enumerate(scopes))
         for f, scope in enumerate(factors):
             if len(set(scope)) != len(scope) or any(not 0 <= v < len(states) for v in scope):
                 raise ValueError(f"factor {f} has the scope {scope}; give different variables below {len(states)}.")
@@ -105,7 +110,7 @@ class JunctionTree:
         width = max((len(b.neighbours) for b in buckets), default=0)
         return JunctionTree(states, factors, ints, cells, width, width, len(buckets) == len(states))
 
-    @property
+    @cached_property
     def table_size(self) -> int:
         """Numbers in the tables of all factors."""
         return sum(prod(self.cardinalities[list(scope)].tolist()) for scope in self.scopes)
@@ -138,13 +143,21 @@ class JunctionTree:
         return sum_product(self.ints, 0, self._tables(tables), marginals, *self._scratch())
 
     def _tables(self, tables: ArrayLike) -> np.ndarray:
-        flat = np.ascontiguousarray(tables, np.float64).reshape(-1)
+        flat = numbers(tables, "tables").reshape(-1)
         if len(flat) != self.table_size:
             raise ValueError(f"the factors have {self.table_size} cells together; got {len(flat)} numbers.")
+        refuse_scores(tables=flat)
         return flat
 
     def _scratch(self) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(self.digits, np.int32), np.empty(self.cells)
+
+
+def _whole(scope: Sequence[int], f: int) -> list[int]:
+    try:
+        return [index(v) for v in scope]
+    except TypeError:
+        raise ValueError(f"factor {f} has the scope {scope!r:.80}; give the numbers of its variables.") from None
 
 
 class _Plan:

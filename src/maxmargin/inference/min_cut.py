@@ -14,7 +14,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.features.blocks import first_place
+from maxmargin.door import edge_list, first_place, indices, numbers
 
 __all__ = ["GridCut", "directions", "graph_cut", "grid_cut", "submodular_terms", "workspace_sizes"]
 
@@ -148,8 +148,8 @@ class GridCut:
     def _checked_capacities(self, capacities: ArrayLike) -> np.ndarray:
         """Of the right shape; the kernel that reads them finds bad numbers."""
         full = (self.neighbours // 2, *self.shape)
-        given = _numbers("capacities", capacities)
-        if given.shape == full and given.flags.carray:
+        given = numbers(capacities, "capacities")
+        if given.shape == full:
             return given  # spares a copy
         try:
             return np.require(np.broadcast_to(given, full), requirements=["C", "W"])
@@ -196,7 +196,7 @@ def graph_cut(
     unary = _checked_unary(unary)
     if unary.ndim != 2:
         raise ValueError(f"unary has shape {unary.shape}; give two costs for each node, (n, 2)")
-    pairs = checked_edges(len(unary), edges)
+    pairs = edge_list(len(unary), edges)
     n, m = len(unary) + 1, 2 * len(pairs) + 1
     if m > _MOST_ARCS:
         raise ValueError(f"{len(pairs)} edges are more than the {_MOST_ARCS // 2} that can be numbered")
@@ -240,8 +240,9 @@ def submodular_terms(n_nodes: int, edges: ArrayLike, tables: ArrayLike) -> tuple
         To be added to the other unary costs.
     capacities : float64 (m,)
     """
-    edges = checked_edges(n_nodes, edges)
-    tables = _numbers("tables", tables)
+    indices([n_nodes], 2**31, "n_nodes")
+    edges = edge_list(n_nodes, edges)
+    tables = numbers(tables, "tables")
     if tables.shape != (len(edges), 2, 2):
         raise ValueError(f"tables have shape {tables.shape}; give a 2 x 2 table for each edge, {(len(edges), 2, 2)}")
     if not np.isfinite(tables).all():
@@ -292,7 +293,7 @@ def _without_huge(unary: np.ndarray, decisive: float) -> tuple[np.ndarray, float
 
 
 def _edge_capacities(name: str, capacities: ArrayLike, n_edges: int) -> np.ndarray:
-    given = _numbers(name, capacities)
+    given = numbers(capacities, name)
     if given.shape not in ((), (1,), (n_edges,)):
         raise ValueError(f"{name} have shape {given.shape}; give one for each of the {n_edges} edges")
     full = np.array(np.broadcast_to(given, (n_edges,)))
@@ -302,36 +303,11 @@ def _edge_capacities(name: str, capacities: ArrayLike, n_edges: int) -> np.ndarr
     return full
 
 
-def _numbers(name: str, values: ArrayLike) -> np.ndarray:
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must be an array of real numbers, not of type {array.dtype}")
-    return array.astype(np.float64, copy=False)
-
-
 def _checked_unary(unary: ArrayLike) -> np.ndarray:
-    unary = _numbers("unary", unary)
-    if not unary.flags.carray:
-        unary = np.require(unary, requirements=["C", "W"])
+    unary = numbers(unary, "unary")
     if unary.ndim < 2 or unary.shape[-1] != 2:
         raise ValueError(f"unary has shape {unary.shape}; the last axis must hold the costs of labels 0 and 1")
     return unary
-
-
-def checked_edges(n_nodes: int, edges: ArrayLike) -> np.ndarray:
-    given = np.asarray(edges)
-    if given.size == 0:
-        return np.empty((0, 2), np.int32)
-    if given.ndim != 2 or given.shape[1] != 2 or not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(f"edges are {given.dtype} of shape {given.shape}; give pairs of node numbers, integers (m, 2)")
-    if given.min() < 0 or given.max() >= n_nodes:
-        e = int(np.argmax(((given < 0) | (given >= n_nodes)).any(axis=1)))
-        raise ValueError(f"edges[{e}] is {given[e].tolist()}; nodes are numbered from 0 to {n_nodes - 1}")
-    loop = given[:, 0] == given[:, 1]
-    if loop.any():
-        e = int(np.argmax(loop))
-        raise ValueError(f"edges[{e}] joins node {given[e, 0]} with itself; leave it out, it costs nothing")
-    return np.require(given, np.int32, ["C", "W"])
 
 
 def _refuse_capacity(name: str, where: tuple[np.intp, ...] | tuple[int, ...], values: np.ndarray) -> NoReturn:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.door import indices, numbers, pointers
 from maxmargin.inference.tables import cost_table, refuse_large, refuse_scores, score_tables
 
 __all__ = [
@@ -179,14 +180,16 @@ def _checked(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
     """The arrays as the kernels want them, and the number of nodes of the longest path."""
     from maxmargin.inference.recursion_kernel import longest_path
 
-    node, arc = (np.require(scores, np.float64, ["C", "W"]) for scores in (graph.node, graph.arc))
-    begin, tail = (np.require(ints, np.int32, ["C", "W"]) for ints in (graph.begin, graph.tail))
+    node, arc = numbers(graph.node, "node"), numbers(graph.arc, "arc")
+    begin = pointers(indices(graph.begin, 2**31, "begin"), "begin")
+    tail = np.require(indices(graph.tail, 2**31, "tail", least=-(2**31)), np.int32, ["C", "W"])
     n, m = node.size, arc.size
     if not (node.shape == (n,) and arc.shape == (m,) and tail.shape == (m,) and begin.shape == (n + 1,)):
         shapes = ", ".join(f"{name} {np.shape(array)}" for name, array in graph._asdict().items())
         raise ValueError(f"the arrays have the shapes {shapes}; give node (N,), begin (N + 1,), tail (E,), arc (E,).")
-    if begin[0] != 0 or begin[-1] != m or (np.diff(begin) < 0).any():
+    if begin[-1] != m or m >= 2**31:
         raise ValueError(f"begin must rise from 0 to the number of arcs, {m}; it holds where the arcs of a node begin.")
+    begin = np.require(begin, np.int32, ["C", "W"])
     late = np.flatnonzero((tail < 0) | (tail >= np.repeat(np.arange(n), np.diff(begin))))
     if len(late):
         head = int(np.searchsorted(begin, late[0], side="right")) - 1
@@ -196,8 +199,8 @@ def _checked(graph: Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
 
 
 def _checked_k(k: int) -> int:
-    if int(k) < 1:
-        raise ValueError(f"k is {k}; ask for at least one")
+    if not isinstance(k, (int, np.integer)) or k < 1:
+        raise ValueError(f"k is {k!r:.80}; ask for at least one")
     return int(k)
 
 

@@ -32,14 +32,14 @@ def relaxation(problem: GraphProblem, *, integer: bool = False) -> GraphAnswer:
         options = {"mip_rel_gap": 0.0}
         found = milp(-scores, integrality=whole, bounds=Bounds(0, 1), constraints=limits, options=options)
         if found.x is None:
-            raise RuntimeError(f'the integer program was not solved: {found.message} Use method="auto".')
+            raise ValueError(f'{_what(scores, "integer")}: {found.message} Use method="auto".')
         labels = found.x[: n * K].reshape(n, K).argmax(axis=1).astype(np.int32)
         return problem.answer(labels, -float(found.mip_dual_bound), "integer")
     from scipy.optimize import linprog
 
     found = linprog(-scores, A_eq=rows, b_eq=right, method="highs")
     if found.x is None:
-        raise RuntimeError(f'the linear program was not solved: {found.message} Use method="trws".')
+        raise ValueError(f'{_what(scores, "linear")}: {found.message} Use method="trws".')
     message = found.eqlin.marginals[n:].reshape(2, m, K)
     unary, pairwise = problem.unary.copy(), problem.pairwise.copy()
     for side in (0, 1):
@@ -48,6 +48,11 @@ def relaxation(problem: GraphProblem, *, integer: bool = False) -> GraphAnswer:
     bound = unary.max(axis=1).sum() + pairwise.max(axis=(1, 2)).sum()
     labels = improved(problem, found.x[: n * K].reshape(n, K).argmax(axis=1))
     return problem.answer(labels, bound, "relaxation")
+
+
+def _what(scores: np.ndarray, kind: str) -> str:
+    largest = np.abs(scores).max(initial=0.0)
+    return f"the {kind} program of a graph with scores up to {largest:.3g} was not solved"
 
 
 def _polytope(edges: np.ndarray, n: int, m: int, K: int) -> tuple[sp.csr_array, np.ndarray]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.features.blocks import first_place
+from maxmargin.door import first_place, numbers
 
 __all__ = ["LARGEST_TABLE", "cost_table", "refuse_large", "refuse_scores", "score_tables"]
 
@@ -25,11 +25,11 @@ def score_tables(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, n
 
     A (K, K) transition becomes (1, K, K). NaN and +inf are refused.
     """
-    unary = np.require(unary, np.float64, ["C", "W"])
+    unary = numbers(unary, "unary")
     if unary.ndim != 2:
         raise ValueError(f"unary has shape {unary.shape}; give one row of label scores per position, (T, K)")
     length, n_labels = unary.shape
-    transition = np.require(transition, np.float64, ["C", "W"])
+    transition = numbers(transition, "transition")
     if transition.ndim == 2:
         transition = transition[None]
     steps = max(length - 1, 0)
@@ -52,7 +52,8 @@ def refuse_scores(**tables: np.ndarray) -> None:
 
 def cost_table(cost: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Costs as contiguous int64; refuses negative and fractional costs."""
-    given = np.asarray(cost)
+    whole = isinstance(cost, np.ndarray) and cost.dtype.kind in "iub"
+    given = np.asarray(cost) if whole else numbers(cost, "cost")
     if given.shape != shape:
         raise ValueError(f"cost has shape {given.shape}, the scores have {shape}; give one cost for each score")
     whole = np.issubdtype(given.dtype, np.integer) or np.issubdtype(given.dtype, np.bool_)

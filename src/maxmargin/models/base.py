@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from maxmargin.contracts import Answer, Answers, LabelBlocks, Layout, ModelKernel, refusal
+from maxmargin.door import weight_vector
 
-__all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "laid_out", "least_positive", "offsets_of", "writable"]
+__all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "laid_out", "least_positive", "offsets_of"]
 
 SEARCHES = ("argmax", "slack", "sqrt_slack", "best_wrong")  # functions of models/search_kernel.py
 FEW = 8  # examples that are decoded from Python: handing a kernel to a compiled loop takes longer than a sentence
@@ -94,6 +95,8 @@ class CompiledModel(BoundModel):
     ints: np.ndarray
     floats: np.ndarray
     output_at: np.ndarray  # where the decoded output of each example begins in one flat array, (n_examples + 1,)
+    # whether the kernel relies on finite weights; those that only compare scores stay within their arrays with any
+    needs_finite: bool = True
     # searches of the model's own, which take the place of those for every model
     searches: Mapping[str, Callable[[CompiledModel], ModelKernel]] = field(default_factory=dict, repr=False)
     # the least positive cost of each example's outputs (0: none costs anything); empty when not known
@@ -149,7 +152,7 @@ class CompiledModel(BoundModel):
         from maxmargin.models.search_kernel import decode_batch
 
         examples = np.arange(self.n_examples) if examples is None else np.asarray(examples, np.int64)
-        w = writable(w)
+        w = weight_vector(w[: self.n_weights], self.n_weights, values=self.needs_finite)
         lengths = (self.output_at[1:] - self.output_at[:-1])[examples]
         at = offsets_of(lengths)
         outputs = np.empty(at[-1], np.int32)
@@ -161,6 +164,9 @@ class CompiledModel(BoundModel):
         )  # fmt: skip
         if stuck >= 0:
             i = examples[stuck]
+            if np.isnan(w).any():
+                at = int(np.argmax(np.isnan(w)))
+                raise ValueError(f"weight {at} is nan; set it to a finite number, or fit again.")
             raise ValueError(f"example {i}: the constraints and fixed labels together allow no output; loosen some.")
         return Answers([outputs[at[e] : at[e + 1]] for e in range(len(examples))], value, bound, cost)
 
@@ -180,13 +186,6 @@ def least_positive(costs: np.ndarray) -> float:
 def offsets_of(lengths: ArrayLike) -> np.ndarray:
     """Where parts of these lengths begin, one behind the other, and where the last ends, int64 (n + 1,)."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def writable(weights: np.ndarray) -> np.ndarray:
-    """The weights as kernels take them; a copy when they were loaded as a read-only memory map."""
-    if weights.dtype == np.float64 and weights.flags.carray:
-        return weights
-    return np.require(weights, np.float64, ["C", "W"])
 
 
 def digest(*arrays: np.ndarray) -> str:

@@ -308,6 +308,7 @@ class BayesNet(Parameters):
             layout=layout,
             capabilities=frozenset({"exact"} if exact else ()),
             plane=bk.net_plane,
+            needs_finite=False,
             meta=np.concatenate(program),
             ints=np.concatenate(ints).astype(np.int32),
             floats=np.concatenate(floats),

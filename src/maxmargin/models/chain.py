@@ -19,7 +19,7 @@ from maxmargin.features.sequences import Sequences
 from maxmargin.inference.constraints import transition_mask
 from maxmargin.models.base import laid_out, offsets_of
 from maxmargin.models.chain_slack import slack_search, wrong_search
-from maxmargin.models.labels import Labels, check_count, check_lengths, padded, plain, weighted
+from maxmargin.models.labels import Labels, check_count, check_lengths, label_lists, padded, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, counted, facts_of
 from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.parameters import Parameters
@@ -243,7 +243,7 @@ class Chain(Parameters):
         """
         sequences, lists = Sequences.of(X), None
         if Y is not None:
-            lists = _label_lists(Y)
+            lists = label_lists(Y)
             check_lengths(np.diff(sequences.offsets), lists, "Y", "tokens", "labels")
         if layout is None:
             if lists is None:
@@ -314,16 +314,6 @@ def _same_kind(sequences: Sequences, layout: ChainLayout) -> Sequences:
     return sequences
 
 
-def _label_lists(Y: Iterable[Iterable[Hashable]]) -> list[list[Hashable]]:
-    lists = []
-    for i, y in enumerate(Y):
-        try:
-            lists.append(plain(y))
-        except TypeError:
-            raise TypeError(f"example {i}: {y!r} is not a sequence of labels; give a list, a label a token.") from None
-    return lists
-
-
 def _codes(labels: Labels, Y: list[list[Hashable]]) -> np.ndarray:
     return np.concatenate([np.empty(0, np.int32), *(labels.encode(y, i) for i, y in enumerate(Y))])
 
@@ -334,7 +324,10 @@ def _fixed_codes(
     if fixed is None:
         return None
     lengths = np.diff(sequences.offsets)
-    lists = [[None] * lengths[i] if y is None and i < len(lengths) else y or [] for i, y in enumerate(fixed)]
+    if not isinstance(fixed, Iterable):
+        raise TypeError(f"fixed is {fixed!r:.80}; give a list with the known labels of each sequence.")
+    rows = ([None] * lengths[i] if y is None and i < len(lengths) else y for i, y in enumerate(fixed))
+    lists = label_lists([] if y is None else y for y in rows)
     check_lengths(lengths, lists, "fixed", "tokens", "fixed labels")
     codes = [-1 if t is None else labels.encode([t], i)[0] for i, y in enumerate(lists) for t in y]
     return np.array(codes, np.int32)
@@ -410,6 +403,7 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, f
         n_examples=n,
         layout=layout,
         plane=ck.chain_plane,
+        needs_finite=False,
         meta=meta,
         ints=laid_out(ints, meta, np.int32),
         floats=laid_out(floats, meta, np.float64),

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin.contracts import Answer, Answers
 from maxmargin.costs import as_cost
+from maxmargin.door import weight_vector
 from maxmargin.inference import graph as inference
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, METHODS, PASSES, GraphAnswer, GraphProblem
 from maxmargin.models.base import BoundModel, CompiledModel, offsets_of
@@ -146,6 +147,7 @@ class GraphBound(CompiledModel):
 
     def problem(self, w: np.ndarray, i: int, cost_weight: float = 0.0) -> GraphProblem:
         """The scores of graph ``i``, costs included, as a problem for any of the methods of inference."""
+        w = weight_vector(w[: self.n_weights], self.n_weights)
         graph, groups = self.graphs[i], self.layout.groups(w)
         unary = graph.node @ groups["node"]
         if self.codes is not None and cost_weight:

@@ -16,7 +16,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.features.blocks import first_place, refuse_not_finite
+from maxmargin.door import first_place, numbers, refuse_not_finite
 from maxmargin.inference.min_cut import NEIGHBOURS, directions, workspace_sizes
 from maxmargin.models.base import CompiledModel, laid_out, least_positive, offsets_of
 from maxmargin.models.labels import check_count
@@ -277,6 +277,8 @@ def _checked_features(X: Iterable[object], neighbours: int) -> tuple[Arrays, Arr
 
 def _of_images(arrays: Iterable[ArrayLike], shapes: Shapes, name: str) -> Arrays:
     """Arrays of the shapes of the images, one for each."""
+    if not isinstance(arrays, Iterable):
+        raise TypeError(f"the {name}s are {arrays!r:.80}; give a list with one for each image.")
     found = list(map(np.asarray, arrays))
     if len(found) != len(shapes):
         raise ValueError(f"there are {len(shapes)} images and {len(found)} {name}s; give one for each image.")
@@ -297,7 +299,8 @@ def _checked_masks(Y: Iterable[ArrayLike], shapes: Shapes, allowed: tuple[int, .
 
 
 def _checked_costs(costs: Iterable[ArrayLike], shapes: Shapes) -> Arrays:
-    arrays = [array.astype(np.float64) for array in _of_images(costs, shapes, "array of pixel costs")]
+    given = _of_images(costs, shapes, "array of pixel costs")
+    arrays = [numbers(array, f"the pixel costs of image {i}") for i, array in enumerate(given)]
     for i, array in enumerate(arrays):
         if not (np.isfinite(array).all() and array.min() >= 0):
             raise ValueError(f"the pixel costs of image {i} must be finite numbers >= 0.")

@@ -268,6 +268,7 @@ def _pack(layout: HMMLayout, lengths: list[int], symbols: list[np.ndarray], stat
         layout=layout,
         output_at=offsets,
         plane=hk.hmm_plane,
+        needs_finite=False,
         meta=meta,
         ints=laid_out(ints, meta, np.int32),
         floats=laid_out({hk.AT_COST: layout.cost_table, hk.AT_SCALE: scale}, meta, np.float64),

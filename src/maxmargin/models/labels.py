@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 
 import numpy as np
 
-__all__ = ["Labels", "check_count", "check_lengths", "padded", "plain", "weighted"]
+__all__ = ["Labels", "check_count", "check_lengths", "label_lists", "padded", "plain", "weighted"]
 
 MOST = 2**31  # weights, features, labels: kernels count them in 32 bits
 
@@ -63,7 +63,7 @@ class Labels:
 
     def cost(self, table: np.ndarray, y_true: Iterable[Hashable], y: Iterable[Hashable], normalize: bool) -> float:
         """Cost of one sequence of labels where another is true; true labels never seen in training cost the most."""
-        true, given, code = plain(y_true), plain(y), self.code
+        (true, given), code = label_lists((y_true, y)), self.code
         if len(true) != len(given):
             raise ValueError(f"the sequences have {len(true)} and {len(given)} labels; they must agree.")
         worst = table.max(initial=0.0)
@@ -78,6 +78,23 @@ def padded(n_labels: int) -> int:
         if wide <= 1.15 * n_labels:
             return wide
     return n_labels
+
+
+def label_lists(Y: Iterable[Iterable[Hashable]]) -> list[list[Hashable]]:
+    """Sequences of labels as lists of plain values, or a TypeError that names the example."""
+    try:
+        rows = list(Y)
+    except TypeError:
+        raise TypeError(f"the labels are {Y!r:.80}; give a sequence of labels for each example.") from None
+    lists = []
+    for i, y in enumerate(rows):
+        try:
+            lists.append(plain(y))
+        except TypeError:
+            raise TypeError(
+                f"example {i}: {y!r:.80} is not a sequence of labels; give a list, a label a token."
+            ) from None
+    return lists
 
 
 def plain(labels: Iterable[Hashable]) -> list:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from maxmargin.door import weight_vector
 from maxmargin.models.base import offsets_of
 from maxmargin.models.labels import MOST, Labels
 
@@ -33,8 +34,11 @@ class StorableLayout(Protocol):
 
     def check_weights(self, w: np.ndarray) -> None:
         """A ValueError when these weights (n_weights,) cannot be predicted with."""
-        if not np.isfinite(w).all():
-            raise ValueError("some weights are NaN or infinite; fit again, with finite features and a smaller C")
+        try:
+            weight_vector(w, self.n_weights)
+        except ValueError as error:
+            what = f"some weights are NaN or infinite, or beyond all measure ({error})"
+            raise ValueError(f"{what}; fit again, with finite features and a smaller C") from None
 
     def real(self) -> np.ndarray:
         """Mask of the weights that are not padding."""
@@ -157,7 +161,8 @@ def as_labels(classes: object, name: str) -> Labels:
 def check_log_probabilities(w: np.ndarray) -> None:
     """Refuse weights that are no logarithms of probabilities; minus infinity is a probability of 0."""
     if not (w <= 1e-6).all():
-        raise ValueError("some of its weights are no logarithms of probabilities")
+        at = int(np.argmin(w <= 1e-6))
+        raise ValueError(f"some of its weights are no logarithms of probabilities: weight {at} is {w[at]}; fit again")
 
 
 def facts_of(layout: object, **given: object) -> dict[str, object]:

@@ -8,6 +8,7 @@ Crammer and Singer 2001, On the algorithmic implementation of multiclass kernel-
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -18,7 +19,7 @@ from scipy.special import softmax
 
 from maxmargin.contracts import LabelBlocks, ModelKernel
 from maxmargin.costs import as_cost
-from maxmargin.features.blocks import dense_block, first_not_finite, sparse_block
+from maxmargin.door import LARGEST_FEATURE, dense_block, first_bad_row, sparse_block
 from maxmargin.models.base import CompiledModel, laid_out
 from maxmargin.models.labels import Labels, check_count, padded, plain, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
@@ -233,24 +234,31 @@ def _blocks(X: object) -> tuple[Sparse, Dense]:
         sparse.sum_duplicates()
         sparse.eliminate_zeros()
     for block in (sparse, dense):
-        if block is not None and (example := first_not_finite(block)) >= 0:
-            raise ValueError(f"example {example} has NaN or infinite features; replace or remove them before fitting.")
+        if block is not None and (example := first_bad_row(block)) >= 0:
+            what = f"example {example} has NaN or infinite features"
+            raise ValueError(f"{what}; replace or remove them before fitting, and keep to {LARGEST_FEATURE:g}.")
     if sparse is not None and dense is not None and len(dense) != sparse.shape[0]:
         raise ValueError(f"'sparse' has {sparse.shape[0]} rows and 'dense' has {len(dense)}; they must agree.")
     return sparse, dense
 
 
 def _labels(Y: Iterable[Hashable], n: int) -> list[Hashable]:
+    if not isinstance(Y, Iterable):
+        raise TypeError(f"Y is {Y!r:.80}; give one label for each example.")
     labels = plain(Y)
     if len(labels) != n:
         raise ValueError(f"X has {n} examples and Y has {len(labels)}; they must agree.")
-    try:
+    with suppress(TypeError, ValueError):  # what cannot be hashed or compared is named below
         if all(label == label for label in set(labels)):
             return labels
-    except TypeError:  # not hashable: named below
-        pass
-    i = next(i for i, label in enumerate(labels) if not isinstance(label, Hashable) or label != label)
-    raise ValueError(f"example {i} has the label {labels[i]!r}; labels must be hashable, and not NaN.")
+    for i, label in enumerate(labels):
+        try:
+            fine = hash(label) is not None and label == label
+        except (TypeError, ValueError):
+            fine = False
+        if not fine:
+            raise ValueError(f"example {i} has the label {label!r:.80}; labels must be hashable, and not NaN.")
+    return labels
 
 
 def _codes(labels: Labels, Y: list[Hashable]) -> np.ndarray:

@@ -1,0 +1,121 @@
+"""What the checks of arrays from outside cost, as a share of one pass of training, and of predicting the examples.
+
+A pass of training is a tenth of what ten further passes of a fit take; the checks are made once for a whole fit. To
+predict is to bind the examples and to decode them all. Times are processor seconds, best of several::
+
+    python benchmarks/door.py
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import maxmargin as mm
+from machine import machine_line
+from maxmargin.door import check_compressed, edge_list, first_bad_row, refuse_not_finite, weight_vector
+from maxmargin.estimators.base import Structured
+from maxmargin.features.sequences import Sequences
+from maxmargin.inference.min_cut import directions
+
+RUNS = 3
+LIMIT = 0.02
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def compared(name: str, check: Callable[[], object], estimator: Structured, X: object, y: object) -> float:
+    """Print the shares of the check, and return that of a pass of training."""
+    few, many = (clone(estimator).set_params(max_passes=n, tol=0.0) for n in (2, 12))
+    check()
+    few.fit(X, y).predict(X)  # kernels are loaded
+    best = np.full(4, np.inf)
+    for _ in range(RUNS):
+        short = seconds(lambda: [check() for _ in range(20)]) / 20  # one is too short for the clock
+        times = short, seconds(lambda: few.predict(X)), seconds(lambda: few.fit(X, y)), seconds(lambda: many.fit(X, y))
+        best = np.minimum(best, times)
+    checks, predict, training = best[0], best[1], (best[3] - best[2]) / 10
+    shown = " ".join(f"{1e3 * t:9.2f} ms {checks / t:6.2%}" for t in (training, predict))
+    print(f"{name:<40} {1e3 * checks:9.3f} ms {shown}", flush=True)
+    return checks / training
+
+
+def tagging(rng: np.random.Generator, labels: int = 20) -> float:
+    lengths = rng.integers(5, 40, size=400)
+    tokens, width = int(lengths.sum()), 20_000
+    rows = np.repeat(np.arange(tokens), 20)
+    columns = rng.integers(width, size=len(rows))
+    sparse = sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(tokens, width))
+    sequences = Sequences(np.concatenate([[0], np.cumsum(lengths)]), sparse=sparse)
+    y = [[str(k) for k in rng.integers(labels, size=length)] for length in lengths]
+    w = rng.normal(size=width * labels)
+
+    def check() -> None:
+        check_compressed(sequences.sparse, "X")
+        first_bad_row(sequences.sparse)
+        weight_vector(w, len(w))
+
+    return compared(f"chain, {tokens} tokens, {labels} labels", check, mm.SequenceTagger(C=0.1), sequences, y)
+
+
+def classes(rng: np.random.Generator) -> float:
+    X = sp.random_array((5_000, 5_000), density=0.01, rng=rng, format="csr")
+    y, w = rng.integers(10, size=5_000), rng.normal(size=50_000)
+
+    def check() -> None:
+        check_compressed(X, "X")
+        first_bad_row(X)
+        weight_vector(w, len(w))
+
+    return compared(f"classes, {X.shape[0]} rows, {X.nnz} entries", check, mm.MulticlassClassifier(C=0.1), X, y)
+
+
+def images(rng: np.random.Generator) -> float:
+    shape = (120, 120)
+    J = len(directions(4))
+    X = [{"node": rng.normal(size=(*shape, 8)), "edge": rng.random((J, *shape, 2))} for _ in range(3)]
+    y = [(x["node"][..., 0] + rng.normal(size=shape) > 0).astype(int) for x in X]
+
+    def check() -> None:
+        for x in X:
+            refuse_not_finite(x["node"], "node")
+            refuse_not_finite(x["edge"], "edge")
+
+    return compared("images, 3 of 120 x 120 pixels", check, mm.ImageSegmenter(), X, y)
+
+
+def graphs(rng: np.random.Generator) -> float:
+    n = 200
+    edges = np.stack([np.arange(n), (np.arange(n) + 1) % n], 1)
+    X = [{"node": rng.normal(size=(n, 8)), "edges": edges, "edge": rng.random((n, 2))} for _ in range(20)]
+    y = [rng.integers(3, size=n).tolist() for _ in X]
+
+    def check() -> None:
+        edge_list(n, edges)  # graphs of the same shape share their structure
+        for x in X:
+            refuse_not_finite(x["node"], "node")
+            refuse_not_finite(x["edge"], "edge")
+
+    return compared(f"graphs, 20 rings of {n} nodes", check, mm.GraphLabeler(), X, y)
+
+
+def main() -> None:
+    print(machine_line())
+    warnings.simplefilter("ignore")  # these fits end early
+    print(f"{'':<40} {'checks':>12} {'a pass':>12} {'share':>6} {'predict':>12} {'share':>6}")
+    rng = np.random.default_rng(0)
+    shares = [measure(rng) for measure in (tagging, classes, images, graphs)]
+    print(f"largest share of a pass {max(shares):.2%}, limit {LIMIT:.0%}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,262 @@
+"""Arrays from outside are refused by name before any kernel sees them, wherever they come in."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import maxmargin as mm
+from maxmargin import door
+from maxmargin.features.sequences import Sequences
+from maxmargin.models.graph_input import checked_graphs
+
+ROWS = np.array([[1.0, 0, 2], [0, 1, 0]])
+Y = [["a", "b"], ["b", "a"]]
+
+
+def broken(column: int | None = None, pointer: int | None = None, form: str = "csr") -> sp.csr_array:
+    matrix = sp.csr_array(ROWS).asformat(form)
+    if column is not None:
+        matrix.indices[0] = column
+    if pointer is not None:
+        matrix.indptr[1] = pointer
+    return matrix
+
+
+BROKEN = {
+    "far": (broken(1000), "indices\\[0\\] is 1000"),
+    "negative": (broken(-1), "indices\\[0\\] is -1"),
+    "next": (broken(3), "not between 0 and 2"),
+    "very far": (broken(10**6), "indices\\[0\\] is 1000000"),
+    "falling": (broken(pointer=7), "indptr falls from 7 to 3"),
+    "columns": (broken(5, form="csc"), "not between 0 and 1"),
+    "beyond the entries": (sp.csr_array(ROWS), "indptr ends with 9"),
+    "coordinates": (sp.csr_array(ROWS).tocoo(), "rows of the sparse matrix\\[0\\] is 10"),
+}
+BROKEN["beyond the entries"][0].indptr[-1] = 9
+BROKEN["coordinates"][0].coords[0][0] = 10
+GOOD = sp.csr_array(ROWS)
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    return mm.SequenceTagger(max_passes=3).fit([GOOD, GOOD], Y)
+
+
+@pytest.mark.found("A1")
+@pytest.mark.parametrize("case", BROKEN)
+def test_damaged_sparse_matrices_are_refused_by_every_verb(tagger, case):
+    matrix, message = BROKEN[case]
+    edges = {"sparse": GOOD, "edge": matrix}
+    for verb in (
+        lambda: mm.SequenceTagger().fit([GOOD, matrix], Y),
+        lambda: mm.SequenceTagger().fit([edges, edges], Y),
+        lambda: mm.SequenceTagger(solver="perceptron").partial_fit([GOOD, matrix], Y),
+        lambda: tagger.predict([matrix]),
+        lambda: tagger.predict_kbest([matrix], 2),
+        lambda: tagger.score([matrix], Y[:1]),
+        lambda: mm.MulticlassClassifier().fit(matrix, ["a", "b"]),
+        lambda: mm.StructuredSVM(mm.Chain()).fit([matrix, GOOD], Y),
+    ):
+        with pytest.raises(ValueError, match=message):
+            verb()
+
+
+@pytest.mark.found("A1")
+def test_a_matrix_that_changes_after_its_check_is_checked_again(tagger):
+    sequences = Sequences(np.array([0, 2]), sparse=GOOD.copy())
+    assert len(tagger.predict(sequences)[0]) == 2
+    sequences.sparse.indices[0] = 1000
+    with pytest.raises(ValueError, match="sparse features: indices\\[0\\] is 1000"):
+        tagger.predict(sequences)
+    with pytest.raises(ValueError, match="indptr falls from 7 to 3"):
+        Sequences(np.array([0, 2]), sparse=broken(pointer=7))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_the_check_agrees_with_a_plain_one(dtype):
+    rng = np.random.default_rng(0)
+    for _ in range(400):
+        n, width = int(rng.integers(1, 6)), int(rng.integers(1, 5))
+        pointers = np.sort(rng.integers(0, 1200, size=n + 1)).astype(dtype) * (rng.random() < 0.9)
+        pointers[0] = 0 if rng.random() < 0.8 else 1
+        columns = rng.integers(0, width, size=int(pointers[-1]) + int(rng.integers(2))).astype(dtype)
+        if len(columns) and rng.random() < 0.5:
+            columns[rng.integers(len(columns))] = rng.choice([-1, width, 10**6])
+        if rng.random() < 0.2:
+            pointers[rng.integers(n + 1)] = rng.integers(-2, 1300)
+        matrix = sp.csr_array((n, width))
+        matrix.indptr, matrix.indices, matrix.data = pointers, columns, np.ones(len(columns))
+        used = pointers.tolist()
+        fine = used[0] == 0 and all(a <= b for a, b in pairwise(used)) and used[-1] <= len(columns)
+        fine = fine and all(0 <= c < width for c in columns[: used[-1]].tolist())
+        try:
+            door.check_compressed(matrix, "X")
+            assert fine
+        except ValueError:
+            assert not fine
+
+
+def test_the_first_number_beyond_a_limit():
+    rng = np.random.default_rng(0)
+    for bad in (np.nan, np.inf, -np.inf, 1e101, -1e300):
+        for size in (1, 511, 512, 513, 2000):
+            block = rng.normal(size=(size, 1))
+            at = int(rng.integers(size))
+            assert door.first_bad_row(block) == door.first_bad_row(sp.csr_array(block)) == -1
+            block[at] = bad
+            assert door.first_bad_row(block) == door.first_bad_row(sp.csr_array(block)) == at
+
+
+MASK = np.zeros((6, 7), int)
+MASK[2:5, 2:5] = 1
+GRAPH = {"node": np.eye(2)[[0, 1, 1]], "edges": np.array([[0, 1], [1, 2], [2, 0]]), "edge": np.ones((3, 1))}
+
+
+@pytest.fixture(scope="module")
+def fitted(tagger):
+    rng = np.random.default_rng(0)
+    images = [MASK + rng.normal(scale=0.4, size=MASK.shape) for _ in range(2)]
+    points = rng.normal(size=(9, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return {
+            "segmenter": (mm.ImageSegmenter(max_passes=3).fit(images, [MASK] * 2), images),
+            "graphs": (mm.GraphLabeler(pairwise="potts", max_passes=3).fit([GRAPH] * 2, [[0, 1, 1]] * 2), [GRAPH]),
+            "tagger": (tagger, [GOOD, GOOD]),
+            "classes": (mm.MulticlassClassifier(max_passes=3).fit(points, np.arange(9) % 3), points),
+            "hmm": (mm.DiscriminativeHMM(max_passes=3).fit([["x", "y"]] * 2, Y), [["x", "y"]]),
+        }
+
+
+@pytest.mark.found("A2")
+@pytest.mark.parametrize("kind", ["segmenter", "graphs", "tagger", "classes", "hmm"])
+def test_weights_that_users_set_are_checked(fitted, kind):
+    estimator, X = fitted[kind]
+    good = estimator.weights_
+    try:
+        for change in ("nan", "short", "kind"):
+            weights = good.copy()
+            if change == "nan":
+                weights[:] = np.nan
+            estimator.weights_ = {"nan": weights, "short": good[:-1].copy(), "kind": good.tolist()}[change]
+            with pytest.raises((ValueError, TypeError), match="weight"):
+                estimator.predict(X)
+    finally:
+        estimator.weights_ = good
+
+
+@pytest.mark.found("A2")
+@pytest.mark.parametrize("kind", ["segmenter", "graphs"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e308, -1e200])
+def test_files_with_absurd_weights_do_not_load(fitted, kind, value, tmp_path):
+    from maxmargin.persistence.model_file import read_model, write_model
+
+    path = fitted[kind][0].save(tmp_path / "m")
+    header, tensors = read_model(path, mmap=False)
+    weights = tensors["weights"].copy()
+    weights[-1] = value
+    header = {name: text for name, text in header.items() if not name.startswith(("format", "data_"))}
+    write_model(path, header, {**tensors, "weights": weights})
+    with pytest.raises(ValueError, match="weights"):
+        mm.load(path)
+
+
+@pytest.mark.found("A2")
+def test_one_weight_of_an_edge(fitted):
+    segmenter, images = fitted["segmenter"]
+    good = segmenter.weights_.copy()
+    try:
+        for value, words in ((np.nan, "nan"), (1e308, "1e\\+308"), (-0.5, "negative")):
+            segmenter.weights_[-1] = value
+            for verb in (lambda: segmenter.predict(images), lambda: segmenter.interactive(images[0])):
+                with pytest.raises(ValueError, match=words):
+                    verb()
+    finally:
+        segmenter.weights_[:] = good
+
+
+@pytest.mark.found("A4")
+def test_structures_of_graphs_are_not_mixed_up(fitted):
+    labeler = fitted["graphs"][0]
+    node = GRAPH["node"]
+    a = {"node": node, "edges": np.array([[1, 2]], np.int64), "edge": np.ones((1, 1))}
+    b = {"node": node, "edges": np.array([[1, 0], [2, 0]], np.int32), "edge": np.ones((2, 1))}
+    assert a["edges"].tobytes() == b["edges"].tobytes()
+    first, second = checked_graphs([a, b])
+    assert first.structure.edges.tolist() == [[1, 2]] and second.structure.edges.tolist() == [[1, 0], [2, 0]]
+    assert labeler.predict([a, b])[1].tolist() == labeler.predict([b])[0].tolist()
+    with pytest.raises(ValueError, match="graph 1: edges"):
+        labeler.predict([a, {**a, "edges": np.array([[1.0, 2.0]])}])
+
+
+@pytest.mark.found("A6")
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("graphs", {"max_cells": "many"}),
+        ("graphs", {"max_cells": [1]}),
+        ("graphs", {"method": {"$array": "weights"}}),
+        ("graphs", {"cost": {"$object": ["Auto", {}]}}),
+        ("graphs", {"classes": True}),
+        ("tagger", {"features": "words"}),
+        ("tagger", {"warm_start": "yes"}),
+        ("segmenter", {"neighbours": "four"}),
+    ],
+)
+def test_parameters_of_another_kind_do_not_load(fitted, kind, change, tmp_path):
+    header, path = forged(fitted[kind][0], tmp_path)
+    header["parameters"] = json.dumps(json.loads(header["parameters"]) | change)
+    refused(header, path)
+
+
+@pytest.mark.found("A6")
+@pytest.mark.parametrize("part", ["mean_", "limits_", "scale_"])
+@pytest.mark.parametrize("value", [None, "x", [], [1.0, "x"], {"$float": "nan"}])
+def test_features_of_pictures_of_another_kind_do_not_load(fitted, part, value, tmp_path):
+    header, path = forged(fitted["segmenter"][0], tmp_path)
+    if f'"{part}"' not in header["features"]:
+        pytest.skip("these features have no such part")
+
+    def change(node: object) -> None:
+        for key in list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
+            if key == part:
+                node[key] = value
+            else:
+                change(node[key])
+
+    features = json.loads(header["features"])
+    change(features)
+    header["features"] = json.dumps(features)
+    refused(header, path)
+
+
+@pytest.mark.found("A6")
+@pytest.mark.parametrize("text", ['{"a":' * 5000 + "1" + "}" * 5000, "[" * 5000 + "]" * 5000])
+def test_deep_headers_are_refused(fitted, text, tmp_path):
+    header, path = forged(fitted["graphs"][0], tmp_path)
+    for part in ("parameters", "layout", "fitted", "training"):
+        refused({**header, part: text}, path, "nested")
+
+
+def forged(estimator, folder):
+    from maxmargin.persistence.model_file import read_model
+
+    path = estimator.save(folder / "m")
+    header, _ = read_model(path, mmap=False)
+    return {name: text for name, text in header.items() if not name.startswith(("format", "data_"))}, path
+
+
+def refused(header, path, words="cannot be loaded"):
+    from maxmargin.persistence.model_file import read_model, write_model
+
+    tensors = read_model(path, mmap=False)[1]
+    other = path.with_name("forged")
+    write_model(other, header, tensors)
+    with pytest.raises(ValueError, match=words):
+        mm.load(other)

@@ -1,0 +1,16 @@
+"""Hostile files and arrays for every door of the library, each in a process with limits.
+
+    python -m tools.attack                      all suites
+    python -m tools.attack --share 0.1          a tenth of each
+    python -m tools.attack --suite arrays       one suite
+    python -m tools.attack --case "..."         one case again, in this process, with its whole traceback
+
+A suite is a module with ``NUMBER``, how many cases make it whole, and ``cases(rng, number)``, which gives pairs of a
+name and a function without arguments. The function does what a user would do. It may answer, and then it checks the
+answer and raises :class:`Foreign` where that cannot come from the input; or it may refuse with a ValueError or
+TypeError (from a ``raise`` of this library, with a sentence). Everything else is a fault.
+"""
+
+
+class Foreign(AssertionError):
+    """An answer that no input explains: a label that does not exist, a number from nowhere."""
