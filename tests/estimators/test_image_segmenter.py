@@ -8,7 +8,9 @@ from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 
 from maxmargin.estimators.image_segmenter import ImageSegmenter
-from maxmargin.features.images import ImageFeatures, Mixture, contrast_edges, positions
+from maxmargin.features.contrast import contrast_edges
+from maxmargin.features.images import ImageFeatures, positions
+from maxmargin.features.mixtures import Mixture
 from maxmargin.features.own_colours import colour_range, own_colours, place_of_foreground
 from maxmargin.inference.min_cut import directions, grid_cut
 

@@ -21,6 +21,7 @@ from maxmargin.estimators.parameters import Training
 from maxmargin.estimators.saveable import Saveable
 from maxmargin.estimators.typed_sklearn import BaseEstimator
 from maxmargin.formulations.latent import LatentProblem
+from maxmargin.formulations.problem import Problem as ConvexProblem
 from maxmargin.formulations.ramp import Ramp
 from maxmargin.kernel import compile_seconds
 from maxmargin.models.user import short
@@ -117,6 +118,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         refits: int = 0,
         first_completion: object = None,
         warm: State | None = None,
+        centre: np.ndarray | None = None,
     ) -> None:
         """Fit the weights of a bound model and set the fitted attributes.
 
@@ -124,6 +126,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         ``latent``: the examples with the best completions at some weights as true outputs, for ``refits`` further
         rounds; ``first_completion`` (estimator or weights): whose completions the first round begins with, else the
         outputs as they are. ``warm``: where to go on from; without it ``warm_start`` says whether where the last ended.
+        ``centre`` (n_weights,): what the regulariser of a convex loss pulls the weights to, in place of zero.
         """
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
@@ -134,7 +137,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         formulation = self._formulation()
 
         def problem_of(model: BoundModel) -> Problem:
-            return formulation.problem(model, C=self.C, sample_weight=sample_weight, positive=positive)
+            problem = formulation.problem(model, C=self.C, sample_weight=sample_weight, positive=positive)
+            return problem.centred(centre) if centre is not None and isinstance(problem, ConvexProblem) else problem
 
         problem = problem_of(bound)
         if self.C > 0 and not problem.weight.any():

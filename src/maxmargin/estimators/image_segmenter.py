@@ -32,8 +32,9 @@ Image = Picture | Mapping[str, ArrayLike]
 class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Sequence[Image], Sequence[Picture]]):
     """A mask for every image, by a minimum cut whose weights are learned with a large margin.
 
-    Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the grid model (:mod:`maxmargin.models.grid`),
-    those of the edges kept >= 0 by the dual itself, so that every argmax is one cut. Training stops with a certificate.
+    Minimises ``1/2 |w - c|^2 + C sum_i s_i loss_i(w)`` over the weights of the grid model
+    (:mod:`maxmargin.models.grid`), those of the edges kept >= 0 by the dual itself, so that every argmax is one cut.
+    Training stops with a certificate.
 
     Parameters
     ----------
@@ -44,6 +45,10 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         4 or 8 for images, the others for volumes.
     cost : {"hamming", "balanced", "balanced_image"}
         What wrong pixels cost: 1 each, or so much that both labels together cost the same, over all masks or in each.
+    centre : {"auto", "calibrated", "zero"} or array (n_weights,)
+        The weights c that those of small C stay near. "calibrated": the log-odds of the classifier among the features,
+        with the one smoothness weight that is best on the training images; training improves on that as far as C lets
+        it. "auto" is calibrated where the features have a classifier and the loss is convex, else zero.
     boundary, width : float
         Pixels next to the true boundary cost ``1 + boundary`` times as much, with a reach of ``width`` pixels.
     tolerance : float
@@ -55,8 +60,8 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     refits : int
         How often the fit is repeated.
     start : fitted ImageSegmenter or array (n_weights,), optional
-        Where a fit with a tolerance begins: its masks take the place of the first fit. (Where a ramp begins is said by
-        the ramp: ``loss=Ramp(start=...)``.)
+        Where a fit with a tolerance begins: its masks take the place of the first fit, as those of a calibrated centre
+        do. (Where a ramp begins is said by the ramp: ``loss=Ramp(start=...)``.)
     per_pixel : bool
         Divide the loss of an image by its number of pixels: large images then count no more than small ones, and C
         does not depend on the size.
@@ -91,6 +96,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     features: ImageFeatures | None = None
     neighbours: int = 4
     cost: str = "hamming"
+    centre: str | ArrayLike = "auto"
     boundary: float = 0.0
     width: float = 3.0
     tolerance: float = 0.0
@@ -141,6 +147,8 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         weights = check_sample_weight(sample_weight, bound.n_examples)
         if self.per_pixel:
             weights = weights / np.array([max(1, np.count_nonzero(mask != IGNORE)) for mask in masks])
+        centre = self._centre(bound, masks)
+        first = self.start if self.start is not None or centre is None or not centre.any() else centre
         known = bound.with_fixed([sure_labels(mask, self.tolerance) for mask in masks]) if latent else None
         self._train(
             bound,
@@ -150,7 +158,8 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
             begin=begin,
             latent=None if known is None else lambda w: bound.with_truth(known.argmax(w).outputs),
             refits=self.refits,
-            first_completion=self.start,
+            first_completion=first,
+            centre=centre,
         )
         self._set_fitted(self.layout_, self.weights_)
         return self
@@ -194,6 +203,27 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         """What predict needs besides features, and the weights by group."""
         self.layout_, self.weights_, groups = layout, weights, layout.groups(weights)
         self.node_coef_, self.edge_coef_ = groups["node"], groups["edge"]
+
+    def _centre(self, bound: GridBound, masks: list[np.ndarray]) -> np.ndarray | None:
+        """The weights that the regulariser pulls to; None: zero."""
+        if not isinstance(self.centre, str):
+            if self._ramp() is not None:
+                raise ValueError('a ramp has no centre; set centre="zero" or a convex loss.')
+            weights = self._weights_of(self.centre, bound.n_weights)
+            assert weights is not None
+            self.layout_.check_weights(weights)
+            return weights
+        able = self.features_ is not None and self.features_.classifier and self._ramp() is None
+        if self.centre == "calibrated" and not able:
+            needs = "features made of images with ImageFeatures(classifier=True), and a convex loss"
+            raise ValueError(f'centre="calibrated" needs {needs}; set centre="zero" to go without.')
+        if self.centre not in ("auto", "calibrated", "zero"):
+            raise ValueError(f'centre must be "auto", "calibrated", "zero" or an array, got {self.centre!r}.')
+        if self.centre == "zero" or not able or self.features_ is None:
+            return None
+        from maxmargin.estimators.calibrated_start import calibrated_weights
+
+        return calibrated_weights(bound, masks, self.features_.log_odds_weights())
 
     def _check_tolerance(self) -> bool:
         """Whether there are latent labels."""
