@@ -17,7 +17,7 @@ from scipy import ndimage
 from maxmargin.features.blocks import picture_block
 from maxmargin.features.contrast import contrast_edges, relative_steps
 from maxmargin.features.mixtures import Mixture, fit_mixture
-from maxmargin.features.own_colours import colour_range, own_colours, place_of_foreground
+from maxmargin.features.own_colours import PictureColours, colour_range, own_colours, places_of_foreground
 from maxmargin.features.pixel_classifier import cross_fitted, log_odds
 from maxmargin.features.textures import orientations, ridges, textures
 from maxmargin.parameters import Parameters
@@ -137,6 +137,11 @@ class ImageFeatures(Parameters):
         """Fit, and features of the same images, with log-odds by classifiers that have not seen them."""
         return [self._features(*made) for made in zip(*self._fit(images, masks, steps), strict=True)]
 
+    def colours_of(self, image: ArrayLike) -> PictureColours:
+        """The colours of one image, for strokes to tell which are foreground."""
+        (picture,) = self._pictures([image])
+        return PictureColours(picture, colour_range([picture]))
+
     def log_odds_weights(self) -> np.ndarray:
         """Node weights (F,) whose scores are the log-odds of the classifier."""
         weights = np.zeros(len(self.mean_) + 1)
@@ -205,9 +210,11 @@ class ImageFeatures(Parameters):
         self._check_channels(pictures)
         self.largest_ = max(float(np.abs(picture).max()) for picture in pictures)
         self.mixtures_ = self._fit_mixtures(pictures, masks) if self.mixture else []
-        self.place_ = place_of_foreground(masks, self.steps_.shape[1]) if self.own else np.empty(0)
+        self.place_, places = np.empty(0), [np.empty(0)] * len(pictures)
+        if self.own:  # an image is told where the others have their foreground, as a new one will be
+            self.place_, places = places_of_foreground(masks, self.steps_.shape[1])
         self.limits_ = colour_range(pictures) if self.own else np.empty(0)
-        raws = [self._raw(picture) for picture in pictures]
+        raws = [self._raw(picture, place) for picture, place in zip(pictures, places, strict=True)]
         count = sum(picture[..., 0].size for picture in pictures)
         axes = tuple(range(self.steps_.shape[1]))
         self.mean_ = np.sum([raw.sum(axis=axes, dtype=np.float64) for raw in raws], axis=0) / count
@@ -234,7 +241,7 @@ class ImageFeatures(Parameters):
         return pictures, bases, odds
 
     def _transformed(self, picture: np.ndarray) -> dict[str, np.ndarray]:
-        base = self._scaled(self._raw(picture))
+        base = self._scaled(self._raw(picture, self.place_))
         return self._features(picture, base, log_odds(base, self.odds_) if self.classifier else None)
 
     def _scaled(self, raw: np.ndarray) -> np.ndarray:
@@ -269,14 +276,14 @@ class ImageFeatures(Parameters):
                 found = f"image {i} has {picture.shape[-1]} channels; the first training image has {self.n_channels_}"
                 raise ValueError(f"{found}. Convert all to the same number, for instance to colour.")
 
-    def _raw(self, picture: np.ndarray) -> np.ndarray:
+    def _raw(self, picture: np.ndarray, place: np.ndarray) -> np.ndarray:
         """Node features before scaling, float32 to save memory."""
         parts = [colours(picture)] if self.colour else []
         parts += [positions(picture.shape[:-1])] if self.position else []
         parts += [textures(picture)] if self.texture else []
         parts += [orientations(picture)] if self.orientation else []
         parts += [ridges(picture)] if self.ridge else []
-        parts += [own_colours(picture, self.place_, self.limits_)] if self.own else []
+        parts += [own_colours(picture, place, self.limits_)] if self.own else []
         for (front, back), view in zip(self.mixtures_, _views(picture) if self.mixtures_ else (), strict=True):
             flat = view.reshape(-1, view.shape[-1])
             ratio = np.clip(front.log_density(flat) - back.log_density(flat), -10.0, 10.0)

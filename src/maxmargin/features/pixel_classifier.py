@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 __all__ = ["cross_fitted", "log_odds"]
 
 _CLIP = 3.0  # deviations from the mean: products of outliers would decide alone
-_RIDGE = 0.005  # of the weight of all pixels
+_RIDGES = (0.005, 0.03, 0.2, 1.0)  # tried; of the weight of all pixels
 _STEPS = 10  # more follow the sample, not the pixels
 _SURE = 8.0  # largest log-odds
 
@@ -42,7 +42,7 @@ class _Regression:
 
     def __init__(self, features: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> None:
         x = np.clip(features, -_CLIP, _CLIP).astype(np.float32)
-        self.ridge = _RIDGE * float(weights.sum())
+        self.ridge = _RIDGES[0] * float(weights.sum())
         self.labels, self.weights = labels.astype(np.float32), weights.astype(np.float32)
         self.rows, self.columns = np.triu_indices(x.shape[1])
         products = x[:, self.rows] * x[:, self.columns]
@@ -51,8 +51,8 @@ class _Regression:
         self.factor = cholesky(bound.astype(np.float64), lower=True).astype(np.float32)
         self.round = solve_triangular(self.factor, products.T, lower=True, overwrite_b=True).T
 
-    def table(self, part: np.ndarray) -> np.ndarray:
-        """The table (F, F) for the pixels of a mask (n,)."""
+    def solution(self, part: np.ndarray) -> np.ndarray:
+        """The solution in round variables for the pixels of a mask (n,)."""
         x, y, weights = self.round[part], self.labels[part], self.weights[part]
 
         def objective(v: np.ndarray) -> tuple[float, np.ndarray]:
@@ -64,8 +64,17 @@ class _Regression:
             return float(loss), slope.astype(np.float64)
 
         found = minimize(objective, np.zeros(x.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+        return found.x
+
+    def loss(self, solution: np.ndarray, part: np.ndarray) -> float:
+        """The log-loss of the pixels of a mask, without the ridge."""
+        odds = np.clip(self.round[part] @ solution.astype(np.float32), -_SURE, _SURE)
+        return float(self.weights[part] @ (np.logaddexp(0.0, odds) - self.labels[part] * odds))
+
+    def table(self, solution: np.ndarray) -> np.ndarray:
+        """The table (F, F) of a solution."""
         table = np.zeros((int(self.columns[-1]) + 1,) * 2)
-        table[self.rows, self.columns] = solve_triangular(self.factor, found.x, lower=True, trans="T")
+        table[self.rows, self.columns] = solve_triangular(self.factor, solution, lower=True, trans="T")
         return table
 
 
@@ -75,7 +84,8 @@ def cross_fitted(
     """The table of all images, and the log-odds of each image by a table of other images.
 
     Log-odds of pixels that were learned by heart promise more than those of new images can keep; so the images are
-    split into ``folds`` parts, each answered by a classifier of the rest. A single image has to answer for itself.
+    split into ``folds`` parts, each answered by a classifier of the rest, with the r of the least loss there. A single
+    image has to answer for itself.
 
     Parameters
     ----------
@@ -103,10 +113,15 @@ def cross_fitted(
     part_of = rng.permutation(n) % min(folds, n)
     with threadpool_limits(1, "blas"):  # threads of small products wait for each other; and sums keep their order
         regression = _Regression(pixels, labels, weights)
-        whole = regression.table(np.ones(len(labels), bool))
-        tables = []
-        for part in range(min(folds, n)):
-            rest = part_of[owners] != part
-            alone = len(np.unique(labels[rest])) < 2
-            tables.append(whole if alone else regression.table(rest))
+        every, parts = np.ones(len(labels), bool), [part_of[owners] == part for part in range(min(folds, n))]
+        rests = [every if len(np.unique(labels[~part])) < 2 else ~part for part in parts]
+        tried = []
+        for ridge in _RIDGES:
+            regression.ridge = ridge * float(weights.sum())
+            solutions = [regression.solution(rest) for rest in rests]
+            loss = sum(regression.loss(found, part) for found, part in zip(solutions, parts, strict=True))
+            tried.append((loss, regression.ridge, solutions))
+        _, regression.ridge, solutions = min(tried, key=lambda one: one[0])
+        tables = [regression.table(found) for found in solutions]
+        whole = regression.table(regression.solution(every))
     return whole, [log_odds(made, tables[part]) for made, part in zip(features, part_of, strict=True)]
