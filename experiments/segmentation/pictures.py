@@ -7,7 +7,7 @@ All methods share the node features of ``ImageFeatures()`` and the edges of each
     logistic, smooth    scikit-learn's logistic regression with one smoothness weight
     classifier, smooth  the log-odds with one smoothness weight
     ours            ``ImageSegmenter()``: begins at log-odds with one smoothness, then a large margin; all by default
-    ours, tuned     C and tolerance chosen by ``held_out_scores`` on the training images (only with --tune)
+    ours, tuned     C chosen by ``held_out_scores`` on the training images (only with --tune)
 
 The smoothness weight and the edge feature that it applies to are those of the best intersection over union on the
 training images (at most 24), out of 5 features and 8 weights; log-odds of training images come from other images.
@@ -164,7 +164,7 @@ def ours(X: list[dict], y: list, odds: np.ndarray, neighbours: int) -> ImageSegm
 
 def choice(images: list, masks: list, train: np.ndarray, neighbours: int) -> Any:
     segmenter, X, y = ImageSegmenter(neighbours=neighbours), [images[i] for i in train], [masks[i] for i in train]
-    found = held_out_scores(segmenter, X, y, C=(0.001, 0.01, 0.1), tolerance=(0.0, 3.0), folds=2)
+    found = held_out_scores(segmenter, X, y, C=(1e-4, 1e-3, 1e-2, 1e-1), folds=2)
     return max(found, key=lambda one: one.mean)
 
 
@@ -205,7 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Segmentation on several sets of pictures.")
     parser.add_argument("--set", choices=SETS, action="append", help="default: all")
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--tune", action="store_true", help="also with C and tolerance by held-out images")
+    parser.add_argument("--tune", action="store_true", help="also with C by held-out images")
     parser.add_argument("--interactive", action="store_true", help="strokes instead")
     args = parser.parse_args()
     warnings.filterwarnings("ignore", message="Stopped")
