@@ -66,7 +66,8 @@ def test_prediction_is_the_cut_of_the_features(fitted):
 )
 def test_losses_and_costs(loss, cost):
     images, masks = pictures(4)
-    segmenter = ImageSegmenter(features=ImageFeatures(mixture=0), loss=loss, cost=cost, boundary=1.0, neighbours=8)
+    options = {"loss": loss, "cost": cost, "boundary": 1.0, "neighbours": 8, "C": 1.0}
+    segmenter = ImageSegmenter(features=ImageFeatures(mixture=0), **options)
     assert segmenter.fit(images, masks).score(images, masks) > 0.7
 
 

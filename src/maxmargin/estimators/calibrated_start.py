@@ -27,8 +27,8 @@ def calibrated_weights(
     Formula: ``0.3 (log_odds + log ratio, s e_k)``, where the edge feature k and s > 0, or none, maximise the mean
     intersection over union with the true masks: the threshold and the smoothness of a calibrated classifier when a
     wrong pixel of foreground costs ``ratio`` times one of background; without a given one, 1, or 1/2, 2 or 4 where
-    that gains 0.02. ``log_odds`` (F,) are the node weights, the constant last, whose scores are log-odds. Complexity: at most 24
-    cuts for each of five weights of each edge feature.
+    that gains 0.02. ``log_odds`` (F,) are the node weights, the constant last, whose scores are log-odds. Complexity:
+    at most 24 cuts for each of five weights of each edge feature.
     """
     layout = bound.layout
     some = np.unique(np.linspace(0, len(masks) - 1, _ENOUGH).astype(int))

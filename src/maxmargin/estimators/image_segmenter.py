@@ -51,7 +51,8 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     centre : {"auto", "calibrated", "zero"} or array (n_weights,)
         The weights c that those of small C stay near. "calibrated": the log-odds of the classifier among the features,
         with the one smoothness weight that is best on the training images; training improves on that as far as C lets
-        it. "auto" is calibrated where the features have a classifier and the loss is convex, else zero.
+        it. "auto" is calibrated where the features have a classifier and the loss is convex, else zero: with a ramp or
+        feature arrays of your own the default C, chosen for a calibrated centre, is small; 1 is a better beginning.
     boundary, width : float
         Pixels next to the true boundary cost ``1 + boundary`` times as much, with a reach of ``width`` pixels.
     tolerance : float
