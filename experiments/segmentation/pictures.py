@@ -158,8 +158,8 @@ def one_split(images: list, masks: list, train: np.ndarray, test: np.ndarray, ne
 
 def ours(X: list[dict], y: list, odds: np.ndarray, neighbours: int) -> ImageSegmenter:
     """``ImageSegmenter(neighbours=neighbours).fit(images, y)`` on features that are made already."""
-    centre, ratio = calibrated_weights(Grid(neighbours).bind(X, y), y, odds)
-    return ImageSegmenter(neighbours=neighbours, centre=centre, cost=(1.0, ratio)).fit(X, y)
+    centre, _ = calibrated_weights(Grid(neighbours).bind(X, y), y, odds, 1.0)
+    return ImageSegmenter(neighbours=neighbours, centre=centre).fit(X, y)
 
 
 def choice(images: list, masks: list, train: np.ndarray, neighbours: int) -> Any:

@@ -134,7 +134,7 @@ def test_a_thin_foreground_survives():
         mask[:, 4 + 2 * k : 6 + 2 * k] = 1
         masks.append(mask)
         images.append(0.6 - 0.35 * mask + rng.normal(scale=0.15, size=mask.shape))
-    segmenter = ImageSegmenter(features=ImageFeatures(mixture=0)).fit(images[:6], masks[:6])
+    segmenter = ImageSegmenter(features=ImageFeatures(mixture=0), cost="auto").fit(images[:6], masks[:6])
     made = segmenter.features_.transform(images[6:])
     alone = [(x["node"] @ segmenter.features_.log_odds_weights() > 0).astype(int) for x in made]
     assert segmenter.score(images[6:], masks[6:]) >= mean_iou(masks[6:], alone) - 0.01

@@ -38,7 +38,7 @@ def train(
     neighbours: Annotated[int, typer.Option(help="4 or 8 for images; 6, 18 or 26 for volumes.")] = 4,
     cost_weight: o.CostWeight = 0.01,
     loss: o.LossOption = o.Loss.hinge,
-    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "auto",
+    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "hamming",
     tolerance: Annotated[float, typer.Option(help="How many pixels the boundaries of masks may be off.")] = 0.0,
     solver: o.SolverOption = o.Solver.auto,
     tol: o.Tol = 1e-2,
@@ -84,7 +84,7 @@ def tune(
     ] = [0.0],  # noqa: B006 (typer reads it)
     folds: o.Folds = 3,
     neighbours: Annotated[int, typer.Option(help="4 or 8 for images; 6, 18 or 26 for volumes.")] = 4,
-    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "auto",
+    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "hamming",
     tol: o.Tol = 1e-2,
     n_jobs: o.Jobs = None,
     seed: o.Seed = 0,

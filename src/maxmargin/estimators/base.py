@@ -21,7 +21,6 @@ from maxmargin.estimators.parameters import Training
 from maxmargin.estimators.saveable import Saveable
 from maxmargin.estimators.typed_sklearn import BaseEstimator
 from maxmargin.formulations.latent import LatentProblem
-from maxmargin.formulations.problem import Problem as ConvexProblem
 from maxmargin.formulations.ramp import Ramp
 from maxmargin.kernel import compile_seconds
 from maxmargin.models.user import short
@@ -118,7 +117,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         refits: int = 0,
         first_completion: object = None,
         warm: State | None = None,
-        centre: np.ndarray | None = None,
+        formulation: Formulation | None = None,
     ) -> None:
         """Fit the weights of a bound model and set the fitted attributes.
 
@@ -126,7 +125,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         ``latent``: the examples with the best completions at some weights as true outputs, for ``refits`` further
         rounds; ``first_completion`` (estimator or weights): whose completions the first round begins with, else the
         outputs as they are. ``warm``: where to go on from; without it ``warm_start`` says whether where the last ended.
-        ``centre`` (n_weights,): what the regulariser of a convex loss pulls the weights to, in place of zero.
+        ``formulation``: what is minimised, where it is not what the parameters alone say.
         """
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
@@ -134,11 +133,10 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         from maxmargin.solvers.outer import with_outer_loops
 
         self._check_budgets()
-        formulation = self._formulation()
+        formulation = self._formulation() if formulation is None else formulation
 
         def problem_of(model: BoundModel) -> Problem:
-            problem = formulation.problem(model, C=self.C, sample_weight=sample_weight, positive=positive)
-            return problem.centred(centre) if centre is not None and isinstance(problem, ConvexProblem) else problem
+            return formulation.problem(model, C=self.C, sample_weight=sample_weight, positive=positive)
 
         problem = problem_of(bound)
         if self.C > 0 and not problem.weight.any():

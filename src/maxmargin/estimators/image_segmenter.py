@@ -19,6 +19,7 @@ from maxmargin.estimators.saveable import Fitted
 from maxmargin.features.image_files import Picture, read_images, read_masks, read_scribbles
 from maxmargin.features.images import ImageFeatures
 from maxmargin.formulations.problem import check_sample_weight
+from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import mean_iou
 from maxmargin.models.grid import IGNORE, Grid, GridBound, GridLayout, sure_labels
@@ -99,7 +100,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
 
     features: ImageFeatures | None = None
     neighbours: int = 4
-    cost: str | tuple[float, float] = "auto"
+    cost: str | tuple[float, float] = "hamming"
     centre: str | ArrayLike = "auto"
     boundary: float = 0.0
     width: float = 3.0
@@ -166,7 +167,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
             latent=None if known is None else lambda w: bound.with_truth(known.argmax(w).outputs),
             refits=self.refits,
             first_completion=first,
-            centre=centre,
+            formulation=None if centre is None else RescaledHinge(str(self.loss), self.rescaling).centred(centre),
         )
         self._set_fitted(self.layout_, self.weights_)
         return self
