@@ -194,7 +194,7 @@ def test_held_out_scores_are_those_of_fits_on_the_other_images():
 
 @pytest.mark.found("C: ImageSegmenter.score(X, masks * 255)")
 def test_black_and_white_masks_in_arrays():
-    images, masks = blocks(4)
+    images, masks = blocks(4, noise=0.12)
     features = ImageFeatures(**PLAIN)
     plain = ImageSegmenter(features=features).fit(images, masks)
     white = ImageSegmenter(features=features).fit(images, [255 * mask for mask in masks])
