@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from maxmargin.features.images import contrast_edges
+from maxmargin.features.contrast import contrast_edges
 from maxmargin.inference.min_cut import directions
 from maxmargin.models.grid import Grid
 from maxmargin.oracles.oracle import ModelOracle

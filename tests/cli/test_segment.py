@@ -96,6 +96,23 @@ def test_scribbles_in_files_of_all_kinds(folders, tmp_path):
             segmenter.predict([picture], scribbles=[tmp_path / name])
 
 
+@pytest.mark.found("E: the command line offers no choice of C")
+def test_tune(folders, tmp_path):
+    """The table has a row per C and tolerance; the model is fitted with the row that is marked."""
+    options = ("--C-min", 0.01, "--C-max", 1, "--steps", 2, "--tolerance", 0, "--tolerance", 1, "--folds", 2)
+    done = run("tune", folders / "rgb", folders / "mask", *options, "-o", tmp_path / "best.mm")
+    assert done.exit_code == 0, done.output
+    rows = [line.split() for line in done.output.splitlines() if "+-" in line]
+    assert [row[:2] for row in rows] == [["0.01", "0"], ["1", "0"], ["0.01", "1"], ["1", "1"]]
+    (chosen,) = [row for row in rows if row[-1] == "*"]
+    model = ImageSegmenter.load(tmp_path / "best.mm")
+    assert [model.C, model.tolerance] == [float(chosen[0]), float(chosen[1])]
+    assert float(chosen[2]) == max(float(row[2]) for row in rows)
+    assert "the best C lies at the edge" in done.output
+    done = run("tune", folders / "rgb", folders / "mask", "--cost", "1,x")
+    assert done.exit_code == 1 and "two numbers with a comma" in done.output
+
+
 def test_errors_are_one_line(folders, tmp_path):
     (tmp_path / "other.png").write_bytes(b"no image")
     for arguments, message in [

@@ -1,4 +1,4 @@
-"""``maxmargin segment train`` and ``maxmargin segment predict``."""
+"""``maxmargin segment train``, ``maxmargin segment tune`` and ``maxmargin segment predict``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from maxmargin.cli.errors import guarded
 if TYPE_CHECKING:
     import numpy as np
 
+    from maxmargin.estimators.image_segmenter import ImageSegmenter
+
 __all__ = ["segment"]
 
 _ABOUT_SCRIBBLES = (
     "Folder of known pixels, one picture named like each image (or none): white is foreground, black background, grey "
     "or transparent unknown. Volumes: labels 0 and 1, 255 unknown."
+)
+_ABOUT_COST = (
+    "auto, hamming, balanced, balanced_image, or two numbers (1,4): what wrong background and foreground costs."
 )
 SUFFIXES = tuple(".png .jpg .jpeg .bmp .gif .tif .tiff .ppm .pgm .webp .npy .nii .nii.gz".split())
 
@@ -31,9 +36,9 @@ def train(
     masks: Annotated[str, typer.Argument(help="Folder of masks with the same names; suffixes may differ.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.")] = "segmenter.mm",
     neighbours: Annotated[int, typer.Option(help="4 or 8 for images; 6, 18 or 26 for volumes.")] = 4,
-    cost_weight: o.CostWeight = 1.0,
+    cost_weight: o.CostWeight = 0.01,
     loss: o.LossOption = o.Loss.hinge,
-    cost: Annotated[str, typer.Option(help="hamming, balanced or balanced_image.")] = "hamming",
+    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "hamming",
     tolerance: Annotated[float, typer.Option(help="How many pixels the boundaries of masks may be off.")] = 0.0,
     solver: o.SolverOption = o.Solver.auto,
     tol: o.Tol = 1e-2,
@@ -55,18 +60,68 @@ def train(
     """
     from maxmargin.estimators.image_segmenter import ImageSegmenter
 
-    paths, by_name = _files(images), _by_name(masks)
-    missing = [path for path in paths if _stem(path) not in by_name]
-    if missing:
-        raise ValueError(f"{missing[0]} has no mask in {masks}; give each mask the name of its image.")
+    paths, truth = _pairs(images, masks)
     segmenter = ImageSegmenter(
-        neighbours=neighbours, C=cost_weight, loss=str(loss), cost=cost, tolerance=tolerance, solver=str(solver),
+        neighbours=neighbours, C=cost_weight, loss=str(loss), cost=_cost(cost), tolerance=tolerance, solver=str(solver),
         tol=tol, max_passes=max_passes, max_seconds=max_seconds, n_jobs=n_jobs, random_state=seed,
     )  # fmt: skip
-    segmenter.fit(paths, [by_name[_stem(path)] for path in paths])
-    segmenter.save(output)
-    typer.echo(f"{len(paths)} images, {segmenter.status_}", err=True)
-    typer.echo(f"{segmenter.certificate_}; model in {output}", err=True)
+    _fit_and_save(segmenter, paths, truth, output)
+
+
+@segment.command(no_args_is_help=True)
+@guarded
+def tune(
+    images: Annotated[str, typer.Argument(help="Folder of images or volumes.")],
+    masks: Annotated[str, typer.Argument(help="Folder of masks with the same names; suffixes may differ.")],
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Model file to train on all images with the best values.")
+    ] = None,
+    C_min: Annotated[float, typer.Option("--C-min", help="Smallest C.")] = 0.001,
+    C_max: Annotated[float, typer.Option("--C-max", help="Largest C.")] = 1.0,
+    steps: Annotated[int, typer.Option(min=1, help="Number of values of C, in equal ratios.")] = 6,
+    tolerance: Annotated[
+        list[float], typer.Option(help="How many pixels the boundaries of masks may be off; may be repeated.")
+    ] = [0.0],  # noqa: B006 (typer reads it)
+    folds: o.Folds = 3,
+    neighbours: Annotated[int, typer.Option(help="4 or 8 for images; 6, 18 or 26 for volumes.")] = 4,
+    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "hamming",
+    tol: o.Tol = 1e-2,
+    n_jobs: o.Jobs = None,
+    seed: o.Seed = 0,
+    debug: o.Debug = False,
+) -> None:
+    """Choose C, and the tolerance if several are given, by held-out images.
+
+    Scores are means of intersection over union; +- is the standard error over the images.
+
+    Examples:
+
+      maxmargin segment tune rgb/ mask/ --tolerance 0 --tolerance 3 -o horses.mm
+    """
+    import numpy as np
+
+    from maxmargin.cli.tables import show_table
+    from maxmargin.estimators.image_segmenter import ImageSegmenter
+    from maxmargin.estimators.segmentation_tuning import held_out_scores
+
+    if not 0 < C_min <= C_max:
+        raise typer.BadParameter(f"need 0 < C-min <= C-max, got {C_min:g} and {C_max:g}.", param_hint="--C-min")
+    paths, truth = _pairs(images, masks)
+    values = np.geomspace(C_min, C_max, steps if C_max > C_min else 1).tolist()
+    segmenter = ImageSegmenter(neighbours=neighbours, cost=_cost(cost), tol=tol, n_jobs=n_jobs, random_state=seed)
+    scores = held_out_scores(segmenter, paths, truth, C=values, tolerance=tolerance, folds=folds)
+    best = max(scores, key=lambda score: score.mean)
+    rows = [
+        [f"{one.C:.4g}", f"{one.tolerance:g}", f"{100 * one.mean:.2f} +- {100 * one.error:.2f}", "*" * (one is best)]
+        for one in scores
+    ]
+    show_table(f"{folds}-fold cross-validation, {len(paths)} images", ["C", "tolerance", "IoU", "chosen"], rows)
+    if best.C in (values[0], values[-1]) and len(values) > 1:
+        side = "--C-min smaller" if best.C == values[0] else "--C-max larger"
+        typer.echo(f"maxmargin: the best C lies at the edge of those tried; try again with {side}.", err=True)
+    if output is not None:
+        segmenter.set_params(C=best.C, tolerance=best.tolerance)
+        _fit_and_save(segmenter, paths, truth, output)
 
 
 @segment.command(no_args_is_help=True)
@@ -76,6 +131,9 @@ def predict(
     images: Annotated[str, typer.Argument(help="An image, a volume, or a folder of them.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Folder for the masks.")] = "masks",
     scribbles: Annotated[str | None, typer.Option(help=_ABOUT_SCRIBBLES)] = None,
+    learn_colours: Annotated[
+        bool, typer.Option(help="Let the scribbles teach the colours of their image, not only fix pixels.")
+    ] = True,
     overlay: Annotated[
         bool,
         typer.Option("--overlay", help="Also write each image (one slice of a volume) with its background dimmed."),
@@ -104,7 +162,7 @@ def predict(
         image = read_image(path)
         try:
             own = known.get(_stem(path))
-            (mask,) = segmenter.predict([image], scribbles=None if own is None else [own])
+            (mask,) = segmenter.predict([image], None if own is None else [own], learn_colours=learn_colours)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
         if mask.ndim == 3:
@@ -116,6 +174,33 @@ def predict(
         if overlay:
             _write(folder / f"{_stem(path)}_overlay.png", _dimmed(image, mask))
     typer.echo(f"{len(paths)} masks in {folder}", err=True)
+
+
+def _fit_and_save(segmenter: ImageSegmenter, paths: list[Path], truth: list[Path], output: str) -> None:
+    segmenter.fit(paths, truth)
+    segmenter.save(output)
+    typer.echo(f"{len(paths)} images, {segmenter.status_}", err=True)
+    typer.echo(f"{segmenter.certificate_}; model in {output}", err=True)
+
+
+def _pairs(images: str, masks: str) -> tuple[list[Path], list[Path]]:
+    """The image files of a folder and the mask of each."""
+    paths, by_name = _files(images), _by_name(masks)
+    missing = [path for path in paths if _stem(path) not in by_name]
+    if missing:
+        raise ValueError(f"{missing[0]} has no mask in {masks}; give each mask the name of its image.")
+    return paths, [by_name[_stem(path)] for path in paths]
+
+
+def _cost(cost: str) -> str | tuple[float, float]:
+    """A named cost, or the costs of wrong background and foreground."""
+    if "," not in cost:
+        return cost
+    try:
+        back, front = map(float, cost.split(","))
+    except ValueError:
+        raise ValueError(f"--cost is {cost!r}; give a name or two numbers with a comma between, such as 1,4.") from None
+    return back, front
 
 
 def _files(place: str) -> list[Path]:

@@ -118,6 +118,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         refits: int = 0,
         first_completion: object = None,
         warm: State | None = None,
+        formulation: Formulation | None = None,
     ) -> None:
         """Fit the weights of a bound model and set the fitted attributes.
 
@@ -125,6 +126,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         ``latent``: the examples with the best completions at some weights as true outputs, for ``refits`` further
         rounds; ``first_completion`` (estimator or weights): whose completions the first round begins with, else the
         outputs as they are. ``warm``: where to go on from; without it ``warm_start`` says whether where the last ended.
+        ``formulation``: what is minimised, where it is not what the parameters alone say.
         """
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
@@ -132,7 +134,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         from maxmargin.solvers.outer import with_outer_loops
 
         self._check_budgets()
-        formulation = self._formulation()
+        formulation = self._formulation() if formulation is None else formulation
 
         def problem_of(model: BoundModel) -> Problem:
             return formulation.problem(model, C=self.C, sample_weight=sample_weight, positive=positive)

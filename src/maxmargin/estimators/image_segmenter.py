@@ -19,6 +19,7 @@ from maxmargin.estimators.saveable import Fitted
 from maxmargin.features.image_files import Picture, read_images, read_masks, read_scribbles
 from maxmargin.features.images import ImageFeatures
 from maxmargin.formulations.problem import check_sample_weight
+from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import mean_iou
 from maxmargin.models.grid import IGNORE, Grid, GridBound, GridLayout, sure_labels
@@ -32,8 +33,9 @@ Image = Picture | Mapping[str, ArrayLike]
 class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Sequence[Image], Sequence[Picture]]):
     """A mask for every image, by a minimum cut whose weights are learned with a large margin.
 
-    Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of the grid model (:mod:`maxmargin.models.grid`),
-    those of the edges kept >= 0 by the dual itself, so that every argmax is one cut. Training stops with a certificate.
+    Minimises ``1/2 |w - c|^2 + C sum_i s_i loss_i(w)`` over the weights of the grid model
+    (:mod:`maxmargin.models.grid`), those of the edges kept >= 0 by the dual itself, so that every argmax is one cut.
+    Training stops with a certificate.
 
     Parameters
     ----------
@@ -42,8 +44,16 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         with the default :class:`~maxmargin.features.images.ImageFeatures`.
     neighbours : {4, 8, 6, 18, 26}
         4 or 8 for images, the others for volumes.
-    cost : {"hamming", "balanced", "balanced_image"}
-        What wrong pixels cost: 1 each, or so much that both labels together cost the same, over all masks or in each.
+    cost : {"auto", "hamming", "balanced", "balanced_image"} or pair of float
+        What wrong pixels cost: 1 each, or so much that both labels together cost the same, over all masks or in each;
+        or what a wrong pixel of background and of foreground costs, the class weights: (1, 4) values a thin foreground.
+        "auto": with a calibrated centre the pair among (1, 0.5), (1, 1), (1, 2), (1, 4) whose masks are best there
+        (:mod:`maxmargin.estimators.calibrated_start`), else 1 each.
+    centre : {"auto", "calibrated", "zero"} or array (n_weights,)
+        The weights c that those of small C stay near. "calibrated": the log-odds of the classifier among the features,
+        with the one smoothness weight that is best on the training images; training improves on that as far as C lets
+        it. "auto" is calibrated where the features have a classifier and the loss is convex, else zero: with a ramp or
+        feature arrays of your own the default C, chosen for a calibrated centre, is small; 1 is a better beginning.
     boundary, width : float
         Pixels next to the true boundary cost ``1 + boundary`` times as much, with a reach of ``width`` pixels.
     tolerance : float
@@ -55,8 +65,8 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     refits : int
         How often the fit is repeated.
     start : fitted ImageSegmenter or array (n_weights,), optional
-        Where a fit with a tolerance begins: its masks take the place of the first fit. (Where a ramp begins is said by
-        the ramp: ``loss=Ramp(start=...)``.)
+        Where a fit with a tolerance begins: its masks take the place of the first fit, as those of a calibrated centre
+        do. (Where a ramp begins is said by the ramp: ``loss=Ramp(start=...)``.)
     per_pixel : bool
         Divide the loss of an image by its number of pixels: large images then count no more than small ones, and C
         does not depend on the size.
@@ -90,13 +100,15 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
 
     features: ImageFeatures | None = None
     neighbours: int = 4
-    cost: str = "hamming"
+    cost: str | tuple[float, float] = "hamming"
+    centre: str | ArrayLike = "auto"
     boundary: float = 0.0
     width: float = 3.0
     tolerance: float = 0.0
     refits: int = 2
     start: Structured | ArrayLike | None = None
     per_pixel: bool = True
+    C: float = 0.01
     tol: float = 1e-2
 
     def fit(
@@ -116,7 +128,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
             Arrays (height, width), (height, width, channels) or with a depth in front; or paths of files (Pillow's
             formats, NIfTI, .npy); or mappings of feature arrays, see :meth:`maxmargin.models.grid.Grid.bind`.
         y : list of n masks
-            Arrays of 0, 1 and 255 (ignored), or paths; in files without any 1, white (255) is the foreground.
+            Arrays of 0, 1 and 255 (ignored), or paths; where no mask has any 1, white (255) is the foreground.
         sample_weight : array (n,), optional
         pixel_cost : list of n arrays, optional
             Multiplies the cost of each pixel.
@@ -124,9 +136,10 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         """
         begin = Stopwatch()
         latent = self._check_tolerance()
-        self.model_ = self._model()
+        self.model_ = self.grid()
         steps = directions(self.neighbours)
-        X, masks = _images(X), read_masks(y)
+        single = any(_one_picture(given, steps.shape[1], None) for given in (X, y))
+        X, masks = _images(X, single), read_masks(y)
         if not X:
             raise ValueError("there are no images; give at least one.")
         made = self.features is None and isinstance(X[0], Mapping)
@@ -138,9 +151,12 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         bound = self.model_.bind(X, masks, pixel_cost=pixel_cost)
         del X  # the features are packed now, and are the largest thing there is
         self.layout_ = bound.layout
+        bound, centre = self._centred(bound, masks)
+        self.layout_ = bound.layout
         weights = check_sample_weight(sample_weight, bound.n_examples)
         if self.per_pixel:
             weights = weights / np.array([max(1, np.count_nonzero(mask != IGNORE)) for mask in masks])
+        first = self.start if self.start is not None or centre is None or not centre.any() else centre
         known = bound.with_fixed([sure_labels(mask, self.tolerance) for mask in masks]) if latent else None
         self._train(
             bound,
@@ -150,19 +166,33 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
             begin=begin,
             latent=None if known is None else lambda w: bound.with_truth(known.argmax(w).outputs),
             refits=self.refits,
-            first_completion=self.start,
+            first_completion=first,
+            formulation=None if centre is None else RescaledHinge(str(self.loss), self.rescaling).centred(centre),
         )
         self._set_fitted(self.layout_, self.weights_)
         return self
 
-    def predict(self, X: Sequence[Image], scribbles: Sequence[Picture] | None = None) -> list[np.ndarray]:
+    def predict(
+        self, X: Sequence[Image], scribbles: Sequence[Picture] | None = None, *, learn_colours: bool = True
+    ) -> list[np.ndarray]:
         """Masks of 0 and 1 (uint8), one per image; with scribbles the best that agree with them.
 
         These are arrays or paths: labels that are known, 0 or 1, and -1 elsewhere. In picture files white is 1, black 0
-        and grey unknown.
+        and grey unknown. Unless the image came as feature arrays, or without ``learn_colours``, they also teach its
+        colours (:meth:`~maxmargin.estimators.interactive_segmentation.InteractiveSegmentation.learn_colours`).
         """
         self._check_fitted()
-        return self._predict_codes(self.weights_, X, scribbles)
+        if scribbles is None or not learn_colours or self.features_ is None:
+            return self._predict_codes(self.weights_, X, scribbles)
+        images, known = self._images(X), list(scribbles)
+        if len(images) != len(known):
+            raise ValueError(f"there are {len(images)} images and {len(known)} scribbles; give one for each image.")
+        masks = []
+        for image, scribble in zip(images, known, strict=True):
+            session = self.interactive(image)
+            session.update(scribble)
+            masks.append(session.learn_colours())
+        return masks
 
     def interactive(self, image: Image) -> InteractiveSegmentation:
         """The mask of one image that follows strokes: ``session.mask``, then ``session.update(scribble)``.
@@ -172,8 +202,11 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         """
         weights = self._checked_weights()
         self.layout_.check_weights(weights)
+        if self.features_ is not None:
+            image = read_images([cast(Picture, image)])[0]
         energy = self._bound([image]).energy(weights, 0)
-        return InteractiveSegmentation(*energy, self.layout_.neighbours)
+        colours = None if self.features_ is None else self.features_.colours_of(cast(np.ndarray, image))
+        return InteractiveSegmentation(*energy, self.layout_.neighbours, colours)
 
     def _fitted(self) -> Fitted:
         return Fitted(self.layout_, self.weights_, features=self.features_)
@@ -182,20 +215,50 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         assert isinstance(fitted.layout, GridLayout)
         features = fitted.features
         assert features is None or isinstance(features, ImageFeatures)
-        self.model_, self.features_ = self._model(), features
+        self.model_, self.features_ = self.grid(), features
         self._set_fitted(fitted.layout, fitted.weights)
         if self.layout_.neighbours != self.neighbours:
             raise ValueError(f"its weights are for {self.layout_.neighbours} neighbours, its parameters say otherwise")
         if features is not None and not np.array_equal(features.steps_, directions(self.neighbours)):
             raise ValueError(f"its features are not those of {self.neighbours} neighbours")
 
-    def _model(self) -> Grid:
-        return Grid(self.neighbours, cost=self.cost, boundary=self.boundary, width=self.width)
+    def grid(self) -> Grid:
+        """The model that the parameters describe."""
+        cost = "hamming" if isinstance(self.cost, str) and self.cost == "auto" else self.cost
+        return Grid(self.neighbours, cost=cost, boundary=self.boundary, width=self.width)
 
     def _set_fitted(self, layout: GridLayout, weights: np.ndarray) -> None:
         """What predict needs besides features, and the weights by group."""
         self.layout_, self.weights_, groups = layout, weights, layout.groups(weights)
         self.node_coef_, self.edge_coef_ = groups["node"], groups["edge"]
+
+    def has_centre(self) -> bool:
+        """Whether the parameters ask for a calibrated centre, where there is a classifier."""
+        return isinstance(self.centre, str) and self.centre != "zero" and self._ramp() is None
+
+    def _centred(self, bound: GridBound, masks: list[np.ndarray]) -> tuple[GridBound, np.ndarray | None]:
+        """The images with the costs that go with the centre, and the weights that the regulariser pulls to, if any."""
+        if not isinstance(self.centre, str):
+            if self._ramp() is not None:
+                raise ValueError('a ramp has no centre; set centre="zero" or a convex loss.')
+            weights = self._weights_of(self.centre, bound.n_weights)
+            assert weights is not None
+            self.layout_.check_weights(weights)
+            return bound, weights
+        able = self.features_ is not None and self.features_.classifier and self.has_centre()
+        if self.centre == "calibrated" and not able:  # auto goes without
+            needs = "features made of images with ImageFeatures(classifier=True), and a convex loss"
+            raise ValueError(f'centre="calibrated" needs {needs}; set centre="zero" to go without.')
+        if self.centre not in ("auto", "calibrated", "zero"):
+            raise ValueError(f'centre must be "auto", "calibrated", "zero" or an array, got {self.centre!r}.')
+        if not able or self.features_ is None:
+            return bound, None
+        from maxmargin.estimators.calibrated_start import calibrated_weights
+
+        back, front = bound.layout.class_cost
+        log_odds, auto = self.features_.log_odds_weights(), isinstance(self.cost, str) and self.cost == "auto"
+        centre, ratio = calibrated_weights(bound, masks, log_odds, None if auto else front / back)
+        return bound.with_costs(1.0, ratio) if auto and ratio != 1.0 else bound, centre
 
     def _check_tolerance(self) -> bool:
         """Whether there are latent labels."""
@@ -220,7 +283,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
 
     def _bound_scores(self, X: Sequence[Image]) -> tuple[GridBound, np.ndarray]:
         weights = self._checked_weights()
-        return self._bound(_images(X)), weights
+        return self._bound(self._images(X)), weights
 
     def _bound(self, X: Sequence[Image], scribbles: Sequence[Picture] | None = None) -> GridBound:
         if self.features_ is not None:
@@ -230,10 +293,14 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         known = None if scribbles is None else read_scribbles(scribbles)
         return self.model_.bind(X, None, layout=self.layout_, fixed=known)
 
+    def _images(self, X: Sequence[Image]) -> list[Image]:
+        channels = None if self.features_ is None else self.features_.n_channels_
+        return _images(X, _one_picture(X, directions(self.neighbours).shape[1], channels))
+
     def _predict_codes(
         self, weights: np.ndarray, X: Sequence[Image], scribbles: Sequence[Picture] | None = None
     ) -> list[np.ndarray]:
-        X = _images(X)
+        X = self._images(X)
         if not X:
             return []
         self.layout_.check_weights(weights)
@@ -245,8 +312,17 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         return mean_iou(read_masks(y), predicted)
 
 
-def _images(X: Sequence[Image]) -> list[Image]:
-    """A list of images; one path is not a list of letters."""
+def _one_picture(given: object, ndim: int, channels: int | None) -> bool:
+    """Whether an array is one image or mask on ``ndim`` axes, with so many channels, and no stack of them."""
+    if not isinstance(given, np.ndarray) or given.dtype == object:
+        return False
+    return given.ndim == ndim or (given.ndim == ndim + 1 and given.shape[-1] == channels)
+
+
+def _images(X: Sequence[Image], single: bool) -> list[Image]:
+    """A list of images; one path is not a list of letters, and one image not a list of rows."""
+    if single:
+        raise ValueError("X is one image; give a list of images, and of masks, also for one: [image], [mask].")
     if isinstance(X, (str, os.PathLike)):
         raise TypeError(f"X is the path {os.fspath(X)!r}; give a list of images or paths, also for one.")
     return list(X)

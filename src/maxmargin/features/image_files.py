@@ -55,17 +55,18 @@ def read_images(images: Iterable[Picture]) -> list[np.ndarray]:
 def read_masks(masks: Iterable[Picture]) -> list[np.ndarray]:
     """Masks as arrays of labels; paths are read.
 
-    Files are often black and white, 0 and 255. When no mask file has a label 1, white means 1, not ignored.
+    Masks are often black and white, 0 and 255. Where none of them has a label 1, white means 1, not ignored.
     """
     entries = _entries(masks, "masks")
     arrays = [_entry(mask, i) for i, mask in enumerate(entries)]
-    files = [i for i, mask in enumerate(entries) if isinstance(mask, (str, os.PathLike))]
-    for i in files:
-        if arrays[i].ndim == 3 and arrays[i].shape[-1] == 3 and (arrays[i] == arrays[i][..., :1]).all():
+    for i, entry in enumerate(entries):
+        file = isinstance(entry, (str, os.PathLike))
+        if file and arrays[i].ndim == 3 and arrays[i].shape[-1] == 3 and (arrays[i] == arrays[i][..., :1]).all():
             arrays[i] = arrays[i][..., 0]  # grey stored as colour
-    if not any((arrays[i] == 1).any() for i in files if arrays[i].dtype != bool):
-        for i in files:
-            arrays[i] = np.where(arrays[i] == 255, 1, arrays[i]) if arrays[i].dtype != bool else arrays[i]
+    numbers = [i for i, array in enumerate(arrays) if array.dtype != bool]
+    if not any((arrays[i] == 1).any() for i in numbers):
+        for i in numbers:
+            arrays[i] = np.where(arrays[i] == 255, 1, arrays[i])
     return [array.astype(np.uint8) if array.dtype == bool else array for array in arrays]
 
 

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import ndimage
-from scipy.special import logsumexp
 
 from maxmargin.door import picture_block
-from maxmargin.features.own_colours import colour_range, own_colours, place_of_foreground
+from maxmargin.features.contrast import contrast_edges, relative_steps
+from maxmargin.features.mixtures import Mixture, fit_mixture
+from maxmargin.features.own_colours import PictureColours, colour_range, own_colours, places_of_foreground
+from maxmargin.features.pixel_classifier import cross_fitted, log_odds
+from maxmargin.features.textures import orientations, ridges, textures
 from maxmargin.parameters import Parameters
 
-__all__ = ["CONTRASTS", "ImageFeatures", "colours", "contrast_edges", "positions", "squared_steps", "textures"]
+__all__ = ["ImageFeatures", "colours", "positions"]
 
-CONTRASTS = ("pixels", "image", "local")
-_LEARNED = ("steps_", "n_channels_", "mean_", "scale_", "beta_", "place_", "limits_", "whole_", "largest_")
+Arrays = list[np.ndarray]
+_LEARNED = ("steps_", "n_channels_", "mean_", "scale_", "beta_", "place_", "limits_", "odds_", "whole_", "largest_")
 _ALIKE = 8.0  # times the largest training value: images beyond that are scaled differently
 
 
@@ -42,122 +45,36 @@ def positions(shape: tuple[int, ...]) -> np.ndarray:
     return np.stack([*axes, *products], axis=-1)
 
 
-def textures(image: np.ndarray, scales: Sequence[float] = (1.5, 4.0)) -> np.ndarray:
-    """Local mean, local deviation and gradient magnitude of the mean channel, at each scale."""
-    grey = image.mean(axis=-1)
-    parts = []
-    for scale in scales:
-        mean = ndimage.gaussian_filter(grey, scale)
-        variance = ndimage.gaussian_filter(grey**2, scale) - mean**2
-        parts += [mean, np.sqrt(np.maximum(variance, 0.0)), ndimage.gaussian_gradient_magnitude(grey, scale)]
-    return np.stack(parts, axis=-1)
-
-
-def squared_steps(image: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Squared colour distance between each pixel and its neighbour in each direction; 0 beyond the image."""
-    shape = image.shape[:-1]
-    out = np.zeros((len(steps), *shape))
-    for j, step in enumerate(steps):
-        first = tuple(slice(max(0, -s), n - max(0, s)) for s, n in zip(step, shape, strict=True))
-        second = tuple(slice(max(0, s), n - max(0, -s)) for s, n in zip(step, shape, strict=True))
-        out[j][first] = ((image[first] - image[second]) ** 2).sum(axis=-1)
-    return out
-
-
-def relative_steps(image: np.ndarray, steps: np.ndarray, contrast: str) -> np.ndarray:
-    """Squared steps, (directions, *shape): plain, or relative to their mean over the image or the neighbourhood.
-
-    Relative steps give an edge in soft light or on smooth ground the same strength as one in the sun or in grass.
-    """
-    squares = squared_steps(image, steps)
-    mean = squares.mean() + 1e-9
-    if contrast == "image":
-        return squares / mean
-    if contrast == "local":
-        around = ndimage.gaussian_filter(squares.mean(axis=0), 8.0)
-        return squares / (around + 0.2 * mean)
-    if contrast != "pixels":
-        raise ValueError(f"contrasts must be among {', '.join(CONTRASTS)}; got {contrast!r}.")
-    return squares
-
-
-def contrast_edges(
-    image: np.ndarray, steps: np.ndarray, betas: Sequence[float], contrasts: Sequence[str] = ("pixels",)
-) -> np.ndarray:
-    """Edge features: a constant, and for each beta ``exp(-beta |I_p - I_q|^2)``, all divided by the step's length.
-
-    Boykov, Jolly (2001), Interactive graph cuts for optimal boundary and region segmentation of objects in N-D images.
-
-    Parameters
-    ----------
-    image : array (*shape, channels)
-    steps : int array (directions, 2 or 3)
-        Steps to the neighbours; see :func:`maxmargin.inference.min_cut.directions`.
-    betas : sequence of float, or one such sequence per contrast
-    contrasts : sequence of {"pixels", "image", "local"}
-        What to use for ``|I_p - I_q|^2``: the squared step, or that divided by its mean over the image or nearby.
-
-    Returns
-    -------
-    array (directions, *shape, 1 + len(betas) * len(contrasts))
-    """
-    parts = [np.ones((len(steps), *image.shape[:-1]))]
-    rows = np.broadcast_to(np.asarray(betas, np.float64), (len(contrasts), np.shape(betas)[-1]))
-    for contrast, row in zip(contrasts, rows, strict=True):
-        squares = relative_steps(image, steps, contrast)
-        parts += [np.exp(-beta * squares) for beta in row]
-    length = np.sqrt((steps**2).sum(axis=1)).reshape(-1, *[1] * image.ndim)
-    return np.stack(parts, axis=-1) / length
-
-
-class Mixture(NamedTuple):
-    """A mixture of Gaussians: weights (K,), means (K, d), and factors (K, d, d) of the inverse covariances."""
-
-    weights: np.ndarray
-    means: np.ndarray
-    factors: np.ndarray  # upper triangular, P with P P' the inverse covariance
-
-    def check(self, d: int) -> None:
-        """Refuse what is no mixture over ``d`` dimensions."""
-        K = np.size(self.weights)
-        for array, shape in zip(self, ((K,), (K, d), (K, d, d)), strict=True):
-            if not isinstance(array, np.ndarray) or array.shape != shape or not np.isfinite(array).all():
-                raise ValueError(f"a mixture of its mixtures_ is not {K} finite Gaussians over {d} dimensions")
-        if not K or not (self.weights > 0).all() or not (np.diagonal(self.factors, axis1=1, axis2=2) > 0).all():
-            raise ValueError("a mixture of its mixtures_ has weights or covariances that are not positive")
-
-    def log_density(self, x: np.ndarray) -> np.ndarray:
-        """Logarithm of the density at each row of x (n, d); O(n K d^2)."""
-        parts = [
-            np.log(weight) + np.log(np.diag(factor)).sum() - 0.5 * (((x - mean) @ factor) ** 2).sum(axis=1)
-            for weight, mean, factor in zip(*self, strict=True)
-        ]
-        return np.asarray(logsumexp(parts, axis=0)) - 0.5 * x.shape[1] * np.log(2.0 * np.pi)
-
-
 @dataclass(kw_only=True, repr=False, eq=False)
 class ImageFeatures(Parameters):
     """Node and edge features of images, standardised on the training images.
 
     Parameters
     ----------
-    colour, position, texture : bool
-        See :func:`colours`, :func:`positions` and :func:`textures`.
+    colour, position, texture, orientation, ridge : bool
+        See :func:`colours`, :func:`positions` and :mod:`maxmargin.features.textures`.
     mixture : int
         Components of the Gaussian mixtures whose log-likelihood ratios, foreground against background, are features:
         one over the channels, one over channels, smoothed channels and position. 0 leaves them out.
     own : bool
         Add log ratios of the histograms of each image; see :func:`~maxmargin.features.own_colours.own_colours`.
+    classifier : bool
+        Add the log-odds of a classifier on all these features; see :mod:`maxmargin.features.pixel_classifier`. Those
+        of training images come from classifiers of other images, so ``fit_transform(X, y)`` is not
+        ``fit(X, y).transform(X)``.
+    folds : int
+        Parts into which the training images are split for that.
     contrast : sequence of float
         Sharpness of the contrast-sensitive edge features, in units of one over twice the mean squared step.
-    contrasts : sequence of {"pixels", "image", "local"}
-        Kinds of steps; see :func:`contrast_edges`. There is one feature per kind and sharpness.
+    contrasts : sequence of {"pixels", "image", "local", "smooth", "odds"}
+        Kinds of steps; see :func:`~maxmargin.features.contrast.relative_steps`. There is one feature per kind and
+        sharpness. None stands for pixels, and odds where there is a classifier.
     strength : float
         Factor of the edge features: the regulariser shrinks all weights alike, but edges need larger ones than nodes.
     edges : bool
         Whether to make edge features; without them each pixel is labelled by itself.
     sample : int
-        Maximum number of pixels per label to fit the mixtures on.
+        Maximum number of pixels of each label to fit the mixtures and the classifier on.
     random_state : int
 
     Attributes
@@ -168,15 +85,21 @@ class ImageFeatures(Parameters):
         One over twice the mean squared step, per kind.
     place_ : array
         How often each position is foreground.
+    odds_ : array (F - 1, F - 1)
+        Of the classifier: ``x' odds_ x`` are the log-odds of a pixel with the other standardised features x.
     """
 
     colour: bool = True
     position: bool = True
     texture: bool = True
+    orientation: bool = True
+    ridge: bool = True
     mixture: int = 5
     own: bool = True
+    classifier: bool = True
+    folds: int = 4
     contrast: Sequence[float] = (1.0, 4.0)
-    contrasts: Sequence[str] = ("pixels",)
+    contrasts: Sequence[str] | None = None
     strength: float = 10.0
     edges: bool = True
     sample: int = 20_000
@@ -208,11 +131,22 @@ class ImageFeatures(Parameters):
                 usual = f"{self.largest_:.4g} (whole numbers divided by {self.whole_:g})"
                 found = f"image {i} has values up to {np.abs(picture).max():.4g}, the training images up to {usual}"
                 raise ValueError(f"{found}; scale all images the same way.")
-        return [self._features(picture, self._raw(picture)) for picture in pictures]
+        return [self._transformed(picture) for picture in pictures]
 
     def fit_transform(self, images: Sequence[ArrayLike], masks: Sequence[ArrayLike], steps: np.ndarray) -> list[dict]:
-        """Fit, then transform the same images."""
-        return [self._features(picture, raw) for picture, raw in zip(*self._fit(images, masks, steps), strict=True)]
+        """Fit, and features of the same images, with log-odds by classifiers that have not seen them."""
+        return [self._features(*made) for made in zip(*self._fit(images, masks, steps), strict=True)]
+
+    def colours_of(self, image: ArrayLike) -> PictureColours:
+        """The colours of one image, for strokes to tell which are foreground."""
+        (picture,) = self._pictures([image])
+        return PictureColours(picture, colour_range([picture]))
+
+    def log_odds_weights(self) -> np.ndarray:
+        """Node weights (F,) whose scores are the log-odds of the classifier."""
+        weights = np.zeros(len(self.mean_) + 1)
+        weights[-2:] = self.scale_[-1], self.mean_[-1]
+        return weights
 
     def to_state(self) -> tuple[dict[str, object], dict[str, object]]:
         """Constructor arguments and learned attributes, as plain values and arrays."""
@@ -222,8 +156,9 @@ class ImageFeatures(Parameters):
     @classmethod
     def from_state(cls, parameters: Mapping[str, Any], learned: Mapping[str, Any]) -> Self:
         """The fitted features that :meth:`to_state` described."""
-        features = cls(**parameters)
-        learned = {"whole_": 255.0, "largest_": np.inf, **learned}  # older files lack these
+        none = {"orientation": False, "ridge": False, "classifier": False}  # older files lack these
+        features = cls(**{**none, **parameters})
+        learned = {"whole_": 255.0, "largest_": np.inf, "odds_": np.empty((0, 0)), **learned}
         vars(features).update({name: learned[name] for name in _LEARNED})
         features.mixtures_ = [(Mixture(*front), Mixture(*back)) for front, back in learned["mixtures_"]]
         features._check_learned()
@@ -242,9 +177,10 @@ class ImageFeatures(Parameters):
         for name, shape, low, high in (
             ("mean_", (size,), -np.inf, np.inf),
             ("scale_", (size,), 1e-300, np.inf),
-            ("beta_", (len(self.contrasts),), 1e-300, np.inf),
+            ("beta_", (len(self._kinds()),), 1e-300, np.inf),
             ("place_", place, 0.0, 1.0),
             ("limits_", limits, -np.inf, np.inf),
+            ("odds_", (size, size) if self.classifier else (0, 0), -np.inf, np.inf),
             ("whole_", (), 0.0, np.inf),
             ("largest_", (), 0.0, np.inf),
         ):
@@ -261,8 +197,10 @@ class ImageFeatures(Parameters):
             for mixture in pair:
                 mixture.check(d)
 
-    def _fit(self, images: Sequence[ArrayLike], masks: Sequence[ArrayLike], steps: np.ndarray) -> tuple[list, list]:
-        """Learn everything; returns the pictures and their node features before scaling."""
+    def _fit(
+        self, images: Sequence[ArrayLike], masks: Sequence[ArrayLike], steps: np.ndarray
+    ) -> tuple[Arrays, Arrays, Sequence[np.ndarray | None]]:
+        """Learn everything; returns the pictures, their scaled node features, and their log-odds."""
         self.steps_ = np.asarray(steps)
         self.whole_ = _whole_range(images)
         pictures = self._pictures(images)
@@ -272,27 +210,62 @@ class ImageFeatures(Parameters):
         self._check_channels(pictures)
         self.largest_ = max(float(np.abs(picture).max()) for picture in pictures)
         self.mixtures_ = self._fit_mixtures(pictures, masks) if self.mixture else []
-        self.place_ = place_of_foreground(masks, self.steps_.shape[1]) if self.own else np.empty(0)
+        self.place_, places = np.empty(0), [np.empty(0)] * len(pictures)
+        if self.own:  # an image is told where the others have their foreground, as a new one will be
+            self.place_, places = places_of_foreground(masks, self.steps_.shape[1])
         self.limits_ = colour_range(pictures) if self.own else np.empty(0)
-        raws = [self._raw(picture) for picture in pictures]
+        raws = [self._raw(picture, place) for picture, place in zip(pictures, places, strict=True)]
         count = sum(picture[..., 0].size for picture in pictures)
         axes = tuple(range(self.steps_.shape[1]))
         self.mean_ = np.sum([raw.sum(axis=axes, dtype=np.float64) for raw in raws], axis=0) / count
         squares = np.sum([((raw - self.mean_) ** 2).sum(axis=axes) for raw in raws], axis=0)
         spread = np.sqrt(squares / count)
         self.scale_ = np.where(spread > 1e-6, spread, 1.0)
-        jumps = [[relative_steps(p, self.steps_, kind).mean() for kind in self.contrasts] for p in pictures]
+        bases = [self._scaled(raw) for raw in raws]
+        del raws
+        odds: Sequence[np.ndarray | None] = [None] * len(pictures)
+        self.odds_ = np.empty((0, 0))
+        if self.classifier:
+            rng = np.random.default_rng(self.random_state)
+            labels = [np.asarray(mask) for mask in masks]
+            self.odds_, found = cross_fitted(bases, labels, self.folds, self.sample, rng)
+            every = np.concatenate([odd.ravel() for odd in found])
+            self.mean_ = np.append(self.mean_, every.mean())
+            self.scale_ = np.append(self.scale_, max(float(every.std()), 1e-6))
+            odds = found
+        jumps = [
+            [relative_steps(picture, self.steps_, kind, odd).mean() for kind in self._kinds()]
+            for picture, odd in zip(pictures, odds, strict=True)
+        ]
         self.beta_ = 1.0 / (2.0 * np.maximum(np.mean(jumps, axis=0), 1e-12))
-        return pictures, raws
+        return pictures, bases, odds
 
-    def _features(self, picture: np.ndarray, raw: np.ndarray) -> dict[str, np.ndarray]:
-        scaled = (raw - self.mean_) / self.scale_
-        node = np.concatenate([scaled, np.ones((*scaled.shape[:-1], 1))], axis=-1)
+    def _transformed(self, picture: np.ndarray) -> dict[str, np.ndarray]:
+        base = self._scaled(self._raw(picture, self.place_))
+        return self._features(picture, base, log_odds(base, self.odds_) if self.classifier else None)
+
+    def _scaled(self, raw: np.ndarray) -> np.ndarray:
+        """Standardised node features and a constant 1, float32, without the log-odds."""
+        n = raw.shape[-1]
+        base = np.ones((*raw.shape[:-1], n + 1), np.float32)
+        base[..., :n] = (raw - self.mean_[:n]) / self.scale_[:n]
+        return base
+
+    def _features(self, picture: np.ndarray, base: np.ndarray, odds: np.ndarray | None) -> dict[str, np.ndarray]:
+        node = base
+        if odds is not None:
+            scaled = ((odds - self.mean_[-1]) / self.scale_[-1])[..., None]
+            node = np.concatenate([base[..., :-1], scaled.astype(np.float32), base[..., -1:]], axis=-1)
+            odds = odds.astype(np.float32)
         if not self.edges:
-            return {"node": node.astype(np.float32)}
+            return {"node": node}
         betas = np.multiply.outer(self.beta_, np.asarray(self.contrast, np.float64))
-        edge = self.strength * contrast_edges(picture, self.steps_, betas, self.contrasts)
-        return {"node": node.astype(np.float32), "edge": edge.astype(np.float32)}
+        edge = contrast_edges(picture.astype(np.float32), self.steps_, betas, self._kinds(), odds)
+        edge *= np.float32(self.strength)
+        return {"node": node, "edge": edge}
+
+    def _kinds(self) -> Sequence[str]:
+        return self.contrasts if self.contrasts is not None else ("pixels", "odds")[: 1 + bool(self.classifier)]
 
     def _pictures(self, images: Sequence[ArrayLike]) -> list[np.ndarray]:
         return [picture_block(x, f"image {i}", self.steps_.shape[1], self.whole_) for i, x in enumerate(images)]
@@ -303,12 +276,14 @@ class ImageFeatures(Parameters):
                 found = f"image {i} has {picture.shape[-1]} channels; the first training image has {self.n_channels_}"
                 raise ValueError(f"{found}. Convert all to the same number, for instance to colour.")
 
-    def _raw(self, picture: np.ndarray) -> np.ndarray:
+    def _raw(self, picture: np.ndarray, place: np.ndarray) -> np.ndarray:
         """Node features before scaling, float32 to save memory."""
         parts = [colours(picture)] if self.colour else []
         parts += [positions(picture.shape[:-1])] if self.position else []
         parts += [textures(picture)] if self.texture else []
-        parts += [own_colours(picture, self.place_, self.limits_)] if self.own else []
+        parts += [orientations(picture)] if self.orientation else []
+        parts += [ridges(picture)] if self.ridge else []
+        parts += [own_colours(picture, place, self.limits_)] if self.own else []
         for (front, back), view in zip(self.mixtures_, _views(picture) if self.mixtures_ else (), strict=True):
             flat = view.reshape(-1, view.shape[-1])
             ratio = np.clip(front.log_density(flat) - back.log_density(flat), -10.0, 10.0)
@@ -318,8 +293,6 @@ class ImageFeatures(Parameters):
 
     def _fit_mixtures(self, pictures: list[np.ndarray], masks: Sequence[ArrayLike]) -> list[tuple[Mixture, Mixture]]:
         """A foreground and a background mixture for each view of the pixels."""
-        from sklearn.mixture import GaussianMixture
-
         rng = np.random.default_rng(self.random_state)
         each = max(1, self.sample // len(pictures))
         samples: list[tuple[list, list]] = [([], []), ([], [])]  # by view; foreground, background
@@ -331,16 +304,8 @@ class ImageFeatures(Parameters):
                 chosen = rng.choice(chosen, min(each, len(chosen)), replace=False)
                 for view, both in zip(views, samples, strict=True):
                     both[kind].append(view[chosen])
-        fitted = []
-        for both in samples:
-            pair = []
-            for pixels in map(np.concatenate, both):
-                n = min(self.mixture, max(1, len(pixels) // 20))
-                mixture = GaussianMixture(n, reg_covar=1e-4, random_state=self.random_state)
-                mixture.fit(pixels if len(pixels) > 1 else np.zeros((2, pixels.shape[1])))
-                pair.append(Mixture(mixture.weights_, mixture.means_, mixture.precisions_cholesky_))
-            fitted.append((pair[0], pair[1]))
-        return fitted
+        front_and_back = [[fit_mixture(pixels, self.mixture, self.random_state) for pixels in both] for both in samples]
+        return [(front, back) for front, back in front_and_back]
 
 
 def _views(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

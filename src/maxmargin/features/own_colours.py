@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import ndimage
 from scipy.special import expit, logit
 
-__all__ = ["colour_range", "own_colours", "place_of_foreground"]
+__all__ = ["PictureColours", "colour_range", "own_colours", "place_of_foreground", "places_of_foreground"]
 
 _BINS = {1: 64, 2: 32, 3: 16}  # per channel, by the number of channels
 _CELLS = 24  # per side of the map of positions
@@ -24,13 +24,24 @@ _SURE = 0.02  # smallest probability at any position
 
 def place_of_foreground(masks: Sequence[ArrayLike], ndim: int) -> np.ndarray:
     """How often each position is foreground, on a coarse map (24, ..., 24) to which all images are stretched."""
-    ones, counts = np.zeros((_CELLS,) * ndim), np.zeros((_CELLS,) * ndim)
-    for mask in map(np.asarray, masks):
+    return places_of_foreground(masks, ndim)[0]
+
+
+def places_of_foreground(masks: Sequence[ArrayLike], ndim: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The map of :func:`place_of_foreground`, and for each image that of all the others."""
+    shares = np.zeros((2, len(masks), *(_CELLS,) * ndim))
+    for i, mask in enumerate(map(np.asarray, masks)):
         for label in (0, 1):
-            share = _stretched(ndimage.gaussian_filter((mask == label).astype(np.float64), 3.0), ones.shape)
-            ones += label * share
-            counts += share
-    return np.clip(ones / np.maximum(counts, 1e-9), _SURE, 1.0 - _SURE)
+            smooth = ndimage.gaussian_filter((mask == label).astype(np.float64), 3.0)
+            shares[label, i] = _stretched(smooth, (_CELLS,) * ndim)
+    back, front = shares.sum(axis=1)
+
+    def place(front: np.ndarray, back: np.ndarray) -> np.ndarray:
+        return np.clip(front / np.maximum(front + back, 1e-9), _SURE, 1.0 - _SURE)
+
+    whole = place(front, back)
+    others = [place(front - shares[1, i], back - shares[0, i]) for i in range(len(masks))]
+    return whole, others if len(masks) > 1 else [whole]
 
 
 def colour_range(pictures: Sequence[np.ndarray]) -> np.ndarray:
@@ -38,6 +49,30 @@ def colour_range(pictures: Sequence[np.ndarray]) -> np.ndarray:
     some = np.concatenate([p.reshape(-1, p.shape[-1])[::37] for p in pictures])
     low, high = np.quantile(some, [0.005, 0.995], axis=0)
     return np.stack([low, np.maximum(high, low + 1e-6)])
+
+
+class PictureColours:
+    """The colours of one picture (*shape, channels), counted in bins between ``limits`` (2, channels).
+
+    With more than three channels their mean is counted.
+    """
+
+    def __init__(self, picture: np.ndarray, limits: np.ndarray) -> None:
+        if picture.shape[-1] not in _BINS:
+            picture, limits = picture.mean(axis=-1, keepdims=True), limits.mean(axis=1, keepdims=True)
+        self._bins = (_BINS[picture.shape[-1]],) * picture.shape[-1]
+        scaled = (picture - limits[0]) / (limits[1] - limits[0])
+        codes = np.clip(scaled * self._bins, 0, self._bins[0] - 1).astype(np.int64)
+        self._code = np.ravel_multi_index(tuple(np.moveaxis(codes, -1, 0)), self._bins)
+
+    def log_ratio(self, front: np.ndarray, back: np.ndarray) -> np.ndarray:
+        """``log h1(c) / h0(c)`` at each pixel, (*shape), for histograms weighted by ``front`` and ``back`` (*shape)."""
+        return np.clip((self._log_histogram(front) - self._log_histogram(back))[self._code], -_MOST, _MOST)
+
+    def _log_histogram(self, weight: np.ndarray) -> np.ndarray:
+        counts = np.bincount(self._code.ravel(), weight.ravel(), minlength=int(np.prod(self._bins)))
+        smooth = ndimage.gaussian_filter(counts.reshape(self._bins), 1.0, mode="nearest").ravel()
+        return np.log(smooth / max(smooth.sum(), 1e-9) + 1e-6)
 
 
 def own_colours(picture: np.ndarray, place: np.ndarray, limits: np.ndarray, rounds: int = 3) -> np.ndarray:
@@ -51,28 +86,15 @@ def own_colours(picture: np.ndarray, place: np.ndarray, limits: np.ndarray, roun
     Rother, Kolmogorov, Blake (2004), "GrabCut": interactive foreground extraction using iterated graph cuts; with the
     usual position instead of a user's rectangle.
     """
-    shape, channels = picture.shape[:-1], picture.shape[-1]
-    if channels not in _BINS:  # too many channels for a histogram
-        picture, limits, channels = picture.mean(axis=-1, keepdims=True), limits.mean(axis=1, keepdims=True), 1
-    bins = _BINS[channels]
-    scaled = (picture - limits[0]) / (limits[1] - limits[0])
-    codes = np.clip(scaled * bins, 0, bins - 1).astype(np.int64)
-    code = np.ravel_multi_index(tuple(np.moveaxis(codes, -1, 0)), (bins,) * channels)
-    usual = np.clip(_stretched(place, shape), _SURE, 1.0 - _SURE)
+    colours = PictureColours(picture, limits)
+    usual = np.clip(_stretched(place, picture.shape[:-1]), _SURE, 1.0 - _SURE)
     here = logit(usual)
     likely, ratios, total = usual, [], here
     for _ in range(rounds):
-        front, back = (_log_histogram(code, weight, bins, channels) for weight in (likely, 1.0 - likely))
-        ratios.append(np.clip((front - back)[code], -_MOST, _MOST))
+        ratios.append(colours.log_ratio(likely, 1.0 - likely))
         total = ndimage.gaussian_filter(here + ratios[-1], 2.0)
         likely = expit(total)
     return np.stack([ratios[0], ratios[-1], here, total], axis=-1)
-
-
-def _log_histogram(code: np.ndarray, weight: np.ndarray, bins: int, channels: int) -> np.ndarray:
-    counts = np.bincount(code.ravel(), weight.ravel(), minlength=bins**channels).reshape((bins,) * channels)
-    smooth = ndimage.gaussian_filter(counts, 1.0, mode="nearest").ravel()
-    return np.log(smooth / smooth.sum() + 1e-6)
 
 
 def _stretched(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:

@@ -28,7 +28,7 @@ LOSSES = ("hinge", "squared_hinge")
 
 @dataclass(frozen=True)
 class LinearTerm:
-    """``w . shift + offset``, as the rounds of CCCP have it."""
+    """``w . shift + offset``, as the rounds of CCCP and problems with a centre have it."""
 
     shift: np.ndarray  # float64 (n_columns,): v
     offset: float
@@ -119,6 +119,13 @@ class Problem:
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> Problem:
         return replace(self, oracle=wrap(self.oracle))
+
+    def centred(self, centre: np.ndarray) -> Problem:
+        """The problem with ``1/2 |w - centre|^2`` in place of ``1/2 |w|^2``: a linear term; ``centre`` (n_weights,)."""
+        shift = np.zeros(self.n_columns)
+        shift[: self.n_weights] = -centre
+        none = Planes.from_rows([], np.empty(0), np.empty(0), np.empty(0), self.n_columns)
+        return replace(self, term=LinearTerm(shift, 0.5 * float(centre @ centre), none))
 
     @property
     def offset(self) -> float:

@@ -38,6 +38,10 @@ class RescaledHinge(Parameters):
     loss: str = "hinge"
     rescaling: str = "margin"
 
+    def centred(self, centre: np.ndarray) -> CentredHinge:
+        """The same losses with ``1/2 |w - centre|^2`` in place of ``1/2 |w|^2``."""
+        return CentredHinge(self, centre)
+
     def problem(
         self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
         positive: np.ndarray | None = None, cost_weight: float = 1.0,
@@ -55,6 +59,24 @@ class RescaledHinge(Parameters):
                 raise ValueError(f"positive must have one entry per weight, ({d},); got {positive.shape}.")
             regulariser = SignedQuadratic(np.pad(positive.astype(bool), (0, oracle.n_columns - d)))
         return Problem(oracle, weight, model.n_weights, regulariser, lift)
+
+
+@dataclass(frozen=True)
+class CentredHinge:
+    """A hinge whose weights are pulled to ``centre`` (n_weights,), in place of zero."""
+
+    hinge: RescaledHinge
+    centre: np.ndarray
+
+    def problem(
+        self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
+        positive: np.ndarray | None = None, cost_weight: float = 1.0,
+    ) -> Problem:  # fmt: skip
+        """The problem of fitting a bound model; see :class:`~maxmargin.contracts.Formulation`."""
+        problem = self.hinge.problem(
+            model, C=C, sample_weight=sample_weight, positive=positive, cost_weight=cost_weight
+        )
+        return problem.centred(self.centre)
 
 
 @dataclass(repr=False, eq=False)

@@ -134,6 +134,15 @@ class GridBound(CompiledModel):
         flat = np.concatenate([np.ravel(mask) for mask in masks]).astype(np.int32)
         return replace(self, ints=np.concatenate([self.ints[: self.meta[AT_LABELS]], flat]))
 
+    def with_costs(self, back: float, front: float) -> GridBound:
+        """The same images with wrong pixels of true background and foreground costing so many times as much."""
+        from maxmargin.models import grid_kernel as gk
+
+        floats, at, labels = self.floats.copy(), self.meta[gk.AT_COSTS], self.ints[self.meta[gk.AT_LABELS] :]
+        floats[at:] *= np.where(labels[: len(floats) - at] == 1, front, back)
+        pair = (self.layout.class_cost[0] * back, self.layout.class_cost[1] * front)
+        return replace(self, layout=replace(self.layout, class_cost=pair), floats=floats)
+
     def with_fixed(self, fixed: Sequence[np.ndarray]) -> GridBound:
         """The same images without a truth, some labels fixed to 0 or 1, -1 elsewhere."""
         from maxmargin.models import grid_kernel as gk
@@ -162,8 +171,9 @@ class Grid(Parameters):
     ----------
     neighbours : {4, 8, 6, 18, 26}
         4 or 8 for images, the others for volumes.
-    cost : {"hamming", "balanced", "balanced_image"}
-        What wrong pixels cost: 1 each, or so much that both labels together cost the same, over all masks or in each.
+    cost : {"hamming", "balanced", "balanced_image"} or pair of float
+        What wrong pixels cost: 1 each, or so much that both labels together cost the same, over all masks or in each;
+        or what a wrong pixel of background and of foreground costs.
     boundary : float
         Pixels next to the true boundary cost ``1 + boundary`` times as much.
     width : float
@@ -174,7 +184,7 @@ class Grid(Parameters):
 
     neighbours: int = 4
     _: KW_ONLY
-    cost: str = "hamming"
+    cost: str | tuple[float, float] = "hamming"
     boundary: float = 0.0
     width: float = 3.0
     normalize: bool = False
@@ -224,8 +234,10 @@ class Grid(Parameters):
         return _pack(layout, nodes, edges, masks, known, costs)
 
     def _layout(self, nodes: Arrays, edges: Arrays, masks: Arrays) -> GridLayout:
-        if self.cost not in COSTS:
-            raise ValueError(f"cost must be one of {', '.join(COSTS)}; got {self.cost!r}.")
+        costs = (1.0, 1.0) if isinstance(self.cost, str) else tuple(self.cost)
+        pair = len(costs) == 2 and all(isinstance(c, (int, float)) and 0 < c < np.inf for c in costs)
+        if not pair or (isinstance(self.cost, str) and self.cost not in COSTS):
+            raise ValueError(f"cost must be one of {', '.join(COSTS)}, or two positive numbers; got {self.cost!r}.")
         for name, value, least in (("boundary", self.boundary, 0.0), ("width", self.width, 1e-6)):
             if not (np.isfinite(value) and value >= least):
                 raise ValueError(f"{name} is {value}; give a finite number >= {least:g}.")
@@ -234,11 +246,12 @@ class Grid(Parameters):
         if ones == 0:
             raise ValueError("no mask has any foreground (label 1), so there is nothing to learn; check the masks.")
         balanced = self.cost == "balanced"
+        both = ((ones + zeros) / (2 * max(zeros, 1)), (ones + zeros) / (2 * ones))
         return GridLayout(
             neighbours=self.neighbours,
             n_node=nodes[0].shape[-1],
             n_edge=edges[0].shape[-1],
-            class_cost=((ones + zeros) / (2 * max(zeros, 1)), (ones + zeros) / (2 * ones)) if balanced else (1.0, 1.0),
+            class_cost=both if balanced else (float(costs[0]), float(costs[1])),
             by_image=self.cost == "balanced_image",
             boundary=float(self.boundary),
             width=float(self.width),
