@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from maxmargin.door import weight_vector
 from maxmargin.models.base import offsets_of
 from maxmargin.models.labels import MOST, Labels
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = ["StateReader", "StorableLayout", "as_labels", "check_log_probabilities", "facts_of"]
 
@@ -165,11 +168,11 @@ def check_log_probabilities(w: np.ndarray) -> None:
         raise ValueError(f"some of its weights are no logarithms of probabilities: weight {at} is {w[at]}; fit again")
 
 
-def facts_of(layout: object, **given: object) -> dict[str, object]:
+def facts_of(layout: DataclassInstance, **given: object) -> dict[str, object]:
     """Flags, numbers and labels of a layout by the names of its fields, as plain values, and those given."""
     kinds: dict[str, Callable[[Any], object]]
     kinds = {"bool": bool, "int": int, "float": float, "Labels": lambda labels: list(labels.classes)}
-    announced = {name: kinds[kind] for name, kind in layout.__class__.__annotations__.items() if kind in kinds}
+    announced = {field.name: kinds[str(field.type)] for field in fields(layout) if str(field.type) in kinds}
     return {name: kind(vars(layout)[name]) for name, kind in announced.items()} | given
 
 

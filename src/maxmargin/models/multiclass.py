@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +25,7 @@ from maxmargin.models.labels import Labels, check_count, padded, plain, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.parameters import Parameters
 
-__all__ = ["Multiclass", "MulticlassBound", "MulticlassLayout"]
+__all__ = ["FeatureRows", "Multiclass", "MulticlassBound", "MulticlassLayout"]
 
 Sparse: TypeAlias = "sp.csr_array | None"
 Dense: TypeAlias = "np.ndarray | None"
@@ -33,7 +33,7 @@ POWERS = {"slack": 1.0, "sqrt_slack": 0.5, "best_wrong": 0.0}  # of the cost, in
 
 
 @dataclass(frozen=True)
-class MulticlassLayout(StorableLayout):
+class FeatureRows(StorableLayout):
     """Where each weight lives: one row of ``stride`` weights a feature (sparse, then dense), one for the intercept."""
 
     labels: Labels
@@ -41,7 +41,6 @@ class MulticlassLayout(StorableLayout):
     n_dense: int
     intercept: bool
     intercept_scaling: float
-    cost_table: np.ndarray
 
     @property
     def n_features(self) -> int:
@@ -59,11 +58,22 @@ class MulticlassLayout(StorableLayout):
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``coef`` (F, K), sparse features first, and ``intercept`` (K,): the scores are ``X @ coef + intercept``."""
         K, F = len(self.labels), self.n_features
-        rows = w[: self.n_weights].reshape(-1, self.stride)[:, :K]
+        rows = w[: (F + self.intercept) * self.stride].reshape(-1, self.stride)[:, :K]
         intercept = rows[F] if self.intercept else np.zeros(K)
         if self.intercept_scaling != 1.0:
             intercept = self.intercept_scaling * intercept
         return {"coef": rows[:F], "intercept": intercept}
+
+    def real(self) -> np.ndarray:
+        """Mask of the weights that are not padding."""
+        return np.tile(np.arange(self.stride) < len(self.labels), self.n_features + self.intercept)
+
+
+@dataclass(frozen=True)
+class MulticlassLayout(FeatureRows):
+    """The rows of weights of :class:`FeatureRows`, and what each label costs where another is true."""
+
+    cost_table: np.ndarray
 
     def output(self, codes: np.ndarray) -> Hashable:
         """Label of a decoded example."""
@@ -72,10 +82,6 @@ class MulticlassLayout(StorableLayout):
     def cost(self, y_true: Hashable, y: Hashable) -> float:
         """Cost of one label where another is true; labels never seen in training cost the most."""
         return self.labels.cost(self.cost_table, [y_true], [y], False)
-
-    def real(self) -> np.ndarray:
-        """Mask of the weights that are not padding."""
-        return np.tile(np.arange(self.stride) < len(self.labels), self.n_features + self.intercept)
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         return facts_of(self), {"cost": self.cost_table}
@@ -178,7 +184,7 @@ class Multiclass(Parameters):
         class_weight : mapping of label to weight, optional
             Multiplies the cost of mistakes on examples with that true label; stored in the layout.
         """
-        sparse, dense = _blocks(X)
+        sparse, dense = feature_blocks(X)
         n = next(block.shape[0] for block in (sparse, dense) if block is not None)
         labels = None if Y is None else _labels(Y, n)
         if layout is None:
@@ -189,29 +195,23 @@ class Multiclass(Parameters):
             layout = self._layout(sparse, dense, labels, class_weight)
         elif class_weight is not None:
             raise ValueError("class_weight is part of the layout; pass one or the other.")
-        _check_width(layout, sparse, dense)
+        check_width(layout, sparse, dense)
         codes = None if labels is None else _codes(layout.labels, labels)
         return _pack(layout, n, sparse, dense, codes)
 
     def _layout(
         self, sparse: Sparse, dense: Dense, Y: list[Hashable], class_weight: Mapping[Hashable, float] | None
     ) -> MulticlassLayout:
-        scaling = float(self.intercept_scaling)
-        if not (np.isfinite(scaling) and scaling > 0):
-            raise ValueError(f"intercept_scaling is {self.intercept_scaling}; give a positive number.")
         labels = Labels.chosen(self.classes, Y)
         layout = MulticlassLayout(
             labels=labels,
             n_sparse=0 if sparse is None else sparse.shape[1],
             n_dense=0 if dense is None else dense.shape[1],
             intercept=bool(self.fit_intercept),
-            intercept_scaling=scaling,
+            intercept_scaling=positive_scaling(self.intercept_scaling),
             cost_table=weighted(as_cost(self.cost).table(labels.classes), labels, class_weight),
         )
-        if layout.n_weights == 0:
-            raise ValueError("X has no features; give at least one, or set fit_intercept=True.")
-        what = f"{layout.n_features} features times {len(labels)} classes make"
-        check_count(layout.n_weights, "weights", what, "hash or select the features")
+        check_size(layout)
         return layout
 
 
@@ -222,7 +222,23 @@ def _enumerated(bound: CompiledModel, power: float) -> ModelKernel:
     return bound.packed(multiclass_search, more=np.array([power]))
 
 
-def _blocks(X: object) -> tuple[Sparse, Dense]:
+def positive_scaling(given: float) -> float:
+    """The constant feature behind the intercept, checked."""
+    scaling = float(given)
+    if not (np.isfinite(scaling) and scaling > 0):
+        raise ValueError(f"intercept_scaling is {given}; give a positive number.")
+    return scaling
+
+
+def check_size(layout: FeatureRows) -> None:
+    """Refuse no weights, and more than kernels can count."""
+    if layout.n_weights == 0:
+        raise ValueError("X has no features; give at least one, or set fit_intercept=True.")
+    what = f"{layout.n_features} features times {len(layout.labels)} classes make"
+    check_count(layout.n_weights, "weights", what, "hash or select the features")
+
+
+def feature_blocks(X: object) -> tuple[Sparse, Dense]:
     """The sparse and the dense features, checked: two dimensions, numbers, finite."""
     named = X if isinstance(X, Mapping) else {"sparse" if sp.issparse(X) else "dense": X}
     if not named or set(named) - {"sparse", "dense"}:
@@ -268,7 +284,7 @@ def _codes(labels: Labels, Y: list[Hashable]) -> np.ndarray:
     return np.fromiter(map(labels.code.__getitem__, Y), np.int32, len(Y))
 
 
-def _check_width(layout: MulticlassLayout, sparse: Sparse, dense: Dense) -> None:
+def check_width(layout: FeatureRows, sparse: Sparse, dense: Dense) -> None:
     """With one block only, dense data may follow sparse and the other way round: the weights are the same."""
     widths = [0 if block is None else block.shape[1] for block in (sparse, dense)]
     expected = [layout.n_sparse, layout.n_dense]
@@ -277,22 +293,39 @@ def _check_width(layout: MulticlassLayout, sparse: Sparse, dense: Dense) -> None
         raise ValueError(f"X has {got}; the model was fitted with {wanted}.")
 
 
-def _pack(layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, codes: np.ndarray | None) -> MulticlassBound:
+class PackedRows(NamedTuple):
+    """What :func:`~maxmargin.models.multiclass_kernel.multiclass_scores` reads, part by part, not yet laid out."""
+
+    meta: np.ndarray
+    ints: dict[int, np.ndarray]
+    floats: dict[int, np.ndarray]
+    most: int  # features of one example, the intercept among them
+
+
+def packed_rows(layout: FeatureRows, n: int, sparse: Sparse, dense: Dense, meta_size: int) -> PackedRows:
+    """Features of n examples, for ``laid_out``; the room for true labels is the caller's to fill."""
     from maxmargin.models import multiclass_kernel as mk
 
     sparse = sp.csr_array((n, 0)) if sparse is None else sparse
     dense = np.empty((n, 0)) if dense is None else dense
     check_count(sparse.nnz, "sparse entries", "there are", "bind the data in parts")
     rows, D = sparse.indptr, dense.shape[1]
-    labels = np.empty(0, np.int32) if codes is None else codes
-    ints = {mk.AT_ROWS: rows, mk.AT_COLUMNS: sparse.indices, mk.AT_LABELS: labels}
-    floats = {mk.AT_VALUES: sparse.data, mk.AT_DENSE: dense, mk.AT_COST: layout.cost_table}
-    floats[mk.AT_SCALING] = np.array([layout.intercept_scaling])
-    meta = np.zeros(mk.META_SIZE, np.int64)
+    meta = np.zeros(meta_size, np.int64)
     meta[[mk.N_LABELS, mk.STRIDE, mk.N_DENSE]] = len(layout.labels), layout.stride, D
-    meta[[mk.HAS_LABELS, mk.HAS_INTERCEPT]] = codes is not None, layout.intercept
+    meta[mk.HAS_INTERCEPT] = layout.intercept
     meta[[mk.W_DENSE, mk.W_INTERCEPT]] = sparse.shape[1] * layout.stride, layout.n_features * layout.stride
-    most = int(np.diff(rows).max(initial=0)) + D + layout.intercept
+    ints = {mk.AT_ROWS: rows, mk.AT_COLUMNS: sparse.indices}
+    floats = {mk.AT_VALUES: sparse.data, mk.AT_DENSE: dense, mk.AT_SCALING: np.array([layout.intercept_scaling])}
+    return PackedRows(meta, ints, floats, int(np.diff(rows).max(initial=0)) + D + layout.intercept)
+
+
+def _pack(layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, codes: np.ndarray | None) -> MulticlassBound:
+    from maxmargin.models import multiclass_kernel as mk
+
+    meta, ints, floats, most = packed_rows(layout, n, sparse, dense, mk.META_SIZE)
+    meta[mk.HAS_LABELS] = codes is not None
+    ints[mk.AT_LABELS] = np.empty(0, np.int32) if codes is None else codes
+    floats[mk.AT_COST] = layout.cost_table
     return MulticlassBound(
         n_examples=n,
         layout=layout,

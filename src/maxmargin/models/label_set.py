@@ -1,0 +1,287 @@
+"""Multi-label classification: outputs are sets of labels, with weights between labels that go together.
+
+    w . phi(x, y) = sum_(k in y) (W[:, k] . x + b_k) + sum_((j, k) in graph, j and k in y) v_jk
+
+Exact inference, by what there is to know of the graph and the cost:
+
+====================================================  ===========================  ===================================
+graph and cost                                        argmax                       other rescalings
+====================================================  ===========================  ===================================
+no edges, cost by the numbers of mistakes             each label by itself;        all numbers of mistakes, exact
+                                                      all numbers of mistakes
+up to 18 labels, any graph, any cost                  all sets (forests: dynamic   all sets, exact
+                                                      program)
+a forest, cost that adds up over labels               dynamic program              queries of the argmax, with a bound
+====================================================  ===========================  ===================================
+
+Choi, Meshi, Srebro 2016, Fast and scalable structural SVM with slack rescaling. Finley, Joachims 2008, Training
+structural SVMs when exact inference is intractable (the pairwise model).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from maxmargin.contracts import ModelKernel
+from maxmargin.models.base import CompiledModel, laid_out, least_positive, writable
+from maxmargin.models.label_graph import COST_KINDS, Forest, forest_of, label_costs, label_edges
+from maxmargin.models.label_targets import LabelTargets
+from maxmargin.models.labels import Labels
+from maxmargin.models.layout_state import StateReader, facts_of
+from maxmargin.models.multiclass import (
+    POWERS,
+    FeatureRows,
+    check_size,
+    check_width,
+    feature_blocks,
+    packed_rows,
+    positive_scaling,
+)
+from maxmargin.parameters import Parameters
+
+__all__ = ["LabelSet", "LabelSetBound", "LabelSetLayout"]
+
+MOST_ENUMERATED = 18  # labels whose sets are all looked at
+
+
+@dataclass(frozen=True)
+class LabelSetLayout(FeatureRows):
+    """The rows of weights of :class:`~maxmargin.models.multiclass.FeatureRows`, then one weight per edge.
+
+    ``edges`` (E, 2) are the pairs of labels with a weight; ``costs`` (M, 2) what it costs to add and to miss each
+    label, where ``cost_kind``, a place in :data:`~maxmargin.models.label_graph.COST_KINDS`, is 0.
+    """
+
+    cost_kind: int
+    edges: np.ndarray
+    costs: np.ndarray
+
+    @property
+    def n_weights(self) -> int:
+        return (self.n_features + self.intercept) * self.stride + len(self.edges)
+
+    @property
+    def by_counts(self) -> bool:
+        """Whether a cost depends on the numbers of added and missed labels only."""
+        return self.cost_kind > 0 or bool((self.costs == self.costs[0]).all())
+
+    @property
+    def enumerable(self) -> bool:
+        return len(self.labels) <= MOST_ENUMERATED
+
+    def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
+        """``coef`` (F, M), ``intercept`` (M,), and ``edge`` (E,), in the order of ``edges``."""
+        return super().groups(w) | {"edge": w[self.n_weights - len(self.edges) : self.n_weights]}
+
+    def output(self, codes: np.ndarray) -> set[Hashable]:
+        """The labels that are on."""
+        return {self.labels.classes[k] for k in np.flatnonzero(codes)}
+
+    def cost(self, y_true: Iterable[Hashable], y: Iterable[Hashable]) -> float:
+        """Cost of one set of labels where another is true; labels never seen in training count as missed or added."""
+        true, given = set(y_true), set(y)
+        missed, added, both = true - given, given - true, len(true & given)
+        if self.cost_kind:
+            union = both + len(missed) + len(added)
+            parts = (2 * both, both + union) if COST_KINDS[self.cost_kind] == "f1" else (both, union)
+            return 1.0 - parts[0] / parts[1] if union else 0.0
+        worst = self.costs.max(axis=0)
+        code, sides = self.labels.code, ((added, 0), (missed, 1))
+        return float(sum(self.costs[code[k], s] if k in code else worst[s] for labels, s in sides for k in labels))
+
+    def real(self) -> np.ndarray:
+        return np.append(super().real(), np.ones(len(self.edges), bool))
+
+    def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
+        return facts_of(self), {"edges": self.edges.astype(np.uint32), "costs": self.costs}
+
+    @classmethod
+    def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> LabelSetLayout:
+        state = StateReader(facts, tensors)
+        M = len(state.labels("labels"))
+        costs, edges = state.floats("costs", (M, 2)), state.tensor("edges")
+        if (costs < 0).any():
+            raise ValueError("its tensor 'costs' has negative entries")
+        if edges.dtype.kind != "u" or edges.ndim != 2 or edges.shape[1] != 2 or edges.max(initial=0) >= M:
+            raise ValueError(f"its tensor 'edges' does not hold pairs of {M} labels")
+        edges = edges.astype(np.int32)
+        keys = edges[:, 0].astype(np.int64) * M + edges[:, 1]
+        if (edges[:, 0] >= edges[:, 1]).any() or (np.diff(keys) <= 0).any():
+            raise ValueError("its tensor 'edges' has an edge twice, or edges out of order")
+        scaling, kind = state.number("intercept_scaling", 1e-300), state.whole("cost_kind", 0, len(COST_KINDS))
+        layout = cls(**state.announced(cls, intercept_scaling=scaling, cost_kind=kind, edges=edges, costs=costs))
+        check_inference(layout)
+        return layout
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelSetBound(CompiledModel):
+    """The label-set model bound to n examples."""
+
+    layout: LabelSetLayout
+
+    def max_marginals(self, w: np.ndarray) -> np.ndarray:
+        """For each label the best score with it on minus the best with it off, (n, M)."""
+        from maxmargin.models import label_enumeration_kernel as ek
+        from maxmargin.models.multiclass_kernel import HAS_LABELS
+
+        layout, meta = self.layout, self.meta.copy()
+        meta[HAS_LABELS] = 0  # scores count from the empty set
+        forest = forest_of(len(layout.labels), layout.edges) is not None
+        fill = ek.forest_max_marginals if forest else ek.all_sets_max_marginals
+        out = np.empty((self.n_examples, len(layout.labels)))
+        fill(meta, self.ints, self.floats, writable(w), np.empty(self.fwork_size), out)
+        return out
+
+    def indicators(self, w: np.ndarray) -> np.ndarray:
+        """The sets of largest score, bool (n, M)."""
+        outputs = self.argmax(w).outputs
+        return np.concatenate([np.empty(0, np.int32), *outputs]).reshape(-1, len(self.layout.labels)) != 0
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class LabelSet(Parameters):
+    """A set of labels per example.
+
+    Parameters
+    ----------
+    graph : None, "tree", "full", or pairs of labels
+        Pairs of labels with a weight for both being on; "tree" is the spanning forest of the largest mutual information
+        in the training data.
+    cost : {"hamming", "f1", "jaccard"}, HammingCost, WeightedHammingCost, or mapping of label to weight
+        The number of wrong labels, plain or weighted; or 1 - F1, 1 - Jaccard index of the two sets.
+    fit_intercept : bool
+        A constant for each label, regularised like the other weights.
+    intercept_scaling : float
+        The constant feature behind the intercept; larger values regularise the intercept less.
+    classes : sequence of hashable, optional
+        All labels that may occur; learned from the training data when missing.
+    """
+
+    graph: object = None
+    cost: object = "hamming"
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    classes: Iterable[Hashable] | None = None
+
+    def bind(self, X: object, Y: object = None, *, layout: LabelSetLayout | None = None) -> LabelSetBound:
+        """Pack examples (and their sets) for the kernel.
+
+        Parameters
+        ----------
+        X : array (n, F), sparse matrix (n, F), or mapping
+            A mapping has the keys ``"sparse"`` and ``"dense"``, each a matrix with n rows.
+        Y : n sets, in any form that :meth:`LabelTargets.of` takes; missing at prediction time
+        layout : LabelSetLayout of the training data, for further data
+        """
+        sparse, dense = feature_blocks(X)
+        n = next(block.shape[0] for block in (sparse, dense) if block is not None)
+        classes = self.classes if layout is None else layout.labels.classes
+        targets = None if Y is None else LabelTargets.of(Y, classes)
+        if targets is not None and len(targets.on) != n:
+            raise ValueError(f"X has {n} examples and Y has {len(targets.on)}; they must agree.")
+        if layout is None:
+            if targets is None:
+                raise ValueError("labels are needed to learn the layout of a label-set model; pass Y.")
+            if n == 0:
+                raise ValueError("X is empty; at least one example is needed.")
+            widths = (0 if block is None else block.shape[1] for block in (sparse, dense))
+            layout = self._layout(*widths, targets)
+        check_width(layout, sparse, dense)
+        on = None if targets is None else targets.on
+        if on is not None and targets is not None and targets.labels.classes != layout.labels.classes:
+            raise ValueError("Y has other labels than the model, or in another order; give those it was fitted with.")
+        return _pack(layout, n, sparse, dense, on)
+
+    def _layout(self, n_sparse: int, n_dense: int, targets: LabelTargets) -> LabelSetLayout:
+        labels: Labels = targets.labels
+        kind, costs = label_costs(self.cost, labels)
+        layout = LabelSetLayout(
+            labels=labels,
+            n_sparse=n_sparse,
+            n_dense=n_dense,
+            intercept=bool(self.fit_intercept),
+            intercept_scaling=positive_scaling(self.intercept_scaling),
+            cost_kind=kind,
+            edges=label_edges(self.graph, targets.on, labels),
+            costs=costs,
+        )
+        check_size(layout)
+        check_inference(layout)
+        return layout
+
+
+def check_inference(layout: LabelSetLayout) -> None:
+    """Refuse what has no exact argmax, and say what has."""
+    M, n_edges = len(layout.labels), len(layout.edges)
+    if layout.enumerable or (n_edges == 0 and layout.by_counts):
+        return
+    forest = forest_of(M, layout.edges) is not None
+    if not forest:
+        advice = f'with more than {MOST_ENUMERATED} labels use graph="tree", None, or edges without a cycle'
+        raise ValueError(f"the graph over {M} labels has cycles, and no exact inference; {advice}.")
+    if layout.cost_kind:
+        name = COST_KINDS[layout.cost_kind]
+        advice = f'with more than {MOST_ENUMERATED} labels use graph=None, or cost="hamming"'
+        raise ValueError(f'cost="{name}" of {M} labels with edges has no exact inference; {advice}.')
+
+
+def _searched(bound: CompiledModel, power: float, all_sets: bool) -> ModelKernel:
+    """An exact search for a power of the cost."""
+    from maxmargin.models.label_enumeration_kernel import all_sets_search
+    from maxmargin.models.label_set_kernel import counts_search
+
+    return bound.packed(all_sets_search if all_sets else counts_search, more=np.array([power]))
+
+
+def _pack(layout: LabelSetLayout, n: int, sparse, dense, on: np.ndarray | None) -> LabelSetBound:
+    from maxmargin.models import label_set_kernel as lk
+    from maxmargin.models import multiclass_kernel as mk
+    from maxmargin.models.label_enumeration_kernel import LOW, all_sets_plane
+
+    M, E = len(layout.labels), len(layout.edges)
+    meta, ints, floats, most = packed_rows(layout, n, sparse, dense, lk.META_SIZE)
+    forest = forest_of(M, layout.edges)
+    chart = Forest(*np.zeros((3, 0), np.int32)) if forest is None else forest
+    ints[mk.AT_LABELS] = np.empty(0, np.int32) if on is None else on.astype(np.int32)
+    ints |= {lk.AT_EDGES: layout.edges, lk.AT_ORDER: chart.order, lk.AT_PARENT: chart.parent, lk.AT_ABOVE: chart.above}
+    floats[mk.AT_COST] = layout.costs
+    meta[[mk.HAS_LABELS, lk.N_EDGES, lk.COST_KIND]] = on is not None, E, layout.cost_kind
+    meta[lk.W_EDGES] = layout.n_weights - E
+    plane = all_sets_plane
+    if forest is not None and layout.cost_kind == 0:
+        plane = lk.forest_plane
+    elif E == 0:
+        plane = lk.counts_plane
+    by_counts = E == 0 and layout.by_counts
+    exact = by_counts or layout.enumerable
+    scratch = 2 * M + 2  # of forests and numbers of mistakes; that of all sets is larger
+    if layout.enumerable:
+        low = min(M, LOW)
+        scratch = max(scratch, M * M + (2 * (M - low) + 6) * 2**low + (M + 1) ** 2)
+    return LabelSetBound(
+        n_examples=n,
+        layout=layout,
+        plane=plane,
+        searches={
+            name: partial(_searched, power=power, all_sets=not by_counts) for name, power in POWERS.items() if exact
+        },
+        least_cost=np.zeros(0) if exact or on is None else _least_costs(layout, on),
+        meta=meta,
+        ints=laid_out(ints, meta, np.int32),
+        floats=laid_out(floats, meta, np.float64),
+        room=M * most + E + 1,  # one more for the extra column of squared slacks
+        iwork_size=0,
+        fwork_size=layout.stride + 2 * M + E + scratch,
+        output_at=np.arange(n + 1, dtype=np.int64) * M,
+    )
+
+
+def _least_costs(layout: LabelSetLayout, on: np.ndarray) -> np.ndarray:
+    """The least positive cost of one mistake, for each example."""
+    flips = np.where(on, layout.costs[:, 1], layout.costs[:, 0])
+    return np.array([least_positive(row) for row in flips])

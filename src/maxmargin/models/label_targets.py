@@ -1,0 +1,141 @@
+"""Label sets as users have them: indicator matrices (arrays, sparse, frames) or lists of sets of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.models.labels import Labels, plain
+
+__all__ = ["FORMS", "LabelTargets"]
+
+FORMS = ("dense", "sparse", "frame", "sets")
+KINDS = "a matrix of 0 and 1 with one column per label, or a list with one set of labels per example"
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """What is asked of a pandas frame."""
+
+    @property
+    def columns(self) -> Iterable[Hashable]: ...
+    def to_numpy(self) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class LabelTargets:
+    """The sets of n examples: which of M labels are on, bool (n, M), and the form that they came in.
+
+    ``form`` is one of :data:`FORMS`, ``dtype`` that of the matrix.
+    """
+
+    on: np.ndarray
+    labels: Labels
+    form: str = "dense"
+    dtype: np.dtype = np.dtype(np.int64)
+
+    @staticmethod
+    def of(Y: object, classes: Iterable[Hashable] | None = None) -> LabelTargets:
+        """Read the sets of examples.
+
+        Parameters
+        ----------
+        Y : array, sparse matrix or frame (n, M) of 0 and 1, or sequence of n collections of labels
+            Lists of lists are rows of a matrix where they have equal lengths and hold only 0 and 1.
+        classes : labels in order, optional
+            Else the columns of a frame, the numbers of the columns of a matrix, or all labels seen, sorted.
+        """
+        if isinstance(Y, LabelTargets):
+            return Y
+        if isinstance(Y, Frame):
+            values = np.asarray(Y.to_numpy())
+            if values.ndim == 2:
+                return _from_matrix(values, list(Y.columns) if classes is None else classes, "frame")
+            Y = values.tolist()  # a column of sets
+        if sp.issparse(Y):
+            matrix = sp.csr_array(Y)
+            return _from_matrix(matrix.toarray(), classes, "sparse", matrix.dtype)
+        if isinstance(Y, np.ndarray) and Y.dtype != object:
+            return _from_matrix(Y, classes, "dense")
+        if not isinstance(Y, Iterable) or isinstance(Y, (str, bytes)):
+            raise ValueError(f"y is a {type(Y).__name__}; give {KINDS}.")
+        rows = list(Y)
+        matrix_like = _as_matrix(rows)
+        return _from_sets(rows, classes) if matrix_like is None else _from_matrix(matrix_like, classes, "dense")
+
+    def given_back(self, on: np.ndarray, index: object = None) -> object:
+        """Other sets (n, M) in the form of these; ``index`` names the rows of a frame."""
+        if self.form == "sets":
+            classes = self.labels.classes
+            return [{classes[k] for k in np.flatnonzero(row)} for row in on]
+        matrix = on.astype(self.dtype)
+        if self.form == "sparse":
+            return sp.csr_matrix(matrix)
+        if self.form == "frame":
+            import pandas as pd
+
+            return pd.DataFrame(matrix, index=index, columns=self.labels.classes)
+        return matrix
+
+
+def _as_matrix(rows: Sequence[object]) -> np.ndarray | None:
+    """Lists or arrays of equal length that hold only 0 and 1, as a matrix."""
+    if not rows or not all(isinstance(row, (list, np.ndarray)) for row in rows):
+        return None
+    try:
+        matrix = np.array(rows)
+    except ValueError:  # of different lengths
+        return None
+    return matrix if matrix.ndim == 2 and matrix.dtype.kind in "biuf" and np.isin(matrix, (0, 1)).all() else None
+
+
+def _from_matrix(
+    matrix: np.ndarray, classes: Iterable[Hashable] | None, form: str, dtype: np.dtype | None = None
+) -> LabelTargets:
+    if matrix.ndim != 2:
+        advice = f"give {KINDS}; MulticlassClassifier is for one label per example"
+        raise ValueError(f"y has the shape {matrix.shape}; {advice}.")
+    if matrix.shape[1] == 0:
+        raise ValueError("y has no columns; give one for each label.")
+    kind = matrix.dtype.kind
+    if kind == "O":
+        try:
+            matrix = matrix.astype(np.float64)
+        except (TypeError, ValueError):
+            kind = "U"
+    if kind not in "biufO":
+        raise ValueError(f"y has dtype {matrix.dtype}; give {KINDS}.")
+    if matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
+        raise ValueError("y contains NaN or infinity; give 0 or 1 for each label, or leave the example out.")
+    bad = (matrix != 0) & (matrix != 1)
+    if bad.any():
+        i, k = map(int, np.argwhere(bad)[0])
+        raise ValueError(f"y has the value {matrix[i, k]} in row {i}, column {k}; give {KINDS}.")
+    labels = Labels(range(matrix.shape[1]) if classes is None else plain(classes))
+    if len(labels) != matrix.shape[1]:
+        raise ValueError(f"y has {matrix.shape[1]} columns for {len(labels)} labels; give one for each label, in order.")
+    return LabelTargets(matrix != 0, labels, form, np.dtype(np.int64) if kind == "O" else dtype or matrix.dtype)
+
+
+def _from_sets(rows: list[object], classes: Iterable[Hashable] | None) -> LabelTargets:
+    sets: list[Collection[Hashable]] = []
+    for i, row in enumerate(rows):
+        if isinstance(row, np.ndarray) and row.ndim == 1:
+            row = row.tolist()
+        if not isinstance(row, (list, tuple, AbstractSet)):
+            raise ValueError(f"example {i} has {row!r:.60} in place of a set of labels; give {KINDS}.")
+        sets.append(row)
+    labels = Labels.chosen(classes, (label for row in sets for label in row))
+    if len(labels) == 0:
+        raise ValueError("no example has a label; give classes= with all labels that may occur, or other examples.")
+    if any(label != label for label in labels.classes):
+        raise ValueError("one of the labels is NaN; remove it.")
+    on = np.zeros((len(sets), len(labels)), bool)
+    for i, row in enumerate(sets):
+        on[i, labels.encode(row, i)] = True
+    return LabelTargets(on, labels, "sets")
