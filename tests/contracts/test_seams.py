@@ -53,6 +53,7 @@ FACTORIES = {
     "estimators/large_margin.py",  # partial_fit rescales the weights of a problem that it has just made
     "estimators/sequence_tagger.py",  # what a model file holds
     "estimators/multiclass_classifier.py",
+    "estimators/multilabel_classifier.py",
     "estimators/image_segmenter.py",
     "estimators/graph_labeler.py",
     "estimators/discriminative_hmm.py",

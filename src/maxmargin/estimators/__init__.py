@@ -6,6 +6,7 @@ _NAMES = {
     "structured_svm": "StructuredSVM",
     "sequence_tagger": "SequenceTagger",
     "multiclass_classifier": "MulticlassClassifier",
+    "multilabel_classifier": "MultilabelClassifier",
     "image_segmenter": "ImageSegmenter",
     "graph_labeler": "GraphLabeler",
     "discriminative_hmm": "DiscriminativeHMM",

@@ -74,6 +74,7 @@ _PARTS = {
 KINDS: dict[str, Kind] = {
     "SequenceTagger": Kind("estimator", "maxmargin.estimators.sequence_tagger", "ChainLayout"),
     "MulticlassClassifier": Kind("estimator", "maxmargin.estimators.multiclass_classifier", "MulticlassLayout"),
+    "MultilabelClassifier": Kind("estimator", "maxmargin.estimators.multilabel_classifier", "LabelSetLayout"),
     "ImageSegmenter": Kind("estimator", "maxmargin.estimators.image_segmenter", "GridLayout"),
     "GraphLabeler": Kind("estimator", "maxmargin.estimators.graph_labeler", "GraphLayout"),
     "DiscriminativeHMM": Kind("estimator", "maxmargin.estimators.discriminative_hmm", "HMMLayout"),
@@ -88,9 +89,10 @@ KINDS: dict[str, Kind] = {
 }
 for _module, _names in _PARTS.items():
     KINDS |= {_name: Kind("component", f"maxmargin.{_module}") for _name in _names.split()}
-for _name in ("Chain", "Multiclass", "Grid", "Graph"):
-    KINDS[f"{_name}Layout"] = Kind("layout", f"maxmargin.models.{_name.lower()}")
-    KINDS[_name] = Kind("component", f"maxmargin.models.{_name.lower()}", f"{_name}Layout")
+for _name in ("Chain", "Multiclass", "Grid", "Graph", "LabelSet"):
+    _file = "label_set" if _name == "LabelSet" else _name.lower()
+    KINDS[f"{_name}Layout"] = Kind("layout", f"maxmargin.models.{_file}")
+    KINDS[_name] = Kind("component", f"maxmargin.models.{_file}", f"{_name}Layout")
 
 # Parameters that files have under a former name, by class (estimators, models, costs and solvers): the present name, or
 # None for one that is gone. "loss__name" is a parameter of the ramp, dropped where the loss is another.

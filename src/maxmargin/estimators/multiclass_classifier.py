@@ -19,6 +19,7 @@ from maxmargin.door import sparse_block
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.calibration import best_temperature, check_temperature
 from maxmargin.estimators.confidence import RankedOutputs
+from maxmargin.estimators.feature_names import feature_names, stored_feature_names, weights_by_feature
 from maxmargin.estimators.label_weights import LabelWeights
 from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
@@ -106,9 +107,7 @@ class MulticlassClassifier(
         return weights if by_label is None else weights * compute_sample_weight(by_label, y)
 
     def _named_weights(self, groups: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
-        names = vars(self).get("feature_names_in_", [f"x{j}" for j in range(len(groups["coef"]))])
-        features = {name: [row] for name, row in zip(names, groups["coef"], strict=True) if name not in groups}
-        return {name: [block] for name, block in groups.items()} | features
+        return weights_by_feature(self, groups)
 
     @available_if(learns_from_streams)
     def partial_fit(
@@ -146,24 +145,22 @@ class MulticlassClassifier(
         return np.array(self._groups()["intercept"])
 
     def _fitted(self) -> Fitted:
-        names, classes = vars(self).get("feature_names_in_"), self.classes_
-        classes = classes.tolist() if classes.dtype.hasobject else classes
-        facts = {"classes": classes, "feature_names_in": None if names is None else names.tolist()}
+        classes = self.classes_.tolist() if self.classes_.dtype.hasobject else self.classes_
+        facts = {"classes": classes, "feature_names_in": feature_names(self)}
         stand_ins = {"cost": lambda: matrix_cost(self.cost, self.layout_.labels.classes)}
         return Fitted(self.layout_, self.weights_, facts, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
         assert isinstance(fitted.layout, MulticlassLayout)
         self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
-        classes, names = fitted.state.fact("classes"), fitted.state.fact("feature_names_in")
+        classes = fitted.state.fact("classes")
         self.classes_ = classes if isinstance(classes, np.ndarray) else np.array(classes, dtype=object)
         if self.classes_.tolist() != self.layout_.labels.classes:
             raise ValueError("its classes are not the labels of its layout")
         self.n_features_in_ = self.layout_.n_features
+        names = stored_feature_names(fitted.state, self.n_features_in_)
         if names is not None:
-            if not isinstance(names, list) or len(names) != self.n_features_in_ or {*map(type, names)} != {str}:
-                raise ValueError(f"its names of features are not {self.n_features_in_} texts")
-            self.feature_names_in_ = np.array(names, dtype=object)
+            self.feature_names_in_ = names
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores (n, n_classes); with two classes the difference (n,), positive for ``classes_[1]``."""

@@ -5,6 +5,7 @@ from maxmargin.lazy import lazy
 _NAMES = {
     "chain": "Chain",
     "multiclass": "Multiclass",
+    "label_set": "LabelSet",
     "hmm": "HMM",
     "grid": "Grid",
     "graph": "Graph",

@@ -211,7 +211,8 @@ def forest_max_marginals(meta, ints, floats, w, fwork, out):
     for example in range(len(out)):
         flip_scores(meta, ints, floats, w, example, score, gain, cost, pair)
         delta, total = rest[:M], out[example]
-        delta[:] = gain
+        for k in range(M):
+            delta[k] = gain[k]
         messages(meta, ints, pair, delta)
         for i in range(M):
             k = ints[meta[AT_ORDER] + i]

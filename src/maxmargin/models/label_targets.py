@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from maxmargin.models.labels import Labels, plain
 
-__all__ = ["FORMS", "LabelTargets"]
+__all__ = ["FORMS", "LabelTargets", "class_array"]
 
 FORMS = ("dense", "sparse", "frame", "sets")
 KINDS = "a matrix of 0 and 1 with one column per label, or a list with one set of labels per example"
@@ -24,6 +24,8 @@ class Frame(Protocol):
 
     @property
     def columns(self) -> Iterable[Hashable]: ...
+    @property
+    def index(self) -> object: ...
     def to_numpy(self) -> np.ndarray: ...
 
 
@@ -53,34 +55,49 @@ class LabelTargets:
         if isinstance(Y, LabelTargets):
             return Y
         if isinstance(Y, Frame):
-            values = np.asarray(Y.to_numpy())
-            if values.ndim == 2:
-                return _from_matrix(values, list(Y.columns) if classes is None else classes, "frame")
-            Y = values.tolist()  # a column of sets
+            columns = list(Y.columns)
+            wanted = columns if classes is None else plain(classes)
+            if set(columns) != set(wanted):
+                odd = next(iter(set(columns) ^ set(wanted)))
+                raise ValueError(f"the columns of y differ from the labels, first by {odd!r}; give one for each label.")
+            return _from_matrix(np.asarray(Y.to_numpy())[:, [columns.index(k) for k in wanted]], wanted, "frame")
         if sp.issparse(Y):
             matrix = sp.csr_array(Y)
             return _from_matrix(matrix.toarray(), classes, "sparse", matrix.dtype)
         if isinstance(Y, np.ndarray) and Y.dtype != object:
             return _from_matrix(Y, classes, "dense")
         if not isinstance(Y, Iterable) or isinstance(Y, (str, bytes)):
-            raise ValueError(f"y is a {type(Y).__name__}; give {KINDS}.")
+            Y = np.asarray(Y)  # whatever offers itself as an array
+            if Y.ndim == 0:
+                raise ValueError(f"y is {Y.item()!r:.60}; give {KINDS}.")
+            return LabelTargets.of(Y, classes)
         rows = list(Y)
         matrix_like = _as_matrix(rows)
         return _from_sets(rows, classes) if matrix_like is None else _from_matrix(matrix_like, classes, "dense")
 
-    def given_back(self, on: np.ndarray, index: object = None) -> object:
-        """Other sets (n, M) in the form of these; ``index`` names the rows of a frame."""
+    def in_form(self, like: object = None) -> object:
+        """The sets in their form; a frame has the index of ``like``, where that is one."""
         if self.form == "sets":
             classes = self.labels.classes
-            return [{classes[k] for k in np.flatnonzero(row)} for row in on]
-        matrix = on.astype(self.dtype)
+            return [{classes[k] for k in np.flatnonzero(row)} for row in self.on]
+        matrix = self.on.astype(self.dtype)
         if self.form == "sparse":
             return sp.csr_matrix(matrix)
         if self.form == "frame":
             import pandas as pd
 
+            index = like.index if isinstance(like, Frame) else None
             return pd.DataFrame(matrix, index=index, columns=self.labels.classes)
         return matrix
+
+
+def class_array(classes: Sequence[Hashable]) -> np.ndarray:
+    """Labels as an array, of objects where another kind would change them."""
+    array = np.array(classes) if {type(label) for label in classes} in ({int}, {str}, {float}, {bool}) else None
+    if array is None:
+        array = np.empty(len(classes), object)
+        array[:] = classes
+    return array
 
 
 def _as_matrix(rows: Sequence[object]) -> np.ndarray | None:
@@ -98,8 +115,8 @@ def _from_matrix(
     matrix: np.ndarray, classes: Iterable[Hashable] | None, form: str, dtype: np.dtype | None = None
 ) -> LabelTargets:
     if matrix.ndim != 2:
-        advice = f"give {KINDS}; MulticlassClassifier is for one label per example"
-        raise ValueError(f"y has the shape {matrix.shape}; {advice}.")
+        what = f"Unknown label type: y has the shape {matrix.shape}. Only binary classification is supported, of each label"
+        raise ValueError(f"{what}: give {KINDS}. MulticlassClassifier is for one class per example.")
     if matrix.shape[1] == 0:
         raise ValueError("y has no columns; give one for each label.")
     kind = matrix.dtype.kind
@@ -115,7 +132,7 @@ def _from_matrix(
     bad = (matrix != 0) & (matrix != 1)
     if bad.any():
         i, k = map(int, np.argwhere(bad)[0])
-        raise ValueError(f"y has the value {matrix[i, k]} in row {i}, column {k}; give {KINDS}.")
+        raise ValueError(f"Unknown label type: y has {matrix[i, k]} in row {i}, column {k}; give {KINDS}.")
     labels = Labels(range(matrix.shape[1]) if classes is None else plain(classes))
     if len(labels) != matrix.shape[1]:
         raise ValueError(f"y has {matrix.shape[1]} columns for {len(labels)} labels; give one for each label, in order.")

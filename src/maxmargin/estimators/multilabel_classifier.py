@@ -1,0 +1,219 @@
+"""A set of labels per example, with weights between labels that go together, and a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Self, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, validate_data
+
+from maxmargin.costs import Cost
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
+from maxmargin.estimators.feature_names import feature_names, stored_feature_names, weights_by_feature
+from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
+from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.saveable import Fitted
+from maxmargin.estimators.typed_sklearn import ClassifierMixin
+from maxmargin.formulations.problem import check_sample_weight
+from maxmargin.models.label_set import LabelSet, LabelSetBound, LabelSetLayout
+from maxmargin.models.label_targets import FORMS, LabelTargets, class_array
+
+__all__ = ["MultilabelClassifier"]
+
+Matrix: TypeAlias = ArrayLike | sp.csr_array
+Sets: TypeAlias = ArrayLike | sp.csr_array | Sequence[Iterable[Hashable]]
+Graph: TypeAlias = str | Iterable[tuple[Hashable, Hashable]] | None
+
+
+@parameters
+class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
+    """Multi-label classification by a large-margin model of all labels together.
+
+    A set y of labels scores ``sum_(k in y) (coef_[k] . x + intercept_[k])``, and a weight for each pair of labels in y
+    that the graph joins. Inference is exact: without edges and in trees for any number of labels, with any graph for up
+    to 18 labels. Slack rescaling is exact too, but for trees of more than 18 labels and for weighted costs of more than
+    18, which are searched by queries whose bound the certificate counts.
+
+    Parameters
+    ----------
+    graph : None, "tree", "full", or pairs of labels
+        Pairs of labels with a weight for both being on. None: labels are independent but for the loss. "tree": the
+        spanning forest of the largest mutual information between labels of the training data.
+    cost : {"hamming", "f1", "jaccard"}, HammingCost, WeightedHammingCost, or mapping of label to weight
+        "hamming": the number of wrong labels; a mapping weighs them, and WeightedHammingCost weighs missed labels
+        (by="true") or added ones (by="label"). "f1", "jaccard": 1 minus the F1 score or the Jaccard index of the sets;
+        with a graph for up to 18 labels.
+    fit_intercept : bool
+        A constant for each label, regularised like the other weights.
+    intercept_scaling : float
+        The constant feature behind the intercept; larger values regularise the intercept less.
+    positive : None, True, name or names of features, "coef", "intercept", "edge", array of indices, or bool array
+        Weights that must be >= 0: those of some features (columns of a frame, or "x0", "x1", ...), or all but the
+        intercepts (True); indices and masks follow ``weights_``.
+    ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
+
+    Attributes
+    ----------
+    classes_ : array (n_labels,)
+        The labels, in the order of the columns of indicator matrices.
+    coef_ : array (n_labels, n_features)
+    intercept_ : array (n_labels,)
+    edges_ : list of pairs of labels
+    edge_coef_ : array (n_edges,)
+
+    Notes
+    -----
+    ``y`` is an indicator matrix (array, sparse matrix, or frame with a column per label), or a list of sets of labels;
+    ``predict`` answers in the form that ``fit`` was given. Lists of lists are a matrix where they have equal lengths
+    and hold only 0 and 1. Lists of sets have no place in scikit-learn's ``cross_val_score`` and searches unless ``cv``
+    is a splitter such as ``KFold()``; ``MultiLabelBinarizer`` makes a matrix of them.
+
+    Examples
+    --------
+    >>> from maxmargin import MultilabelClassifier
+    >>> X = [[0, 1], [1, 0], [1, 1], [0, 0]]
+    >>> y = [{"sun"}, {"rain"}, {"rain", "sun", "rainbow"}, set()]
+    >>> model = MultilabelClassifier(graph="full", C=10.0).fit(X, y)
+    >>> [sorted(labels) for labels in model.predict([[1, 1], [0, 1]])]
+    [['rain', 'rainbow', 'sun'], ['sun']]
+    """
+
+    graph: Graph = None
+    cost: str | Mapping[Hashable, float] | Cost = "hamming"
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = tags.input_tags.sparse = True
+        tags.target_tags.multi_output = tags.target_tags.two_d_labels = True
+        tags.target_tags.single_output = False
+        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Matrix, y: Sets, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
+        """Learn from examples X (n, n_features), dense or sparse, and their sets of labels y."""
+        begin = Stopwatch()
+        X, targets = self._checked(X, y)
+        self.model_ = self._model()
+        bound = self._bind_targets(X, targets, None)
+        weights = check_sample_weight(sample_weight, bound.n_examples)
+        positive = self._positive(bound, bound.layout)
+        self._train(bound, sample_weight=weights, positive=positive, resume=resume, begin=begin)
+        return self
+
+    @available_if(learns_from_streams)
+    def partial_fit(
+        self, X: Matrix, y: Sets, classes: Iterable[Hashable] | None = None, sample_weight: SampleWeight = None
+    ) -> Self:
+        """Learn from further examples, one pass over them, with a solver of the primal family.
+
+        Give all labels as ``classes`` in the first call, unless y is a matrix. There is no certificate, which would
+        need all examples.
+        """
+        first = "stream_" not in self.__dict__
+        if isinstance(self.graph, str) and self.graph == "tree":
+            raise ValueError('partial_fit cannot learn graph="tree" from a part of the examples; give its edges.')
+        X, targets = self._checked(X, y, classes if first else self.layout_.labels.classes, reset=first)
+        if first:
+            self.model_ = self._model()
+        bound = self._bind_targets(X, targets, None if first else self.layout_)
+        self._learn_more(bound, check_sample_weight(sample_weight, bound.n_examples))
+        return self
+
+    def _checked(
+        self, X: Matrix, y: object, classes: Iterable[Hashable] | None = None, reset: bool = True
+    ) -> tuple[Matrix, LabelTargets]:
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        return X, LabelTargets.of(y, classes)
+
+    def _bind_targets(self, X: Matrix, targets: LabelTargets, layout: LabelSetLayout | None) -> LabelSetBound:
+        bound = self.model_.bind(X, targets, layout=layout)
+        self.layout_, self.classes_ = bound.layout, class_array(bound.layout.labels.classes)
+        self.target_form_, self.target_dtype_ = targets.form, targets.dtype
+        return bound
+
+    def _model(self) -> LabelSet:
+        own = ("graph", "cost", "fit_intercept", "intercept_scaling")
+        return LabelSet(**{name: vars(self)[name] for name in own})
+
+    def _named_weights(self, groups: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
+        return weights_by_feature(self, groups)
+
+    @property
+    def coef_(self) -> np.ndarray:
+        return np.ascontiguousarray(self._groups()["coef"].T)
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        return np.array(self._groups()["intercept"])
+
+    @property
+    def edge_coef_(self) -> np.ndarray:
+        return np.array(self._groups()["edge"])
+
+    @property
+    def edges_(self) -> list[tuple[Hashable, Hashable]]:
+        classes = self.layout_.labels.classes
+        return [(classes[j], classes[k]) for j, k in self.layout_.edges.tolist()]
+
+    def _fitted(self) -> Fitted:
+        facts = {"feature_names_in": feature_names(self), "form": self.target_form_, "dtype": self.target_dtype_.str}
+        stand_ins = {"graph": lambda: [list(edge) for edge in self.edges_]}
+        return Fitted(self.layout_, self.weights_, facts, stand_ins=stand_ins)
+
+    def _take_fitted(self, fitted: Fitted) -> None:
+        assert isinstance(fitted.layout, LabelSetLayout)
+        self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
+        self.classes_, self.n_features_in_ = class_array(self.layout_.labels.classes), self.layout_.n_features
+        self.target_form_ = str(fitted.state.choice("form", FORMS))
+        self.target_dtype_ = np.dtype(str(fitted.state.fact("dtype")))
+        if self.target_dtype_.kind not in "biuf":
+            raise ValueError(f"its labels have the dtype {self.target_dtype_}")
+        names = stored_feature_names(fitted.state, self.n_features_in_)
+        if names is not None:
+            self.feature_names_in_ = names
+
+    def decision_function(self, X: Matrix) -> np.ndarray:
+        """For each label the best score of a set with it minus that of one without, (n, n_labels); positive is on."""
+        return self._bound(X).max_marginals(self.weights_)
+
+    def predict(self, X: Matrix) -> object:
+        """The sets of largest score, in the form of y in ``fit``."""
+        on = self._bound(X).indicators(self.weights_)
+        return LabelTargets(on, self.layout_.labels, self.target_form_, self.target_dtype_).in_form(X)
+
+    def score(self, X: Matrix, y: Sets, sample_weight: SampleWeight = None) -> float:
+        """Share of examples whose set is predicted exactly (subset accuracy, as in scikit-learn)."""
+        right = self._right(y, self._bound(X).indicators(self.weights_))
+        return float(np.average(right, weights=check_sample_weight(sample_weight, len(right))))
+
+    def _right(self, y: Sets, on: np.ndarray) -> np.ndarray:
+        true = LabelTargets.of(y, self.layout_.labels.classes).on
+        if len(true) != len(on):
+            raise ValueError(f"X has {len(on)} examples and y has {len(true)}; they must agree.")
+        return (true == on).all(axis=1)
+
+    def _bind_held_out(self, X: Matrix, y: Sets | None) -> LabelSetBound:
+        bound = self._bound(X)
+        return bound if y is None else self.model_.bind(X, y, layout=self.layout_)
+
+    def _bound(self, X: Matrix) -> LabelSetBound:
+        self._check_fitted()
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return self.model_.bind(X, None, layout=self.layout_)
+
+    def _predict_codes(self, weights: np.ndarray, X: Matrix) -> list[np.ndarray]:
+        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        return list(self.model_.bind(X, None, layout=self.layout_).indicators(weights))
+
+    def _score_predictions(self, y: Sets, predicted: list[np.ndarray]) -> float:
+        return float(np.mean(self._right(y, np.array(predicted))))
