@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Self, TypeAlias
+from typing import Self, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -191,10 +191,10 @@ class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
         on = self._bound(X).indicators(self.weights_)
         return LabelTargets(on, self.layout_.labels, self.target_form_, self.target_dtype_).in_form(X)
 
-    def score(self, X: Matrix, y: Sets, sample_weight: SampleWeight = None) -> float:
+    def score(self, X: Matrix, y: Sets, sample_weight: object = None) -> float:
         """Share of examples whose set is predicted exactly (subset accuracy, as in scikit-learn)."""
         right = self._right(y, self._bound(X).indicators(self.weights_))
-        return float(np.average(right, weights=check_sample_weight(sample_weight, len(right))))
+        return float(np.average(right, weights=check_sample_weight(cast(SampleWeight, sample_weight), len(right))))
 
     def _right(self, y: Sets, on: np.ndarray) -> np.ndarray:
         true = LabelTargets.of(y, self.layout_.labels.classes).on

@@ -49,7 +49,9 @@ def label_edges(graph: object, on: np.ndarray, labels: Labels) -> np.ndarray:
         codes = [labels.code.get(end, -1) if isinstance(end, Hashable) else -1 for end in ends]
         if min(codes) < 0:
             missing = ends[codes.index(-1)]
-            raise ValueError(f"graph has an edge to {missing!r}, which is not a label; labels are {labels.classes[:8]}.")
+            raise ValueError(
+                f"graph has an edge to {missing!r}, which is not a label; labels are {labels.classes[:8]}."
+            )
         if codes[0] == codes[1]:
             raise ValueError(f"graph has an edge from {ends[0]!r} to itself; give pairs of different labels.")
         pairs.append((codes[0], codes[1]))

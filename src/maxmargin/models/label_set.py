@@ -30,11 +30,12 @@ from maxmargin.contracts import ModelKernel
 from maxmargin.models.base import CompiledModel, laid_out, least_positive, writable
 from maxmargin.models.label_graph import COST_KINDS, Forest, forest_of, label_costs, label_edges
 from maxmargin.models.label_targets import LabelTargets
-from maxmargin.models.labels import Labels
 from maxmargin.models.layout_state import StateReader, facts_of
 from maxmargin.models.multiclass import (
     POWERS,
+    Dense,
     FeatureRows,
+    Sparse,
     check_size,
     check_width,
     feature_blocks,
@@ -189,21 +190,19 @@ class LabelSet(Parameters):
                 raise ValueError("labels are needed to learn the layout of a label-set model; pass Y.")
             if n == 0:
                 raise ValueError("X is empty; at least one example is needed.")
-            widths = (0 if block is None else block.shape[1] for block in (sparse, dense))
-            layout = self._layout(*widths, targets)
+            layout = self._layout(sparse, dense, targets)
         check_width(layout, sparse, dense)
-        on = None if targets is None else targets.on
-        if on is not None and targets is not None and targets.labels.classes != layout.labels.classes:
+        if targets is not None and targets.labels.classes != layout.labels.classes:
             raise ValueError("Y has other labels than the model, or in another order; give those it was fitted with.")
-        return _pack(layout, n, sparse, dense, on)
+        return _pack(layout, n, sparse, dense, None if targets is None else targets.on)
 
-    def _layout(self, n_sparse: int, n_dense: int, targets: LabelTargets) -> LabelSetLayout:
-        labels: Labels = targets.labels
+    def _layout(self, sparse: Sparse, dense: Dense, targets: LabelTargets) -> LabelSetLayout:
+        labels = targets.labels
         kind, costs = label_costs(self.cost, labels)
         layout = LabelSetLayout(
             labels=labels,
-            n_sparse=n_sparse,
-            n_dense=n_dense,
+            n_sparse=0 if sparse is None else sparse.shape[1],
+            n_dense=0 if dense is None else dense.shape[1],
             intercept=bool(self.fit_intercept),
             intercept_scaling=positive_scaling(self.intercept_scaling),
             cost_kind=kind,
@@ -238,7 +237,7 @@ def _searched(bound: CompiledModel, power: float, all_sets: bool) -> ModelKernel
     return bound.packed(all_sets_search if all_sets else counts_search, more=np.array([power]))
 
 
-def _pack(layout: LabelSetLayout, n: int, sparse, dense, on: np.ndarray | None) -> LabelSetBound:
+def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.ndarray | None) -> LabelSetBound:
     from maxmargin.models import label_set_kernel as lk
     from maxmargin.models import multiclass_kernel as mk
     from maxmargin.models.label_enumeration_kernel import LOW, all_sets_plane

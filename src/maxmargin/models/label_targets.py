@@ -15,6 +15,7 @@ from maxmargin.models.labels import Labels, plain
 __all__ = ["FORMS", "LabelTargets", "class_array"]
 
 FORMS = ("dense", "sparse", "frame", "sets")
+INTEGER = np.dtype(np.int64)
 KINDS = "a matrix of 0 and 1 with one column per label, or a list with one set of labels per example"
 
 
@@ -39,7 +40,7 @@ class LabelTargets:
     on: np.ndarray
     labels: Labels
     form: str = "dense"
-    dtype: np.dtype = np.dtype(np.int64)
+    dtype: np.dtype = INTEGER
 
     @staticmethod
     def of(Y: object, classes: Iterable[Hashable] | None = None) -> LabelTargets:
@@ -115,8 +116,9 @@ def _from_matrix(
     matrix: np.ndarray, classes: Iterable[Hashable] | None, form: str, dtype: np.dtype | None = None
 ) -> LabelTargets:
     if matrix.ndim != 2:
-        what = f"Unknown label type: y has the shape {matrix.shape}. Only binary classification is supported, of each label"
-        raise ValueError(f"{what}: give {KINDS}. MulticlassClassifier is for one class per example.")
+        what = f"Unknown label type: y has the shape {matrix.shape}"
+        advice = f"give {KINDS}; MulticlassClassifier is for one class per example"
+        raise ValueError(f"{what}. Only binary classification is supported, of each label: {advice}.")
     if matrix.shape[1] == 0:
         raise ValueError("y has no columns; give one for each label.")
     kind = matrix.dtype.kind
@@ -135,8 +137,10 @@ def _from_matrix(
         raise ValueError(f"Unknown label type: y has {matrix[i, k]} in row {i}, column {k}; give {KINDS}.")
     labels = Labels(range(matrix.shape[1]) if classes is None else plain(classes))
     if len(labels) != matrix.shape[1]:
-        raise ValueError(f"y has {matrix.shape[1]} columns for {len(labels)} labels; give one for each label, in order.")
-    return LabelTargets(matrix != 0, labels, form, np.dtype(np.int64) if kind == "O" else dtype or matrix.dtype)
+        raise ValueError(
+            f"y has {matrix.shape[1]} columns for {len(labels)} labels; give one for each label, in order."
+        )
+    return LabelTargets(matrix != 0, labels, form, INTEGER if kind == "O" else dtype or matrix.dtype)
 
 
 def _from_sets(rows: list[object], classes: Iterable[Hashable] | None) -> LabelTargets:

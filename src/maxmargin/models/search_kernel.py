@@ -19,6 +19,13 @@ def argmax(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwor
     return plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result)
 
 
+@register_jitable
+def no_plane(made, result):
+    """The plane of the truth in place of those of another output that costs nothing, which is not among the wrong."""
+    result[2], result[3] = 0.0, 0.0
+    return min(made, 1)
+
+
 @kernel(SEARCH_SIGNATURE, borrows=True)
 def best_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """The output of positive cost with the largest ``lam - w . psi``, lam = cost_weight, and a proven bound.
@@ -37,7 +44,7 @@ def best_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, 
     least = floats[meta[len(meta) - 1] + example]
     if least <= 0.0 or cost_weight <= 0.0:  # no output is wrong, or only the prediction is wanted
         result[0], result[1] = 0.0, 0.0
-        return made
+        return made if cost_weight <= 0.0 else no_plane(made, result)
     mu = 2.0 * cost_weight / least  # where the true output still wins, all others have twice their margin
     bound, best, at = np.inf, -np.inf, -1.0
     for _ in range(MOST_QUERIES):
@@ -54,7 +61,7 @@ def best_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, 
         mu = ratio
     if at < 0.0:
         result[0], result[1] = 0.0, max(cost_weight + bound, 0.0)
-        return made
+        return no_plane(made, result)
     if at != mu:
         made = plane(meta, ints, floats, w, example, at, emit, iwork, fwork, output, index, value, result)
     result[0] = cost_weight + best
