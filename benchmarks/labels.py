@@ -1,4 +1,4 @@
-"""Yeast (14 labels, full pairwise model): time of an exact query for each rescaling, and fits to a certified gap of 0.1 %.
+"""Yeast (14 labels, full pairwise model): time of an exact query for each rescaling, and fits to a gap of 0.1 %.
 
 Queries are asked at the weights of the fit, features included; times are processor time of one thread, best of several.
 Figures of the test part stand beside those of Choi, Meshi and Srebro 2016, table 2; accuracy is the mean Jaccard index

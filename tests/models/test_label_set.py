@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -21,21 +23,27 @@ RESCALINGS = ("margin", "slack", "sqrt_slack", "unit")
 
 
 @st.composite
-def problems(draw, most=10):
+def problems(draw, most=10, forests=False):
     """(bound, features with the constant one last, sets, costs (n, 2^M), all sets, w, their scores, exact numbers)."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, M = draw(st.integers(1, 3)), draw(st.sampled_from([1, 2, 3, 5, most]))
     F, D = draw(st.sampled_from([(0, 2), (3, 0), (2, 1)]))
     integral, intercept = draw(st.booleans()), draw(st.booleans())
-    graph = draw(st.sampled_from([None, "tree", "full", "some"]))
+    graph = draw(st.sampled_from([None, "tree", "full", "some"] if not forests else ["forest"]))
     if graph == "some":
         graph = [(j, k) for j in range(M) for k in range(j) if rng.random() < 0.4]
-    kind = draw(st.sampled_from(["hamming", "weighted", "missed", "normalized", "f1", "jaccard"]))
+    elif graph == "forest":
+        graph = [(k, int(rng.integers(k))) for k in range(1, M) if rng.random() < 0.8]
+    kinds = ["hamming", "weighted", "missed", "normalized", "f1", "jaccard"]
+    kind = draw(st.sampled_from(kinds if not forests else ["hamming", "free", "normalized"]))
     weights = np.ones((M, 2))
     label_weights = dict(enumerate(rng.integers(0, 4, M) / 2))
     given_cost = kind
     if kind == "weighted":
         given_cost, weights = label_weights, np.array([[w, w] for w in label_weights.values()])
+    elif kind == "free":  # mistakes on some labels cost nothing
+        free = dict.fromkeys(range(0, M, 2), 0.0) if M > 1 else {}
+        given_cost, weights = free, np.array([[free.get(k, 1.0)] * 2 for k in range(M)])
     elif kind == "missed":
         given_cost = mm.WeightedHammingCost(label_weights, by="true")
         weights[:, 1] = list(label_weights.values())
@@ -90,6 +98,22 @@ def test_argmax_cost_bound_and_plane(case, lam):
             made, output, result = plane(bound, w, i, lam, emit)
             assert (made, output.tolist()) == (min(emit, 1), outputs[i].tolist())
             assert result[1] == max(result[0], 0.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.sampled_from(RESCALINGS[1:]), st.sampled_from([1.0, 0.4, 3.0]))
+def test_tables_of_mistakes_of_forests_are_exact(data, rescaling, lam):
+    """What forests of more than 18 labels use, on sets that are few enough to try them all."""
+    with mock.patch.object(label_set, "MOST_ENUMERATED", 0):
+        bound, _, Y, costs, sets, w, scores, _ = data.draw(problems(forests=True))
+    assert set(bound.searches) == {"slack", "sqrt_slack", "best_wrong"}
+    answers = ModelOracle(bound, rescaling, lam).planes(w, np.arange(len(Y)))
+    for i in range(len(Y)):
+        h = scores[i] - scores[i, (sets == Y[i]).all(axis=1).argmax()]
+        best = max(0.0, value(h, costs[i], lam, rescaling).max())
+        assert answers.bound[i] == pytest.approx(best, abs=1e-9)
+        if best > 0.0:  # else any plane will do
+            assert answers.violations(w)[i] == pytest.approx(best, abs=1e-9)
 
 
 @settings(max_examples=80, deadline=None)

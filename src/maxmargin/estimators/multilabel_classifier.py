@@ -36,8 +36,8 @@ class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
 
     A set y of labels scores ``sum_(k in y) (coef_[k] . x + intercept_[k])``, and a weight for each pair of labels in y
     that the graph joins. Inference is exact: without edges and in trees for any number of labels, with any graph for up
-    to 18 labels. Slack rescaling is exact too, but for trees of more than 18 labels and for weighted costs of more than
-    18, which are searched by queries whose bound the certificate counts.
+    to 18 labels. Slack rescaling is exact too, but for weighted costs of more than 18 labels (and trees of more than
+    500), which are searched by queries whose bound the certificate counts.
 
     Parameters
     ----------

@@ -64,11 +64,26 @@ def _ordered(pairs: list[tuple[int, int]]) -> np.ndarray:
 
 
 class Forest(NamedTuple):
-    """A graph without cycles: labels, roots first; the parent of each (-1: none) and the edge to it, int32 (M,)."""
+    """A graph without cycles, int32 (M,) each: labels, roots first; the parent of each (-1: none), the edge to it."""
 
     order: np.ndarray
     parent: np.ndarray
     above: np.ndarray
+
+    def siblings(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """First child and next sibling of each label (-1: none; roots are siblings), int32 (M,).
+
+        And the number of labels in the trees of a label and of its later siblings.
+        """
+        M = len(self.order)
+        child, following, size, whole = np.full(M + 1, -1), np.full(M, -1), np.ones(M), np.ones(M)
+        for k in self.order[::-1]:  # ``child[-1]`` is the first root
+            after = following[k] = child[self.parent[k]]
+            child[self.parent[k]] = k
+            size[k] = whole[k] + (size[after] if after >= 0 else 0)
+            if self.parent[k] >= 0:
+                whole[self.parent[k]] += whole[k]
+        return child[:M].astype(np.int32), following.astype(np.int32), size.astype(np.int32)
 
 
 def forest_of(n_labels: int, edges: np.ndarray) -> Forest | None:

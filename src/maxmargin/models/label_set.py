@@ -11,7 +11,9 @@ no edges, cost by the numbers of mistakes             each label by itself;     
                                                       all numbers of mistakes
 up to 18 labels, any graph, any cost                  all sets (forests: dynamic   all sets, exact
                                                       program)
-a forest, cost that adds up over labels               dynamic program              queries of the argmax, with a bound
+a forest, cost that adds up over labels               dynamic program              Hamming: a few queries, then all
+                                                                                   numbers of mistakes, exact; weighted:
+                                                                                   queries, with a bound
 ====================================================  ===========================  ===================================
 
 Choi, Meshi, Srebro 2016, Fast and scalable structural SVM with slack rescaling. Finley, Joachims 2008, Training
@@ -20,14 +22,14 @@ structural SVMs when exact inference is intractable (the pairwise model).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from maxmargin.contracts import ModelKernel
-from maxmargin.models.base import CompiledModel, laid_out, least_positive, writable
+from maxmargin.models.base import CompiledModel, laid_out, least_positive, offsets_of, writable
 from maxmargin.models.label_graph import COST_KINDS, Forest, forest_of, label_costs, label_edges
 from maxmargin.models.label_targets import LabelTargets
 from maxmargin.models.layout_state import StateReader, facts_of
@@ -47,6 +49,7 @@ from maxmargin.parameters import Parameters
 __all__ = ["LabelSet", "LabelSetBound", "LabelSetLayout"]
 
 MOST_ENUMERATED = 18  # labels whose sets are all looked at
+MOST_TABULATED = 500  # labels of a forest whose tables of mistakes are made: some megabytes
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,13 @@ class LabelSetLayout(FeatureRows):
     @property
     def enumerable(self) -> bool:
         return len(self.labels) <= MOST_ENUMERATED
+
+    @property
+    def tabulated(self) -> bool:
+        """Whether forests are searched by tables of mistakes: those that cost something cost the same."""
+        positive = self.costs[self.costs > 0]
+        same = len(positive) > 0 and bool((positive == positive[0]).all())
+        return self.cost_kind == 0 and same and MOST_ENUMERATED < len(self.labels) <= MOST_TABULATED
 
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``coef`` (F, M), ``intercept`` (M,), and ``edge`` (E,), in the order of ``edges``."""
@@ -229,6 +239,14 @@ def check_inference(layout: LabelSetLayout) -> None:
         raise ValueError(f'cost="{name}" of {M} labels with edges has no exact inference; {advice}.')
 
 
+def _tabulated(bound: CompiledModel, name: str) -> ModelKernel:
+    """An exact search of a forest by numbers of mistakes."""
+    from maxmargin.models import label_forest_kernel as fk
+
+    kernels = {"slack": fk.forest_slack, "sqrt_slack": fk.forest_sqrt_slack, "best_wrong": fk.forest_wrong}
+    return bound.packed(kernels[name], more=bound.least_cost)
+
+
 def _searched(bound: CompiledModel, power: float, all_sets: bool) -> ModelKernel:
     """An exact search for a power of the cost."""
     from maxmargin.models.label_enumeration_kernel import all_sets_search
@@ -258,7 +276,16 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
         plane = lk.counts_plane
     by_counts = E == 0 and layout.by_counts
     exact = by_counts or layout.enumerable
-    scratch = 2 * M + 2  # of forests and numbers of mistakes; that of all sets is larger
+    scratch = 2 * M + 2  # of forests and numbers of mistakes; that of all sets, and of tables, is larger
+    searches: dict[str, Callable[[CompiledModel], ModelKernel]] = {}
+    if exact:
+        searches = {name: partial(_searched, power=power, all_sets=not by_counts) for name, power in POWERS.items()}
+    elif layout.tabulated and forest is not None:
+        child, following, size = forest.siblings()
+        at = offsets_of(2 * (size + 1))
+        ints |= {lk.AT_CHILD: child, lk.AT_NEXT: following, lk.AT_SIZE: size, lk.AT_TABLE: at[:-1].astype(np.int32)}
+        scratch = max(scratch, M + 2 + int(at[-1]))
+        searches = {name: partial(_tabulated, name=name) for name in POWERS}
     if layout.enumerable:
         low = min(M, LOW)
         scratch = max(scratch, M * M + (2 * (M - low) + 6) * 2**low + (M + 1) ** 2)
@@ -266,9 +293,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
         n_examples=n,
         layout=layout,
         plane=plane,
-        searches={
-            name: partial(_searched, power=power, all_sets=not by_counts) for name, power in POWERS.items() if exact
-        },
+        searches=searches,
         least_cost=np.zeros(0) if exact or on is None else _least_costs(layout, on),
         meta=meta,
         ints=laid_out(ints, meta, np.int32),

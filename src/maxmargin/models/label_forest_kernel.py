@@ -1,0 +1,162 @@
+"""Compiled searches on forests of labels: the best set for every number of mistakes, where a few queries leave a doubt.
+
+``table_k[z, c]`` is the most that the labels below k, k itself, and those below its later siblings can gain with c
+mistakes when the parent of k is flipped (z = 1) or not:
+
+    table_k[z, c1 + c2 + paid] = max over z' of  z' (gain_k + z pair) + table_child[z', c1] + table_next[z, c2]
+
+with ``paid`` = 1 where z' = 1 and a mistake on k costs something. Roots are siblings. O(M^2) time and memory.
+Bauer, Goernitz, Biegler, Mueller, Kloft 2014, Efficient algorithms for exact inference in sequence labeling SVMs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.extending import register_jitable
+
+from maxmargin.kernel import kernel
+from maxmargin.models import multiclass_kernel as mk
+from maxmargin.models.label_set_kernel import (
+    AT_ABOVE,
+    AT_CHILD,
+    AT_NEXT,
+    AT_ORDER,
+    AT_PARENT,
+    AT_SIZE,
+    AT_TABLE,
+    conclude,
+    flip_scores,
+    parted,
+    scaled,
+)
+from maxmargin.models.search_kernel import EQUAL, best_product
+from maxmargin.models.signature import SEARCH_SIGNATURE
+
+
+@register_jitable
+def table_of(meta, ints, tables, k):
+    """``table_k`` (2, size + 1); that of no label is 0 for no mistakes, and stands in front."""
+    if k < 0:
+        return tables[:2].reshape((2, 1))
+    size = np.int64(ints[meta[AT_SIZE] + k]) + 1
+    begin = 2 + np.int64(ints[meta[AT_TABLE] + k])
+    return tables[begin : begin + 2 * size].reshape((2, size))
+
+
+@register_jitable
+def fill_tables(meta, ints, gain, cost, pair, tables):
+    """All tables, last labels first."""
+    tables[:2] = 0.0
+    for i in range(meta[mk.N_LABELS] - 1, -1, -1):
+        k = ints[meta[AT_ORDER] + i]
+        edge = pair[ints[meta[AT_ABOVE] + k]] if ints[meta[AT_PARENT] + k] >= 0 else 0.0
+        own = table_of(meta, ints, tables, k)
+        below = table_of(meta, ints, tables, ints[meta[AT_CHILD] + k])
+        after = table_of(meta, ints, tables, ints[meta[AT_NEXT] + k])
+        for z in range(2):
+            own[z, :] = -np.inf
+            for flip in range(2):
+                paid = 1 if flip == 1 and cost[k] > 0.0 else 0
+                for c in range(below.shape[1]):
+                    gained = below[flip, c] + flip * (gain[k] + z * edge)
+                    for d in range(after.shape[1]):
+                        v = gained + after[z, d]
+                        own[z, c + d + paid] = v if v > own[z, c + d + paid] else own[z, c + d + paid]
+
+
+@register_jitable
+def flips_with(meta, ints, gain, cost, pair, tables, mistakes, left, output):
+    """The best flips with so many mistakes, from the roots down; ``left`` (M,) is what each label may hand out."""
+    left[ints[meta[AT_ORDER]]] = mistakes
+    for i in range(meta[mk.N_LABELS]):
+        k = ints[meta[AT_ORDER] + i]
+        parent, child, after_k = ints[meta[AT_PARENT] + k], ints[meta[AT_CHILD] + k], ints[meta[AT_NEXT] + k]
+        edge = pair[ints[meta[AT_ABOVE] + k]] if parent >= 0 else 0.0
+        z = 1 if parent >= 0 and output[parent] != 0 else 0
+        below, after = table_of(meta, ints, tables, child), table_of(meta, ints, tables, after_k)
+        total, best, best_c = np.int64(left[k]), -np.inf, 0
+        output[k] = 0
+        for flip in range(2):
+            paid = 1 if flip == 1 and cost[k] > 0.0 else 0
+            for c in range(below.shape[1]):
+                d = total - paid - c
+                if 0 <= d < after.shape[1]:
+                    v = below[flip, c] + flip * (gain[k] + z * edge) + after[z, d]
+                    if v > best:
+                        best, best_c = v, c
+                        output[k] = flip
+        if child >= 0:
+            left[child] = best_c
+        if after_k >= 0:
+            paid = 1 if output[k] != 0 and cost[k] > 0.0 else 0
+            left[after_k] = total - paid - best_c
+
+
+@register_jitable
+def best_by_mistakes(meta, ints, floats, w, example, lam, power, emit, fwork, output, index, value, result):
+    """The set of largest ``cost^p (lam - w . psi)``, exact, where all mistakes that cost something cost the same."""
+    M = meta[mk.N_LABELS]
+    score, gain, cost, pair, rest = parted(meta, fwork)
+    left, tables = rest[:M], rest[M:]
+    flip_scores(meta, ints, floats, w, example, score, gain, cost, pair)
+    fill_tables(meta, ints, gain, cost, pair, tables)
+    unit = 0.0
+    for k in range(M):
+        unit = max(unit, cost[k])
+    whole = table_of(meta, ints, tables, ints[meta[AT_ORDER]])
+    top, mistakes = 0.0, 0
+    for c in range(1, whole.shape[1]):
+        v = scaled(whole[0, c], unit * c, lam, power)
+        if v > top:
+            top, mistakes = v, c
+    output[:M] = 0
+    if mistakes > 0:
+        flips_with(meta, ints, gain, cost, pair, tables, mistakes, left, output)
+    return conclude(meta, ints, floats, example, lam, power, emit, gain, cost, pair, output, index, value, result)
+
+
+@register_jitable
+def queries_then_tables(
+    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, power
+):
+    """A few argmaxes; all numbers of mistakes where their bound stays open."""
+    made = best_product(
+        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, power
+    )  # fmt: skip
+    if cost_weight <= 0.0 or result[1] <= result[0] + EQUAL * abs(result[0]):
+        return made
+    return best_by_mistakes(
+        meta, ints, floats, w, example, cost_weight, power, emit, fwork, output, index, value, result
+    )  # fmt: skip
+
+
+@kernel(SEARCH_SIGNATURE)
+def forest_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The set of largest ``cost (cost_weight - w . psi)``."""
+    return queries_then_tables(
+        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 1.0
+    )  # fmt: skip
+
+
+@kernel(SEARCH_SIGNATURE)
+def forest_sqrt_slack(
+    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
+):  # fmt: skip
+    """The set of largest ``sqrt(cost) (cost_weight - w . psi)``."""
+    return queries_then_tables(
+        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 0.5
+    )  # fmt: skip
+
+
+@kernel(SEARCH_SIGNATURE)
+def forest_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The wrong set of largest ``cost_weight - w . psi``; the prediction where that is wrong."""
+    made = plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
+    if result[2] > 0.0 or cost_weight <= 0.0:
+        if cost_weight > 0.0:
+            result[0] += cost_weight
+            result[1] += cost_weight
+        return made
+    return best_by_mistakes(
+        meta, ints, floats, w, example, cost_weight, 0.0, emit, fwork, output, index, value, result
+    )  # fmt: skip
