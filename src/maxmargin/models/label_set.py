@@ -38,6 +38,7 @@ from maxmargin.models.multiclass import (
     Dense,
     FeatureRows,
     Sparse,
+    both_blocks,
     check_size,
     check_width,
     feature_blocks,
@@ -261,7 +262,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     from maxmargin.models.label_enumeration_kernel import LOW, all_sets_plane
 
     M, E = len(layout.labels), len(layout.edges)
-    meta, ints, floats, most = packed_rows(layout, n, sparse, dense, lk.META_SIZE)
+    meta, ints, floats, most = packed_rows(layout, *both_blocks(n, sparse, dense), lk.META_SIZE)
     forest = forest_of(M, layout.edges)
     chart = Forest(*np.zeros((3, 0), np.int32)) if forest is None else forest
     ints[mk.AT_LABELS] = np.empty(0, np.int32) if on is None else on.astype(np.int32)

@@ -197,7 +197,7 @@ class Multiclass(Parameters):
             raise ValueError("class_weight is part of the layout; pass one or the other.")
         check_width(layout, sparse, dense)
         codes = None if labels is None else _codes(layout.labels, labels)
-        return _pack(layout, n, sparse, dense, codes)
+        return _pack(layout, n, *both_blocks(n, sparse, dense), codes)
 
     def _layout(
         self, sparse: Sparse, dense: Dense, Y: list[Hashable], class_weight: Mapping[Hashable, float] | None
@@ -302,12 +302,15 @@ class PackedRows(NamedTuple):
     most: int  # features of one example, the intercept among them
 
 
-def packed_rows(layout: FeatureRows, n: int, sparse: Sparse, dense: Dense, meta_size: int) -> PackedRows:
-    """Features of n examples, for ``laid_out``; the room for true labels is the caller's to fill."""
+def both_blocks(n: int, sparse: Sparse, dense: Dense) -> tuple[sp.csr_array, np.ndarray]:
+    """The features of n examples, the block that is missing without columns."""
+    return sp.csr_array((n, 0)) if sparse is None else sparse, np.empty((n, 0)) if dense is None else dense
+
+
+def packed_rows(layout: FeatureRows, sparse: sp.csr_array, dense: np.ndarray, meta_size: int) -> PackedRows:
+    """Features of all examples, for ``laid_out``; the room for true labels is the caller's to fill."""
     from maxmargin.models import multiclass_kernel as mk
 
-    sparse = sp.csr_array((n, 0)) if sparse is None else sparse
-    dense = np.empty((n, 0)) if dense is None else dense
     check_count(sparse.nnz, "sparse entries", "there are", "bind the data in parts")
     rows, D = sparse.indptr, dense.shape[1]
     meta = np.zeros(meta_size, np.int64)
@@ -319,10 +322,12 @@ def packed_rows(layout: FeatureRows, n: int, sparse: Sparse, dense: Dense, meta_
     return PackedRows(meta, ints, floats, int(np.diff(rows).max(initial=0)) + D + layout.intercept)
 
 
-def _pack(layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, codes: np.ndarray | None) -> MulticlassBound:
+def _pack(
+    layout: MulticlassLayout, n: int, sparse: sp.csr_array, dense: np.ndarray, codes: np.ndarray | None
+) -> MulticlassBound:
     from maxmargin.models import multiclass_kernel as mk
 
-    meta, ints, floats, most = packed_rows(layout, n, sparse, dense, mk.META_SIZE)
+    meta, ints, floats, most = packed_rows(layout, sparse, dense, mk.META_SIZE)
     meta[mk.HAS_LABELS] = codes is not None
     ints[mk.AT_LABELS] = np.empty(0, np.int32) if codes is None else codes
     floats[mk.AT_COST] = layout.cost_table
