@@ -75,6 +75,7 @@ RNG = np.random.default_rng(0)
 X = [RNG.normal(size=(T, 3)) for T in (1, 5, 2, 4, 3, 6, 1, 2)]
 Y = [RNG.integers(0, 3, len(x)).tolist() for x in X]
 ROWS, CLASSES = RNG.normal(size=(40, 4)), RNG.integers(0, 3, 40)
+LABELS = np.random.default_rng(1).random((40, 30)) < 0.3
 WORDS = [["abc"[a] for a in RNG.integers(0, 3, 5)] for _ in range(8)]
 STATES = [RNG.integers(0, 2, 5).tolist() for _ in range(8)]
 TABLE, TARGET = RNG.integers(0, 3, (40, 4)).astype(str), RNG.integers(0, 2, 40)
@@ -102,6 +103,12 @@ FITS = [
     (mm.SequenceTagger(cost=1.0 - np.eye(3), **SHORT), X, Y),
     *((mm.MulticlassClassifier(solver=solver, **SHORT), ROWS, CLASSES) for solver in ("auto", "bcfw", "sgd")),
     *((mm.MulticlassClassifier(rescaling=way, **SHORT), ROWS, CLASSES) for way in ("slack", "sqrt_slack")),
+    *(
+        (mm.MultilabelClassifier(graph=graph, rescaling=way, **SHORT), ROWS, LABELS[:, :M])
+        for graph, M in ((None, 30), ("tree", 30), ("full", 9))
+        for way in ("margin", "slack", "unit")
+    ),
+    *((mm.MultilabelClassifier(graph=graph, cost="f1", **SHORT), ROWS, LABELS[:, :9]) for graph in (None, "full")),
     (mm.DiscriminativeHMM(C=0.1, **SHORT), WORDS, STATES),
     (mm.DiscriminativeHMM(C=0.1, loss="squared_hinge", **SHORT), WORDS, STATES),
     (mm.DiscriminativeHMM(C=0.1, loss=Ramp(), **SHORT), WORDS, STATES),

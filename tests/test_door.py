@@ -130,12 +130,13 @@ def fitted(tagger):
             "graphs": (mm.GraphLabeler(pairwise="potts", max_passes=3).fit([GRAPH] * 2, [[0, 1, 1]] * 2), [GRAPH]),
             "tagger": (tagger, [GOOD, GOOD]),
             "classes": (mm.MulticlassClassifier(max_passes=3).fit(points, np.arange(9) % 3), points),
+            "sets": (mm.MultilabelClassifier(graph="full", max_passes=3).fit(points, points > 0), points),
             "hmm": (mm.DiscriminativeHMM(max_passes=3).fit([["x", "y"]] * 2, Y), [["x", "y"]]),
         }
 
 
 @pytest.mark.found("A2")
-@pytest.mark.parametrize("kind", ["segmenter", "graphs", "tagger", "classes", "hmm"])
+@pytest.mark.parametrize("kind", ["segmenter", "graphs", "tagger", "classes", "sets", "hmm"])
 def test_weights_that_users_set_are_checked(fitted, kind):
     estimator, X = fitted[kind]
     good = estimator.weights_

@@ -53,6 +53,11 @@ def column_check(estimator: Any, X: Any, found: Any) -> None:
         raise Foreign(f"classes that do not exist: {found!r}"[:300])
 
 
+def sets_check(estimator: Any, X: Any, found: Any) -> None:
+    if found.ndim != 2 or found.shape[1] != len(estimator.classes_) or not np.isin(found, (0, 1)).all():
+        raise Foreign(f"no indicators of labels: {found!r}"[:300])
+
+
 def masks_check(estimator: Any, X: Any, found: Any) -> None:
     for mask in found:
         if mask.dtype != np.uint8 or (mask.size and mask.max() > 1):
@@ -197,6 +202,10 @@ def targets() -> dict[str, Target]:
     made["classes dense"] = _target(mm.MulticlassClassifier(**few), points, classes, column_check, **multiclass)
     sparse = sp.csr_array(np.where(points > 0.5, points, 0))
     made["classes sparse"] = _target(mm.MulticlassClassifier(**few), sparse, classes, column_check, **multiclass)
+    sets: dict[str, Verb] = {"decision_function": scored("decision_function"), "score": _score, "fit": _fit}
+    for graph in (None, "tree", "full"):
+        labeler = mm.MultilabelClassifier(graph=graph, **few)
+        made[f"sets {graph}"] = _target(labeler, points, (points[:, :3] > 0).astype(int), sets_check, **sets)
 
     mask = np.zeros((9, 11), int)
     mask[3:7, 2:8] = 1

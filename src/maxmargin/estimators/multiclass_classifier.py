@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.utils import Tags
@@ -15,11 +14,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from maxmargin.door import sparse_block
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.calibration import best_temperature, check_temperature
 from maxmargin.estimators.confidence import RankedOutputs
-from maxmargin.estimators.feature_names import feature_names, stored_feature_names, weights_by_feature
+from maxmargin.estimators.feature_columns import (
+    Matrix,
+    feature_names,
+    stored_feature_names,
+    unconverted,
+    weights_by_feature,
+)
 from maxmargin.estimators.label_weights import LabelWeights
 from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
@@ -30,8 +34,6 @@ from maxmargin.models.labels import plain
 from maxmargin.models.multiclass import Multiclass, MulticlassBound, MulticlassLayout
 
 __all__ = ["MulticlassClassifier"]
-
-Matrix: TypeAlias = ArrayLike | sp.csr_array
 
 
 def is_calibrated(classifier: MulticlassClassifier) -> bool:
@@ -91,7 +93,7 @@ class MulticlassClassifier(
         """Learn from examples X (n, n_features), dense or sparse, and labels y (n,)."""
         begin = Stopwatch()
         self.__dict__.pop("temperature_", None)  # it belongs to an earlier fit
-        X, y = validate_data(self, _unconverted(X), y, accept_sparse="csr", dtype=np.float64)
+        X, y = validate_data(self, unconverted(X), y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         weights = self._example_weights(sample_weight, y)
         self.model_, self.classes_ = self._model(), _distinct(y)
@@ -118,7 +120,7 @@ class MulticlassClassifier(
         Give all labels as ``classes`` in the first call. There is no certificate, which would need all examples.
         """
         first = "stream_" not in self.__dict__
-        X, y = validate_data(self, _unconverted(X), y, accept_sparse="csr", dtype=np.float64, reset=first)
+        X, y = validate_data(self, unconverted(X), y, accept_sparse="csr", dtype=np.float64, reset=first)
         check_classification_targets(y)
         if self.class_weight == "balanced":
             raise ValueError('partial_fit cannot know class_weight="balanced"; give a mapping, or use fit.')
@@ -229,21 +231,16 @@ class MulticlassClassifier(
 
     def _bound(self, X: Matrix) -> MulticlassBound:
         self._check_fitted()
-        X = validate_data(self, _unconverted(X), accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate_data(self, unconverted(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return self.model_.bind(X, None, layout=self.layout_)
 
     def _predict_codes(self, weights: np.ndarray, X: Matrix) -> list[Hashable]:
-        X = check_array(_unconverted(X), accept_sparse="csr", dtype=np.float64)
+        X = check_array(unconverted(X), accept_sparse="csr", dtype=np.float64)
         bound = self.model_.bind(X, None, layout=self.layout_)
         return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
     def _score_predictions(self, y: ArrayLike, predicted: list) -> float:
         return float(np.mean(np.asarray(y) == np.asarray(predicted)))
-
-
-def _unconverted(X: Matrix) -> Matrix:
-    """Sparse matrices are checked before scikit-learn converts them, which relies on their indices."""
-    return sparse_block(X, "X") if sp.issparse(X) else X
 
 
 def _distinct(labels: ArrayLike) -> np.ndarray:

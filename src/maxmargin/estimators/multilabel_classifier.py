@@ -14,7 +14,13 @@ from sklearn.utils.validation import check_array, validate_data
 
 from maxmargin.costs import Cost
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
-from maxmargin.estimators.feature_names import feature_names, stored_feature_names, weights_by_feature
+from maxmargin.estimators.feature_columns import (
+    Matrix,
+    feature_names,
+    stored_feature_names,
+    unconverted,
+    weights_by_feature,
+)
 from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
@@ -25,7 +31,6 @@ from maxmargin.models.label_targets import FORMS, LabelTargets, class_array
 
 __all__ = ["MultilabelClassifier"]
 
-Matrix: TypeAlias = ArrayLike | sp.csr_array
 Sets: TypeAlias = ArrayLike | sp.csr_array | Sequence[Iterable[Hashable]]
 Graph: TypeAlias = str | Iterable[tuple[Hashable, Hashable]] | None
 
@@ -130,7 +135,7 @@ class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
     def _checked(
         self, X: Matrix, y: object, classes: Iterable[Hashable] | None = None, reset: bool = True
     ) -> tuple[Matrix, LabelTargets]:
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=reset)
+        X = validate_data(self, unconverted(X), accept_sparse="csr", dtype=np.float64, reset=reset)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         return X, LabelTargets.of(y, classes)
@@ -184,7 +189,7 @@ class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """For each label the best score of a set with it minus that of one without, (n, n_labels); positive is on."""
-        return self._bound(X).max_marginals(self.weights_)
+        return self._bound(X).max_marginals(self._checked_weights())
 
     def predict(self, X: Matrix) -> object:
         """The sets of largest score, in the form of y in ``fit``."""
@@ -208,11 +213,11 @@ class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
 
     def _bound(self, X: Matrix) -> LabelSetBound:
         self._check_fitted()
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate_data(self, unconverted(X), accept_sparse="csr", dtype=np.float64, reset=False)
         return self.model_.bind(X, None, layout=self.layout_)
 
     def _predict_codes(self, weights: np.ndarray, X: Matrix) -> list[np.ndarray]:
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        X = check_array(unconverted(X), accept_sparse="csr", dtype=np.float64)
         return list(self.model_.bind(X, None, layout=self.layout_).indicators(weights))
 
     def _score_predictions(self, y: Sets, predicted: list[np.ndarray]) -> float:

@@ -29,7 +29,8 @@ from functools import partial
 import numpy as np
 
 from maxmargin.contracts import ModelKernel
-from maxmargin.models.base import CompiledModel, laid_out, least_positive, offsets_of, writable
+from maxmargin.door import weight_vector
+from maxmargin.models.base import CompiledModel, laid_out, least_positive, offsets_of
 from maxmargin.models.label_graph import COST_KINDS, Forest, forest_of, label_costs, label_edges
 from maxmargin.models.label_targets import LabelTargets
 from maxmargin.models.layout_state import StateReader, facts_of
@@ -145,8 +146,8 @@ class LabelSetBound(CompiledModel):
         meta[HAS_LABELS] = 0  # scores count from the empty set
         forest = forest_of(len(layout.labels), layout.edges) is not None
         fill = ek.forest_max_marginals if forest else ek.all_sets_max_marginals
-        out = np.empty((self.n_examples, len(layout.labels)))
-        fill(meta, self.ints, self.floats, writable(w), np.empty(self.fwork_size), out)
+        out, w = np.empty((self.n_examples, len(layout.labels))), weight_vector(w, self.n_weights)
+        fill(meta, self.ints, self.floats, w, np.empty(self.fwork_size), out)
         return out
 
     def indicators(self, w: np.ndarray) -> np.ndarray:

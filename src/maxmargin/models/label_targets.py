@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin.door import sparse_block
 from maxmargin.models.labels import Labels, plain
 
 __all__ = ["FORMS", "LabelTargets", "class_array"]
@@ -63,7 +64,7 @@ class LabelTargets:
                 raise ValueError(f"the columns of y differ from the labels, first by {odd!r}; give one for each label.")
             return _from_matrix(np.asarray(Y.to_numpy())[:, [columns.index(k) for k in wanted]], wanted, "frame")
         if sp.issparse(Y):
-            matrix = sp.csr_array(Y)
+            matrix = sparse_block(Y, "y")
             return _from_matrix(matrix.toarray(), classes, "sparse", matrix.dtype)
         if isinstance(Y, np.ndarray) and Y.dtype != object:
             return _from_matrix(Y, classes, "dense")

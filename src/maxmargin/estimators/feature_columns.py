@@ -1,15 +1,26 @@
-"""Names of the columns of X: in ``positive``, and in model files."""
+"""A matrix X of features: before it is checked, and the names of its columns, in ``positive`` and in model files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
+from maxmargin.door import sparse_block
 from maxmargin.estimators.typed_sklearn import BaseEstimator
 from maxmargin.models.layout_state import StateReader
 
-__all__ = ["feature_names", "stored_feature_names", "weights_by_feature"]
+__all__ = ["Matrix", "feature_names", "stored_feature_names", "unconverted", "weights_by_feature"]
+
+Matrix: TypeAlias = ArrayLike | sp.csr_array
+
+
+def unconverted(X: Matrix) -> Matrix:
+    """Sparse matrices are checked before scikit-learn converts them, which relies on their indices."""
+    return sparse_block(X, "X") if sp.issparse(X) else X
 
 
 def feature_names(estimator: BaseEstimator) -> list[str] | None:
