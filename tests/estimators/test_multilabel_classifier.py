@@ -208,6 +208,7 @@ REFUSED = {
     "one label each": (X, Y[:, 0], "MulticlassClassifier is for one class per example"),
     "counts": (X, 3 * Y, r"y has 3 in row \d+, column \d; give a matrix of 0 and 1"),
     "NaN labels": (X, np.where(Y, np.nan, 0.0), "y contains NaN"),
+    "masked": (X, np.ma.masked_equal(Y, 1), "y has masked entries"),
     "text": (X, ["art"] * 60, "example 0 has 'art' in place of a set of labels"),
     "a sentence": (X, "art", "y is 'art'; give a matrix"),
     "lengths": (X, Y[:-1], "X has 60 examples and Y has 59"),

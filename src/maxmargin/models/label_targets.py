@@ -67,7 +67,9 @@ class LabelTargets:
             matrix = sparse_block(Y, "y")
             return _from_matrix(matrix.toarray(), classes, "sparse", matrix.dtype)
         if isinstance(Y, np.ndarray) and Y.dtype != object:
-            return _from_matrix(Y, classes, "dense")
+            if np.ma.is_masked(Y):
+                raise ValueError("y has masked entries; give 0 or 1 for each label, or leave the example out.")
+            return _from_matrix(np.asarray(Y), classes, "dense")
         if not isinstance(Y, Iterable) or isinstance(Y, (str, bytes)):
             Y = np.asarray(Y)  # whatever offers itself as an array
             if Y.ndim == 0:
