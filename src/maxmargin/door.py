@@ -24,6 +24,7 @@ capacities never ends. ``make bench-door`` shows what the checks cost.
 from __future__ import annotations
 
 from copy import copy
+import sys
 from typing import cast
 
 import numpy as np
@@ -146,10 +147,13 @@ def first_bad_row(block: np.ndarray | sp.csr_array) -> int:
 
 def _first_beyond(array: np.ndarray, limit: float) -> int:
     """Where an array, read in C order, first has a number that is NaN or too large; -1 if nowhere."""
-    from maxmargin.door_kernel import first_beyond
-
     if array.dtype.kind != "f":
         return -1
+    if "maxmargin.kernel" not in sys.modules:  # a program that only loads a model does not wait for the compiler
+        beyond = np.flatnonzero(~(np.abs(array.reshape(-1)) <= limit))
+        return int(beyond[0]) if len(beyond) else -1
+    from maxmargin.door_kernel import first_beyond
+
     return int(first_beyond(np.require(array.reshape(-1), np.float64, ["C", "W"]), limit))
 
 

@@ -25,7 +25,7 @@ def fit(features, labels=Y, **options):
 
 
 @pytest.mark.found("B4")
-@pytest.mark.parametrize("scale", [1e10, 1e18, 1e100])
+@pytest.mark.parametrize("scale", [1e10, 1e18, 1e99])
 def test_a_large_column_is_named(scale):
     tagger = fit(with_column(scale))
     assert tagger.status_.code == "badly scaled"
@@ -51,7 +51,7 @@ def test_a_large_C_is_named():
 
 
 @pytest.mark.found("B4")
-@pytest.mark.parametrize("scale", [1e20, 1e100, 1e200, 1e300])
+@pytest.mark.parametrize("scale", [1e20, 1e60, 1e100])
 @pytest.mark.parametrize("seed", range(4))
 def test_one_large_value_is_no_fault_of_the_argmax(scale, seed):
     """It may even converge; there is never a certificate that weak duality forbids."""
@@ -76,6 +76,11 @@ def test_separable_examples_with_a_huge_C_are_solved():
 
 @pytest.mark.found("B9")
 def test_a_C_that_overflows():
-    tagger = fit(X, C=1e300, solver="pegasos")
-    assert tagger.status_.code == "overflow"
-    assert "lower C" in tagger.status_.sentence and "C is 1e+300" in tagger.status_.sentence
+    with pytest.raises(ValueError, match=r"C must be at most 1e\+100, got 1e\+300"):
+        fit(X, C=1e300, solver="pegasos")
+
+
+@pytest.mark.found("B4")
+def test_values_beyond_all_measure_are_refused():
+    with pytest.raises(ValueError, match=r"sequence 0 has NaN, infinite or huge \(beyond 1e\+100\) dense features"):
+        fit(with_column(1e200))

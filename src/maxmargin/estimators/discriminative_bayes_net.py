@@ -301,6 +301,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         of them by name. Known values have probability 1.
         """
         self._check_fitted()
+        self._check_width(X)
         check_log_probabilities(self.weights_)
         theta = weight_vector(self.weights_, self.layout_.n_weights, values=False)
         codes = self._codes(read_frame(X), self.target_)

@@ -21,9 +21,10 @@ def largest_feature(bound: BoundModel) -> str:
         return "unknown"
     at = int(np.abs(planes.data).argmax())
     size = f"{abs(planes.data[at]):.2g}"
+    unnamed = f"{size}, of weight {planes.indices[at]}"
     if not isinstance(bound.layout, GroupedWeights):
-        return f"{size}, of weight {planes.indices[at]}"
+        return unnamed
     mark = np.zeros(bound.n_weights)
     mark[planes.indices[at]] = 1.0
     places = {name: (group != 0).nonzero()[0] for name, group in bound.layout.groups(mark).items()}
-    return next(f"{size}, column {rows[0]} of {name}" for name, rows in places.items() if len(rows))
+    return next((f"{size}, column {rows[0]} of {name}" for name, rows in places.items() if len(rows)), unnamed)
