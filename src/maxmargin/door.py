@@ -23,8 +23,8 @@ capacities never ends. ``make bench-door`` shows what the checks cost.
 
 from __future__ import annotations
 
-from copy import copy
 import sys
+from copy import copy
 from typing import cast
 
 import numpy as np

@@ -45,13 +45,19 @@ def majorant_minimum(planes, C, c, starts, outputs, above: float, below: float, 
     return value + offset, theta
 
 
-def next_minimum(planes, C, c, starts, theta, above: float, below: float, pull: float = 0.0) -> tuple:
-    """(value, theta) of the majorant that touches J at theta, which is stationary when both are its own."""
-    outputs = []
+def next_minimum(planes, C, c, starts, theta, above: float, below: float, pull: float = 0.0, ties=1e-9) -> tuple:
+    """(value, theta) of the majorant that touches J at theta, which is stationary when both are its own.
+
+    Where outputs tie there are several majorants; theta is stationary when it is the minimum of one, so the highest
+    minimum is returned. Without ``ties`` the truth and then the first output go before others.
+    """
+    tied = []
     for A, cost in planes:
-        values = below * cost - A @ theta
-        outputs.append(int(values.argmax()) if len(values) and values.max() > 1e-12 else -1)
-    return majorant_minimum(planes, C, c, starts, outputs, above, below, pull)
+        values = np.insert(below * cost - A @ theta, 0, 1e-12)  # the first is the truth
+        near = np.flatnonzero(values >= values.max() - ties)
+        tied.append([int(s) - 1 for s in (near if ties else near[:1])])
+    every = (majorant_minimum(planes, C, c, starts, list(s), above, below, pull) for s in product(*tied))
+    return max(every, key=lambda found: found[0])
 
 
 def global_minimum(planes, C, c, starts, above: float, below: float) -> tuple:

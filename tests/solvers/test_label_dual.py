@@ -131,7 +131,7 @@ def test_refuses_damaged_states(edit):
     engine.step(state)
     arrays = state.to_arrays()
     edit(arrays)
-    with pytest.raises(ValueError, match="the saved state|of the checkpoint"):
+    with pytest.raises(ValueError, match=r"the saved state|of the checkpoint"):
         engine.from_arrays(problem, arrays)
 
 

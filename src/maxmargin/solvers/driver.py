@@ -29,6 +29,7 @@ Resume = Mapping[str, np.ndarray] | str | os.PathLike[str]
 Evaluate = Callable[[np.ndarray, object, object], float]  # (weights, X, y) -> score
 
 _STALLED_AFTER = 3  # certificates in a row with the same primal and the same dual
+ROUNDING = 1e-14  # share of the largest primal of a run
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,12 @@ def _record(present: Run, certificate: Certificate) -> None:
 
 
 def _is_converged(present: Run) -> bool:
-    small = present.certificate is not None and present.certificate.relative_gap <= present.tol
+    if present.certificate is None:
+        return False
+    small = present.certificate.relative_gap <= present.tol
+    if not small and present.tol > 0:  # an optimum of 0 has no relative gap: rounding of where the run was must do
+        primal = np.abs(present.history.column("primal"))
+        small = present.certificate.gap <= ROUNDING * primal.max(initial=0.0, where=np.isfinite(primal))
     return small and present.solver.may_end(present.state)
 
 
