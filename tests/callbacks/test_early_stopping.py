@@ -118,7 +118,7 @@ def rings():
     [
         (MulticlassClassifier(), blobs, ["coef_", "intercept_"]),
         (GraphLabeler(), rings, ["node_coef_", "edge_coef_"]),
-        (ImageSegmenter(), grids, ["node_coef_", "edge_coef_"]),
+        (ImageSegmenter(centre="zero", C=1.0), grids, ["node_coef_", "edge_coef_"]),
         (StructuredSVM(Chain()), lambda: random_chains(8, K, 4, seed=3), ["coef_"]),
         (SequenceTagger(), lambda: random_chains(8, K, 4, seed=3), ["coef_", "transition_"]),
     ],

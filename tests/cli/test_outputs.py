@@ -212,6 +212,7 @@ def interrupted(*arguments, when):
 
 AT_PASS_3 = """
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it, and so would this
 from maxmargin.solvers.engine import DualEngine
 step, count = DualEngine.step, [0]
 def stepped(self, state):

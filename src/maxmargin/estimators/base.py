@@ -242,6 +242,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         seed = self.random_state
         if not (seed is None or isinstance(seed, (int, np.integer, np.random.Generator))):
             seed = check_random_state(seed).randint(2**31 - 1)
+        if isinstance(seed, (int, np.integer)) and seed < 0:
+            raise ValueError(f"random_state must not be negative, got {seed}; give a whole number >= 0 or None.")
         return solver_for(self.solver, problem).engine(problem, seed)
 
     def _callbacks(self) -> list[Callback]:
