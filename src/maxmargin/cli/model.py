@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from maxmargin.models.chain import ChainBound, ChainLayout
 
 __all__ = [
-    "FeatureOptions", "TextTagger", "TrainingOptions", "constrain", "fit", "fit_features", "known_labels",
-    "label_place", "load_estimator", "load_text_tagger", "main_score", "ramp_start", "span_like", "text_features",
-    "usable",
+    "FeatureOptions", "TextTagger", "TrainingOptions", "check_model_input", "constrain", "fit", "fit_features",
+    "known_labels", "label_place", "load_estimator", "load_text_tagger", "main_score", "ramp_start", "span_like",
+    "text_features", "usable",
 ]  # fmt: skip
 
 
@@ -189,18 +189,25 @@ def _read_tagger(path: str) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     """A model file, if it holds a tagger."""
     from maxmargin.persistence.model_file import read_model
 
-    if path == "-":
-        raise ValueError("a model cannot be read from standard input; give the path of its file.")
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"there is no model file {path!r}.")
+    check_model_input(path)
     header, tensors = read_model(path)
     kind = header.get("kind", "model of no kind")[:80]
     if kind == "ImageSegmenter":
         raise ValueError(f"{path} holds a segmenter of images; use: maxmargin segment predict {path} IMAGES")
+    if kind == "MultilabelClassifier":
+        raise ValueError(f"{path} holds a classifier of label sets; use: maxmargin labels predict {path} FILE")
     if kind != "SequenceTagger":
         use = f"use it from Python (maxmargin.load({path!r}).predict)"
         raise ValueError(f"{path} holds a {kind}, not a tagger of text; {use}.")
     return header, tensors
+
+
+def check_model_input(path: str) -> None:
+    """Refuse what is no file."""
+    if path == "-":
+        raise ValueError("a model cannot be read from standard input; give the path of its file.")
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no model file {path!r}.")
 
 
 def _takes_no_text(path: str) -> str:

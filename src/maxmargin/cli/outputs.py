@@ -17,7 +17,7 @@ import typer
 from maxmargin.cli.errors import reason
 
 if TYPE_CHECKING:
-    from maxmargin.estimators.sequence_tagger import SequenceTagger
+    from maxmargin.estimators.saveable import Saveable
 
 __all__ = ["check_model_output", "check_output", "opened_output", "save_model", "warn_of_space"]
 
@@ -77,13 +77,13 @@ def warn_of_space(path: str, needed: float) -> None:
             typer.echo(f"maxmargin: {room}; make room while it trains.", err=True)
 
 
-def save_model(tagger: SequenceTagger, path: str, precision: str = "float64") -> tuple[str, str]:
+def save_model(model: Saveable, path: str, precision: str = "float64") -> tuple[str, str]:
     """Write a model; where it cannot go to its place, to another folder.
 
     Returns where it is, and why not in its place.
     """
     try:
-        tagger.save(os.path.realpath(path), precision)
+        model.save(os.path.realpath(path), precision)
         return path, ""
     except OSError as error:
         problem = reason(error)
@@ -92,7 +92,7 @@ def save_model(tagger: SequenceTagger, path: str, precision: str = "float64") ->
             handle, place = tempfile.mkstemp(prefix=f"{Path(path).stem}-", suffix=".mm", dir=folder)
             os.close(handle)
             try:
-                tagger.save(place, precision)
+                model.save(place, precision)
                 return place, f"{path} could not be written ({problem}); the model is in {place}: move it from there."
             except OSError:
                 os.unlink(place)

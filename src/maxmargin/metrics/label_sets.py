@@ -2,8 +2,8 @@
 
 Sets are indicator matrices (n, n_labels) of 0 and 1 (arrays, sparse matrices, frames), columns in the same order, or
 sequences of collections of labels (lists of lists are a matrix where they hold only 0 and 1); the two sides may differ
-in form only if ``labels`` names the columns. Of sequences, the labels are those that occur on either side, or ``labels``, which matters where labels count that never occur: in
-the label loss and in macro F1.
+in form only if ``labels`` names the columns. Of sequences, the labels are those that occur on either side, or
+``labels``, which matters where labels count that never occur: in the label loss and in macro F1.
 
 scikit-learn computes the scores; the conventions for sets without labels are stated here. Tsoumakas, Katakis, Vlahavas
 2010, Mining multi-label data.
