@@ -19,7 +19,7 @@ def read(text, **options):
 @pytest.mark.parametrize("seed", range(3))
 def test_files_of_scikit_learn(seed, zero_based, tmp_path):
     rng = np.random.default_rng(seed)
-    X = np.where(rng.random((30, 6)) < 0.5, 0.0, rng.normal(size=(30, 6)))
+    X = np.where(rng.random((30, 6)) < 0.5, 0.0, np.round(rng.normal(size=(30, 6)), 3))
     Y = rng.integers(2, size=(30, 4))
     X[0], Y[0] = 1.0, 1  # all features and labels occur
     path = tmp_path / "data.svm"
