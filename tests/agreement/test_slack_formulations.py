@@ -23,7 +23,7 @@ from maxmargin.solvers.presets import SOLVERS, solver_for
 
 SLACK, LOSSES = ("slack", "sqrt_slack"), ("hinge", "squared_hinge")
 KINDS = {  # cost, C; sample weights, one of them zero, for the quadratic slacks
-    "chain": ("hamming", 1.0),
+    "chain": ("hamming", 0.2),
     "multiclass": ("quarters", 3.0),
     "labels": ("f1", 2.0),
     "own": ("hamming", 0.5),
