@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 from maxmargin.cli import options as o
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from maxmargin.datasets.label_data import LabelData
 
 __all__ = ["Known", "LabelFileOptions"]
@@ -114,10 +112,9 @@ class LabelFileOptions:
         from dataclasses import replace
 
         import numpy as np
-        import scipy.sparse as sp
 
         X = data.X
-        values: np.ndarray = X.data if sp.issparse(X) else X
+        values: np.ndarray = X if isinstance(X, np.ndarray) else X.data
         if not np.isnan(values).any():
             return data
         if self.missing == "refuse":
