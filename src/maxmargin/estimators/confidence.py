@@ -79,6 +79,7 @@ def _refused(estimator: object, bound: BoundModel, method: str, capability: str,
         f"{method} of {type(estimator).__name__}",
         {capability},
         f"a {type(bound).__name__} of these examples",
-        "chains, hidden Markov models, classes, and graphs that are forests or narrow enough for a junction tree do. "
+        "chains, hidden Markov models, classes, label sets (up to 18 labels, or a graph without cycles), and graphs "
+        "that are forests or narrow enough for a junction tree do. "
         f"Use {instead} here",
     )

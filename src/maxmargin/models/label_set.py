@@ -23,7 +23,7 @@ structural SVMs when exact inference is intractable (the pairwise model).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -38,6 +38,7 @@ from maxmargin.models.multiclass import (
     POWERS,
     Dense,
     FeatureRows,
+    FeatureRowsBound,
     Sparse,
     both_blocks,
     check_size,
@@ -132,7 +133,7 @@ class LabelSetLayout(FeatureRows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelSetBound(CompiledModel):
+class LabelSetBound(FeatureRowsBound):
     """The label-set model bound to n examples."""
 
     layout: LabelSetLayout
@@ -149,6 +150,17 @@ class LabelSetBound(CompiledModel):
         out, w = np.empty((self.n_examples, len(layout.labels))), weight_vector(w, self.n_weights)
         fill(meta, self.ints, self.floats, w, np.empty(self.fwork_size), out)
         return out
+
+    def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The k best sets, bool (m, M), and their scores (m,), best first."""
+        from maxmargin.models.label_kbest import k_best_of_all, k_best_of_forest
+
+        layout, pair = self.layout, self.layout.groups(w)["edge"]
+        gain = self.scores(w, np.array([example]))[0]
+        forest = forest_of(len(layout.labels), layout.edges)
+        if forest is not None:
+            return k_best_of_forest(gain, forest, pair, k)
+        return k_best_of_all(gain, layout.edges, pair, k)
 
     def indicators(self, w: np.ndarray) -> np.ndarray:
         """The sets of largest score, bool (n, M)."""
@@ -181,7 +193,14 @@ class LabelSet(Parameters):
     intercept_scaling: float = 1.0
     classes: Iterable[Hashable] | None = None
 
-    def bind(self, X: object, Y: object = None, *, layout: LabelSetLayout | None = None) -> LabelSetBound:
+    def bind(
+        self,
+        X: object,
+        Y: object = None,
+        *,
+        layout: LabelSetLayout | None = None,
+        class_weight: Mapping[Hashable, float] | None = None,
+    ) -> LabelSetBound:
         """Pack examples (and their sets) for the kernel.
 
         Parameters
@@ -190,6 +209,8 @@ class LabelSet(Parameters):
             A mapping has the keys ``"sparse"`` and ``"dense"``, each a matrix with n rows.
         Y : n sets, in any form that :meth:`LabelTargets.of` takes; missing at prediction time
         layout : LabelSetLayout of the training data, for further data
+        class_weight : mapping of label to weight, optional
+            Multiplies the cost of missing that label; stored in the layout.
         """
         sparse, dense = feature_blocks(X)
         n = next(block.shape[0] for block in (sparse, dense) if block is not None)
@@ -202,15 +223,19 @@ class LabelSet(Parameters):
                 raise ValueError("labels are needed to learn the layout of a label-set model; pass Y.")
             if n == 0:
                 raise ValueError("X is empty; at least one example is needed.")
-            layout = self._layout(sparse, dense, targets)
+            layout = self._layout(sparse, dense, targets, class_weight)
+        elif class_weight is not None:
+            raise ValueError("class_weight is part of the layout; pass one or the other.")
         check_width(layout, sparse, dense)
         if targets is not None and targets.labels.classes != layout.labels.classes:
             raise ValueError("Y has other labels than the model, or in another order; give those it was fitted with.")
         return _pack(layout, n, sparse, dense, None if targets is None else targets.on)
 
-    def _layout(self, sparse: Sparse, dense: Dense, targets: LabelTargets) -> LabelSetLayout:
+    def _layout(
+        self, sparse: Sparse, dense: Dense, targets: LabelTargets, class_weight: Mapping[Hashable, float] | None
+    ) -> LabelSetLayout:
         labels = targets.labels
-        kind, costs = label_costs(self.cost, labels)
+        kind, costs = label_costs(self.cost, labels, class_weight)
         layout = LabelSetLayout(
             labels=labels,
             n_sparse=0 if sparse is None else sparse.shape[1],
@@ -249,12 +274,11 @@ def _tabulated(bound: CompiledModel, name: str) -> ModelKernel:
     return bound.packed(kernels[name], more=bound.least_cost)
 
 
-def _searched(bound: CompiledModel, power: float, all_sets: bool) -> ModelKernel:
-    """An exact search for a power of the cost."""
-    from maxmargin.models.label_enumeration_kernel import all_sets_search
-    from maxmargin.models.label_set_kernel import counts_search
+def _searched(bound: CompiledModel, power: float, plane: Callable[..., int]) -> ModelKernel:
+    """An exact search for a power of the cost: a kernel that looks at all answers is asked once."""
+    from maxmargin.models.search_kernel import argmax
 
-    return bound.packed(all_sets_search if all_sets else counts_search, more=np.array([power]))
+    return replace(bound, plane=plane).packed(argmax, more=np.array([power]))
 
 
 def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.ndarray | None) -> LabelSetBound:
@@ -281,7 +305,8 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     scratch = 2 * M + 2  # of forests and numbers of mistakes; that of all sets, and of tables, is larger
     searches: dict[str, Callable[[CompiledModel], ModelKernel]] = {}
     if exact:
-        searches = {name: partial(_searched, power=power, all_sets=not by_counts) for name, power in POWERS.items()}
+        answers = lk.counts_plane if by_counts else all_sets_plane
+        searches = {name: partial(_searched, power=power, plane=answers) for name, power in POWERS.items()}
     elif layout.tabulated and forest is not None:
         child, following, size = forest.siblings()
         at = offsets_of(2 * (size + 1))
@@ -294,6 +319,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     return LabelSetBound(
         n_examples=n,
         layout=layout,
+        capabilities=frozenset({"exact", "k_best"}),
         plane=plane,
         searches=searches,
         least_cost=np.zeros(0) if exact or on is None else _least_costs(layout, on),

@@ -19,7 +19,7 @@ from numba.extending import register_jitable
 from maxmargin.kernel import kernel
 from maxmargin.models import multiclass_kernel as mk
 from maxmargin.models.multiclass_kernel import multiclass_scores
-from maxmargin.models.signature import PLANE_SIGNATURE, SEARCH_SIGNATURE
+from maxmargin.models.signature import PLANE_SIGNATURE
 
 # positions in ``meta`` behind those of the multiclass kernel
 N_EDGES, COST_KIND, AT_EDGES, AT_ORDER, AT_PARENT, AT_ABOVE, W_EDGES = range(mk.META_SIZE, mk.META_SIZE + 7)
@@ -42,6 +42,12 @@ def count_cost(kind, n_on, added, missed):
     if union == 0:
         return 0.0
     return 1.0 - 2.0 * both / (both + union) if kind == F1 else 1.0 - both / union
+
+
+@register_jitable
+def power_of(meta, floats, cost_weight):
+    """What a kernel that knows all answers maximises: that of its search, whose power stands behind ``meta``."""
+    return floats[meta[len(meta) - 1]] if len(meta) > META_SIZE and cost_weight > 0.0 else MARGIN
 
 
 @register_jitable
@@ -242,20 +248,8 @@ def best_counts(meta, ints, floats, w, example, lam, power, emit, fwork, output,
 
 @kernel(PLANE_SIGNATURE)
 def counts_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The set of largest ``w . phi + cost_weight cost``; see :func:`best_counts`."""
-    return best_counts(
-        meta, ints, floats, w, example, cost_weight, MARGIN, emit, fwork, output, index, value, result
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE)
-def counts_search(
-    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
-):  # fmt: skip
-    """The set of largest ``cost^p (cost_weight - w . psi)``, p where the last entry of ``meta`` points."""
-    if cost_weight <= 0.0:  # the prediction
-        return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
-    power = floats[meta[len(meta) - 1]]
+    """The set of largest ``w . phi + cost_weight cost`` or ``cost^p (cost_weight - w . psi)``, by numbers of mistakes."""
+    power = power_of(meta, floats, cost_weight)
     return best_counts(
         meta, ints, floats, w, example, cost_weight, power, emit, fwork, output, index, value, result
     )  # fmt: skip
