@@ -61,7 +61,7 @@ def test_weights_are_repetitions_at_the_default_tolerance(C):
 ONE_COLUMN_OF_CLASSES = (
     "check_estimators_dtypes", "check_sample_weights_pandas_series", "check_sample_weights_not_an_array",
     "check_sample_weights_shape", "check_sample_weights_not_overwritten", "check_classifier_data_not_an_array",
-    "check_classifiers_classes", "check_classifiers_train", "check_fit2d_1feature",
+    "check_classifiers_classes", "check_classifiers_train", "check_fit2d_1feature", "check_class_weight_classifiers",
 )  # fmt: skip
 ARRAYS = (
     mm.MultilabelClassifier(graph="full", rescaling="slack", tol=1e-12),

@@ -191,7 +191,8 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
         return self.model_.bind(X, given, layout=self.layout_)
 
     def _bound(self, X: Matrix) -> MulticlassBound:
-        return self.model_.bind(self._seen(X), None, layout=self.layout_)
+        X = self._seen(X)
+        return self.model_.bind(X, None, layout=self.layout_)
 
     def _predict_codes(self, weights: np.ndarray, X: Matrix) -> list[Hashable]:
         bound = self.model_.bind(self._unseen(X), None, layout=self.layout_)

@@ -190,7 +190,8 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         return bound if y is None else self.model_.bind(X, y, layout=self.layout_)
 
     def _bound(self, X: Matrix) -> LabelSetBound:
-        return self.model_.bind(self._seen(X), None, layout=self.layout_)
+        X = self._seen(X)
+        return self.model_.bind(X, None, layout=self.layout_)
 
     def _predict_codes(self, weights: np.ndarray, X: Matrix) -> list[np.ndarray]:
         return list(self.model_.bind(self._unseen(X), None, layout=self.layout_).indicators(weights))

@@ -248,7 +248,7 @@ def best_counts(meta, ints, floats, w, example, lam, power, emit, fwork, output,
 
 @kernel(PLANE_SIGNATURE)
 def counts_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The set of largest ``w . phi + cost_weight cost`` or ``cost^p (cost_weight - w . psi)``, by numbers of mistakes."""
+    """The set of largest ``w . phi + cost_weight cost`` or ``cost^p (cost_weight - w . psi)``, by counts."""
     power = power_of(meta, floats, cost_weight)
     return best_counts(
         meta, ints, floats, w, example, cost_weight, power, emit, fwork, output, index, value, result
