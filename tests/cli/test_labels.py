@@ -137,6 +137,19 @@ def test_labels_never_seen_count_as_missed(toy, run, tmp_path):
     assert "never saw in training count as missed: 7." in done.stderr
 
 
+def test_clus_files_and_files_that_do_not_say_their_labels(toy, run, tmp_path):
+    lines = ["@relation r", "@attribute x numeric", "@attribute class hierarchical a,a/b,c", "@data", "1,a/b", "-1,c"]
+    (tmp_path / "tree.arff").write_text("\n".join(lines))
+    assert run("labels", "train", tmp_path / "tree.arff", "-C", 10, "-o", tmp_path / "m.mm").exit_code == 0
+    assert run("labels", "predict", tmp_path / "m.mm", tmp_path / "tree.arff").stdout == "a,a/b\nc\n"
+    done = run("labels", "evaluate", tmp_path / "m.mm", tmp_path / "tree.arff", "--json")
+    assert json.loads(done.stdout)["subset_accuracy"] == 1.0
+    (tmp_path / "plain.arff").write_text((toy.folder / "test.arff").read_text().replace("toy: -C 3", "toy"))
+    paths = (tmp_path / "plain.arff", toy.folder / "test.arff")
+    plain, said = (run("labels", "evaluate", toy.model, path).stdout for path in paths)
+    assert plain == said and "micro F1" in plain
+
+
 def test_missing_features(toy, run, tmp_path):
     text = (toy.folder / "train.arff").read_text().splitlines()
     text[10] = ",".join([*text[10].split(",")[:-1], "?"])

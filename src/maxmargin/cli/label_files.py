@@ -68,6 +68,8 @@ class LabelFileOptions:
         kind, max_unpacked = self._kind(path), int(1e6 * self.max_unpacked)
         features = None if known is None else known.features
         wanted = self._wanted() if labelled else ()
+        if wanted is None and known is not None and self.label_separator is None:
+            wanted = known.labels
         skip = () if self.skip is None else self.skip.split(",")
         if kind == "libsvm":
             width, zero_based = None, None
@@ -77,8 +79,6 @@ class LabelFileOptions:
         elif kind == "arff":
             data = read_arff(path, wanted, features=features, skip=skip, max_unpacked=max_unpacked)
         else:
-            if wanted is None and known is not None and self.label_separator is None:
-                wanted = known.labels
             if wanted is None or isinstance(wanted, Path):
                 raise ValueError(f"{path}: name the columns of the labels with --labels, or give their number.")
             between = (self.separator or ("\t" if _suffix(path) == ".tsv" else ",")).replace("\\t", "\t")

@@ -70,8 +70,9 @@ def read_arff(
         ``.gz`` and ``.xz`` are decompressed.
     labels : int, names, or path of an XML file, optional
         Which attributes are labels: the first so many (a negative number: the last), as in MEKA; those with these
-        names; those that a label file of Mulan names. By default what the file says: ``@attribute class hierarchical``
-        (Clus), or ``-C 14`` in its ``@relation`` (MEKA). ``()`` reads no labels, which may be ``?`` then.
+        names, or all of ``@attribute class hierarchical`` (Clus) where these are among them; those that a label file of
+        Mulan names. By default what the file says: those of Clus, or ``-C 14`` in its ``@relation`` (MEKA). ``()``
+        reads no labels, which may be ``?`` then.
     features : iterable of str, optional
         Names of features, in order; by default all that the file has.
     skip : iterable of str
@@ -90,29 +91,34 @@ def read_arff(
     extension to Weka. JMLR 2016. Vens, Struyf, Schietgat, Dzeroski, Blockeel 2008 (Clus).
     """
     chosen = None if features is None else list(features)
-    tree = read_label_xml(labels) if isinstance(labels, (str, Path)) else None
+    tree, wanted = None, None
+    if isinstance(labels, (str, Path)):
+        tree = read_label_xml(labels)
+        wanted = tree.names
+    elif labels is not None:
+        wanted = labels if isinstance(labels, int) else list(labels)
     with opened(source, max_unpacked) as (raw, name):
         lines = decoded(raw, name)
         relation, attributes = _header(lines, name, {*skip}, others_skipped=chosen is not None)
         clus = [j for j, attribute in enumerate(attributes) if attribute.paths is not None]
-        rows = _Rows(attributes, name, labelled=labels is None)
+        paths = attributes[clus[0]].paths if clus else None
+        if paths is not None and isinstance(wanted, list) and not (wanted and {*wanted} <= {*paths.names}):
+            paths = None  # labels are attributes, or not read
+        rows = _Rows(attributes, name, labelled=paths is not None and not isinstance(wanted, int))
         for place, line in lines:
             rows.add(line, place)
     if not rows.lines:
         raise ValueError(f"{name} has no examples; write one per line after @data.")
-    if clus and labels is None:
-        places, tree = clus, attributes[clus[0]].paths
-        assert tree is not None
+    if paths is not None and not isinstance(wanted, int):
+        places, tree = clus, paths
         Y = closed_upwards(indicators(rows.paths, len(tree.names), name), tree.names, tree.edges)
     else:
-        wanted = labels if tree is None else tree.names
         if wanted is None:
             found = _MEKA.search(relation)
             if found is None:
                 advice = "give their number, their names or an XML file; or write -C and their number in @relation"
                 raise ValueError(f"{name}: it does not say which attributes are labels; {advice}.")
             wanted = int(found[1])
-        assert not isinstance(wanted, (str, Path))
         places = chosen_columns(wanted, [attribute.name for attribute in attributes], name)
         Y = rows.labels(places)
     label_names = [attributes[j].name for j in places] if tree is None else tree.names
