@@ -144,4 +144,4 @@ def not_text(name: str, number: int) -> str:
 
 
 def too_long(name: str, number: int) -> str:
-    return f"{name}, line {number}: more than {LINE_LIMIT} bytes in a line; is this the right file, and in the right format?"
+    return f"{name}, line {number}: more than {LINE_LIMIT} bytes; is this the right file, and the right format?"
