@@ -109,7 +109,7 @@ def test_which_attributes_are_labels(tmp_path):
     )
     data = rows_of(text, labels)
     assert data.label_names == ["on", "sport", "good news"] and data.hierarchy == [("on", "sport")]
-    assert data.Y.tolist() == [[0, 1, 0], [1, 0, 1], [1, 1, 1]]
+    assert data.Y.tolist() == [[1, 1, 0], [1, 0, 1], [1, 1, 1]]  # closed upwards
 
 
 CLUS = """@RELATION clus

@@ -67,3 +67,19 @@ def test_odd_lines():
 def test_malformed(text, options, message):
     with pytest.raises(ValueError, match=message):
         read(text, **options)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_damaged_files_are_errors_and_nothing_else(seed):
+    """Bytes cut out, doubled or replaced: an answer of the right shapes, or a ValueError."""
+    rng, whole = np.random.default_rng(seed), b"1,2 1:0.5 3:1e-2 # c\n\n 2:1\n3 1:? qid:7\n2\n" * 2
+    for _ in range(60):
+        a = int(rng.integers(len(whole)))
+        damage = [b"", whole[a : a + 3] * 2, bytes(rng.integers(256, size=2, dtype=np.uint8))][rng.integers(3)]
+        try:
+            data = read_libsvm((whole[:a] + damage + whole[a + int(rng.integers(5)) :]).splitlines(keepends=True))
+        except ValueError as error:
+            assert str(error).startswith("<stream>")
+        else:
+            assert data.X.shape == (len(data), len(data.feature_names))
+            assert data.Y.shape == (len(data), len(data.label_names))

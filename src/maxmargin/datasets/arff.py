@@ -102,16 +102,16 @@ def read_arff(
         relation, attributes = _header(lines, name, {*skip}, others_skipped=chosen is not None)
         clus = [j for j, attribute in enumerate(attributes) if attribute.paths is not None]
         paths = attributes[clus[0]].paths if clus else None
-        if paths is not None and isinstance(wanted, list) and not (wanted and {*wanted} <= {*paths.names}):
-            paths = None  # labels are attributes, or not read
-        rows = _Rows(attributes, name, labelled=paths is not None and not isinstance(wanted, int))
+        if paths is not None and (isinstance(wanted, int) or (wanted is not None and not _among(wanted, paths.names))):
+            paths = None  # the labels are attributes, or nobody wants them
+        rows = _Rows(attributes, name, labelled=paths is not None)
         for place, line in lines:
             rows.add(line, place)
     if not rows.lines:
         raise ValueError(f"{name} has no examples; write one per line after @data.")
-    if paths is not None and not isinstance(wanted, int):
+    if paths is not None:
         places, tree = clus, paths
-        Y = closed_upwards(indicators(rows.paths, len(tree.names), name), tree.names, tree.edges)
+        Y = indicators(rows.paths, len(paths.names), name)
     else:
         if wanted is None:
             found = _MEKA.search(relation)
@@ -122,12 +122,17 @@ def read_arff(
         places = chosen_columns(wanted, [attribute.name for attribute in attributes], name)
         Y = rows.labels(places)
     label_names = [attributes[j].name for j in places] if tree is None else tree.names
+    edges = None if tree is None or not tree.edges else tree.edges
     apart = {*places, *clus}
     kept = [j for j, attribute in enumerate(attributes) if j not in apart and not attribute.skipped]
     X, names = rows.features(kept), [column for j in kept for column in attributes[j].columns]
     if chosen is not None:
         X, names = X[:, chosen_columns(chosen, names, name)], chosen
-    return LabelData(X, Y, names, label_names, tree.edges if tree is not None and tree.edges else None, rows.lines)
+    return LabelData(X, closed_upwards(Y, label_names, edges or []), names, label_names, edges, rows.lines)
+
+
+def _among(wanted: list[str], names: list[str]) -> bool:
+    return bool(wanted) and {*wanted} <= {*names}
 
 
 def _header(lines: Lines, name: str, skip: set[str], others_skipped: bool) -> tuple[str, list[Attribute]]:

@@ -12,7 +12,7 @@ from maxmargin.datasets.text_lines import UNPACKED_LIMIT, Source, decoded, opene
 
 __all__ = ["read_libsvm"]
 
-MOST = 2**31 - 1
+MOST = 2**22  # features: a slip in a number must not cost all memory
 
 
 def read_libsvm(
@@ -90,7 +90,8 @@ def _entries(fields: list[str], where: str) -> dict[int, float]:
         index, _, value = field.partition(":")
         if index == "qid":
             continue
-        if not index.isdecimal() or not value or len(index) > 10 or int(index) > MOST:
-            raise ValueError(f"{where}: {field[:40]!r} is not index:value, such as 5:0.2; correct it.")
+        if not (index.isdecimal() and value and len(index) < 10 and int(index) <= MOST):
+            most = f"with an index of at most {MOST}"
+            raise ValueError(f"{where}: {field[:40]!r} is not index:value, such as 5:0.2, {most}; correct it.")
         found[int(index)] = number(value, where)
     return found
