@@ -150,6 +150,32 @@ def test_clus_files_and_files_that_do_not_say_their_labels(toy, run, tmp_path):
     assert plain == said and "micro F1" in plain
 
 
+@pytest.mark.skipif("hierarchy" not in mm.MultilabelClassifier().get_params(), reason="the classifier has none")
+def test_hierarchies(run, tmp_path):
+    """The one that a Clus file declares, or pairs in a file; labels above those of an example are added."""
+    header = ["@relation r", "@attribute x numeric", "@attribute y numeric", "@attribute class hierarchical a/b,a/d,c"]
+    rows = [("1", "1", "a/b"), ("1", "-1", "a/d"), ("-1", "0", "c"), ("1", "0", "a")] * 3
+    (tmp_path / "tree.arff").write_text("\n".join([*header, "@data", *map(",".join, rows)]))
+    (tmp_path / "rows.svm").write_text("\n".join(f"{label} 1:{x} 2:{y}" for x, y, label in rows))
+    (tmp_path / "pairs.csv").write_text("a,a/b\n\na,a/d\n")
+    found = []
+    for file, given in (("tree.arff", "declared"), ("rows.svm", tmp_path / "pairs.csv")):
+        done = run("labels", "train", tmp_path / file, "--hierarchy", given, "-C", 10, "-o", tmp_path / "m.mm")
+        assert done.exit_code == 0, done.output
+        found.append(as_sets(run("labels", "predict", tmp_path / "m.mm", tmp_path / file).stdout))
+        done = run("labels", "evaluate", tmp_path / "m.mm", tmp_path / file, "--json")
+        assert json.loads(done.stdout)["label_loss"] == 0.0
+    assert found[0] == found[1] and found[0][:3] == [{"a", "a/b"}, {"a", "a/d"}, {"c"}]
+    for text, message in [("a\n", "line 1: 'a' is not a pair parent,child"), ("\n", "has no pairs of labels")]:
+        (tmp_path / "pairs.csv").write_text(text)
+        done = run(
+            "labels", "train", tmp_path / "rows.svm", "--hierarchy", tmp_path / "pairs.csv", "-o", tmp_path / "n"
+        )
+        assert done.exit_code == 1 and message in done.stderr
+    done = run("labels", "train", tmp_path / "rows.svm", "--hierarchy", "declared", "-o", tmp_path / "n.mm")
+    assert done.exit_code == 1 and "declares no hierarchy of labels" in done.stderr
+
+
 def test_missing_features(toy, run, tmp_path):
     text = (toy.folder / "train.arff").read_text().splitlines()
     text[10] = ",".join([*text[10].split(",")[:-1], "?"])

@@ -13,10 +13,11 @@ from maxmargin.cli import options as o
 if TYPE_CHECKING:
     from maxmargin.datasets.label_data import LabelData
 
-__all__ = ["Known", "LabelFileOptions"]
+__all__ = ["DECLARED", "Known", "LabelFileOptions", "hierarchy_of"]
 
 LabelFormat = StrEnum("LabelFormat", ["auto", "arff", "libsvm", "csv"])
 Missing = StrEnum("Missing", ["refuse", "zero"])
+DECLARED = "declared"  # in place of a file with a hierarchy
 SUFFIXES = {
     ".arff": "arff", ".csv": "csv", ".tsv": "csv", ".svm": "libsvm", ".svmlight": "libsvm", ".libsvm": "libsvm",
     ".txt": "libsvm",
@@ -124,6 +125,29 @@ class LabelFileOptions:
         filled = X.copy()
         (filled if isinstance(filled, np.ndarray) else filled.data)[np.isnan(values)] = 0.0
         return replace(data, X=filled)
+
+
+def hierarchy_of(given: str, data: LabelData) -> list[tuple[str, str]]:
+    """Pairs (parent, child): those that the training file declares, or those of a file with a line for each."""
+    if given == DECLARED:
+        if data.hierarchy is None:
+            raise ValueError("the training file declares no hierarchy of labels; name a file of pairs parent,child.")
+        return data.hierarchy
+    import csv
+
+    from maxmargin.datasets.text_lines import decoded, opened
+
+    pairs = []
+    with opened(given) as (raw, name):
+        for place, line in decoded(raw, name):
+            fields = [field.strip() for row in csv.reader([line]) for field in row]
+            if len(fields) == 2 and all(fields):
+                pairs.append((fields[0], fields[1]))
+            elif any(fields):
+                raise ValueError(f"{name}, line {place}: {line.strip()[:60]!r} is not a pair parent,child; correct it.")
+    if not pairs:
+        raise ValueError(f"{given} has no pairs of labels; write a line parent,child for each.")
+    return pairs
 
 
 def _suffix(path: str) -> str:

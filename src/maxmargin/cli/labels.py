@@ -14,7 +14,7 @@ import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded, located
-from maxmargin.cli.label_files import Known, LabelFileOptions
+from maxmargin.cli.label_files import DECLARED, Known, LabelFileOptions, hierarchy_of
 from maxmargin.cli.model import check_model_input
 from maxmargin.cli.outputs import check_model_output, check_output, opened_output
 from maxmargin.cli.tables import show_table
@@ -34,6 +34,10 @@ Form = StrEnum("Form", ["lists", "matrix", "scores"])
 
 _ABOUT_FILE = "ARFF, LIBSVM or CSV file with labels, or - for standard input."
 _ABOUT_GRAPH = "Pairs of labels with a weight: none, a tree by mutual information, or all (full)."
+_ABOUT_HIERARCHY = (
+    "Labels come with all labels above them: a file with a line parent,child for each pair, or the hierarchy that the "
+    "training file declares (Clus, Mulan)."
+)
 _ABOUT_COST = "What a wrong set costs: the number of wrong labels (hamming), 1 - F1 or 1 - Jaccard index."
 _ABOUT_FORM = (
     "lists: the labels of each example, with commas between; matrix: CSV of 0 and 1 with a column per label; scores: "
@@ -51,6 +55,7 @@ def train(
     output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")],
     C: o.CostWeight = 1.0,
     graph: Annotated[Graph, o.of_training("--graph", help=_ABOUT_GRAPH)] = Graph.none,
+    hierarchy: Annotated[str | None, o.of_training(help=_ABOUT_HIERARCHY, metavar="FILE|declared")] = None,
     rescaling: o.RescalingOption = o.Rescaling.margin,
     cost: Annotated[Cost, o.of_training("--cost", help=_ABOUT_COST)] = Cost.hamming,
     loss: o.LossOption = o.Loss.hinge,
@@ -77,13 +82,20 @@ def train(
 
       maxmargin labels train rcv1.svm.gz --graph tree -o rcv1.mm
 
+      maxmargin labels train enron.arff --hierarchy declared -o enron.mm
+
       maxmargin labels train posts.csv --labels tags --label-separator ';' --skip id -o posts.mm
     """
-    check_model_output(output, [file, files.xml, config])
+    pairs_file = None if hierarchy == DECLARED else hierarchy
+    check_model_output(output, [file, files.xml, pairs_file, config])
+    from maxmargin.datasets.label_data import with_hierarchy
+
     live = sys.stderr.isatty()
     watch = Stopwatch()
     with watch("read"):
         data = files.read(file)
+        if hierarchy is not None:
+            data = with_hierarchy(data, hierarchy_of(hierarchy, data))
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
 
@@ -94,6 +106,8 @@ def train(
         solver=str(solver), tol=tol, max_passes=max_passes, max_seconds=max_seconds, n_jobs=n_jobs, random_state=seed,
         verbose=int(live),
     )  # fmt: skip
+    if hierarchy is not None:
+        model.set_params(hierarchy=data.hierarchy)
     with watch("train"), warnings.catch_warnings(), located(file, lambda example, _: data.lines[example]):
         warnings.simplefilter("ignore", ConvergenceWarning)  # the status already says why training ended
         model.fit(data.X, targets(data))
@@ -162,10 +176,14 @@ def evaluate(
 
       maxmargin labels evaluate rcv1.mm test.svm.gz --json > scores.json
     """
+    from maxmargin.datasets.label_data import with_hierarchy
     from maxmargin.metrics import label_report
 
     classifier, known = load(model)
     data, names = files.read(file, known), known.labels
+    above = classifier.get_params(deep=False).get("hierarchy")
+    if above is not None:  # of true sets that name the lowest labels only
+        data = with_hierarchy(data, [(str(parent), str(child)) for parent, child in above])
     unseen = [label for label in data.label_names if label not in names]
     found = [[names[k] for k in row.nonzero()[0]] for row in predicted(classifier, data)]
     report = label_report(data.sets(), found, names + unseen)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["LabelData", "chosen_columns", "closed_upwards", "indicators", "missing", "named_indicators", "number"]
+__all__ = [
+    "LabelData",
+    "chosen_columns",
+    "closed_upwards",
+    "indicators",
+    "missing",
+    "named_indicators",
+    "number",
+    "with_hierarchy",
+]
 
 MISSING = frozenset({"?", "", "nan", "na", "null"})
 MOST_ENTRIES = 2**31  # of a matrix of labels
@@ -45,6 +54,13 @@ class LabelData:
     def sets(self) -> list[set[str]]:
         """The labels of each example."""
         return [{self.label_names[k] for k in np.flatnonzero(row)} for row in self.Y]
+
+
+def with_hierarchy(data: LabelData, edges: Sequence[tuple[str, str]]) -> LabelData:
+    """The examples with pairs (parent, child) over their labels, which may name further ones; Y closed upwards."""
+    names = list(dict.fromkeys([*data.label_names, *(label for edge in edges for label in edge)]))
+    Y = np.pad(data.Y, ((0, 0), (0, len(names) - len(data.label_names))))
+    return replace(data, Y=closed_upwards(Y, names, edges), label_names=names, hierarchy=list(edges))
 
 
 def missing(text: str) -> bool:
