@@ -34,7 +34,7 @@ class RankedOutputs(Generic[Inputs, Output]):
         bound, w = self._bound_scores(X)
         layout, answers = bound.layout, []
         if not offers_k_best(bound):
-            raise _refused(self, bound, "predict_kbest", "k_best", "predict or predict_marginals")
+            raise _refused(self, bound, "predict_kbest", "k_best", "predict, or predict_marginals where there is one,")
         for i in range(bound.n_examples):
             codes, scores = bound.k_best(w, i, int(k))
             answers.append([(cast(Output, layout.output(row)), float(s)) for row, s in zip(codes, scores, strict=True)])
