@@ -95,7 +95,7 @@ def test_few_planes(loss, rescaling, name):
 
 
 @pytest.mark.parametrize("name", FEW)
-@pytest.mark.parametrize("tiny", [tiny for tiny in CASES if tiny.kind != "own"], ids=str)
+@pytest.mark.parametrize("tiny", [tiny for tiny in CASES if tiny.kind != "own" and not tiny.squared], ids=str)
 def test_few_planes_approach_the_optimum(tiny, name):
     result = solve(tiny, FEW[name], tol=1e-6, max_passes=100)
     check_bounds(result, tiny)
@@ -108,9 +108,9 @@ PRIMAL = {"pegasos": mm.Pegasos(averaging="weighted"), "sgd": mm.SGD(t0=20.0)}
 @pytest.mark.parametrize("name", PRIMAL)
 @pytest.mark.parametrize("tiny", CASES, ids=str)
 def test_primal_solvers(tiny, name):
-    """At their sublinear rate: within 5 % after 1,000 passes (200 of a model in Python)."""
+    """At their sublinear rate: within 5 % after 600 passes (200 of a model in Python)."""
     problem = tiny.problem()
-    passes = 200 if tiny.kind == "own" else 1000
+    passes = 200 if tiny.kind == "own" else 600
     result = run(PRIMAL[name].engine(problem, 0), problem, tol=1e-6, max_passes=passes)
     assert result.certificate.primal == pytest.approx(best(tiny).objective, rel=5e-2)
     check_bounds(result, tiny)
