@@ -32,6 +32,7 @@ __all__ = [
 
 
 AnyTagger = TypeVar("AnyTagger", "SequenceTagger", "TextTagger")
+Rows = list[list[tuple[str, ...]]]  # sentences as columns of their tokens
 
 
 @dataclass(frozen=True)
@@ -137,11 +138,18 @@ class TextTagger:
     def classes_(self) -> list[str]:
         return list(map(str, self.layout_.labels.classes))
 
-    def predict(self, X: Sequences) -> list[list[str]]:
+    def predict(self, X: Sequences | Rows) -> list[list[str]]:
         """The best labels of each sentence."""
-        return [list(map(str, self.layout_.output(codes))) for codes in self._bound(X).argmax(self.weights).outputs]
+        from maxmargin.models.chain_few import best_of_few, few_examples
 
-    def predict_kbest(self, X: Sequences, k: int) -> list[list[tuple[list[str], float]]]:
+        few = few_examples(self.layout_, self.features_, X)
+        if few is not None:
+            outputs = best_of_few(self.layout_, few, self.weights)
+        else:
+            outputs = self._bound(X).argmax(self.weights).outputs
+        return [list(map(str, self.layout_.output(codes))) for codes in outputs]
+
+    def predict_kbest(self, X: Sequences | Rows, k: int) -> list[list[tuple[list[str], float]]]:
         """The k best labellings of each sentence with their scores, best first; fewer when there are no more."""
         bound, layout, answers = self._bound(X), self.layout_, []
         for i in range(bound.n_examples):
@@ -149,10 +157,10 @@ class TextTagger:
             answers.append([(list(map(str, layout.output(codes))), float(score)) for codes, score in best])
         return answers
 
-    def _bound(self, X: Sequences) -> ChainBound:
+    def _bound(self, X: Sequences | Rows) -> ChainBound:
         from maxmargin.models.chain import Chain
 
-        return Chain().bind(X, layout=self.layout_)
+        return Chain().bind(self.features_.transform(X) if isinstance(X, list) else X, layout=self.layout_)
 
 
 def load_text_tagger(path: str) -> TextTagger:
