@@ -222,26 +222,39 @@ def chain_planes(meta, ints, floats, example, emit, output, iwork, index, value,
 @register_jitable
 def true_score(meta, ints, floats, w, first, T, table, pair):
     """The score of the true labels in a score table."""
-    S, labels, has_edges = meta[STRIDE], meta[AT_LABELS] + first, meta[N_EDGE] > 0
-    truth = 0.0
+    S, labels, truth = meta[STRIDE], meta[AT_LABELS] + first, 0.0
     for t in range(T):
         truth += table[t * S + ints[labels + t]]
         if t > 0:
-            if has_edges:
+            if meta[N_EDGE] > 0:
                 pair_table(meta, ints, floats, w, first + t, pair)
             truth += pair[ints[labels + t - 1] * S + ints[labels + t]]
     return truth
 
 
-@register_jitable
-def best_path(meta, ints, floats, w, first, T, table, pair, fwork, output):
-    """Write the labels of the largest sum of scores; that sum, and whether there are such labels.
+@kernel(PLANE_SIGNATURE, borrows=True)
+def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """Viterbi on the cost-augmented score table, then the plane of the winner.
 
-    ``table`` (T x S) comes with the scores of labels and holds those of the best starts afterwards. Back-pointers are
-    not stored: those of the winning path alone are found again from the table. That leaves a pure max in the inner
-    loop, which the compiler vectorises over labels.
+    Back-pointers are not stored: the columns of partial scores are, and the pointers of the winning path alone are
+    found again from them. That leaves a pure max in the inner loop, which the compiler vectorises over labels.
+    O(T (nnz S + r S) + K S) where r is the number of left labels that can matter, at worst K; scratch T S + K S + 2 S.
     """
-    K, S, has_edges = meta[N_LABELS], meta[STRIDE], meta[N_EDGE] > 0
+    K, S = meta[N_LABELS], meta[STRIDE]
+    first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
+    T = last - first
+    result[:4] = 0.0
+    if T == 0:
+        return min(emit, 1)
+    table = fwork[: T * S]
+    score_table(meta, ints, floats, w, example, cost_weight, table)
+    has_labels, has_edges = meta[HAS_LABELS], meta[N_EDGE] > 0
+    if has_edges or meta[CONSTRAINED]:
+        pair = fwork[T * S : T * S + K * S]
+        pair_table(meta, ints, floats, w, first, pair)
+    else:
+        pair = w[meta[W_TRANSITION] : meta[W_TRANSITION] + K * S]
+    truth = true_score(meta, ints, floats, w, first, T, table, pair) if has_labels else 0.0
     pairs, work = pair.reshape((K, S)), fwork[T * S + K * S : T * S + K * S + S]
     reach = fwork[T * S + K * S + S : T * S + K * S + 2 * S]
     prune = K >= PRUNE_FROM
@@ -259,40 +272,15 @@ def best_path(meta, ints, floats, w, first, T, table, pair, fwork, output):
             viterbi_step(before, now, pairs, work)
     top, winner = viterbi_last(table[(T - 1) * S :], K)
     if winner < 0:
-        return top, False
+        return -1
     for t in range(T - 1, 0, -1):
         output[t] = winner
         if has_edges:
             pair_table(meta, ints, floats, w, first + t, pair)
         winner = viterbi_left(table[(t - 1) * S : t * S], pairs, winner)
     output[0] = winner
-    return top, True
 
-
-@kernel(PLANE_SIGNATURE, borrows=True)
-def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """Viterbi on the cost-augmented score table, then the plane of the winner.
-
-    O(T (nnz S + r S) + K S) where r is the number of left labels that can matter, at worst K; scratch T S + K S + 2 S.
-    """
-    K, S = meta[N_LABELS], meta[STRIDE]
-    first, last = ints[meta[AT_TOKENS] + example], ints[meta[AT_TOKENS] + example + 1]
-    T = last - first
-    result[:4] = 0.0
-    if T == 0:
-        return min(emit, 1)
-    table = fwork[: T * S]
-    score_table(meta, ints, floats, w, example, cost_weight, table)
-    pair, truth = w[meta[W_TRANSITION] : meta[W_TRANSITION] + K * S], 0.0
-    if meta[N_EDGE] > 0 or meta[CONSTRAINED]:
-        pair = fwork[T * S : T * S + K * S]
-        pair_table(meta, ints, floats, w, first, pair)
-    if meta[HAS_LABELS]:
-        truth = true_score(meta, ints, floats, w, first, T, table, pair)
-    top, found = best_path(meta, ints, floats, w, first, T, table, pair, fwork, output)
-    if not found:
-        return -1
     result[:2] = top - truth
-    if not meta[HAS_LABELS]:
+    if not has_labels:
         return 0
     return chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 
-from maxmargin.inference.recursion_chain_kernel import viterbi_step
+from maxmargin.inference.recursion_chain_kernel import viterbi_last, viterbi_step
 from maxmargin.kernel import kernel
 from maxmargin.models import chain_kernel as ck
-from maxmargin.models.search_kernel import EQUAL, try_cost_weights
+from maxmargin.models.search_kernel import try_cost_weights
 from maxmargin.models.signature import SEARCH_SIGNATURE
 
 QUERIES = 4  # plain argmaxes before the costs are told apart
@@ -21,7 +21,7 @@ ROUNDING = 1e-9  # of scores: so far below what is needed an output is not given
 
 
 class Tables(NamedTuple):
-    """One example, and what :func:`ask_table` answers from."""
+    """One example, and what :func:`ask_wrong` answers from."""
 
     meta: np.ndarray
     ints: np.ndarray
@@ -33,29 +33,35 @@ class Tables(NamedTuple):
     fwork: np.ndarray  # scratch of :func:`~maxmargin.models.chain_kernel.chain_plane`
     scores: np.ndarray  # float64 (T x S,)
     costs: np.ndarray  # float64 (T x S,)
+    free: np.ndarray  # float64 (T x S,): best starts without cost that end in each label; -inf where it costs something
     arcs: np.ndarray  # float64 (K x S,): those into the last token looked at, where they differ
     truth: float  # score of the true labels
 
 
 @register_jitable
 def chain_tables(meta, ints, floats, w, example, fwork):
-    """The tables of an example. O(T (nnz + K))."""
+    """The tables of an example. O(T (nnz + K f)) where f labels cost nothing, at each position; mostly one."""
     K, S = meta[ck.N_LABELS], meta[ck.STRIDE]
     first, last = np.int64(ints[meta[ck.AT_TOKENS] + example]), np.int64(ints[meta[ck.AT_TOKENS] + example + 1])
     T = last - first
-    scores, costs = np.empty(T * S), np.zeros(T * S)
+    scores, costs, free = np.empty(T * S), np.zeros(T * S), np.full(T * S, -np.inf)
     ck.score_table(meta, ints, floats, w, example, 0.0, scores)
-    for t in range(T):
-        weight = floats[meta[ck.AT_TOKEN_WEIGHT] + first + t]
-        begin = meta[ck.AT_COST] + ints[meta[ck.AT_LABELS] + first + t] * K
-        for k in range(K):
-            costs[t * S + k] = weight * floats[begin + k]
     arcs = w[meta[ck.W_TRANSITION] : meta[ck.W_TRANSITION] + K * S]
     if meta[ck.N_EDGE] > 0 or meta[ck.CONSTRAINED]:
         arcs = fwork[T * S : T * S + K * S]
         ck.pair_table(meta, ints, floats, w, first, arcs)
     truth = ck.true_score(meta, ints, floats, w, first, T, scores, arcs)
-    return Tables(meta, ints, floats, w, example, first, T, fwork, scores, costs, arcs, truth)
+    tables = Tables(meta, ints, floats, w, example, first, T, fwork, scores, costs, free, arcs, truth)
+    for t in range(T):
+        if t > 0:
+            arcs_into(tables, t)
+        weight = floats[meta[ck.AT_TOKEN_WEIGHT] + first + t]
+        begin = meta[ck.AT_COST] + ints[meta[ck.AT_LABELS] + first + t] * K
+        for k in range(K):
+            costs[t * S + k] = weight * floats[begin + k]
+            if costs[t * S + k] == 0.0:
+                free[t * S + k] = scores[t * S + k] + (best_left(tables, free, t, k)[0] if t > 0 else 0.0)
+    return tables
 
 
 @register_jitable
@@ -66,20 +72,65 @@ def arcs_into(tables, t):
 
 
 @register_jitable
-def ask_table(plane, tables, mu, output, result):
-    """The labels of largest ``mu cost - w . psi``, with value, bound and cost; ``fwork`` keeps the best starts."""
-    meta, ints, floats, w, first, T = tables.meta, tables.ints, tables.floats, tables.w, tables.first, tables.T
-    scores, costs, table = tables.scores, tables.costs, tables.fwork[: len(tables.scores)]
-    for i in range(len(scores)):
-        table[i] = scores[i] + mu * costs[i]
-    top, found = ck.best_path(meta, ints, floats, w, first, T, table, tables.arcs, tables.fwork, output)
-    if not found:
+def best_left(tables, starts, t, k):
+    """The best score with which starts before position t lead to label k, and the label that they end in."""
+    K, S = tables.meta[ck.N_LABELS], tables.meta[ck.STRIDE]
+    reach, left = -np.inf, 0
+    for j in range(K):
+        v = starts[(t - 1) * S + j] + tables.arcs[j * S + k]
+        if v > reach:
+            reach, left = v, j
+    return reach, left
+
+
+@register_jitable
+def ask_wrong(plane, tables, mu, output, result):
+    """The labels of positive cost with the largest ``mu cost - w . psi``, its value, bound and cost; -1 for none.
+
+    The first ``T x S`` numbers of ``fwork`` keep the best starts that cost something. They come from such starts, or
+    from one without cost at the first label that costs something:
+
+        starts[t, k] = score[t, k] + mu cost[t, k] + max_j (starts[t-1, j], and where k costs, free[t-1, j]) + arc[j, k]
+    """
+    meta, T, scores, costs, free, arcs = tables.meta, tables.T, tables.scores, tables.costs, tables.free, tables.arcs
+    K, S = meta[ck.N_LABELS], meta[ck.STRIDE]
+    starts, behind = tables.fwork[: T * S], T * S + K * S
+    work, reach = tables.fwork[behind : behind + S], tables.fwork[behind + S : behind + 2 * S]
+    pairs, prune = arcs.reshape((K, S)), K >= ck.PRUNE_FROM
+    for i in range(T * S):
+        starts[i] = scores[i] + mu * costs[i] if i >= S or costs[i] > 0.0 else -np.inf
+    for t in range(1, T):
+        arcs_into(tables, t)
+        if prune and (t == 1 or meta[ck.N_EDGE] > 0):
+            ck.row_maxima(arcs, K, S, reach)
+        before, now = starts[(t - 1) * S : t * S], starts[t * S : t * S + S]
+        if prune:
+            ck.pruned_step(before, now, pairs, reach, work)
+        else:
+            viterbi_step(before, now, pairs, work)
+        for j in range(K):
+            if free[(t - 1) * S + j] > -np.inf:
+                begin, row = free[(t - 1) * S + j], pairs[j]
+                score, cost = scores[t * S : t * S + S], costs[t * S : t * S + S]
+                for k in range(S):
+                    v = begin + row[k] + score[k] + mu * cost[k] if cost[k] > 0.0 else -np.inf
+                    now[k] = v if v > now[k] else now[k]
+    top, label = viterbi_last(starts[(T - 1) * S :], K)
+    if label < 0:
         return -1
-    right = True  # rounding may leave the true labels a little above themselves
-    for t in range(T):
-        right = right and output[t] == ints[meta[ck.AT_LABELS] + first + t]
-    result[0] = 0.0 if right else top - tables.truth
-    result[1], result[2] = result[0], ck.chain_cost(meta, ints, floats, tables.example, output)
+    costly = True
+    for t in range(T - 1, -1, -1):
+        output[t] = label
+        if t > 0:
+            arcs_into(tables, t)
+            v, left = best_left(tables, free, t, label)
+            if costly:
+                u, other = best_left(tables, starts, t, label)
+                costly = u >= v or costs[t * S + label] == 0.0
+                left = other if costly else left
+            label = left
+    result[0] = top - tables.truth
+    result[1], result[2] = result[0], ck.chain_cost(meta, tables.ints, tables.floats, tables.example, output)
     return 0
 
 
@@ -106,7 +157,7 @@ def best_of_all_costs(tables, lam, mu, unit, power, top, output):
     """Write the labels of largest ``cost^p (lam - w . psi)`` if that is above ``top``; the larger of the two.
 
     One table holds the best score of the starts of every cost. The last query, at cost weight mu, left the best starts
-    that end in each label; with the best ends, a label at a position, or a start of known cost, has the largest
+    that end in each label. With the best ends, a label at a position, or a start of known cost, has the largest
 
         reach = lam + mu cost - w . psi    of all labelings that go through it.
 
@@ -130,7 +181,7 @@ def best_of_all_costs(tables, lam, mu, unit, power, top, output):
     for t in range(T):
         begin[t + 1], most = begin[t], 0
         for k in range(K):
-            if starts[t * S + k] + ends[t * S + k] >= needed:
+            if max(starts[t * S + k], tables.free[t * S + k]) + ends[t * S + k] >= needed:
                 label[begin[t + 1]] = k
                 begin[t + 1] += 1
                 most = max(most, np.int64(np.rint(costs[t * S + k] / unit)))
@@ -188,27 +239,30 @@ def best_of_all_costs(tables, lam, mu, unit, power, top, output):
 def best_product(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result, power):
     """The labels of largest ``cost(y)^p (lam - w . psi(y))``, and planes of their runs of errors.
 
-    A few queries first, which mostly settle it, then all costs that they leave open. The unit of cost of each example
-    stands in ``floats`` where the last entry of ``meta`` says.
+    The best wrong labels come first: where they have their margin, so have all others. Then a few queries, which mostly
+    settle it, and at last all costs that they leave open. The true labels, whose margin is 0, must be left out: with
+    them no query could prove that the others have theirs. The unit of cost of each example stands in ``floats`` where
+    the last entry of ``meta`` says.
     """
     if lam <= 0.0:  # the prediction
         return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
     first, last = ints[meta[ck.AT_TOKENS] + example], ints[meta[ck.AT_TOKENS] + example + 1]
     T, truth = last - first, meta[ck.AT_LABELS] + first
     unit = floats[meta[len(meta) - 1] + example]
-    result[:4] = 0.0
+    result[:4], top = 0.0, 0.0
     best = ints[truth : truth + T].copy()
     if T == 0 or unit == 0.0:  # nothing costs anything
         output[:T] = best
         return min(emit, 1)
     tables = chain_tables(meta, ints, floats, w, example, fwork)
-    made, mu, top, _at, bound = try_cost_weights(
-        ask_table, plane, tables, lam, unit, power, QUERIES, best, output, result
-    )
-    if made < 0:
-        return made
-    if bound > top * (1.0 + EQUAL):
-        top = best_of_all_costs(tables, lam, mu, unit, power, top, best)
+    if ask_wrong(plane, tables, 0.0, output, result) >= 0 and result[0] > -lam:
+        best[:] = output[:T]
+        h, g = lam + result[0], result[2]
+        made, mu, top, _at, bound = try_cost_weights(
+            ask_wrong, plane, tables, lam, unit, power * h / g, g**power * h, power, QUERIES, best, output, result
+        )
+        if bound > top:
+            top = best_of_all_costs(tables, lam, mu, unit, power, top, best)
     output[:T] = best
     made = ck.chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
     result[0], result[1] = top, top
@@ -233,45 +287,6 @@ def chain_sqrt_slack(
     )  # fmt: skip
 
 
-@register_jitable
-def best_costly_path(tables, output):
-    """Write the best labels with a positive cost; their score, -inf when there are none.
-
-    Two scores for each position and label: the best start without cost and the best start with cost,
-
-        free[t, k]   = score[t, k] + max_j free[t-1, j] + arc[j, k]                      where k costs nothing at t
-        costly[t, k] = score[t, k] + max_j (costly[t-1, j] or, where k costs, free[t-1, j]) + arc[j, k].
-
-    O(T K^2) time, O(T K) memory.
-    """
-    meta, T, scores, costs, arcs = tables.meta, tables.T, tables.scores, tables.costs, tables.arcs
-    K, S = meta[ck.N_LABELS], meta[ck.STRIDE]
-    best = np.full((T, 2, K), -np.inf)  # without and with cost
-    came = np.zeros((T, 2, K), np.int32)
-    for k in range(K):
-        best[0, 1 if costs[k] > 0.0 else 0, k] = scores[k]
-    for t in range(1, T):
-        arcs_into(tables, t)
-        for k in range(K):
-            for before in range(2):
-                after = 1 if before or costs[t * S + k] > 0.0 else 0
-                for j in range(K):
-                    reach = best[t - 1, before, j] + arcs[j * S + k] + scores[t * S + k]
-                    if reach > best[t, after, k]:
-                        best[t, after, k] = reach
-                        came[t, after, k] = before * K + j
-    last, state = 0, 1
-    for k in range(1, K):
-        if best[T - 1, 1, k] > best[T - 1, 1, last]:
-            last = k
-    top = best[T - 1, 1, last]
-    if top > -np.inf:
-        for t in range(T - 1, -1, -1):
-            output[t] = last
-            state, last = came[t, state, last] // K, came[t, state, last] % K
-    return top
-
-
 @kernel(SEARCH_SIGNATURE)
 def chain_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """The output of positive cost with the largest ``lam - w . psi``, lam = cost_weight, and planes of runs of errors.
@@ -287,11 +302,11 @@ def chain_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork,
     first, last = ints[meta[ck.AT_TOKENS] + example], ints[meta[ck.AT_TOKENS] + example + 1]
     if first == last or cost_weight <= 0.0:  # nothing is wrong, or only the prediction is wanted
         return made
-    tables = chain_tables(meta, ints, floats, w, example, fwork)
-    top = cost_weight + best_costly_path(tables, output) - tables.truth
-    if top <= 0.0:  # every wrong output has its margin, or there is none
+    tables, top = chain_tables(meta, ints, floats, w, example, fwork), 0.0
+    if ask_wrong(plane, tables, 0.0, output, result) >= 0:
+        top = max(cost_weight + result[0], 0.0)
+    if top == 0.0:  # every wrong output has its margin, or there is none
         output[: last - first] = ints[meta[ck.AT_LABELS] + first : meta[ck.AT_LABELS] + last]
-        top = 0.0
     made = ck.chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
     result[0], result[1] = top, top
     return made

@@ -32,7 +32,7 @@ from maxmargin.models.label_set_kernel import (
     scaled,
     value_of_flips,
 )
-from maxmargin.models.search_kernel import EQUAL, try_cost_weights
+from maxmargin.models.search_kernel import try_cost_weights
 from maxmargin.models.signature import SEARCH_SIGNATURE
 
 QUERIES = 24  # before the numbers of mistakes are told apart; three are usual
@@ -136,13 +136,14 @@ def queries_then_tables(
     M = meta[mk.N_LABELS]
     score, gain, cost, pair, rest = parted(meta, fwork)
     flip_scores(meta, ints, floats, w, example, score, gain, cost, pair)
-    question, least = (meta, ints, example, gain, cost, pair, rest[:M]), floats[meta[len(meta) - 1] + example]
-    best = np.zeros(M, np.int32)
+    question, best = (meta, ints, example, gain, cost, pair, rest[:M]), np.zeros(M, np.int32)
+    least = floats[meta[len(meta) - 1] + example]
+    mu = lam / least if least > 0.0 else lam
     _made, _mu, top, _at, bound = try_cost_weights(
-        ask_flips, plane, question, lam, least, power, QUERIES, best, output, result
+        ask_flips, plane, question, lam, least, mu, 0.0, power, QUERIES, best, output, result
     )
     output[:M] = best
-    if bound > top * (1.0 + EQUAL):
+    if bound > top:
         best_by_mistakes(meta, ints, gain, cost, pair, rest, lam, power, output)
     return conclude(meta, ints, floats, example, lam, power, emit, gain, cost, pair, output, index, value, result)
 

@@ -70,35 +70,35 @@ def best_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, 
 
 
 @register_jitable(inline="always")  # functions passed to a kernel in another way could not be cached
-def try_cost_weights(ask, plane, question, lam, least, power, queries, best, output, result):
-    """Ask at one cost weight after another for the largest ``cost^p (lam - w . psi)``, in at most so many queries.
+def try_cost_weights(ask, plane, question, lam, least, mu, top, power, queries, best, output, result):
+    """Ask at one cost weight after another, first mu, for the largest ``cost^p (lam - w . psi)`` above ``top``.
 
     ``ask(plane, question, mu, output, result)`` writes the output of largest ``mu cost - w . psi`` with value, bound
-    and cost as the kernel of a model does, and returns less than 0 where there is none. ``least`` is the least positive
-    cost (0: unknown): when the true output wins at ``mu = lam / least``, all others have their margin and nothing is
-    left to gain. ``best`` receives the first labels of the best output, as many as it has room for. Returns what the
-    last query returned and its mu, the largest value found (0: the truth), the mu where it was found (-1: nowhere), and
-    a bound.
+    and cost as the kernel of a model does, and returns less than 0 where there is none; it may leave the true output
+    out. ``least`` is the least positive cost (0: unknown). When the true output wins at ``mu = lam / least``, all
+    others have their margin and nothing is left to gain. ``best`` receives the first labels of the best output, as many as it
+    has room for. Returns what the last query returned and its mu, the largest value found, the mu where it was found
+    (-1: nowhere), and a bound, the same as the value when that is the largest.
 
     Choi, Meshi, Srebro 2016, Fast and scalable structural SVM with slack rescaling.
     """
-    mu, kept = lam / least if least > 0.0 else lam, np.zeros((2, 4))
-    top, at, bound, made = 0.0, -1.0, np.inf, 0
+    kept, at, bound, made = np.zeros((2, 4)), -1.0, np.inf, 0
+    rounding = EQUAL * lam * least**power
     for n in range(queries):
         made = ask(plane, question, mu, output, result)
         if made < 0:
-            break
-        if n == 0 and least > 0.0 and result[1] <= 0.0:
-            bound = 0.0
             break
         g = result[2]
         h = lam + result[0] - mu * g
         if g > 0.0 and h > 0.0 and g**power * h > top:
             top, at = g**power * h, mu
             best[:] = output[: len(best)]
-        reach = lam + max(result[1], 0.0)
+        reach = lam + result[1]
         bound = min(bound, proven_bound(kept, mu, reach, power, least))
-        following = next_cost_weight(kept, mu, h, g, reach, power) if bound > top * (1.0 + EQUAL) else 0.0
+        if bound <= top * (1.0 + EQUAL) + rounding:
+            bound = top
+            break
+        following = next_cost_weight(kept, mu, h, g, reach, power)
         if following == 0.0 or n + 1 == queries:
             break
         mu = following
@@ -124,8 +124,9 @@ def best_product(
     if cost_weight <= 0.0:  # the prediction
         return ask_plane(plane, question, 0.0, output, result)
     least = floats[meta[len(meta) - 1] + example]
+    mu = cost_weight / least if least > 0.0 else cost_weight
     made, mu, top, at, bound = try_cost_weights(
-        ask_plane, plane, question, cost_weight, least, power, MOST_QUERIES, output[:0], output, result
+        ask_plane, plane, question, cost_weight, least, mu, 0.0, power, MOST_QUERIES, output[:0], output, result
     )
     if made >= 0 and at >= 0.0 and at != mu:
         made = ask_plane(plane, question, at, output, result)
