@@ -63,6 +63,7 @@ class LabelBlocks(NamedTuple):
 
     scores: Callable[..., int]
     add: Callable[..., None]
+    fetch: Callable[..., None]
     n_labels: int
     stride: int  # room for scores
     square: np.ndarray  # float64 (n_examples,): |x|^2

@@ -361,7 +361,7 @@ def _pack(
 
 
 def _label_blocks(layout: MulticlassLayout, sparse: sp.csr_array, dense: np.ndarray) -> LabelBlocks:
-    from maxmargin.models.multiclass_kernel import label_add, label_scores
+    from maxmargin.models.multiclass_kernel import label_add, label_fetch, label_scores
 
     n = len(dense)
     square = np.zeros(n)
@@ -370,4 +370,4 @@ def _label_blocks(layout: MulticlassLayout, sparse: sp.csr_array, dense: np.ndar
     if layout.intercept:
         square += layout.intercept_scaling**2
     density = (sparse.nnz + dense.size) / max(1, n * layout.n_features)
-    return LabelBlocks(label_scores, label_add, len(layout.labels), layout.stride, square, density)
+    return LabelBlocks(label_scores, label_add, label_fetch, len(layout.labels), layout.stride, square, density)

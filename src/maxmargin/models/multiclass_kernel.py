@@ -8,59 +8,22 @@ Layout of the weights (S = labels padded to ``stride``, so that rows stay aligne
 from __future__ import annotations
 
 import numpy as np
-from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel
-from maxmargin.models.signature import ADD_SIGNATURE, PLANE_SIGNATURE, SCORES_SIGNATURE, SEARCH_SIGNATURE
+from maxmargin.models.signature import (
+    ADD_SIGNATURE,
+    FETCH_SIGNATURE,
+    PLANE_SIGNATURE,
+    SCORES_SIGNATURE,
+    SEARCH_SIGNATURE,
+)
+from maxmargin.prefetch_kernel import prefetch
 
 # positions in ``meta``
 N_LABELS, STRIDE, N_DENSE, HAS_LABELS, HAS_INTERCEPT = range(5)
 AT_ROWS, AT_COLUMNS, AT_LABELS = range(5, 8)
 AT_VALUES, AT_DENSE, AT_COST, AT_SCALING = range(8, 12)
 W_DENSE, W_INTERCEPT, META_SIZE = range(12, 15)
-
-
-@register_jitable
-def sum_of_rows(w, columns, values, S, total):
-    """``total += sum_c values[c] row(columns[c])`` over rows of S weights; four labels at a time stay in registers."""
-    whole = S - S % 4
-    for k in range(0, whole, 4):
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for c in range(len(columns)):
-            x, at = values[c], columns[c] * S + k
-            s0 += x * w[at]
-            s1 += x * w[at + 1]
-            s2 += x * w[at + 2]
-            s3 += x * w[at + 3]
-        total[k] += s0
-        total[k + 1] += s1
-        total[k + 2] += s2
-        total[k + 3] += s3
-    for k in range(whole, S):
-        s0 = 0.0
-        for c in range(len(columns)):
-            s0 += values[c] * w[columns[c] * S + k]
-        total[k] += s0
-
-
-@register_jitable
-def add_to_rows(w, columns, values, S, change):
-    """``row(columns[c]) += values[c] change`` for all c; labels that do not change are passed over, mostly."""
-    whole = S - S % 4
-    for k in range(0, whole, 4):
-        c0, c1, c2, c3 = change[k], change[k + 1], change[k + 2], change[k + 3]
-        if c0 == 0.0 and c1 == 0.0 and c2 == 0.0 and c3 == 0.0:
-            continue
-        for c in range(len(columns)):
-            x, at = values[c], columns[c] * S + k
-            w[at] += x * c0
-            w[at + 1] += x * c1
-            w[at + 2] += x * c2
-            w[at + 3] += x * c3
-    for k in range(whole, S):
-        if change[k] != 0.0:
-            for c in range(len(columns)):
-                w[columns[c] * S + k] += values[c] * change[k]
 
 
 @kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64[::1])", borrows=True)
@@ -72,7 +35,11 @@ def multiclass_scores(meta, ints, floats, w, example, score):
     dense = floats[meta[AT_DENSE] + example * D : meta[AT_DENSE] + (example + 1) * D]
     scaling = floats[meta[AT_SCALING]]
     score[:] = 0.0
-    sum_of_rows(w, ints[columns + begin : columns + end], floats[values + begin : values + end], S, score)
+    for c in range(begin, end):
+        x, at = floats[values + c], ints[columns + c] * S
+        row = w[at : at + S]
+        for k in range(S):
+            score[k] += x * row[k]
     for j in range(D):
         x, at = dense[j], meta[W_DENSE] + j * S
         if x != 0.0:
@@ -179,13 +146,28 @@ def label_scores(meta, ints, floats, w, example, score, cost):
     return true
 
 
+@kernel(FETCH_SIGNATURE, borrows=True)
+def label_fetch(meta, ints, floats, example):
+    """Ask memory for the features of an example, which :func:`label_scores` will read soon. O(nnz / 8)."""
+    begin, end = np.int64(ints[meta[AT_ROWS] + example]), np.int64(ints[meta[AT_ROWS] + example + 1])
+    prefetch(ints, meta[AT_LABELS] + example)
+    for c in range(begin, end, 16):
+        prefetch(ints, meta[AT_COLUMNS] + c)
+    for c in range(begin, end, 8):
+        prefetch(floats, meta[AT_VALUES] + c)
+
+
 @kernel(ADD_SIGNATURE, borrows=True)
 def label_add(meta, ints, floats, example, change, w):
     """Add ``change[y] x`` to the weights of each label y; ``change`` (S,) is 0 behind the labels. O(nnz S)."""
     S, D = meta[STRIDE], meta[N_DENSE]
     begin, end = np.int64(ints[meta[AT_ROWS] + example]), np.int64(ints[meta[AT_ROWS] + example + 1])
     columns, values = meta[AT_COLUMNS], meta[AT_VALUES]
-    add_to_rows(w, ints[columns + begin : columns + end], floats[values + begin : values + end], S, change)
+    for c in range(begin, end):
+        x, at = floats[values + c], ints[columns + c] * S
+        row = w[at : at + S]
+        for k in range(S):
+            row[k] += x * change[k]
     for j in range(D):
         x, at = floats[meta[AT_DENSE] + example * D + j], meta[W_DENSE] + j * S
         if x != 0.0:

@@ -76,9 +76,9 @@ def try_cost_weights(ask, plane, question, lam, least, mu, top, power, queries, 
     ``ask(plane, question, mu, output, result)`` writes the output of largest ``mu cost - w . psi`` with value, bound
     and cost as the kernel of a model does, and returns less than 0 where there is none; it may leave the true output
     out. ``least`` is the least positive cost (0: unknown). When the true output wins at ``mu = lam / least``, all
-    others have their margin and nothing is left to gain. ``best`` receives the first labels of the best output, as many as it
-    has room for. Returns what the last query returned and its mu, the largest value found, the mu where it was found
-    (-1: nowhere), and a bound, the same as the value when that is the largest.
+    others have their margin and nothing is left to gain. ``best`` receives the first labels of the best output, as
+    many as it has room for. Returns what the last query returned and its mu, the largest value found, the mu where it
+    was found (-1: nowhere), and a bound, the same as the value when that is the largest.
 
     Choi, Meshi, Srebro 2016, Fast and scalable structural SVM with slack rescaling.
     """

@@ -30,6 +30,7 @@ an example can be solved at once. Such a model gives two more functions (:class:
 
     scores(meta, ints, floats, w, example, score, cost) -> the true label        score[y] = w . phi(x, y), cost[y]
     add(meta, ints, floats, example, change, w)                                  w += sum_y change[y] phi(x, y)
+    fetch(meta, ints, floats, example)                                           the example comes soon: a hint
 
 A *search* is a kernel with the model's own as its first argument, which it asks once or several times:
 
@@ -44,8 +45,8 @@ from __future__ import annotations
 from numba import types
 
 __all__ = [
-    "ADD_FUNCTION", "ADD_SIGNATURE", "DECODE_SIGNATURE", "PLANE_FUNCTION", "PLANE_SIGNATURE", "SCORES_FUNCTION",
-    "SCORES_SIGNATURE", "SEARCH_FUNCTION", "SEARCH_SIGNATURE",
+    "ADD_FUNCTION", "ADD_SIGNATURE", "DECODE_SIGNATURE", "FETCH_FUNCTION", "FETCH_SIGNATURE", "PLANE_FUNCTION",
+    "PLANE_SIGNATURE", "SCORES_FUNCTION", "SCORES_SIGNATURE", "SEARCH_FUNCTION", "SEARCH_SIGNATURE",
 ]  # fmt: skip
 
 _i8, _f8 = types.int64, types.float64
@@ -63,3 +64,5 @@ SCORES_SIGNATURE = _i8(_i8s, _i4s, _f8s, _f8s, _i8, _f8s, _f8s)
 SCORES_FUNCTION = types.FunctionType(SCORES_SIGNATURE)
 ADD_SIGNATURE = types.void(_i8s, _i4s, _f8s, _i8, _f8s, _f8s)
 ADD_FUNCTION = types.FunctionType(ADD_SIGNATURE)
+FETCH_SIGNATURE = types.void(_i8s, _i4s, _f8s, _i8)
+FETCH_FUNCTION = types.FunctionType(FETCH_SIGNATURE)

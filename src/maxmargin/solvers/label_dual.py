@@ -206,7 +206,7 @@ class LabelEngine(Engine):
     def _sweep(self, state: LabelState, examples: np.ndarray, solve: bool) -> np.ndarray:
         """Visit or look at examples in turn; returns the losses seen on the way, 0 for the others."""
         begin, (data, labels) = clock(), _data(state)
-        lk.label_sweep(labels.scores, labels.add, data, examples, int(solve), labels.stride)
+        lk.label_sweep(labels.scores, labels.add, labels.fetch, data, examples, int(solve), labels.stride)
         state.linear = float(data.linear[0])
         spent = clock() - begin
         state.oracle.count(len(examples), 0.0 if solve else spent)

@@ -8,7 +8,8 @@ import numpy as np
 from numba import types
 
 from maxmargin.kernel import kernel, record
-from maxmargin.models.signature import ADD_FUNCTION, SCORES_FUNCTION
+from maxmargin.models.signature import ADD_FUNCTION, FETCH_FUNCTION, SCORES_FUNCTION
+from maxmargin.prefetch_kernel import prefetch
 
 _i8, _f8 = types.int64, types.float64
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
@@ -32,6 +33,7 @@ class Labelled(NamedTuple):
     loss: np.ndarray  # float64 (n,): and the loss of its example
 
 
+AHEAD = 4  # examples between asking memory for one and its visit
 LABELLED = record(Labelled, _i8s, _i4s, _f8s, _f8s, _f8s, _f8, types.float64[:, ::1], _f8s, _f8s, _f8s, _f8s)
 
 
@@ -84,15 +86,26 @@ def solve_block(data, i, true, score, margin, bend, change):
     return largest
 
 
-@kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, LABELLED, _i8s, _i8, _i8))
-def label_sweep(scores, add, data, examples, solve, stride):
+@kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, FETCH_FUNCTION, LABELLED, _i8s, _i8, _i8))
+def label_sweep(scores, add, fetch, data, examples, solve, stride):
     """Look at examples in turn: loss and gap of each, and with ``solve`` the best multipliers of its block at once.
 
     O(nnz K) an example. Without ``solve`` nothing changes but what is noted.
     """
     K = data.beta.shape[1]
     score, margin, bend, change = np.empty(stride), np.empty(K), np.empty(K), np.zeros(stride)
-    for i in examples:
+    flat = data.beta.reshape(-1)
+    for e in range(len(examples)):
+        i = examples[e]
+        if e + AHEAD < len(examples):  # in random order every example would wait for memory
+            later = examples[e + AHEAD]
+            fetch(data.meta, data.ints, data.floats, later)
+            for k in range(0, K, 8):
+                prefetch(flat, later * K + k)
+            prefetch(data.gap, later)
+            prefetch(data.loss, later)
+            prefetch(data.weight, later)
+            prefetch(data.square, later)
         true = scores(data.meta, data.ints, data.floats, data.u, i, score, margin)
         best, inner = score[true], 0.0
         for y in range(K):
