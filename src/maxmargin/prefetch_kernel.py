@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
+from numba.extending import intrinsic, register_jitable
+
+
+@register_jitable
+def prefetch(array, index):
+    """Ask for the part of memory (64 bytes) around entry ``index`` of an array without waiting; no other effect."""
+    _prefetch(array, index)  # type: ignore[call-arg]
 
 
 @intrinsic
-def prefetch(context, array, index):
-    """Ask for the part of memory (64 bytes) around entry ``index`` of an array without waiting; no other effect."""
+def _prefetch(context, array, index):
+    """The instruction of the processor."""
 
     def generate(target, builder, signature, arguments):
         found = target.make_array(signature.args[0])(target, builder, arguments[0])

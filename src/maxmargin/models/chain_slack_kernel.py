@@ -28,8 +28,8 @@ class Tables(NamedTuple):
     floats: np.ndarray
     w: np.ndarray
     example: int
-    first: int  # token
-    T: int  # tokens
+    first: np.int64  # token
+    T: np.int64  # tokens
     fwork: np.ndarray  # scratch of :func:`~maxmargin.models.chain_kernel.chain_plane`
     scores: np.ndarray  # float64 (T x S,)
     costs: np.ndarray  # float64 (T x S,)
@@ -177,15 +177,15 @@ def best_of_all_costs(tables, lam, mu, unit, power, top, output):
         size = max(size, abs(whole + starts[(T - 1) * S + k])) if starts[(T - 1) * S + k] > -np.inf else size
     needed -= ROUNDING * size + whole  # of starts and ends together
 
-    label, begin, width = np.empty(T * K, np.int64), np.zeros(T + 1, np.int64), 1
+    label, begin, width = np.empty(T * K, np.int64), np.zeros(T + 1, np.int64), np.int64(1)
     for t in range(T):
-        begin[t + 1], most = begin[t], 0
+        begin[t + 1], dearest = begin[t], np.int64(0)
         for k in range(K):
             if max(starts[t * S + k], tables.free[t * S + k]) + ends[t * S + k] >= needed:
                 label[begin[t + 1]] = k
                 begin[t + 1] += 1
-                most = max(most, np.int64(np.rint(costs[t * S + k] / unit)))
-        width += most
+                dearest = max(dearest, np.int64(np.rint(costs[t * S + k] / unit)))
+        width += dearest
     low, high = np.empty(begin[T], np.int64), np.empty(begin[T], np.int64)
     table = np.empty((begin[T], width))
     for t in range(T):
