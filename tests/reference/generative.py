@@ -39,6 +39,8 @@ def optimum(
 
     penalty="max" over lists of examples instead: that is another problem, for contrast.
     """
+    if not planes:  # older releases of cvxpy have no variables without entries
+        planes, C = [(np.zeros((1, starts[-1])), np.zeros(1))], np.zeros(1)
     theta, xi = cp.Variable(starts[-1]), cp.Variable(len(planes), nonneg=True)
     limits = [cp.log_sum_exp(theta[a:b]) <= 0 for a, b in itertools.pairwise(starts)]
     for k, (A, b) in enumerate(planes):
