@@ -260,10 +260,11 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
     def _evaluate(self, weights: np.ndarray, X: object, y: object) -> float:
         return self._score_predictions(cast(Outputs, y), self._predict_codes(weights, cast(Inputs, X)))
 
-    def _check_fitted(self) -> None:
+    def _check_fitted(self, values: bool = True) -> None:
         if "weights_" not in self.__dict__:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with examples first.")
-        weight_vector(self.weights_, self.layout_.n_weights, values=False)
+        logarithms = "tables" in self.traits
+        weight_vector(self.weights_, self.layout_.n_weights, values=values, once=True, logarithms=logarithms)
 
     def _checked_weights(self) -> np.ndarray:
         """The weights as kernels take them: whoever has set them, they are finite and as many as the model has."""

@@ -35,7 +35,7 @@ Labellings = Sequence[Sequence[object] | np.ndarray]
 Known = Sequence[Sequence[object]] | None
 Classes = Sequence[Hashable] | None
 Examples = TypeVar("Examples")
-MANY = 4  # numbers of the data for each weight, from which on a look at all weights costs next to nothing
+MANY = 16  # weights for each number of the data, up to which a look at all weights costs next to nothing
 
 
 class SequenceFeatures(Extractor, Protocol):
@@ -259,7 +259,7 @@ class SequenceTagger(
             return [layout.output(codes) for codes in best_of_few(layout, few, w)]
         bound = self.model_.bind(self._made(X), layout=layout, fixed=fixed)
         # for few sequences a look at all weights would take longer than the answers, whose scores then have to do
-        brief = MANY * len(w) > len(bound.ints) + len(bound.floats)
+        brief = len(w) > MANY * (len(bound.ints) + len(bound.floats))
         found = bound.argmax(w) if brief else None
         if found is None or not np.isfinite(found.value).all():
             found = bound.argmax(weight_vector(w, layout.n_weights))

@@ -7,6 +7,7 @@ from math import isfinite
 
 import numpy as np
 
+from maxmargin.door import weight_vector
 from maxmargin.features.sequences import Sequences
 from maxmargin.features.sparse_rows import RowFeatures, SparseRows
 from maxmargin.models.base import FEW
@@ -46,9 +47,7 @@ def best_of_few(layout: ChainLayout, examples: SparseRows | Sequences, w: np.nda
     outputs, scores = np.empty(int(rows.offsets[-1]), np.int32), np.zeros(len(rows.offsets) - 1)
     stuck = decode_few(layout.sizes, *rows, dense, *edge, *layout.observed_pairs, layout.masks, w, outputs, scores)
     if stuck >= 0 or not all(map(isfinite, scores.tolist())):  # to look at all weights beforehand would take longer
-        bad = np.flatnonzero(~np.isfinite(w))
-        if len(bad):
-            raise ValueError(f"weight {bad[0]} is {w[bad[0]]}; set it to a finite number, or fit again.")
+        weight_vector(w, layout.n_weights)
     if stuck >= 0:
         raise ValueError(f"example {stuck}: the constraints together allow no output; loosen some.")
     at = rows.offsets.tolist()
