@@ -131,7 +131,7 @@ _ABOUT_COMMENT = "Skip lines that begin with this; by default as in training."
 Comment = Annotated[str | None, of_files(callback=not_empty, help=_ABOUT_COMMENT, metavar="PREFIX")]
 _ABOUT_PRECISION = "Precision of the stored weights; float32 halves the file."
 PrecisionOption = Annotated[Precision, of_files("--precision", help=_ABOUT_PRECISION)]
-_ABOUT_UNPACKED = "Megabytes at which archives are refused that unpack to over 100 times their size."
+_ABOUT_UNPACKED = "Megabytes at which archives are refused that unpack to over 30 times their size."
 MaxUnpacked = Annotated[float, of_files(callback=positive, help=_ABOUT_UNPACKED)]
 
 
