@@ -31,9 +31,9 @@ from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolatio
 from maxmargin.solvers.masters.joint import FEW_STEPS, solve_jointly
 from maxmargin.solvers.masters.smo_kernel import smo_pass
 from maxmargin.solvers.masters.smo_signed_kernel import smo_signed_pass
-from maxmargin.solvers.proof import Losses
+from maxmargin.solvers.proof import Claims, Losses, first_tilted
 from maxmargin.solvers.saved import FINITE, Saved
-from maxmargin.solvers.saved_set import check_claims, saved_set
+from maxmargin.solvers.saved_set import check_sums, saved_set
 from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.state import COUNTS, FIRST_TAU, NUMBERS, DualState
@@ -43,6 +43,7 @@ from maxmargin.solvers.working_set import WorkingSet
 
 __all__ = ["DualEngine", "DualState"]
 
+FALSE_PLANES = "has led to a plane that lies above the losses"
 FOREVER = 1 << 30
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
@@ -86,6 +87,7 @@ class DualEngine(Engine):
         if warm is not None or problem.shift is not None or not problem.quadratic:
             self._rebuild(state)
         if warm is not None:
+            state.resumed = warm.resumed if isinstance(warm, DualState) else ""
             state.since = self.settings.certificate_every  # it may be good enough already: look first
         return state
 
@@ -102,6 +104,10 @@ class DualEngine(Engine):
             self._rebuild(state)
         point = self.dual_point(state)
         planes, losses = self._ask(state, np.arange(state.n_blocks), point.w)
+        if state.resumed:
+            claims = Claims.of_set(state.working_set)
+            if Losses(problem, state.blocks).add(point.w, losses).exceeded(claims) >= 0:
+                raise Saved({}, state.resumed).refusal("set/entries", FALSE_PLANES)
         certificate = Certificate(
             problem.primal(point.w, losses) + retired_losses(state, point.w),
             problem.dual(point.linear, point.u),
@@ -209,11 +215,17 @@ class DualEngine(Engine):
         """A fit of labels that has converged with few planes is solved as far as rounding allows: Newton makes it free.
 
         So small problems put in other words, such as weights in place of repeated examples, get equal solutions. The
-        looks at the examples that this takes are not counted.
+        looks at the examples that this takes are not counted. Planes of a resumed run are looked at once more.
         """
         few = self.settings.master == "auto" and state.working_set.n_planes <= POLISH_BELOW
-        if not (code == "converged" and few and state.problem.labels is not None):
-            return certificate
+        if code == "converged" and few and state.problem.labels is not None:
+            certificate = self._polished(state, certificate)
+        w = self.dual_point(state).w
+        if state.resumed and first_tilted(state.problem, state.blocks, state.working_set, w) >= 0:
+            raise Saved({}, state.resumed).refusal("set/entries", FALSE_PLANES)
+        return certificate
+
+    def _polished(self, state: DualState, certificate: Certificate) -> Certificate:
         calls, argmax_calls, seconds = state.oracle.oracle_calls, state.oracle.argmax_calls, state.oracle.seconds
         for _ in range(POLISH_STEPS):
             if certificate.relative_gap <= EXACT:
@@ -274,8 +286,12 @@ class DualEngine(Engine):
         state.u[:] = saved.reals("u", (d,))
         if state.w is not state.u:
             state.w[:] = problem.regulariser.weights(state.u)
-        losses = Losses(saved, problem, state.blocks, state.w)
-        check_claims(saved, state.working_set, problem, state.u, losses)
+        check_sums(saved, state.working_set, problem, state.u)
+        dual = problem.dual(state.working_set.linear, state.u)
+        losses = Losses.around(saved, problem, state.blocks, state.w, dual)
+        wrong = losses.exceeded(Claims.of_set(state.working_set))
+        if wrong >= 0:
+            raise saved.refusal("set/entries", f"and set/b hold a plane of block {wrong} that lies above the losses")
         state.cursor[:] = saved.whole("cursor", np.int64, state.cursor.shape, (0, 2.0**62))
         if self.settings.selection == "shuffled" and state.cursor[0]:
             if not np.array_equal(np.sort(state.cursor[1:]), np.arange(len(state.cursor) - 1)):
@@ -291,8 +307,9 @@ class DualEngine(Engine):
             raise saved.refusal("set/mean", "and earlier make an average above the losses")
         if "pending/b" in saved:
             state.pending = pending = saved.planes("pending", d, state.n_blocks)
-            if losses.exceeded(pending.to_csr(), pending.b, pending.example) >= 0:
+            if losses.exceeded(Claims.of_planes(pending)) >= 0:
                 raise saved.refusal("pending/b", "holds a plane that lies above the losses")
+        state.resumed = saved.place
         return state
 
     # --- inside -------------------------------------------------------------------------------------------------------
