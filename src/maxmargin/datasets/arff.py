@@ -78,7 +78,7 @@ def read_arff(
     skip : iterable of str
         Attributes to leave out, such as identifiers.
     max_unpacked : int
-        Bytes that an archive may unpack to, or 100 times its size where that is more.
+        Bytes that an archive may unpack to, or 30 times what was read of it where that is more.
 
     Returns
     -------

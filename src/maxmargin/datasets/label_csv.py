@@ -48,7 +48,7 @@ def read_label_csv(
     skip : iterable of str
         Columns to leave out, such as identifiers.
     max_unpacked : int
-        Bytes that an archive may unpack to, or 100 times its size where that is more.
+        Bytes that an archive may unpack to, or 30 times what was read of it where that is more.
     """
     if len(separator) != 1 or label_separator == "":
         raise ValueError("separator must be one character, and label_separator must not be empty.")

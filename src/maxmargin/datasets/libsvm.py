@@ -40,7 +40,7 @@ def read_libsvm(
     label_names : list of str, optional
         The labels in order; by default those of the file, by number where all are numbers.
     max_unpacked : int
-        Bytes that an archive may unpack to, or 100 times its size where that is more.
+        Bytes that an archive may unpack to, or 30 times what was read of it where that is more.
 
     References
     ----------
