@@ -22,13 +22,14 @@ from maxmargin.planes import Planes
 
 SUBSETS = [[0, 1, 2], [2, 3], [3, 4, 5], [5, 0]]  # a stream with overlaps that covers six examples
 BLOCKS = {  # settings of the proximal solver
-    "whole set": {},
-    "whole set, limit 8": {"limit": 8},
+    "examples in turn": {},
+    "whole set": {"blocks": "one"},
+    "whole set, limit 8": {"blocks": "one", "limit": 8},
     "groups together": {"blocks": 3},
     "groups in turn": {"blocks": 3, "visits": 1},
     "product": {"blocks": "product"},
     "product in turn": {"blocks": "product", "visits": 2},
-    "looks again": {"refind": True},
+    "looks again": {"blocks": "one", "refind": True},
 }
 
 

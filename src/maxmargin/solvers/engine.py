@@ -17,6 +17,7 @@ import numpy as np
 
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import DualPoint, Fused, State
+from maxmargin.formulations.divergence import Proximal
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
 from maxmargin.oracles.batch_kernel import Rows, planes_batch
@@ -31,6 +32,7 @@ from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolatio
 from maxmargin.solvers.masters.joint import FEW_STEPS, solve_jointly
 from maxmargin.solvers.masters.smo_kernel import smo_pass
 from maxmargin.solvers.masters.smo_signed_kernel import smo_signed_pass
+from maxmargin.solvers.masters.smo_tables_kernel import smo_tables_pass
 from maxmargin.solvers.proof import Claims, Losses, first_tilted
 from maxmargin.solvers.saved import FINITE, Saved
 from maxmargin.solvers.saved_set import check_sums, saved_set
@@ -53,6 +55,7 @@ ROUNDING = 1e-13  # of the dual: joint masters are not solved further
 IDLE, IDLE_MASTERS = 1e-3, 3  # that many joint masters in a row may gain less than this share of the gap
 POLISH_BELOW, POLISH_STEPS, EXACT = 200, 20, 1e-13  # planes, steps and relative gap of a polish
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
+NO_SIGNS, NO_TABLES = (np.empty(0, np.int8),), (np.empty(0, np.int64),) * 2 + (np.empty(0),) * 2
 AVERAGING = {None: wk.NO_MEAN, "uniform": wk.UNIFORM, "weighted": wk.WEIGHTED, "tail": wk.UNIFORM}
 
 
@@ -118,7 +121,7 @@ class DualEngine(Engine):
             totals, costs = (float(sizes.max(initial=0.0)) for sizes in state.working_set.scales())
             certificate = resolved(state, certificate, totals, costs)
         if np.isfinite(certificate.gap):
-            if problem.quadratic:
+            if problem.quadratic or self.settings.master == "smo":
                 state.tau = self._tau(state, certificate, planes)
             state.gap = max(certificate.gap, 0.0)
             state.slow = certificate.relative_gap > 0.5 * state.relative_gap
@@ -172,14 +175,15 @@ class DualEngine(Engine):
         if state.pending is not None:
             planes, state.pending = state.pending, None
             gain = self._absorb(state, planes)
-            in_turn = not state.problem.quadratic and self.settings.selection != "whole"
+            in_turn = state.joint and not state.problem.quadratic and self.settings.selection != "whole"
             if not (in_turn and state.working_set.n_planes > NEWTON_BELOW):  # else visits must do
                 self._inner(state, np.arange(state.working_set.n_blocks), gain)
         else:
-            count = self._visits(state)
-            visited = select(
-                self.settings.selection, state.working_set.store, state.rng, count, state.cursor, self._choices(state)
-            )
+            count, store = self._visits(state), state.working_set.store
+            if state.retired:  # blocks of examples that are gone cannot be asked
+                names = ("held", "gap", "origin", "total")
+                store = store._replace(**{name: getattr(store, name)[: state.n_blocks] for name in names})
+            visited = select(self.settings.selection, store, state.rng, count, state.cursor, self._choices(state))
             if state.blocks.subsets is not None:
                 visited = np.unique(np.concatenate([state.blocks.subsets[t] for t in visited]))
             first = state.certificates == 0 and state.oracle.oracle_calls == 0
@@ -190,6 +194,8 @@ class DualEngine(Engine):
                 state.since += len(visited) / state.n_blocks
         if self.settings.averaging == "tail":
             self._keep_tail(state)
+        if not state.problem.quadratic and not state.joint:
+            state.w[:] = state.problem.regulariser.weights(state.u)  # a run that is resumed here begins with these
 
     def dual_point(self, state: DualState) -> DualPoint:
         """The multipliers that the run would end with: the present ones or their average."""
@@ -367,15 +373,18 @@ class DualEngine(Engine):
 
     def _block_solver(self, state: DualState) -> tuple[Callable[..., float], wk.Point]:
         """The compiled function that visits blocks in turn with the planes they have, and the point it changes."""
-        mask = state.problem.positive
+        mask, regulariser = state.problem.positive, state.problem.regulariser
+        if "tables" in regulariser.traits:
+            assert isinstance(regulariser, Proximal)
+            return smo_tables_pass, wk.Point(state.u, state.w, *NO_SIGNS, *regulariser.arrays)
         if mask is None:
-            return smo_pass, wk.Point(state.u, state.w, np.empty(0, np.int8))
-        return smo_signed_pass, wk.Point(state.u, state.w, mask.astype(np.int8))
+            return smo_pass, wk.Point(state.u, state.w, *NO_SIGNS, *NO_TABLES)
+        return smo_signed_pass, wk.Point(state.u, state.w, mask.astype(np.int8), *NO_TABLES)
 
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
         if not state.problem.quadratic:
-            return True
+            return self.settings.master == "newton"
         if self.settings.master != "auto":
             return self.settings.master == "newton"
         late = (state.relative_gap <= NEWTON_LATE or state.slow) and state.pending is not None
@@ -386,7 +395,8 @@ class DualEngine(Engine):
 
     def _lift(self, state: DualState) -> np.ndarray:
         """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example."""
-        lift = state.problem.lift if state.members is None and state.problem.quadratic else None
+        in_turn = state.problem.quadratic or not state.joint
+        lift = state.problem.lift if state.members is None and in_turn else None
         return np.empty(0) if lift is None else lift
 
     def _absorb(self, state: DualState, planes: Planes) -> float:
