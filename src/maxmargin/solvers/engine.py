@@ -33,7 +33,7 @@ from maxmargin.solvers.masters.joint import FEW_STEPS, solve_jointly
 from maxmargin.solvers.masters.smo_kernel import smo_pass
 from maxmargin.solvers.masters.smo_signed_kernel import smo_signed_pass
 from maxmargin.solvers.masters.smo_tables_kernel import smo_tables_pass
-from maxmargin.solvers.proof import Claims, Losses, first_tilted
+from maxmargin.solvers.proof import Claims, Losses, check_around, check_at
 from maxmargin.solvers.saved import FINITE, Saved
 from maxmargin.solvers.saved_set import check_sums, saved_set
 from maxmargin.solvers.sequential_kernel import sequential_pass
@@ -45,7 +45,6 @@ from maxmargin.solvers.working_set import WorkingSet
 
 __all__ = ["DualEngine", "DualState"]
 
-FALSE_PLANES = "has led to a plane that lies above the losses"
 FOREVER = 1 << 30
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
@@ -55,7 +54,7 @@ ROUNDING = 1e-13  # of the dual: joint masters are not solved further
 IDLE, IDLE_MASTERS = 1e-3, 3  # that many joint masters in a row may gain less than this share of the gap
 POLISH_BELOW, POLISH_STEPS, EXACT = 200, 20, 1e-13  # planes, steps and relative gap of a polish
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
-NO_SIGNS, NO_TABLES = (np.empty(0, np.int8),), (np.empty(0, np.int64),) * 2 + (np.empty(0),) * 2
+NO_SIGNS = np.empty(0, np.int8)
 AVERAGING = {None: wk.NO_MEAN, "uniform": wk.UNIFORM, "weighted": wk.WEIGHTED, "tail": wk.UNIFORM}
 
 
@@ -107,10 +106,7 @@ class DualEngine(Engine):
             self._rebuild(state)
         point = self.dual_point(state)
         planes, losses = self._ask(state, np.arange(state.n_blocks), point.w)
-        if state.resumed:
-            claims = Claims.of_set(state.working_set)
-            if Losses(problem, state.blocks).add(point.w, losses).exceeded(claims) >= 0:
-                raise Saved({}, state.resumed).refusal("set/entries", FALSE_PLANES)
+        check_at(state, point.w, losses)
         certificate = Certificate(
             problem.primal(point.w, losses) + retired_losses(state, point.w),
             problem.dual(point.linear, point.u),
@@ -226,9 +222,7 @@ class DualEngine(Engine):
         few = self.settings.master == "auto" and state.working_set.n_planes <= POLISH_BELOW
         if code == "converged" and few and state.problem.labels is not None:
             certificate = self._polished(state, certificate)
-        w = self.dual_point(state).w
-        if state.resumed and first_tilted(state.problem, state.blocks, state.working_set, w) >= 0:
-            raise Saved({}, state.resumed).refusal("set/entries", FALSE_PLANES)
+        check_around(state, state.problem, self.dual_point(state).w)
         return certificate
 
     def _polished(self, state: DualState, certificate: Certificate) -> Certificate:
@@ -376,10 +370,10 @@ class DualEngine(Engine):
         mask, regulariser = state.problem.positive, state.problem.regulariser
         if "tables" in regulariser.traits:
             assert isinstance(regulariser, Proximal)
-            return smo_tables_pass, wk.Point(state.u, state.w, *NO_SIGNS, *regulariser.arrays)
+            return smo_tables_pass, wk.Point(state.u, state.w, NO_SIGNS, *regulariser.arrays)
         if mask is None:
-            return smo_pass, wk.Point(state.u, state.w, *NO_SIGNS, *NO_TABLES)
-        return smo_signed_pass, wk.Point(state.u, state.w, mask.astype(np.int8), *NO_TABLES)
+            return smo_pass, wk.Point(state.u, state.w)
+        return smo_signed_pass, wk.Point(state.u, state.w, mask.astype(np.int8))
 
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""

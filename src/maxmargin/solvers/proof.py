@@ -11,7 +11,7 @@ rises above the others of its block.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,8 +23,12 @@ from maxmargin.solvers.blocks import Blocks, totals
 from maxmargin.solvers.saved import Saved
 from maxmargin.solvers.working_set import WorkingSet
 
-__all__ = ["ROUNDING", "Claims", "Losses", "agree", "first_tilted"]
+if TYPE_CHECKING:
+    from maxmargin.solvers.state import DualState
 
+__all__ = ["ROUNDING", "Claims", "Losses", "agree", "check_around", "check_at", "first_tilted"]
+
+FALSE_PLANES = "has led to a plane that lies above the losses"
 ROUNDING = 1e-7  # by which saved numbers may differ from what they are made of, relative to their parts
 PROBES = (0.1, 0.5, 1.0)  # distances of the random weights, as shares of sqrt(2 gap), within which the optimum is
 STEPS, ROUNDS = (0.01, 0.1), 3  # how far planes are followed, as shares of the length of the weights, and how often
@@ -114,6 +118,20 @@ class Losses:
             if row >= 0:
                 return int(claims.owner[row])
         return -1
+
+
+def check_at(state: DualState, w: np.ndarray, losses: np.ndarray) -> None:
+    """Refuse the planes of a resumed run that are above the losses (n_examples,) which are known at w."""
+    if state.resumed:
+        claims = Claims.of_set(state.working_set)
+        if Losses(state.problem, state.blocks).add(w, losses).exceeded(claims) >= 0:
+            raise Saved({}, state.resumed).refusal("set/entries", FALSE_PLANES)
+
+
+def check_around(state: DualState, problem: Problem, w: np.ndarray) -> None:
+    """Refuse the planes of a resumed run that rise above the losses near w."""
+    if state.resumed and first_tilted(problem, state.blocks, state.working_set, w) >= 0:
+        raise Saved({}, state.resumed).refusal("set/entries", FALSE_PLANES)
 
 
 def first_tilted(problem: Problem, blocks: Blocks, ws: WorkingSet, w: np.ndarray) -> int:

@@ -29,10 +29,10 @@ from maxmargin.kernel import clock
 from maxmargin.planes import Planes, weighted_sum
 from maxmargin.solvers.base import OTHER_FAMILY, Engine
 from maxmargin.solvers.blocks import natural_scale
-from maxmargin.solvers.engine import FALSE_PLANES, DualEngine
+from maxmargin.solvers.engine import DualEngine
 from maxmargin.solvers.masters.block_bound import bound_by_blocks
 from maxmargin.solvers.masters.joint import best_bound, blas_threads
-from maxmargin.solvers.proof import first_tilted
+from maxmargin.solvers.proof import check_around
 from maxmargin.solvers.recentring_state import NUMBERS, RecentringState
 from maxmargin.solvers.saved import Saved
 
@@ -120,9 +120,7 @@ class Recentring(Engine):
 
     def conclude(self, state: RecentringState, certificate: Certificate, code: str) -> Certificate:
         """Of a resumed run, the planes behind the lower bound are looked at once more, where they prove it."""
-        inner, w = state.inner, state.bound_weights()
-        if inner.resumed and first_tilted(state.problem, inner.blocks, inner.working_set, w) >= 0:
-            raise Saved({}, inner.resumed).refusal("set/entries", FALSE_PLANES)
+        check_around(state.inner, state.problem, state.bound_weights())
         return certificate
 
     # --- rounds of CCCP -----------------------------------------------------------------------------------------------

@@ -49,11 +49,11 @@ class Point(NamedTuple):
 
     u: np.ndarray
     w: np.ndarray
-    positive: np.ndarray  # int8 (columns,): which weights are >= 0; or empty
-    starts: np.ndarray  # int64 (J + 1,): where each table begins; or empty, as all below
-    table: np.ndarray  # int64 (weights,): table of each weight
-    fixed: np.ndarray  # float64 (weights,): s of the proximal divergence at u = 0
-    curving: np.ndarray  # float64 (weights,): its second derivative
+    positive: np.ndarray = np.empty(0, np.int8)  # (columns,): which weights are >= 0; or empty
+    starts: np.ndarray = np.empty(0, np.int64)  # (J + 1,): where each table begins; or empty, as all below
+    table: np.ndarray = np.empty(0, np.int64)  # (weights,): table of each weight
+    fixed: np.ndarray = np.empty(0)  # (weights,): s of the proximal divergence at u = 0
+    curving: np.ndarray = np.empty(0)  # (weights,): its second derivative
 
 
 class Visit(NamedTuple):
