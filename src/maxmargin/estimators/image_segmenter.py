@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch, Structured
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.examples import Predictions
 from maxmargin.estimators.interactive_segmentation import InteractiveSegmentation
 from maxmargin.estimators.large_margin import LargeMargin
 from maxmargin.estimators.parameters import parameters
@@ -174,7 +175,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
 
     def predict(
         self, X: Sequence[Image], scribbles: Sequence[Picture] | None = None, *, learn_colours: bool = True
-    ) -> list[np.ndarray]:
+    ) -> Predictions[np.ndarray]:
         """Masks of 0 and 1 (uint8), one per image; with scribbles the best that agree with them.
 
         These are arrays or paths: labels that are known, 0 or 1, and -1 elsewhere. In picture files white is 1, black 0
@@ -183,11 +184,11 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         """
         self._check_fitted()
         if scribbles is None or not learn_colours or self.features_ is None:
-            return self._predict_codes(self.weights_, X, scribbles)
+            return Predictions(self._predict_codes(self.weights_, X, scribbles))
         images, known = self._images(X), list(scribbles)
         if len(images) != len(known):
             raise ValueError(f"there are {len(images)} images and {len(known)} scribbles; give one for each image.")
-        masks = []
+        masks: Predictions[np.ndarray] = Predictions()
         for image, scribble in zip(images, known, strict=True):
             session = self.interactive(image)
             session.update(scribble)
