@@ -142,8 +142,8 @@ def test_a_thin_foreground_survives():
 
 def test_a_pair_of_costs_counts_wrong_pixels_by_their_label():
     images, masks = blocks(4)
-    dear = ImageSegmenter(features=ImageFeatures(mixture=0), cost=(1.0, 20.0)).fit(images, masks)
-    cheap = ImageSegmenter(features=ImageFeatures(mixture=0), cost=(20.0, 1.0)).fit(images, masks)
+    dear = ImageSegmenter(features=ImageFeatures(mixture=0), cost=(1.0, 20.0), C=0.01).fit(images, masks)
+    cheap = ImageSegmenter(features=ImageFeatures(mixture=0), cost=(20.0, 1.0), C=0.01).fit(images, masks)
     assert sum(m.sum() for m in dear.predict(images)) > sum(m.sum() for m in masks) > 0
     assert sum(m.sum() for m in cheap.predict(images)) < sum(m.sum() for m in masks)
     assert dear.layout_.cost(masks[0], 1 - masks[0]) == (masks[0] == 0).sum() + 20 * (masks[0] == 1).sum()

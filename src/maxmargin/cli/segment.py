@@ -37,9 +37,14 @@ def train(
     masks: Annotated[str, typer.Argument(help="Folder of masks with the same names; suffixes may differ.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.")] = "segmenter.mm",
     neighbours: Annotated[int, typer.Option(help="4 or 8 for images; 6, 18 or 26 for volumes.")] = 4,
-    cost_weight: o.CostWeight = 0.01,
+    cost_weight: Annotated[
+        float | None,
+        typer.Option(
+            "-C", min=0.0, help="Weight of the losses; default: the best of 0, 0.01, 0.1, 1 by held-out images."
+        ),
+    ] = None,
     loss: o.LossOption = o.Loss.hinge,
-    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "hamming",
+    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "auto",
     tolerance: Annotated[float, typer.Option(help="How many pixels the boundaries of masks may be off.")] = 0.0,
     solver: o.SolverOption = o.Solver.auto,
     tol: o.Tol = 1e-2,
@@ -86,7 +91,7 @@ def tune(
     ] = [0.0],  # noqa: B006 (typer reads it)
     folds: o.Folds = 3,
     neighbours: Annotated[int, typer.Option(help="4 or 8 for images; 6, 18 or 26 for volumes.")] = 4,
-    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "hamming",
+    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "auto",
     tol: o.Tol = 1e-2,
     n_jobs: o.Jobs = None,
     seed: o.Seed = 0,
@@ -191,7 +196,7 @@ def _fit_and_save(segmenter: ImageSegmenter, paths: list[Path], truth: list[Path
     segmenter.fit(paths, truth)
     written, problem = save_model(segmenter, output)
     typer.echo(f"{len(paths)} images, {segmenter.status_}", err=True)
-    typer.echo(f"{segmenter.certificate_}; model in {written}", err=True)
+    typer.echo(f"C = {segmenter.C_:g}; {segmenter.certificate_}; model in {written}", err=True)
     if problem:
         fail(problem)
 
