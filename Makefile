@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
+.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,6 +131,9 @@ experiment-pictures: setup  ## four sets of pictures: learned, classifier, one s
 
 experiment-strokes: setup  ## strokes on horses: ours, grabCut, random walker (needs MAXMARGIN_DATA, opencv-python-headless)
 	$(RUN) experiments/segmentation/pictures.py --interactive
+
+experiment-neighbours: setup  ## what 8, 18 and 26 neighbours cost in time and memory, per edge
+	$(RUN) experiments/segmentation/neighbours.py
 
 experiment-connect4: setup  ## Connect-4 with a discriminatively trained Bayesian network (needs MAXMARGIN_DATA)
 	$(RUN) experiments/generative/connect4.py
