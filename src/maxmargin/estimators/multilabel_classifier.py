@@ -21,6 +21,7 @@ from maxmargin.estimators.matrix_classifier import MatrixClassifier
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.formulations.problem import check_sample_weight
+from maxmargin.models.hierarchy import HierarchyLike
 from maxmargin.models.label_set import LabelSet, LabelSetBound, LabelSetLayout
 from maxmargin.models.label_targets import FORMS, LabelTargets, class_array
 
@@ -51,6 +52,14 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     class_weight : mapping of label to number, or "balanced", optional
         Multiplies the cost of missing a label; "balanced" gives every label the same total over the examples that have
         it. For costs that add up over labels.
+    hierarchy : None, networkx.DiGraph, pairs (parent, child), mapping of child to parent(s), or vector of parents
+        A label is on only where all its parents are, in y and in all answers; a vector has the number of the parent's
+        column for each label, -1 for roots. The cost counts all labels. ``graph`` must be None: edges between parents
+        and children would add nothing.
+    paths : {"multiple", "single"}
+        With a hierarchy, "single" answers with one label and its ancestors.
+    leaves_only : bool
+        With a hierarchy, answers are sets of leaves with their ancestors; otherwise a path may stop at any label.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -77,10 +86,19 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     >>> model = MultilabelClassifier(graph="full", C=10.0).fit(X, y)
     >>> [sorted(labels) for labels in model.predict([[1, 1], [0, 1]])]
     [['rain', 'rainbow', 'sun'], ['sun']]
+
+    A rainbow without rain is impossible here:
+
+    >>> model = MultilabelClassifier(hierarchy={"rainbow": "rain"}, C=10.0).fit(X, y)
+    >>> [sorted(labels) for labels in model.predict([[1, 1], [0, 1]])]
+    [['rain', 'rainbow', 'sun'], ['sun']]
     """
 
     graph: Graph = None
     cost: str | Mapping[Hashable, float] | Cost = "hamming"
+    hierarchy: HierarchyLike | None = None
+    paths: str = "multiple"
+    leaves_only: bool = False
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -138,7 +156,7 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         return bound
 
     def _model(self) -> LabelSet:
-        own = ("graph", "cost", "fit_intercept", "intercept_scaling")
+        own = ("graph", "cost", "hierarchy", "paths", "leaves_only", "fit_intercept", "intercept_scaling")
         return LabelSet(**{name: vars(self)[name] for name in own})
 
     @property
@@ -152,8 +170,13 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
 
     def _fitted(self) -> Fitted:
         facts = {"feature_names_in": feature_names(self), "form": self.target_form_, "dtype": self.target_dtype_.str}
-        stand_ins = {"graph": lambda: [list(edge) for edge in self.edges_]}
+        stand_ins = {"graph": lambda: [list(edge) for edge in self.edges_], "hierarchy": self._pairs}
         return Fitted(self.layout_, self.weights_, facts, stand_ins=stand_ins)
+
+    def _pairs(self) -> list[list[Hashable]]:
+        """The pairs of parent and child of the hierarchy."""
+        classes, outputs = self.layout_.labels.classes, self.layout_.outputs
+        return [] if outputs is None else [[classes[p], classes[k]] for p, k in outputs.hierarchy.edges.tolist()]
 
     def _take_fitted(self, fitted: Fitted) -> None:
         assert isinstance(fitted.layout, LabelSetLayout)
@@ -166,7 +189,10 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
             raise ValueError(f"its labels have the dtype {self.target_dtype_}")
 
     def decision_function(self, X: Matrix) -> np.ndarray:
-        """For each label the best score of a set with it minus that of one without, (n, n_labels); positive is on."""
+        """For each label the best score of a set with it minus that of one without, (n, n_labels); positive is on.
+
+        In a hierarchy no label has more than its parents.
+        """
         return self._bound(X).max_marginals(self._checked_weights())
 
     def predict(self, X: Matrix) -> object:

@@ -1,5 +1,6 @@
 """Scores of predictions, counted by the conventions of the field."""
 
+from maxmargin.metrics.hierarchies import hierarchical_f1, micro_average_precision
 from maxmargin.metrics.label_sets import (
     LabelReport,
     example_f1,
@@ -26,7 +27,7 @@ from maxmargin.metrics.tokens import sequence_accuracy, token_accuracy, token_er
 
 __all__ = [
     "SCORERS", "LabelReport", "Scorer", "Span", "SpanReport", "SpanScores", "boundary_f", "example_f1", "get_scorer",
-    "jaccard_accuracy", "label_loss", "label_report", "macro_f1", "mean_dice", "mean_iou", "micro_f1", "pixel_accuracy",
-    "sequence_accuracy", "span_f1", "span_precision", "span_recall", "span_report", "spans", "subset_accuracy",
-    "token_accuracy", "token_error",
+    "hierarchical_f1", "jaccard_accuracy", "label_loss", "label_report", "macro_f1", "mean_dice", "mean_iou",
+    "micro_average_precision", "micro_f1", "pixel_accuracy", "sequence_accuracy", "span_f1", "span_precision",
+    "span_recall", "span_report", "spans", "subset_accuracy", "token_accuracy", "token_error",
 ]  # fmt: skip

@@ -70,13 +70,15 @@ class Forest(NamedTuple):
     parent: np.ndarray
     above: np.ndarray
 
-    def siblings(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def siblings(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """First child and next sibling of each label (-1: none; roots are siblings), int32 (M,).
 
-        And the number of labels in the trees of a label and of its later siblings.
+        And the number of labels, or the sum of their weights, in the trees of a label and of its later siblings.
         """
         M = len(self.order)
-        child, following, size, whole = np.full(M + 1, -1), np.full(M, -1), np.ones(M), np.ones(M)
+        child, following = np.full(M + 1, -1), np.full(M, -1)
+        whole = np.ones(M) if weights is None else weights.astype(np.float64)
+        size = whole.copy()
         for k in self.order[::-1]:  # ``child[-1]`` is the first root
             after = following[k] = child[self.parent[k]]
             child[self.parent[k]] = k

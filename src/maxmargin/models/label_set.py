@@ -16,6 +16,8 @@ a forest, cost that adds up over labels               dynamic program           
                                                                                    queries, with a bound
 ====================================================  ===========================  ===================================
 
+With a hierarchy, outputs are closed under ancestors (:mod:`maxmargin.models.hierarchy_pack`).
+
 Choi, Meshi, Srebro 2016, Fast and scalable structural SVM with slack rescaling. Finley, Joachims 2008, Training
 structural SVMs when exact inference is intractable (the pairwise model).
 """
@@ -31,8 +33,10 @@ import numpy as np
 from maxmargin.contracts import ModelKernel
 from maxmargin.door import weight_vector
 from maxmargin.models.base import CompiledModel, laid_out, least_positive, offsets_of
+from maxmargin.models.hierarchy import MOST_LISTED, Hierarchy, Outputs, stored_outputs, with_named_labels
 from maxmargin.models.label_graph import COST_KINDS, Forest, forest_of, label_costs, label_edges
 from maxmargin.models.label_targets import LabelTargets
+from maxmargin.models.labels import Labels
 from maxmargin.models.layout_state import StateReader, facts_of
 from maxmargin.models.multiclass import (
     POWERS,
@@ -52,6 +56,7 @@ from maxmargin.parameters import Parameters
 __all__ = ["LabelSet", "LabelSetBound", "LabelSetLayout"]
 
 MOST_ENUMERATED = 18  # labels whose sets are all looked at
+PATHS = ("multiple", "single")
 MOST_TABULATED = 500  # labels of a forest whose tables of mistakes are made: some megabytes
 
 
@@ -66,6 +71,7 @@ class LabelSetLayout(FeatureRows):
     cost_kind: int
     edges: np.ndarray
     costs: np.ndarray
+    outputs: Outputs | None = None  # which sets are outputs, where not all are
 
     @property
     def n_weights(self) -> int:
@@ -111,7 +117,11 @@ class LabelSetLayout(FeatureRows):
         return np.append(super().real(), np.ones(len(self.edges), bool))
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        return facts_of(self), {"edges": self.edges.astype(np.uint32), "costs": self.costs}
+        tensors = {"edges": self.edges.astype(np.uint32), "costs": self.costs}
+        if self.outputs is None:
+            return facts_of(self), tensors
+        flags = {"single": self.outputs.single, "leaves_only": self.outputs.leaves_only}
+        return facts_of(self, **flags), tensors | {"above": self.outputs.hierarchy.edges.astype(np.uint32)}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> LabelSetLayout:
@@ -127,7 +137,9 @@ class LabelSetLayout(FeatureRows):
         if (edges[:, 0] >= edges[:, 1]).any() or (np.diff(keys) <= 0).any():
             raise ValueError("its tensor 'edges' has an edge twice, or edges out of order")
         scaling, kind = state.number("intercept_scaling", 1e-300), state.whole("cost_kind", 0, len(COST_KINDS))
-        layout = cls(**state.announced(cls, intercept_scaling=scaling, cost_kind=kind, edges=edges, costs=costs))
+        outputs = stored_outputs(state) if "above" in tensors else None
+        known = {"intercept_scaling": scaling, "cost_kind": kind, "edges": edges, "costs": costs, "outputs": outputs}
+        layout = cls(**state.announced(cls, **known))
         check_inference(layout)
         return layout
 
@@ -145,6 +157,10 @@ class LabelSetBound(FeatureRowsBound):
 
         layout, meta = self.layout, self.meta.copy()
         meta[HAS_LABELS] = 0  # scores count from the empty set
+        if layout.outputs is not None:
+            from maxmargin.models.hierarchy_pack import fill_max_marginals
+
+            return fill_max_marginals(self, meta, weight_vector(w, self.n_weights))
         forest = forest_of(len(layout.labels), layout.edges) is not None
         fill = ek.forest_max_marginals if forest else ek.all_sets_max_marginals
         out, w = np.empty((self.n_examples, len(layout.labels))), weight_vector(w, self.n_weights)
@@ -179,6 +195,13 @@ class LabelSet(Parameters):
         in the training data.
     cost : {"hamming", "f1", "jaccard"}, HammingCost, WeightedHammingCost, or mapping of label to weight
         The number of wrong labels, plain or weighted; or 1 - F1, 1 - Jaccard index of the two sets.
+    hierarchy : None, networkx.DiGraph, pairs (parent, child), mapping of child to parent(s), or vector of parents
+        A label is on only where all its parents are; see :mod:`maxmargin.models.hierarchy_pack`. A vector has the
+        number of the parent's column for each label, -1 for roots. ``graph`` must be None then.
+    paths : {"multiple", "single"}
+        "single": an output is one label with its ancestors.
+    leaves_only : bool
+        Outputs are sets of leaves with their ancestors; otherwise a path may stop at any label.
     fit_intercept : bool
         A constant for each label, regularised like the other weights.
     intercept_scaling : float
@@ -189,6 +212,9 @@ class LabelSet(Parameters):
 
     graph: object = None
     cost: object = "hamming"
+    hierarchy: object = None
+    paths: str = "multiple"
+    leaves_only: bool = False
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
     classes: Iterable[Hashable] | None = None
@@ -216,6 +242,8 @@ class LabelSet(Parameters):
         n = next(block.shape[0] for block in (sparse, dense) if block is not None)
         classes = self.classes if layout is None else layout.labels.classes
         targets = None if Y is None else LabelTargets.of(Y, classes)
+        if targets is not None and classes is None and self.hierarchy is not None:
+            targets = with_named_labels(targets, self.hierarchy)
         if targets is not None and len(targets.on) != n:
             raise ValueError(f"X has {n} examples and Y has {len(targets.on)}; they must agree.")
         if layout is None:
@@ -229,7 +257,15 @@ class LabelSet(Parameters):
         check_width(layout, sparse, dense)
         if targets is not None and targets.labels.classes != layout.labels.classes:
             raise ValueError("Y has other labels than the model, or in another order; give those it was fitted with.")
-        return _pack(layout, n, sparse, dense, None if targets is None else targets.on)
+        on = None if targets is None else targets.on
+        if layout.outputs is None:
+            return _pack(layout, n, sparse, dense, on)
+        from maxmargin.models.hierarchy_pack import pack
+
+        fault = None if on is None else layout.outputs.fault(on)
+        if fault is not None:
+            raise ValueError(fault.said(layout.labels))
+        return pack(layout, n, sparse, dense, on)
 
     def _layout(
         self, sparse: Sparse, dense: Dense, targets: LabelTargets, class_weight: Mapping[Hashable, float] | None
@@ -245,15 +281,33 @@ class LabelSet(Parameters):
             cost_kind=kind,
             edges=label_edges(self.graph, targets.on, labels),
             costs=costs,
+            outputs=self._outputs(labels),
         )
         check_size(layout)
         check_inference(layout)
         return layout
 
+    def _outputs(self, labels: Labels) -> Outputs | None:
+        if self.paths not in PATHS:
+            raise ValueError(f'paths must be "multiple" or "single"; got {self.paths!r}.')
+        if self.hierarchy is None:
+            if self.paths != "multiple" or self.leaves_only:
+                raise ValueError("paths and leaves_only are about a hierarchy; give hierarchy=, or leave them out.")
+            return None
+        if self.graph is not None:
+            raise ValueError("graph and hierarchy cannot be combined; leave one of them None.")
+        return Outputs(Hierarchy.of(self.hierarchy, labels), self.paths == "single", bool(self.leaves_only))
+
 
 def check_inference(layout: LabelSetLayout) -> None:
     """Refuse what has no exact argmax, and say what has."""
     M, n_edges = len(layout.labels), len(layout.edges)
+    if layout.outputs is not None:
+        if layout.cost_kind and layout.outputs.listed is None:
+            name = COST_KINDS[layout.cost_kind]
+            advice = 'use cost="hamming" or weights of labels, or paths="single"'
+            raise ValueError(f'cost="{name}" needs a hierarchy with at most {MOST_LISTED} outputs; {advice}.')
+        return
     if layout.enumerable or (n_edges == 0 and layout.by_counts):
         return
     forest = forest_of(M, layout.edges) is not None
@@ -322,7 +376,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
         capabilities=frozenset({"exact", "k_best"}),
         plane=plane,
         searches=searches,
-        least_cost=np.zeros(0) if exact or on is None else _least_costs(layout, on),
+        least_cost=np.zeros(0) if exact or on is None else least_costs(layout, on),
         meta=meta,
         ints=laid_out(ints, meta, np.int32),
         floats=laid_out(floats, meta, np.float64),
@@ -333,7 +387,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     )
 
 
-def _least_costs(layout: LabelSetLayout, on: np.ndarray) -> np.ndarray:
+def least_costs(layout: LabelSetLayout, on: np.ndarray) -> np.ndarray:
     """The least positive cost of one mistake, for each example."""
     flips = np.where(on, layout.costs[:, 1], layout.costs[:, 0])
     return np.array([least_positive(row) for row in flips])

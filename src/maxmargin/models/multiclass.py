@@ -360,14 +360,19 @@ def _pack(
     )
 
 
-def _label_blocks(layout: MulticlassLayout, sparse: sp.csr_array, dense: np.ndarray) -> LabelBlocks:
-    from maxmargin.models.multiclass_kernel import label_add, label_fetch, label_scores
-
+def squares(layout: FeatureRows, sparse: sp.csr_array, dense: np.ndarray) -> tuple[np.ndarray, float]:
+    """The squared length of the features of each example, the constant one among them, and their density."""
     n = len(dense)
     square = np.zeros(n)
     np.add.at(square, np.repeat(np.arange(n), np.diff(sparse.indptr)), sparse.data**2)
     square += np.einsum("ij,ij->i", dense, dense)
     if layout.intercept:
         square += layout.intercept_scaling**2
-    density = (sparse.nnz + dense.size) / max(1, n * layout.n_features)
+    return square, (sparse.nnz + dense.size) / max(1, n * layout.n_features)
+
+
+def _label_blocks(layout: MulticlassLayout, sparse: sp.csr_array, dense: np.ndarray) -> LabelBlocks:
+    from maxmargin.models.multiclass_kernel import label_add, label_fetch, label_scores
+
+    square, density = squares(layout, sparse, dense)
     return LabelBlocks(label_scores, label_add, label_fetch, len(layout.labels), layout.stride, square, density)
