@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours clean
+.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -149,6 +149,10 @@ experiment-ramp-table: setup  ## hinge and ramp: six methods, two corpora (needs
 
 experiment-ramp-passes: setup  ## hinge and ramp: score against passes (needs MAXMARGIN_DATA)
 	$(RUN) experiments/ramp/figure_4_1.py
+
+experiment-hierarchies: setup  ## labels in hierarchies: areas under precision-recall curves, slack and margin (needs MAXMARGIN_DATA)
+	$(RUN) experiments/labels/hierarchies.py
+	$(RUN) experiments/labels/hierarchies.py --slack
 
 experiment-ramp-outliers: setup  ## hinge and ramp with sentences relabelled at random (needs MAXMARGIN_DATA)
 	$(RUN) experiments/ramp/figure_5_1.py
