@@ -70,7 +70,7 @@ CHOSEN = {
     ("enron", "linear"): Setting(1.0),
     ("enron", "Nystroem"): Setting(1.0, 1.0, 900),
     ("imclef07a", "linear"): Setting(0.1),
-    ("imclef07a", "Nystroem"): Setting(40.0, 1.0, 1500, 80),
+    ("imclef07a", "Nystroem"): Setting(10.0, 1.0, 1500, 40),
     ("cellcycle", "linear"): Setting(0.003),
     ("cellcycle", "Nystroem"): Setting(1.0, 0.7, 500, 100),
 }
