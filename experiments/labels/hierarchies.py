@@ -8,11 +8,11 @@ computed as it computes them: :func:`maxmargin.metrics.micro_average_precision` 
 The decision of a label is the best score with it on minus the best with it off, which never rises along a path. It says
 on which side a label is, not how probable it is, and pairs of examples and labels are ranked together. So each label
 gets a logistic curve of its decision, fitted to decisions on folds of the training part (Platt 2000), and no label more
-than its parent. Features, C and gamma were chosen with ``--choose`` on held-out parts of the training data; nothing was
-chosen on test data.
+than its parent. The settings come from single trials on held-out training data (none for the landmarks of Enron);
+``--choose`` runs the whole grid there, which has not been done yet but for a part of cellcycle.
 
     python experiments/labels/hierarchies.py             # areas; a few minutes
-    python experiments/labels/hierarchies.py --choose    # what the settings were chosen from
+    python experiments/labels/hierarchies.py --choose    # areas of a grid of settings on held-out training data
     python experiments/labels/hierarchies.py --slack     # table 3: slack against margin, paired over seeds
     python experiments/labels/hierarchies.py --quick     # small parts of the data
 """
