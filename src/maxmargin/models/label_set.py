@@ -14,7 +14,11 @@ up to 18 labels, any graph, any cost                  all sets (forests: dynamic
 a forest, cost that adds up over labels               dynamic program              Hamming: a few queries, then all
                                                                                    numbers of mistakes, exact; weighted:
                                                                                    queries, with a bound
+cycles, more labels, cost that adds up over labels    roof duality, then           relaxed walk along the hull, then
+                                                      branching, with a bound      branching, with a bound
 ====================================================  ===========================  ===================================
+
+Branching has a budget (:data:`MOST_PARTS`); where that ends, the best set found comes with the bound of the relaxation.
 
 Choi, Meshi, Srebro 2016, Fast and scalable structural SVM with slack rescaling. Finley, Joachims 2008, Training
 structural SVMs when exact inference is intractable (the pairwise model).
@@ -30,6 +34,7 @@ import numpy as np
 
 from maxmargin.contracts import ModelKernel
 from maxmargin.door import weight_vector
+from maxmargin.inference.slack_search import ConstrainedQuery, Reply, Wedge
 from maxmargin.models.base import CompiledModel, laid_out, least_positive, offsets_of
 from maxmargin.models.label_graph import COST_KINDS, Forest, forest_of, label_costs, label_edges
 from maxmargin.models.label_targets import LabelTargets
@@ -52,6 +57,7 @@ from maxmargin.parameters import Parameters
 __all__ = ["LabelSet", "LabelSetBound", "LabelSetLayout"]
 
 MOST_ENUMERATED = 18  # labels whose sets are all looked at
+MOST_PARTS = 300  # parts that branching looks at before it gives up: a millisecond or two for 50 labels
 MOST_TABULATED = 500  # labels of a forest whose tables of mistakes are made: some megabytes
 
 
@@ -86,6 +92,15 @@ class LabelSetLayout(FeatureRows):
         positive = self.costs[self.costs > 0]
         same = len(positive) > 0 and bool((positive == positive[0]).all())
         return self.cost_kind == 0 and same and MOST_ENUMERATED < len(self.labels) <= MOST_TABULATED
+
+    @property
+    def inference(self) -> str:
+        """How the best set is found."""
+        if forest_of(len(self.labels), self.edges) is not None and self.cost_kind == 0:
+            return "dynamic program" if len(self.edges) else "label by label"
+        if len(self.edges) == 0:
+            return "numbers of mistakes"
+        return "all sets" if self.enumerable else "branch and bound"
 
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``coef`` (F, M), ``intercept`` (M,), and ``edge`` (E,), in the order of ``edges``."""
@@ -139,16 +154,24 @@ class LabelSetBound(FeatureRowsBound):
     layout: LabelSetLayout
 
     def max_marginals(self, w: np.ndarray) -> np.ndarray:
-        """For each label the best score with it on minus the best with it off, (n, M)."""
+        """For each label the best score with it on minus the best with it off, (n, M).
+
+        Exact where inference is; by branch and bound, from the best sets found within its budget.
+        """
         from maxmargin.models import label_enumeration_kernel as ek
         from maxmargin.models.multiclass_kernel import HAS_LABELS
 
-        layout, meta = self.layout, self.meta.copy()
+        layout, meta, (iwork, fwork, _) = self.layout, self.meta.copy(), self.workspace()
         meta[HAS_LABELS] = 0  # scores count from the empty set
+        out, w = np.empty((self.n_examples, len(layout.labels))), weight_vector(w, self.n_weights)
+        if "exact" not in self.capabilities:
+            from maxmargin.models.label_cycle_kernel import cycle_max_marginals
+
+            cycle_max_marginals(meta, self.ints, self.floats, w, iwork, fwork, out)
+            return out
         forest = forest_of(len(layout.labels), layout.edges) is not None
         fill = ek.forest_max_marginals if forest else ek.all_sets_max_marginals
-        out, w = np.empty((self.n_examples, len(layout.labels))), weight_vector(w, self.n_weights)
-        fill(meta, self.ints, self.floats, w, np.empty(self.fwork_size), out)
+        fill(meta, self.ints, self.floats, w, fwork, out)
         return out
 
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -161,6 +184,36 @@ class LabelSetBound(FeatureRowsBound):
         if forest is not None:
             return k_best_of_forest(gain, forest, pair, k)
         return k_best_of_all(gain, layout.edges, pair, k)
+
+    def angle_query(self, w: np.ndarray, example: int) -> ConstrainedQuery[np.ndarray]:
+        """The oracle of :func:`~maxmargin.inference.slack_search.angular_search` for one example of branch and bound.
+
+        Where its budget ends, the answer has a bound above its value.
+        """
+        from maxmargin.models.label_cycle_kernel import cycle_angle
+
+        w, (iwork, fwork, output) = weight_vector(w, self.n_weights), self.workspace()
+
+        def query(mu: float, wedge: Wedge) -> Reply[np.ndarray] | None:
+            ends = np.array(wedge, np.float64)
+            output[:] = 0
+            h, g, bound = cycle_angle(
+                self.meta, self.ints, self.floats, w, example, 1.0, mu, ends, iwork, fwork, output
+            )
+            if bound <= 0.0:
+                return None
+            return (
+                Reply(h, g, max(bound, h + mu * g), output.copy()) if np.isfinite(h) else Reply(0.0, 0.0, bound, output)
+            )
+
+        return query
+
+    def unproven(self, w: np.ndarray) -> int:
+        """Of how many examples the best set is not proven; branch and bound may end before that."""
+        if "exact" in self.capabilities:
+            return 0
+        answers = self.argmax(w)
+        return int((answers.bound > answers.value + 1e-9 * np.maximum(1.0, np.abs(answers.bound))).sum())
 
     def indicators(self, w: np.ndarray) -> np.ndarray:
         """The sets of largest score, bool (n, M)."""
@@ -252,18 +305,11 @@ class LabelSet(Parameters):
 
 
 def check_inference(layout: LabelSetLayout) -> None:
-    """Refuse what has no exact argmax, and say what has."""
-    M, n_edges = len(layout.labels), len(layout.edges)
-    if layout.enumerable or (n_edges == 0 and layout.by_counts):
-        return
-    forest = forest_of(M, layout.edges) is not None
-    if not forest:
-        advice = f'with more than {MOST_ENUMERATED} labels use graph="tree", None, or edges without a cycle'
-        raise ValueError(f"the graph over {M} labels has cycles, and no exact inference; {advice}.")
-    if layout.cost_kind:
-        name = COST_KINDS[layout.cost_kind]
+    """Refuse what has no argmax, and say what has."""
+    if layout.cost_kind and len(layout.edges) and not layout.enumerable:
+        name, M = COST_KINDS[layout.cost_kind], len(layout.labels)
         advice = f'with more than {MOST_ENUMERATED} labels use graph=None, or cost="hamming"'
-        raise ValueError(f'cost="{name}" of {M} labels with edges has no exact inference; {advice}.')
+        raise ValueError(f'cost="{name}" of {M} labels with edges has no inference; {advice}.')
 
 
 def _tabulated(bound: CompiledModel, name: str) -> ModelKernel:
@@ -271,6 +317,14 @@ def _tabulated(bound: CompiledModel, name: str) -> ModelKernel:
     from maxmargin.models import label_forest_kernel as fk
 
     kernels = {"slack": fk.forest_slack, "sqrt_slack": fk.forest_sqrt_slack, "best_wrong": fk.forest_wrong}
+    return bound.packed(kernels[name], more=bound.least_cost)
+
+
+def _branched(bound: CompiledModel, name: str) -> ModelKernel:
+    """A search by relaxation and branching, with a bound."""
+    from maxmargin.models import label_cycle_kernel as ck
+
+    kernels = {"slack": ck.cycle_slack, "sqrt_slack": ck.cycle_sqrt_slack, "best_wrong": ck.cycle_wrong}
     return bound.packed(kernels[name], more=bound.least_cost)
 
 
@@ -284,6 +338,7 @@ def _searched(bound: CompiledModel, power: float, plane: Callable[..., int]) -> 
 def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.ndarray | None) -> LabelSetBound:
     from maxmargin.models import label_set_kernel as lk
     from maxmargin.models import multiclass_kernel as mk
+    from maxmargin.models.label_cycle_kernel import cycle_plane, scratch_sizes
     from maxmargin.models.label_enumeration_kernel import LOW, all_sets_plane
 
     M, E = len(layout.labels), len(layout.edges)
@@ -295,14 +350,14 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     floats[mk.AT_COST] = layout.costs
     meta[[mk.HAS_LABELS, lk.N_EDGES, lk.COST_KIND]] = on is not None, E, layout.cost_kind
     meta[lk.W_EDGES] = layout.n_weights - E
-    plane = all_sets_plane
+    plane = all_sets_plane if layout.enumerable else cycle_plane
     if forest is not None and layout.cost_kind == 0:
         plane = lk.forest_plane
     elif E == 0:
         plane = lk.counts_plane
     by_counts = E == 0 and layout.by_counts
     exact = by_counts or layout.enumerable
-    scratch = 2 * M + 2  # of forests and numbers of mistakes; that of all sets, and of tables, is larger
+    scratch, iwork = 2 * M + 2, 0  # of forests and numbers of mistakes; that of all sets, and of tables, is larger
     searches: dict[str, Callable[[CompiledModel], ModelKernel]] = {}
     if exact:
         answers = lk.counts_plane if by_counts else all_sets_plane
@@ -313,13 +368,21 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
         ints |= {lk.AT_CHILD: child, lk.AT_NEXT: following, lk.AT_SIZE: size, lk.AT_TABLE: at[:-1].astype(np.int32)}
         scratch = max(scratch, M + 2 + int(at[-1]))
         searches = {name: partial(_tabulated, name=name) for name in POWERS}
+    else:
+        ends = np.argsort(layout.edges.ravel(), kind="stable")
+        begin = np.searchsorted(layout.edges.ravel()[ends], np.arange(M + 1))
+        ints |= {lk.AT_BEGIN: begin.astype(np.int32), lk.AT_ENDS: ends.astype(np.int32)}
+        meta[lk.PARTS] = MOST_PARTS
+        iwork, more = scratch_sizes(M, E)
+        scratch = max(scratch, more)
+        searches = {name: partial(_branched, name=name) for name in POWERS}
     if layout.enumerable:
         low = min(M, LOW)
         scratch = max(scratch, M * M + (2 * (M - low) + 6) * 2**low + (M + 1) ** 2)
     return LabelSetBound(
         n_examples=n,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best"}),
+        capabilities=frozenset(() if layout.inference == "branch and bound" else {"exact", "k_best"}),
         plane=plane,
         searches=searches,
         least_cost=np.zeros(0) if exact or on is None else _least_costs(layout, on),
@@ -327,7 +390,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
         ints=laid_out(ints, meta, np.int32),
         floats=laid_out(floats, meta, np.float64),
         room=M * most + E + 1,  # one more for the extra column of squared slacks
-        iwork_size=0,
+        iwork_size=iwork,
         fwork_size=layout.stride + 2 * M + E + scratch,
         output_at=np.arange(n + 1, dtype=np.int64) * M,
     )
