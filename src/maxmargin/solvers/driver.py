@@ -230,7 +230,7 @@ def _final_certificate(present: Run, callbacks: Sequence[Callback], code: str) -
 
 def _record(present: Run, certificate: Certificate) -> None:
     state = present.state
-    before = present.history[-1]["oracle_calls"] if len(present.history) else 0
+    before = present.history.column("oracle_calls")[-1] if len(present.history) else 0
     present.history.record(certificate, present.passes, state.oracle_calls, state.argmax_calls, present.total_seconds)
     calls, unproven = state.oracle_calls - int(before), state.unproven - present.unproven
     present.history.annotate(proven=1.0 - unproven / calls if calls > 0 else 1.0)
