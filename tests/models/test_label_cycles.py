@@ -18,21 +18,21 @@ from reference.label_sets import value
 from .batches import decode, plane
 from .test_label_set import RESCALINGS, problems
 
-PARTS = st.sampled_from([0, 3, 10**6])  # relaxation alone, a small budget, one that is never spent
+WORK = st.sampled_from([0, 300, 10**12])  # relaxation alone, a small budget, one that is never spent
 
 
 @st.composite
 def cyclic(draw, most=12):
     """A problem bound without the exact methods of few labels, and the budget of its branching."""
-    parts = draw(PARTS)
-    with mock.patch.object(label_set, "MOST_ENUMERATED", 0), mock.patch.object(label_set, "MOST_PARTS", parts):
-        return draw(problems(most=most, cycles=True)), parts
+    work = draw(WORK)
+    with mock.patch.object(label_set, "MOST_ENUMERATED", 0), mock.patch.object(label_set, "MOST_WORK", work):
+        return draw(problems(most=most, cycles=True)), work
 
 
 @settings(max_examples=120, deadline=None)
 @given(cyclic(), st.sampled_from([0.0, 1.0, 0.5, -1.0]))
 def test_no_bound_is_below_the_best_set_and_a_large_budget_finds_it(case, lam):
-    (bound, _, Y, costs, sets, w, scores, _), parts = case
+    (bound, _, Y, costs, sets, w, scores, _), work = case
     outputs, found_costs, bounds, status = decode(bound, w, np.arange(len(Y)), lam)
     assert status == -1
     for i in range(len(Y)):
@@ -41,7 +41,7 @@ def test_no_bound_is_below_the_best_set_and_a_large_budget_finds_it(case, lam):
         at = int((sets == outputs[i]).all(axis=1).argmax())
         assert found_costs[i] == pytest.approx(costs[i, at], abs=1e-12)
         assert objective[at] - 1e-9 <= objective.max() <= bounds[i] + 1e-9
-        if parts > 3 or (w[len(w) - len(bound.layout.edges) :] >= 0).all():  # a cut alone is exact for these
+        if work > 300 or (w[len(w) - len(bound.layout.edges) :] >= 0).all():  # a cut alone is exact for these
             assert objective[at] == pytest.approx(objective.max(), abs=1e-9)
             assert bounds[i] == pytest.approx(objective.max(), abs=1e-9)
         made, output, result = plane(bound, w, i, lam, 1)
@@ -52,7 +52,7 @@ def test_no_bound_is_below_the_best_set_and_a_large_budget_finds_it(case, lam):
 @settings(max_examples=80, deadline=None)
 @given(cyclic(), st.sampled_from(RESCALINGS[1:]), st.sampled_from([1.0, 0.4, 3.0]))
 def test_other_rescalings(case, rescaling, lam):
-    (bound, _, Y, costs, sets, w, scores, _), parts = case
+    (bound, _, Y, costs, sets, w, scores, _), work = case
     answers = ModelOracle(bound, rescaling, lam).planes(w, np.arange(len(Y)))
     for i in range(len(Y)):
         h = scores[i] - scores[i, (sets == Y[i]).all(axis=1).argmax()]
@@ -60,7 +60,7 @@ def test_other_rescalings(case, rescaling, lam):
         assert answers.bound[i] >= best - 1e-9
         found = answers.violations(w)[i]
         assert found <= best + 1e-9
-        if parts > 3:
+        if work > 300:
             assert answers.bound[i] == pytest.approx(best, abs=1e-8)
             assert found == pytest.approx(best, abs=1e-8) or best == 0.0
 
@@ -68,14 +68,14 @@ def test_other_rescalings(case, rescaling, lam):
 @settings(max_examples=40, deadline=None)
 @given(cyclic(most=9))
 def test_max_marginals(case):
-    (bound, _, _, _, sets, w, scores, _), parts = case
+    (bound, _, _, _, sets, w, scores, _), work = case
     found = bound.max_marginals(w)
     best = scores.argmax(axis=1)
     for i, k in np.ndindex(found.shape):
         on = sets[:, k] == 1
-        if parts > 3:
+        if work > 300:
             assert found[i, k] == pytest.approx(scores[i, on].max() - scores[i, ~on].max(), abs=1e-9)
-    if parts > 3 and len(found):
+    if work > 300 and len(found):
         margins = np.sort(scores, axis=1)
         clear = margins[:, -1] > margins[:, -2] + 1e-9 if margins.shape[1] > 1 else np.ones(len(found), bool)
         np.testing.assert_array_equal((found > 0)[clear], sets[best[clear]] == 1)
@@ -101,9 +101,9 @@ def test_many_labels_train_with_a_certificate():
     X = rng.normal(size=(30, 5))
     Y = (X @ rng.normal(size=(5, 20)) + 0.5 * rng.normal(size=(30, 20)) > 0.5).astype(int)
     for rescaling in ("margin", "slack"):
-        model = mm.MultilabelClassifier(graph="full", rescaling=rescaling, C=0.1, tol=5e-2).fit(X, Y)
+        model = mm.MultilabelClassifier(graph="full", rescaling=rescaling, C=0.1, tol=1e-2).fit(X, Y)
         assert model.inference_ == "branch and bound"
-        assert model.certificate_.relative_gap <= 5e-2
+        assert model.certificate_.relative_gap <= 1e-2
         assert 0.0 <= model.history_["proven"].to_numpy()[-1] <= 1.0 and model.fractional_ <= len(X)
         assert (model.history_["argmax_calls"] >= model.history_["oracle_calls"]).all()
         scores = model.decision_function(X)

@@ -18,7 +18,7 @@ cycles, more labels, cost that adds up over labels    roof duality, then        
                                                       branching, with a bound      branching, with a bound
 ====================================================  ===========================  ===================================
 
-Branching has a budget (:data:`MOST_PARTS`); where that ends, the best set found comes with the bound of the relaxation.
+Branching has a budget (:data:`MOST_WORK`); where that ends, the best set found comes with the bound of the relaxation.
 
 Choi, Meshi, Srebro 2016, Fast and scalable structural SVM with slack rescaling. Finley, Joachims 2008, Training
 structural SVMs when exact inference is intractable (the pairwise model).
@@ -57,7 +57,7 @@ from maxmargin.parameters import Parameters
 __all__ = ["LabelSet", "LabelSetBound", "LabelSetLayout"]
 
 MOST_ENUMERATED = 18  # labels whose sets are all looked at
-MOST_PARTS = 1000  # parts that branching looks at before it gives up: some milliseconds for 50 labels
+MOST_WORK = 8_000_000  # of branching, M^2 a part, before it gives up: some hundredths of a second
 MOST_TABULATED = 500  # labels of a forest whose tables of mistakes are made: some megabytes
 
 
@@ -372,7 +372,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
         ends = np.argsort(layout.edges.ravel(), kind="stable")
         begin = np.searchsorted(layout.edges.ravel()[ends], np.arange(M + 1))
         ints |= {lk.AT_BEGIN: begin.astype(np.int32), lk.AT_ENDS: ends.astype(np.int32)}
-        meta[lk.PARTS] = MOST_PARTS
+        meta[lk.PARTS] = MOST_WORK // M**2
         iwork, more = scratch_sizes(M, E)
         scratch = max(scratch, more)
         searches = {name: partial(_branched, name=name) for name in POWERS}
