@@ -24,7 +24,7 @@ def test_counting_counts_examples_and_changes_nothing():
     planes = counting.planes(w, np.array([1, 4]))
     assert (counting.oracle_calls, counting.argmax_calls) == (2, 2)
     np.testing.assert_array_equal(planes.to_csr().toarray(), bare.planes(w, np.array([1, 4])).to_csr().toarray())
-    a, b, losses = counting.sum(w, ALL, np.ones(6))
+    a, b, losses, _ = counting.sum(w, ALL, np.ones(6))
     assert (counting.oracle_calls, counting.argmax_calls) == (8, 8)
     for ours, theirs in zip((a, b, losses), bare.sum(w, ALL, np.ones(6)), strict=True):
         np.testing.assert_array_equal(ours, theirs)
