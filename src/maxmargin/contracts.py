@@ -35,7 +35,7 @@ class Answer(NamedTuple):
     """The output that one search has found for one example: ``psi = phi(x, y_i) - phi(x, y)`` and its cost.
 
     ``value`` is the objective of the search at this output, ``bound`` an upper bound of it over all outputs: the value
-    itself when the search is exact, ``inf`` when nothing is known.
+    itself when the search is exact, ``inf`` when nothing is known. ``queries`` are the argmaxes that it took.
     """
 
     indices: np.ndarray  # int32, none twice
@@ -43,6 +43,7 @@ class Answer(NamedTuple):
     cost: float
     value: float
     bound: float
+    queries: int = 1
 
 
 class Answers(NamedTuple):
@@ -161,11 +162,15 @@ class PartScoresModel(BoundModel, Protocol):
 
 
 class Sum(NamedTuple):
-    """Planes of some examples added up: dense ``sum_i scale_i a_i``, ``sum_i scale_i b_i``, and all their losses."""
+    """Planes of some examples added up: dense ``sum_i scale_i a_i``, ``sum_i scale_i b_i``, and all their losses.
+
+    ``counts`` are as in :class:`~maxmargin.planes.Planes`.
+    """
 
     a: np.ndarray
     b: float
     losses: np.ndarray
+    counts: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -304,7 +309,9 @@ class State(Protocol):
     @property
     def oracle_calls(self) -> int: ...
     @property
-    def argmax_calls(self) -> int: ...
+    def argmax_calls(self) -> int: ...  # several for one oracle call, where a search asks several
+    @property
+    def unproven(self) -> int: ...  # oracle calls of this run whose answer is not proven to be the best
     @property
     def seconds(self) -> Mapping[str, float]: ...
     @property

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Planes", "aligned_zeros", "weighted_sum"]
+__all__ = ["Planes", "added_counts", "aligned_zeros", "weighted_sum"]
 
 
 def aligned_zeros(n: int) -> np.ndarray:
@@ -43,6 +43,8 @@ class Planes:
     # exact, ``inf`` when nothing is known. Certificates use the bound, steps use the plane
     bound: np.ndarray
     n_weights: int
+    # argmaxes that it took to find them, and of how many examples the bound is open; None: one each, not known
+    counts: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return len(self.b)
@@ -90,7 +92,14 @@ class Planes:
         indptr = [parts[0].indptr[:1], *(part.indptr[1:] + s for part, s in zip(parts, shifts, strict=True))]
         names = ("indices", "data", "b", "example", "bound")
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-        return Planes(indptr=np.concatenate(indptr), n_weights=parts[0].n_weights, **joined)
+        counts = added_counts([part.counts for part in parts])
+        return Planes(indptr=np.concatenate(indptr), n_weights=parts[0].n_weights, counts=counts, **joined)
+
+
+def added_counts(counts: Sequence[tuple[int, int] | None]) -> tuple[int, int] | None:
+    """Those of several batches; None when one has none."""
+    known = [pair for pair in counts if pair is not None]
+    return (sum(a for a, _ in known), sum(b for _, b in known)) if len(known) == len(counts) else None
 
 
 def weighted_sum(planes: Planes, scale: np.ndarray) -> np.ndarray:

@@ -183,9 +183,9 @@ def test_the_first_round_is_the_hinge_and_the_second_its_majorant():
     """Rounds solved to the end, each against the conic solver."""
     case = Case(3, "cost_diminished")
     value, theta = optimum(case.planes, case.weight, case.c, case.starts)
-    first = case.solve(tol=0.0, max_passes=400, options={"max_rounds": 1, "passes_per_round": 60.0})
+    first = case.solve(tol=0.0, max_passes=400, options={"max_rounds": 1, "passes_per_round": 120.0})
     assert first.state.inner.primal == pytest.approx(value, rel=1e-6)
-    second = case.solve(tol=0.0, max_passes=400, options={"max_rounds": 1, "passes_per_round": 60.0, "start": theta})
+    second = case.solve(tol=0.0, max_passes=400, options={"max_rounds": 1, "passes_per_round": 120.0, "start": theta})
     assert second.state.inner.primal == pytest.approx(case.following(theta, ties=0.0)[0], rel=1e-6)
 
 
@@ -236,7 +236,7 @@ def test_a_warm_start_at_another_weight_of_the_losses(variant):
     case.check(case.solve(warm=before.state, **VARIANTS[variant]))
     again = Case(3, "cost_diminished", 1.0).solve(warm=before.state, **VARIANTS[variant])
     assert again.certificate.primal <= before.certificate.primal * (1 + 1e-9)
-    assert again.state.passes <= 25
+    assert again.state.passes < before.state.passes
 
 
 def test_weights_of_zero_and_examples_without_other_outputs():

@@ -81,7 +81,9 @@ def planes(bound, w, examples, cost_weight, *, emit=1, lift=None, room=None, spa
         rows, indptr = guarded.array(most + 1, np.int64, -7), guarded.array(most + 1, np.int64, -7)
         index, value = guarded.array(capacity, np.int32, -7), guarded.array(capacity, fill=np.nan)
         b, limit = guarded.array(most, fill=np.nan), guarded.array(most, fill=np.nan)
-        question = Pack(*pack(bound)[1:], iwork, fwork, output, room, MARGIN, float(cost_weight), lift)
+        question = Pack(
+            *pack(bound)[1:], iwork, fwork, output, room, MARGIN, float(cost_weight), lift, np.zeros(2, np.int64)
+        )
         answers = Rows(rows, indptr, index, value, b, limit)
         done = planes_batch(*functions(bound), question, w, examples, begin, emit, answers)
         calls += 1
@@ -119,6 +121,16 @@ def total(bound, w, examples, cost_weight, scale):
     examples = np.ascontiguousarray(examples, np.int64)
     iwork, fwork, output = bound.workspace()
     a, limit = np.zeros(len(w)), np.full(len(examples), np.nan)
-    question = Pack(*pack(bound)[1:], iwork, fwork, output, bound.room, MARGIN, float(cost_weight), np.empty(0))
+    question = Pack(
+        *pack(bound)[1:],
+        iwork,
+        fwork,
+        output,
+        bound.room,
+        MARGIN,
+        float(cost_weight),
+        np.empty(0),
+        np.zeros(2, np.int64),
+    )
     b = sum_batch(*functions(bound), question, w, examples, scale, a, limit)
     return a, b, limit

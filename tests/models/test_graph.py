@@ -151,7 +151,7 @@ def test_plain_methods_give_planes_with_bounds(method):
     w[bound.layout.positive()] = np.abs(w[bound.layout.positive()])
     for i, (x, y) in enumerate(zip(X, Y, strict=True)):
         values = [v for _, v, _ in answers(x, y, w, "potts", K, 1.0, 1 - np.eye(K))]
-        index, value, cost, gain, limit = bound.answer(w, i, 1.0)
+        index, value, cost, gain, limit, _ = bound.answer(w, i, 1.0)
         assert cost - w[index] @ value == pytest.approx(gain, abs=1e-9)
         assert limit >= max(values) - 1e-6 and gain <= max(values) + 1e-9
         again = model.bind([x], layout=bound.layout)

@@ -119,7 +119,7 @@ def test_batches_sums_and_decoding_work_unchanged():
     oracle, everyone = ModelOracle(bound), np.arange(20)
     planes = oracle.planes(w, everyone)
     np.testing.assert_allclose(np.maximum(planes.violations(w), 0.0), np.maximum(planes.bound, 0.0), atol=1e-9)
-    a, b, losses = oracle.sum(w, everyone, np.ones(20))
+    a, b, losses, _ = oracle.sum(w, everyone, np.ones(20))
     np.testing.assert_allclose(a, planes.to_csr().sum(axis=0))
     assert b == pytest.approx(planes.b.sum())
     np.testing.assert_allclose(losses, planes.bound)

@@ -23,19 +23,22 @@ RESCALINGS = ("margin", "slack", "sqrt_slack", "unit")
 
 
 @st.composite
-def problems(draw, most=10, forests=False):
+def problems(draw, most=10, forests=False, cycles=False):
     """(bound, features with the constant one last, sets, costs (n, 2^M), all sets, w, their scores, exact numbers)."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, M = draw(st.integers(1, 3)), draw(st.sampled_from([1, 2, 3, 5, most]))
     F, D = draw(st.sampled_from([(0, 2), (3, 0), (2, 1)]))
     integral, intercept = draw(st.booleans()), draw(st.booleans())
-    graph = draw(st.sampled_from([None, "tree", "full", "some"] if not forests else ["forest"]))
+    graphs = ["forest"] if forests else ["full", "some"] if cycles else [None, "tree", "full", "some"]
+    graph = draw(st.sampled_from(graphs))
     if graph == "some":
         graph = [(j, k) for j in range(M) for k in range(j) if rng.random() < 0.4]
     elif graph == "forest":
         graph = [(k, int(rng.integers(k))) for k in range(1, M) if rng.random() < 0.8]
-    kinds = ["hamming", "weighted", "missed", "normalized", "f1", "jaccard"]
-    kind = draw(st.sampled_from(kinds if not forests else ["hamming", "free", "normalized"]))
+    kinds = ["hamming", "weighted", "missed", "normalized"]
+    kind = draw(
+        st.sampled_from(["hamming", "free", "normalized"] if forests else kinds + ["f1", "jaccard"] * (not cycles))
+    )
     weights = np.ones((M, 2))
     label_weights = dict(enumerate(rng.integers(0, 4, M) / 2))
     given_cost = kind
@@ -230,7 +233,6 @@ MANY = (np.random.default_rng(0).random((4, 19)) < 0.5).astype(int)
 @pytest.mark.parametrize(
     ("options", "Y", "message"),
     [
-        ({"graph": "full"}, MANY, 'graph over 19 labels has cycles.*use graph="tree", None'),
         ({"graph": [(0, 1)], "cost": "f1"}, MANY, 'cost="f1" of 19 labels with edges.*use graph=None'),
         ({"graph": "ring"}, MANY, 'graph must be None, "tree", "full"'),
         ({"graph": [(0, 99)]}, MANY, "edge to 99, which is not a label"),

@@ -229,7 +229,7 @@ def test_large_scores_are_no_mistake_of_the_model():
     bound = mm.models.user.PythonModel(Shifted()).bind(list(1e10 * X), y.tolist())
     w = np.random.default_rng(0).normal(size=bound.n_weights)
     for i in range(6):
-        _, _, _, value, top = bound.answer(w, i, 1.0, "slack")
+        _, _, _, value, top, _ = bound.answer(w, i, 1.0, "slack")
         assert top >= value
 
 

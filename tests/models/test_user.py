@@ -62,7 +62,7 @@ def test_same_planes_as_the_compiled_model(data, form, cost_weight):
     rows, _ = planes(compiled, w, range(7), cost_weight)
     for i, row in enumerate(rows):
         longer = np.append(w, [1e9, 1e9])  # what follows is not the model's
-        indices, values, cost, value, limit = bound.answer(longer, i, cost_weight)
+        indices, values, cost, value, limit, _ = bound.answer(longer, i, cost_weight)
         a = np.zeros(F * K)
         a[indices] = values
         np.testing.assert_allclose(a, row.a, atol=1e-12)
@@ -115,7 +115,7 @@ def test_only_a_rough_prediction_may_end_below_the_truth(data):
     w[:, Y[2]] = 10 * X[2]
     assert Y[2] != 0
     bound = PythonModel(Zero()).bind(X, Y)
-    _, _, _, value, limit = bound.answer(w.ravel(), 2, 0.0)
+    _, _, _, value, limit, _ = bound.answer(w.ravel(), 2, 0.0)
     assert value == pytest.approx(-10 * X[2] @ X[2]) and limit == np.inf
     with pytest.raises(ValueError, match="example 2: argmax returned an output that scores below the true one"):
         bound.answer(w.ravel(), 2, 1.0)

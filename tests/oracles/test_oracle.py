@@ -101,7 +101,7 @@ def test_sum_is_the_sum_of_the_planes(kind, lifted):
     oracle = ModelOracle(bound, lift=rng.random(7) if lifted else np.empty(0))
     w, scale = rng.normal(size=oracle.n_columns), rng.random(5)
     examples = np.array([5, 0, 3, 6, 1])
-    a, b, losses = oracle.sum(w, examples, scale)
+    a, b, losses, _ = oracle.sum(w, examples, scale)
     planes = oracle.planes(w, examples)
     np.testing.assert_array_equal(planes.example, examples)
     np.testing.assert_allclose(a, scale @ dense(planes), atol=1e-12)
@@ -151,7 +151,7 @@ def test_answers_come_in_the_order_asked_and_repeat_when_asked_twice(kind):
     np.testing.assert_array_equal(planes.example, asked)
     np.testing.assert_array_equal(dense(planes), dense(every)[asked])
     assert len(oracle.planes(w, np.empty(0, np.int64))) == 0
-    a, b, losses = oracle.sum(w, np.empty(0, np.int64), np.empty(0))
+    a, b, losses, _ = oracle.sum(w, np.empty(0, np.int64), np.empty(0))
     assert not a.any() and b == 0 and len(losses) == 0
 
 

@@ -14,6 +14,7 @@ import warnings
 import cvxpy as cp
 import numpy as np
 
+from maxmargin.contracts import Sum
 from maxmargin.formulations.divergence import TableDivergence
 from maxmargin.formulations.problem import Problem
 from maxmargin.models.base import digest
@@ -97,7 +98,7 @@ class ArrayOracle:
         planes = self.planes(w, examples)
         first = np.flatnonzero(np.diff(planes.example, prepend=-1))
         dense = planes.to_csr().toarray()[first]
-        return np.asarray(scale) @ dense, float(np.asarray(scale) @ planes.b[first]), planes.bound[first]
+        return Sum(np.asarray(scale) @ dense, float(np.asarray(scale) @ planes.b[first]), planes.bound[first])
 
     def planes(self, w, examples, most=1) -> Planes:
         rows, offsets, owner, bound = [], [], [], []

@@ -65,7 +65,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
     Fitted attributes of every estimator:
 
     certificate_ : Certificate, with ``primal``, ``dual``, ``gap``, ``relative_gap`` at the final weights
-    history_ : table, one row per certificate: pass, oracle_calls, seconds, primal, dual, gap, ...
+    history_ : table, one row per certificate: pass, oracle_calls, seconds, primal, dual, gap, ...; ``argmax_calls``
+        counts the queries of searches, ``proven`` is the share of answers since the row before proven to be the best
     status_ : Status, why training ended, with a sentence
     n_iter_ : float, passes over the examples (oracle calls / examples)
     seconds_ : dict, time split: total, oracle, solver, compile

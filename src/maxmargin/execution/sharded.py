@@ -8,7 +8,7 @@ import numpy as np
 
 from maxmargin.contracts import Executor, Oracle, Sum
 from maxmargin.oracles.counting import OracleAround
-from maxmargin.planes import Planes
+from maxmargin.planes import Planes, added_counts
 
 __all__ = ["ShardedOracle"]
 
@@ -51,7 +51,8 @@ class ShardedOracle(OracleAround):
         for other in others:
             a += other.a
             b += other.b
-        return Sum(a, b, np.concatenate([part.losses for part in (first, *others)]))
+        counts = added_counts([first.counts, *(other.counts for other in others)])
+        return Sum(a, b, np.concatenate([part.losses for part in (first, *others)]), counts)
 
     def _call(self, verb: str, tasks: list[tuple]) -> list:
         homes = self._homes

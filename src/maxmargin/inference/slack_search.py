@@ -72,6 +72,7 @@ class Wedge(NamedTuple):
         )
 
 
+Lines = tuple[tuple[float, float], ...]  # ``h + lam g <= bound`` for all points of a wedge, as (lam, bound)
 Query = Callable[[float], Reply[Output]]
 ConstrainedQuery = Callable[[float, Wedge], Reply[Output] | None]
 
@@ -81,7 +82,13 @@ class Stop(NamedTuple):
 
     queries: int = 1000
     relative: float = 0.0  # bound <= (1 + relative) value
-    absolute: float = 0.0  # bound <= value + absolute
+    absolute: float = 0.0  # bound <= value + absolute, for a value above ``enough``
+    enough: float = 0.0  # bound <= enough: nothing below it is wanted
+
+    def target(self, value: float) -> float:
+        """What a bound must come down to, when the best value so far is this."""
+        near = value + self.absolute if value > self.enough else 0.0
+        return max(value * (1.0 + self.relative), near, self.enough)
 
 
 TO_THE_END = Stop()
@@ -119,8 +126,7 @@ class _Record(Generic[Output]):
 
     @property
     def done(self) -> bool:
-        close = max(self.value * (EQUAL + self.stop.relative), self.value + self.stop.absolute)
-        return self.bound <= close or self.queries >= self.stop.queries
+        return self.bound <= max(self.value * EQUAL, self.stop.target(self.value)) or self.queries >= self.stop.queries
 
     def result(self) -> SearchResult[Output]:
         return SearchResult(self.output, self.value, self.bound, self.queries)
@@ -251,8 +257,9 @@ def angular_search(
     """Angular search: exact, in at most 2 M + 1 queries for M outputs.
 
     Algorithm 2 of the paper with these changes: the two angles of a split are closed on different sides; a line that
-    touches the hyperbola ends one angle, not the search; angles wait in a queue by their upper bounds, and one that
-    cannot beat the incumbent is dropped; the ends of new angles come from the incumbent, by its own slope bit for bit.
+    touches the hyperbola ends one angle, not the search; angles wait in a queue by their upper bounds, which all lines
+    of the answers before them make together, and one that cannot beat the incumbent is dropped; the ends of new angles
+    come from the incumbent, by its own slope bit for bit.
 
     Parameters
     ----------
@@ -271,12 +278,11 @@ def angular_search(
         if seen.h > 0.0 and seen.g > 0.0 and seen.h * seen.g > value:
             value, output = seen.h * seen.g, seen.output
     asked, bound = 0, 0.0  # the bound of the angles that were dropped
-    queue: list[tuple[float, int, Wedge]] = [(-inf, 0, Wedge(*slopes, slopes[0] > 0.0, True))]
+    queue: list[tuple[float, int, Wedge, Lines]] = [(-inf, 0, Wedge(*slopes, slopes[0] > 0.0, True), ())]
     while queue:
-        close = max(value * (EQUAL + stop.relative), value + stop.absolute)
-        if -queue[0][0] <= close or asked >= stop.queries:
+        if -queue[0][0] <= max(value * EQUAL, stop.target(value)) or asked >= stop.queries:
             break
-        above, _, wedge = heapq.heappop(queue)
+        above, _, wedge, lines = heapq.heappop(queue)
         lam = start if wedge.low == 0.0 or wedge.high == inf else 1.0 / sqrt(wedge.low * wedge.high)
         reply, asked = query(lam, wedge), asked + 1
         if reply is None:
@@ -284,13 +290,32 @@ def angular_search(
         if reply.h * reply.g > value:
             value, output = reply.h * reply.g, reply.output
         upper = min(-above, reply.bound**2 / (4.0 * lam))
-        if upper <= value * EQUAL:
+        target = stop.target(value)  # what is below it does not matter
+        if upper <= max(value * EQUAL, target):
             bound = max(bound, upper)
             continue
-        for part in _split(wedge, reply, lam, value):
-            heapq.heappush(queue, (-upper, 2 * asked + part.closed_below, part))
-    waiting = max((-above for above, _, _ in queue), default=0.0)
+        lines = (*lines, (lam, reply.bound))
+        bound = max(bound, target)
+        for part in _split(wedge, reply, lam, target):
+            within = min(upper, _largest_product(part, lines) * EQUAL)
+            heapq.heappush(queue, (-within, 2 * asked + part.closed_below, part, lines))
+    waiting = max((-above for above, *_ in queue), default=0.0)
     return SearchResult(output, value, max(value, bound, waiting), asked)
+
+
+def _largest_product(wedge: Wedge, lines: Lines) -> float:
+    """The largest ``h g`` inside a wedge and below all lines ``h + lam g = bound``.
+
+    On the ray of slope s it is ``s h(s)^2``, h(s) = min bound / (1 + lam s), and the largest is where a line touches a
+    hyperbola, where two lines meet, or at an end of the wedge.
+    """
+    slopes = [wedge.low, wedge.high, *(1.0 / lam for lam, _ in lines)]
+    for n, (lam, bound) in enumerate(lines):
+        for other, lower in lines[:n]:
+            across = bound * other - lower * lam
+            slopes.append((lower - bound) / across if across != 0.0 else 0.0)
+    inside = [s for s in slopes if wedge.low <= s <= wedge.high and 0.0 < s < inf]
+    return max((s * min(bound / (1.0 + lam * s) for lam, bound in lines) ** 2 for s in inside), default=0.0)
 
 
 def _split(wedge: Wedge, reply: Reply[Output], lam: float, value: float) -> list[Wedge]:
@@ -299,8 +324,8 @@ def _split(wedge: Wedge, reply: Reply[Output], lam: float, value: float) -> list
     low, high = _hyperbola(reply.bound, lam, value)
     above = Wedge(middle, min(high, wedge.high), True, wedge.closed_above and wedge.high <= high)
     below = Wedge(max(low, wedge.low), middle, wedge.closed_below and wedge.low >= low, False)
-    slope = reply.g / reply.h
     if reply.bound <= (reply.h + lam * reply.g) * EQUAL:  # the answer is on the line, and so on one of the two ends
+        slope = reply.g / reply.h
         if slope >= middle and slope <= above.high:
             above = above._replace(high=slope, closed_above=False)
         elif slope < middle and slope >= below.low:

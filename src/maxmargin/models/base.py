@@ -141,11 +141,11 @@ class CompiledModel(BoundModel):
     def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
         """As the loops over examples ask it, for one example and from Python."""
         k = self.kernel(search)
-        index, value, result = np.empty(self.room, np.int32), np.empty(self.room), np.zeros(4)
+        index, value, result = np.empty(self.room, np.int32), np.empty(self.room), np.ones(5)
         w = np.ascontiguousarray(w, np.float64)
         k.search(k.plane, k.meta, k.ints, k.floats, w, example, cost_weight, 1, *k.workspace(), index, value, result)
         nnz = int(result[3])
-        return Answer(index[:nnz], value[:nnz], float(result[2]), float(result[0]), float(result[1]))
+        return Answer(index[:nnz], value[:nnz], float(result[2]), float(result[0]), float(result[1]), int(result[4]))
 
     def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
         """Best outputs of some examples as integer codes; a ValueError when one of them allows no output."""

@@ -94,7 +94,7 @@ def decode_few(
     longest = np.int64(1)
     for i in range(n):
         longest = max(longest, offsets[i + 1] - offsets[i])
-    none, index, result = np.empty(0), np.empty(0, np.int32), np.zeros(4)
+    none, index, result = np.empty(0), np.empty(0, np.int32), np.zeros(5)
     fwork = np.empty(longest * S + K * S + 2 * S)
     arcs = own[ck.W_TRANSITION]
     doubtful = has_nan(weights[arcs : arcs + K * S])

@@ -14,7 +14,11 @@ up to 18 labels, any graph, any cost                  all sets (forests: dynamic
 a forest, cost that adds up over labels               dynamic program              Hamming: a few queries, then all
                                                                                    numbers of mistakes, exact; weighted:
                                                                                    queries, with a bound
+cycles, more labels, cost that adds up over labels    roof duality, then           relaxed walk along the hull, then
+                                                      branching, with a bound      branching, with a bound
 ====================================================  ===========================  ===================================
+
+Branching has a budget (:data:`MOST_WORK`); where that ends, the best set found comes with the bound of the relaxation.
 
 With a hierarchy, outputs are closed under ancestors (:mod:`maxmargin.models.hierarchy_pack`).
 
@@ -57,6 +61,7 @@ __all__ = ["LabelSet", "LabelSetBound", "LabelSetLayout"]
 
 MOST_ENUMERATED = 18  # labels whose sets are all looked at
 PATHS = ("multiple", "single")
+MOST_WORK = 8_000_000  # of branching, M^2 a part, before it gives up: some hundredths of a second
 MOST_TABULATED = 500  # labels of a forest whose tables of mistakes are made: some megabytes
 
 
@@ -92,6 +97,17 @@ class LabelSetLayout(FeatureRows):
         positive = self.costs[self.costs > 0]
         same = len(positive) > 0 and bool((positive == positive[0]).all())
         return self.cost_kind == 0 and same and MOST_ENUMERATED < len(self.labels) <= MOST_TABULATED
+
+    @property
+    def inference(self) -> str:
+        """How the best set is found."""
+        if self.outputs is not None:
+            return self.outputs.inference
+        if forest_of(len(self.labels), self.edges) is not None and self.cost_kind == 0:
+            return "dynamic program" if len(self.edges) else "label by label"
+        if len(self.edges) == 0:
+            return "numbers of mistakes"
+        return "all sets" if self.enumerable else "branch and bound"
 
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``coef`` (F, M), ``intercept`` (M,), and ``edge`` (E,), in the order of ``edges``."""
@@ -151,20 +167,28 @@ class LabelSetBound(FeatureRowsBound):
     layout: LabelSetLayout
 
     def max_marginals(self, w: np.ndarray) -> np.ndarray:
-        """For each label the best score with it on minus the best with it off, (n, M)."""
+        """For each label the best score with it on minus the best with it off, (n, M).
+
+        Exact where inference is; by branch and bound, from the best sets found within its budget.
+        """
         from maxmargin.models import label_enumeration_kernel as ek
         from maxmargin.models.multiclass_kernel import HAS_LABELS
 
-        layout, meta = self.layout, self.meta.copy()
+        layout, meta, (iwork, fwork, _) = self.layout, self.meta.copy(), self.workspace()
         meta[HAS_LABELS] = 0  # scores count from the empty set
+        out, w = np.empty((self.n_examples, len(layout.labels))), weight_vector(w, self.n_weights)
         if layout.outputs is not None:
             from maxmargin.models.hierarchy_pack import fill_max_marginals
 
-            return fill_max_marginals(self, meta, weight_vector(w, self.n_weights))
+            return fill_max_marginals(self, meta, w)
+        if "exact" not in self.capabilities:
+            from maxmargin.models.label_cycle_kernel import cycle_max_marginals
+
+            cycle_max_marginals(meta, self.ints, self.floats, w, iwork, fwork, out)
+            return out
         forest = forest_of(len(layout.labels), layout.edges) is not None
         fill = ek.forest_max_marginals if forest else ek.all_sets_max_marginals
-        out, w = np.empty((self.n_examples, len(layout.labels))), weight_vector(w, self.n_weights)
-        fill(meta, self.ints, self.floats, w, np.empty(self.fwork_size), out)
+        fill(meta, self.ints, self.floats, w, fwork, out)
         return out
 
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -177,6 +201,13 @@ class LabelSetBound(FeatureRowsBound):
         if forest is not None:
             return k_best_of_forest(gain, forest, pair, k)
         return k_best_of_all(gain, layout.edges, pair, k)
+
+    def unproven(self, w: np.ndarray) -> int:
+        """Of how many examples the best set is not proven; branch and bound may end before that."""
+        if "exact" in self.capabilities:
+            return 0
+        answers = self.argmax(w)
+        return int((answers.bound > answers.value + 1e-9 * np.maximum(1.0, np.abs(answers.bound))).sum())
 
     def indicators(self, w: np.ndarray) -> np.ndarray:
         """The sets of largest score, bool (n, M)."""
@@ -300,24 +331,17 @@ class LabelSet(Parameters):
 
 
 def check_inference(layout: LabelSetLayout) -> None:
-    """Refuse what has no exact argmax, and say what has."""
-    M, n_edges = len(layout.labels), len(layout.edges)
+    """Refuse what has no argmax, and say what has."""
     if layout.outputs is not None:
         if layout.cost_kind and layout.outputs.listed is None:
             name = COST_KINDS[layout.cost_kind]
             advice = 'use cost="hamming" or weights of labels, or paths="single"'
             raise ValueError(f'cost="{name}" needs a hierarchy with at most {MOST_LISTED} outputs; {advice}.')
         return
-    if layout.enumerable or (n_edges == 0 and layout.by_counts):
-        return
-    forest = forest_of(M, layout.edges) is not None
-    if not forest:
-        advice = f'with more than {MOST_ENUMERATED} labels use graph="tree", None, or edges without a cycle'
-        raise ValueError(f"the graph over {M} labels has cycles, and no exact inference; {advice}.")
-    if layout.cost_kind:
-        name = COST_KINDS[layout.cost_kind]
+    if layout.cost_kind and len(layout.edges) and not layout.enumerable:
+        name, M = COST_KINDS[layout.cost_kind], len(layout.labels)
         advice = f'with more than {MOST_ENUMERATED} labels use graph=None, or cost="hamming"'
-        raise ValueError(f'cost="{name}" of {M} labels with edges has no exact inference; {advice}.')
+        raise ValueError(f'cost="{name}" of {M} labels with edges has no inference; {advice}.')
 
 
 def _tabulated(bound: CompiledModel, name: str) -> ModelKernel:
@@ -325,6 +349,14 @@ def _tabulated(bound: CompiledModel, name: str) -> ModelKernel:
     from maxmargin.models import label_forest_kernel as fk
 
     kernels = {"slack": fk.forest_slack, "sqrt_slack": fk.forest_sqrt_slack, "best_wrong": fk.forest_wrong}
+    return bound.packed(kernels[name], more=bound.least_cost)
+
+
+def _branched(bound: CompiledModel, name: str) -> ModelKernel:
+    """A search by relaxation and branching, with a bound."""
+    from maxmargin.models import label_cycle_kernel as ck
+
+    kernels = {"slack": ck.cycle_slack, "sqrt_slack": ck.cycle_sqrt_slack, "best_wrong": ck.cycle_wrong}
     return bound.packed(kernels[name], more=bound.least_cost)
 
 
@@ -338,6 +370,7 @@ def _searched(bound: CompiledModel, power: float, plane: Callable[..., int]) -> 
 def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.ndarray | None) -> LabelSetBound:
     from maxmargin.models import label_set_kernel as lk
     from maxmargin.models import multiclass_kernel as mk
+    from maxmargin.models.label_cycle_kernel import cycle_plane, scratch_sizes
     from maxmargin.models.label_enumeration_kernel import LOW, all_sets_plane
 
     M, E = len(layout.labels), len(layout.edges)
@@ -349,14 +382,14 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     floats[mk.AT_COST] = layout.costs
     meta[[mk.HAS_LABELS, lk.N_EDGES, lk.COST_KIND]] = on is not None, E, layout.cost_kind
     meta[lk.W_EDGES] = layout.n_weights - E
-    plane = all_sets_plane
+    plane = all_sets_plane if layout.enumerable else cycle_plane
     if forest is not None and layout.cost_kind == 0:
         plane = lk.forest_plane
     elif E == 0:
         plane = lk.counts_plane
     by_counts = E == 0 and layout.by_counts
     exact = by_counts or layout.enumerable
-    scratch = 2 * M + 2  # of forests and numbers of mistakes; that of all sets, and of tables, is larger
+    scratch, iwork = 2 * M + 2, 0  # of forests and numbers of mistakes; that of all sets, and of tables, is larger
     searches: dict[str, Callable[[CompiledModel], ModelKernel]] = {}
     if exact:
         answers = lk.counts_plane if by_counts else all_sets_plane
@@ -367,13 +400,21 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
         ints |= {lk.AT_CHILD: child, lk.AT_NEXT: following, lk.AT_SIZE: size, lk.AT_TABLE: at[:-1].astype(np.int32)}
         scratch = max(scratch, M + 2 + int(at[-1]))
         searches = {name: partial(_tabulated, name=name) for name in POWERS}
+    else:
+        ends = np.argsort(layout.edges.ravel(), kind="stable")
+        begin = np.searchsorted(layout.edges.ravel()[ends], np.arange(M + 1))
+        ints |= {lk.AT_BEGIN: begin.astype(np.int32), lk.AT_ENDS: ends.astype(np.int32)}
+        meta[lk.PARTS] = MOST_WORK // M**2
+        iwork, more = scratch_sizes(M, E)
+        scratch = max(scratch, more)
+        searches = {name: partial(_branched, name=name) for name in POWERS}
     if layout.enumerable:
         low = min(M, LOW)
         scratch = max(scratch, M * M + (2 * (M - low) + 6) * 2**low + (M + 1) ** 2)
     return LabelSetBound(
         n_examples=n,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best"}),
+        capabilities=frozenset(() if layout.inference == "branch and bound" else {"exact", "k_best"}),
         plane=plane,
         searches=searches,
         least_cost=np.zeros(0) if exact or on is None else least_costs(layout, on),
@@ -381,7 +422,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
         ints=laid_out(ints, meta, np.int32),
         floats=laid_out(floats, meta, np.float64),
         room=M * most + E + 1,  # one more for the extra column of squared slacks
-        iwork_size=0,
+        iwork_size=iwork,
         fwork_size=layout.stride + 2 * M + E + scratch,
         output_at=np.arange(n + 1, dtype=np.int64) * M,
     )

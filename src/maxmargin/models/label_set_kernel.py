@@ -23,7 +23,7 @@ from maxmargin.models.signature import PLANE_SIGNATURE
 
 # positions in ``meta`` behind those of the multiclass kernel
 N_EDGES, COST_KIND, AT_EDGES, AT_ORDER, AT_PARENT, AT_ABOVE, W_EDGES = range(mk.META_SIZE, mk.META_SIZE + 7)
-AT_CHILD, AT_NEXT, AT_SIZE, AT_TABLE, META_SIZE = range(mk.META_SIZE + 7, mk.META_SIZE + 12)
+AT_CHILD, AT_NEXT, AT_SIZE, AT_TABLE, AT_BEGIN, AT_ENDS, PARTS, META_SIZE = range(mk.META_SIZE + 7, mk.META_SIZE + 15)
 ADDITIVE, F1, JACCARD = range(3)  # kinds of cost
 MARGIN = -1.0  # in place of the power p of ``cost^p (lam + h)``: the value is ``h + lam cost``
 

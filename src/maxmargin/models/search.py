@@ -29,4 +29,4 @@ def answer_by_queries(model: BoundModel, w: np.ndarray, example: int, cost_weigh
 
     result = bisecting_search(query, cost_weight, power=POWERS[search])
     best = result.output or Answer(np.empty(0, np.int32), np.empty(0), 0.0, 0.0, 0.0)
-    return best._replace(value=result.value, bound=result.bound if exact else np.inf)
+    return best._replace(value=result.value, bound=result.bound if exact else np.inf, queries=result.queries)

@@ -47,8 +47,9 @@ def best_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, 
         return made if cost_weight <= 0.0 else no_plane(made, result)
     mu = 2.0 * cost_weight / least  # where the true output still wins, all others have twice their margin
     bound, best, at = np.inf, -np.inf, -1.0
-    for _ in range(MOST_QUERIES):
+    for n in range(MOST_QUERIES):
         made = plane(meta, ints, floats, w, example, mu, emit, iwork, fwork, output, index, value, result)
+        result[len(result) - 1] = n + 2.0
         bound, cost = min(bound, result[1] - mu * least), result[2]
         if cost <= 0.0:
             break
@@ -88,6 +89,7 @@ def try_cost_weights(ask, plane, question, lam, least, mu, top, power, queries, 
         made = ask(plane, question, mu, output, result)
         if made < 0:
             break
+        result[len(result) - 1] = n + 1.0
         g = result[2]
         h = lam + result[0] - mu * g
         if g > 0.0 and h > 0.0 and g**power * h > top:
@@ -158,7 +160,7 @@ def decode_batch(
 
     Returns -1, or the position of the first example that allows no output.
     """
-    result = np.zeros(4)
+    result = np.zeros(5)
     index, entries = np.empty(0, np.int32), np.empty(0)
     for e in range(len(examples)):
         found = plane(meta, ints, floats, w, examples[e], cost_weight, 0, iwork, fwork, output, index, entries, result)

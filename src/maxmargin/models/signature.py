@@ -44,7 +44,9 @@ A *search* is a kernel with the model's own as its first argument, which it asks
     search(plane, meta, ints, floats, w, example, cost_weight, ...) -> planes
 
 Its planes are as above, ``(psi, cost)`` each; ``result[0]`` and ``result[1]`` are the value and the upper bound of what
-the search maximises (:mod:`maxmargin.models.search_kernel`). One search serves every model, one model every search.
+the search maximises (:mod:`maxmargin.models.search_kernel`). Its ``result`` has one entry more, the last: how many
+argmaxes it has asked; the caller puts 1 there, and searches that ask more write their number. One search serves every
+model, one model every search.
 """
 
 from __future__ import annotations

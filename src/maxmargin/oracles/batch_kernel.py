@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import types
+from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel, record
 from maxmargin.models.signature import PLANE_FUNCTION, SEARCH_FUNCTION
@@ -28,6 +29,7 @@ class Pack(NamedTuple):
     rescaling: int
     cost_weight: float
     lift: np.ndarray  # entry of the extra column of squared slacks, by example; or empty
+    counts: np.ndarray  # (2,): argmaxes asked, and answers whose bound is open; loops add to them
 
 
 class Rows(NamedTuple):
@@ -41,10 +43,18 @@ class Rows(NamedTuple):
     bound: np.ndarray
 
 
-PACK = record(Pack, _i8s, _i4s, _f8s, _i4s, _f8s, _i4s, _i8, _i8, _f8, _f8s)
+PACK = record(Pack, _i8s, _i4s, _f8s, _i4s, _f8s, _i4s, _i8, _i8, _f8, _f8s, _i8s)
+OPEN = 1e-9  # relative: a bound that is so much above its value is open
 ROWS = record(Rows, _i8s, _i8s, _i4s, _f8s, _f8s, _f8s)
 BATCH_SIGNATURE = _i8(SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _f8s, _i8s, _i8, _i8, ROWS)
 BATCH_FUNCTION = types.FunctionType(BATCH_SIGNATURE)
+
+
+@register_jitable
+def count(counts, made, result):
+    """Note the argmaxes that a search has asked, and whether it has proven its answer."""
+    counts[0] += np.int64(result[len(result) - 1])
+    counts[1] += made >= 0 and result[1] > max(result[0], 0.0) + OPEN * max(1.0, abs(result[1]))
 
 
 @kernel(BATCH_SIGNATURE)
@@ -56,7 +66,7 @@ def planes_batch(search, plane, pack, w, examples, begin, emit, rows):
     last plane, -1. Returns the number of examples done.
     """
     lift, index, value = pack.lift, rows.indices, rows.values
-    result = np.zeros(2 + 2 * emit)
+    result = np.zeros(3 + 2 * emit)
     n_weights = len(w) - len(lift)
     m = 0
     rows.indptr[0] = 0
@@ -66,10 +76,12 @@ def planes_batch(search, plane, pack, w, examples, begin, emit, rows):
             rows.example[m] = -1
             return e
         i = examples[e]
+        result[len(result) - 1] = 1.0
         made = search(
             plane, pack.meta, pack.ints, pack.floats, w, i, pack.cost_weight, emit, pack.iwork, pack.fwork, pack.output,
             index[start:], value[start:], result,
         )  # fmt: skip
+        count(pack.counts, made, result)
         if made < 0:  # no output is allowed: the zero plane
             made, result[1], result[2], result[3] = 1, 0.0, 0.0, 0.0
         if rescaled(pack.rescaling, pack.cost_weight, result[2])[0] == 0.0:
@@ -108,14 +120,16 @@ def planes_batch(search, plane, pack, w, examples, begin, emit, rows):
 @kernel(_f8(SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _f8s, _i8s, _f8s, _f8s, _f8s))
 def sum_batch(search, plane, pack, w, examples, scale, a, bound):
     """``a += sum_e scale[e] * a_e`` (dense) and return ``sum_e scale[e] * b_e``; ``bound`` receives the losses."""
-    result = np.zeros(4)
+    result = np.zeros(5)
     index, value = np.empty(pack.room, np.int32), np.empty(pack.room)
     total = 0.0
     for e in range(len(examples)):
+        result[4] = 1.0
         made = search(
             plane, pack.meta, pack.ints, pack.floats, w, examples[e], pack.cost_weight, 1, pack.iwork, pack.fwork,
             pack.output, index, value, result,
         )  # fmt: skip
+        count(pack.counts, made, result)
         bound[e] = result[1] if made > 0 else 0.0
         if made > 0 and result[0] >= 0.0:  # a search among wrong outputs may end below the true one
             own, b = rescaled(pack.rescaling, pack.cost_weight, result[2])

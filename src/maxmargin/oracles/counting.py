@@ -31,14 +31,16 @@ class OracleAround:
 
 
 class CountingOracle(OracleAround):
-    """Counts ``oracle_calls`` (one per example asked), ``argmax_calls`` and the ``seconds`` they took.
+    """Counts ``oracle_calls`` (one per example asked), the ``argmax_calls`` of their searches and the ``seconds``.
 
-    Compiled loops, which go past this object, tell it by :meth:`count_fused`.
+    ``unproven`` counts the calls whose search has not proven its answer to be the best: their bound is open. Compiled
+    loops, which go past this object, tell it by :meth:`count_fused`.
     """
 
     def __init__(self, oracle: Oracle) -> None:
         super().__init__(oracle)
         self.restore(0, 0, 0.0)
+        self.unproven = 0
         self._timed = (0, 0.0)  # calls and seconds of what went through this object
 
     def predicting(self) -> Oracle:
@@ -49,40 +51,42 @@ class CountingOracle(OracleAround):
         """As the oracle's own."""
         begin = clock()
         planes = self.oracle.planes(w, examples, most)
-        self._count(len(examples), begin)
+        self._count(len(examples), begin, planes.counts)
         return planes
 
     def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> Sum:
         """As the oracle's own."""
         begin = clock()
         result = self.oracle.sum(w, examples, scale)
-        self._count(len(examples), begin)
+        self._count(len(examples), begin, result.counts)
         return result
 
-    def count(self, calls: int, seconds: float = 0.0) -> None:
-        """Note calls that went past this object."""
+    def count(self, calls: int, seconds: float = 0.0, counts: tuple[int, int] | None = None) -> None:
+        """Note calls that went past this object; ``counts`` as in :class:`~maxmargin.planes.Planes`."""
+        queries, unproven = (calls, 0) if counts is None else counts
         self.oracle_calls += calls
-        self.argmax_calls += calls
+        self.argmax_calls += queries
+        self.unproven += unproven
         self.seconds += seconds
 
-    def count_fused(self, calls: int, spent: float) -> float:
+    def count_fused(self, calls: int, spent: float, counts: tuple[int, int]) -> float:
         """Note calls of a loop that decodes and solves; returns the share of its seconds that counts as the oracle's.
 
         That share is what the calls would have taken at the pace of those that were timed.
         """
         timed, seconds = self._timed
         share = min(spent, calls * seconds / timed) if timed else 0.0
-        self.count(calls, share)
+        self.count(calls, share, counts)
         return share
 
     def restore(self, oracle_calls: int, argmax_calls: int, seconds: float) -> None:
         """Go on counting where an earlier run ended."""
         self.oracle_calls, self.argmax_calls, self.seconds = int(oracle_calls), int(argmax_calls), float(seconds)
 
-    def _count(self, calls: int, begin: float) -> None:
+    def _count(self, calls: int, begin: float, counts: tuple[int, int] | None) -> None:
         spent = clock() - begin
         self._timed = (self._timed[0] + calls, self._timed[1] + spent)
-        self.count(calls, spent)
+        self.count(calls, spent, counts)
 
 
 def all_losses(oracle: Oracle, w: np.ndarray) -> np.ndarray:

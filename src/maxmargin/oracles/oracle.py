@@ -109,9 +109,9 @@ class ModelOracle:
             a, losses = np.zeros(self.n_columns), np.empty(len(examples))
             examples = np.ascontiguousarray(examples, dtype=np.int64)
             scale = np.ascontiguousarray(scale, dtype=np.float64)
-            kernel = fused.kernel
-            b = sum_batch(kernel.search, kernel.plane, packed(fused, 1), w, examples, scale, a, losses)
-            return Sum(a, float(b), losses)
+            kernel, pack = fused.kernel, packed(fused, 1)
+            b = sum_batch(kernel.search, kernel.plane, pack, w, examples, scale, a, losses)
+            return Sum(a, float(b), losses, taken(pack.counts))
         return reduced(self.planes(w, examples), scale, w)
 
     def _compiled(self, w: np.ndarray, examples: np.ndarray, most: int) -> Planes:
@@ -130,19 +130,22 @@ class ModelOracle:
                 Planes(
                     rows.indptr[: made + 1].copy(), rows.indices[:nnz].copy(), rows.values[:nnz].copy(),
                     rows.b[:made].copy(), examples[rows.example[:made]], rows.bound[:made].copy(), self.n_columns,
+                    taken(pack.counts),
                 )
             )  # fmt: skip
             if done == len(examples):
                 return Planes.concatenate(parts)
 
     def _plain(self, w: np.ndarray, examples: np.ndarray) -> Planes:
+        from maxmargin.oracles.batch_kernel import OPEN
         from maxmargin.oracles.rescaling_kernel import rescaled
 
         n_weights, (code, search) = self.model.n_weights, rescaling_named(self.rescaling)
-        rows, b, bound = [], [], []
+        rows, b, bound, queries, unproven = [], [], [], 0, 0
         for i in examples:
             lam = 0.0 if self.predicts else self.cost_weight
-            index, psi, cost, _, top = self.model.answer(w[:n_weights], int(i), lam, search)
+            index, psi, cost, value, top, asked = self.model.answer(w[:n_weights], int(i), lam, search)
+            queries, unproven = queries + asked, unproven + (top > max(value, 0.0) + OPEN * max(1.0, abs(top)))
             scale, offset = rescaled(code, self.cost_weight, cost)
             index, a = (index, scale * psi) if scale != 0.0 else (index[:0], psi[:0])
             if len(self.lift) and (len(index) or cost > 0):
@@ -150,7 +153,8 @@ class ModelOracle:
             rows.append((index, a))
             b.append(offset)
             bound.append(top)
-        return Planes.from_rows(rows, np.array(b), np.asarray(examples), np.array(bound), self.n_columns)
+        planes = Planes.from_rows(rows, np.array(b), np.asarray(examples), np.array(bound), self.n_columns)
+        return replace(planes, counts=(queries, unproven))
 
 
 def packed(fused: Fused, most: int):  # type: ignore[no-untyped-def]  # a tuple of numba's own module
@@ -159,7 +163,16 @@ def packed(fused: Fused, most: int):  # type: ignore[no-untyped-def]  # a tuple 
 
     k, space = fused.kernel, fused.workspace()
     lam = float(fused.cost_weight)
-    return Pack(k.meta, k.ints, k.floats, *space, k.room + most, fused.rescaling, lam, fused.lift)
+    return Pack(
+        k.meta, k.ints, k.floats, *space, k.room + most, fused.rescaling, lam, fused.lift, np.zeros(2, np.int64)
+    )
+
+
+def taken(counts: np.ndarray) -> tuple[int, int]:
+    """What a compiled loop has counted; it begins anew."""
+    queries, unproven = counts.tolist()
+    counts[:] = 0
+    return queries, unproven
 
 
 def buffers(planes: int, entries: int):  # type: ignore[no-untyped-def]
@@ -179,4 +192,4 @@ def reduced(planes: Planes, scale: np.ndarray, w: np.ndarray) -> Sum:
     weight[first] = np.where(planes.violations(w)[first] >= 0.0, scale, 0.0)
     a = np.zeros(planes.n_weights)
     np.add.at(a, planes.indices, planes.data * np.repeat(weight, np.diff(planes.indptr)))
-    return Sum(a, float(weight @ planes.b), planes.bound[first])
+    return Sum(a, float(weight @ planes.b), planes.bound[first], planes.counts)

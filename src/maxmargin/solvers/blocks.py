@@ -85,7 +85,7 @@ def group_planes(
     for block in blocks:
         examples = members[block]
         if not problem.squared:
-            a, offset, losses[examples] = oracle.sum(w, examples, problem.weight[examples])
+            a, offset, losses[examples], _ = oracle.sum(w, examples, problem.weight[examples])
             bound.append(float(problem.weight[examples] @ np.maximum(losses[examples], 0.0)))
         else:
             # a ray of the cone: rays of the examples that ascend, each at its natural scale C_i loss_i

@@ -60,6 +60,7 @@ class Run(Generic[P, S]):
     compiled: float = field(default_factory=lambda: _compile_seconds())
     fresh: bool = False  # whether the certificate belongs to the present weights
     steps: int = 0
+    unproven: int = 0  # oracle calls without a proven answer, up to the last certificate
     resumed: bool = False
     evaluate: Evaluate | None = None  # when an estimator is being fitted
 
@@ -229,7 +230,11 @@ def _final_certificate(present: Run, callbacks: Sequence[Callback], code: str) -
 
 def _record(present: Run, certificate: Certificate) -> None:
     state = present.state
+    before = present.history.column("oracle_calls")[-1] if len(present.history) else 0
     present.history.record(certificate, present.passes, state.oracle_calls, state.argmax_calls, present.total_seconds)
+    calls, unproven = state.oracle_calls - int(before), state.unproven - present.unproven
+    present.history.annotate(proven=1.0 - unproven / calls if calls > 0 else 1.0)
+    present.unproven = state.unproven
 
 
 def _is_converged(present: Run) -> bool:

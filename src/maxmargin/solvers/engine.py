@@ -22,7 +22,7 @@ from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
 from maxmargin.oracles.batch_kernel import Rows, planes_batch
 from maxmargin.oracles.counting import CountingOracle
-from maxmargin.oracles.oracle import buffers, packed
+from maxmargin.oracles.oracle import buffers, packed, taken
 from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.base import Engine, is_doubtful, resolved
@@ -455,7 +455,7 @@ class DualEngine(Engine):
                 block = int(visited[done : done + batch][np.argmax(ws.store.held[visited[done : done + batch]])])
                 own = int(ws.store.length[ws.store.slots[block, : ws.store.held[block]]].sum())
                 ws.grow(block, batch * parts, (parts + 1) * (own + batch * pack.room))
-        state.oracle.count_fused(len(visited), clock() - begin)
+        state.oracle.count_fused(len(visited), clock() - begin, taken(pack.counts))
         return float(gain[0])
 
     def _ask(self, state: DualState, blocks: np.ndarray, w: np.ndarray) -> tuple[Planes, np.ndarray]:

@@ -26,8 +26,8 @@ from maxmargin.contracts import DualPoint, State
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle, all_losses
-from maxmargin.oracles.oracle import packed
-from maxmargin.planes import Planes, aligned_zeros, weighted_sum
+from maxmargin.oracles.oracle import packed, taken
+from maxmargin.planes import Planes, added_counts, aligned_zeros, weighted_sum
 from maxmargin.solvers import primal_kernel as pk
 from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
 from maxmargin.solvers.blocks import Blocks
@@ -310,19 +310,21 @@ class PrimalEngine(Engine):
         setting = (int(problem.squared), method, schedule, averaging, state.radius, state.subtracted_at, *entries)
         begin, fused = clock(), state.oracle.fused()
         if fused is not None:
+            pack = packed(fused, 2)
             pk.primal_pass(
-                fused.kernel.search, fused.kernel.plane, packed(fused, 2), examples, int(rule.augmented), state.vector,
+                fused.kernel.search, fused.kernel.plane, pack, examples, int(rule.augmented), state.vector,
                 state.mean, state.numbers, d, n, problem.weight, *setting,
             )  # fmt: skip
-            return state.oracle.count_fused(n, clock() - begin)
+            return state.oracle.count_fused(n, clock() - begin, taken(pack.counts))
         oracle = problem.oracle if rule.augmented else problem.oracle.predicting()
-        spent, single, one = 0.0, np.empty(1, np.int32), np.empty(1)
+        spent, single, one, counts = 0.0, np.empty(1, np.int32), np.empty(1), []
         w = np.zeros(problem.n_columns)
         for i in examples.tolist():
             asked, scale = clock(), state.numbers[pk.SCALE]
             w[:d] = scale * state.vector[:d]
             found = oracle.planes(w, np.array([i]))
             spent += clock() - asked
+            counts.append(found.counts)
             end = int(np.searchsorted(found.indices[: found.indptr[1]], d))  # what follows belongs to squared slacks
             index, value = np.empty(end + 2, np.int32), np.empty(end + 2)
             index[:end], value[:end] = found.indices[:end], found.data[:end]
@@ -332,7 +334,7 @@ class PrimalEngine(Engine):
                 state.vector, state.mean, state.numbers, d, n, i, index, value, end, b, loss, problem.weight[i],
                 *setting, single, one,
             )  # fmt: skip
-        state.oracle.count(len(examples), spent)
+        state.oracle.count(len(examples), spent, added_counts(counts))
         return spent
 
     def _refresh(self, state: PrimalState) -> None:

@@ -16,7 +16,7 @@ from numba import types
 
 from maxmargin.kernel import kernel
 from maxmargin.models.signature import PLANE_FUNCTION, SEARCH_FUNCTION
-from maxmargin.oracles.batch_kernel import PACK
+from maxmargin.oracles.batch_kernel import PACK, count
 from maxmargin.oracles.rescaling_kernel import rescaled
 from maxmargin.planes_kernel import sparse_add, sparse_dot
 
@@ -143,16 +143,17 @@ def primal_pass(
     averaging, radius, concave_at, concave_index, concave_value,
 ):  # fmt: skip
     """A step on each of ``examples``, in turn: on the most violating output, or (not ``augmented``) the prediction."""
-    index, value, result = np.empty(pack.room, np.int32), np.empty(pack.room), np.zeros(4)
+    index, value, result = np.empty(pack.room, np.int32), np.empty(pack.room), np.zeros(5)
     single, one = np.empty(1, np.int32), np.empty(1)
     meta, ints, floats, iwork, fwork, output = pack.meta, pack.ints, pack.floats, pack.iwork, pack.fwork, pack.output
     for i in examples:
-        scale = numbers[SCALE]
+        scale, result[4] = numbers[SCALE], 1.0
         if augmented:
             lam = pack.cost_weight / scale
             made = search(plane, meta, ints, floats, vector, i, lam, 1, iwork, fwork, output, index, value, result)
         else:
             made = plane(meta, ints, floats, vector, i, 0.0, 1, iwork, fwork, output, index, value, result)
+        count(pack.counts, made, result)
         nnz = np.int64(result[3]) if made > 0 else 0
         factor, b = rescaled(pack.rescaling, pack.cost_weight, result[2] if made > 0 else 0.0)
         if factor == 0.0:

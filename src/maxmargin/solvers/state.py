@@ -69,6 +69,10 @@ class InnerState:
         return self.oracle.argmax_calls
 
     @property
+    def unproven(self) -> int:
+        return self.oracle.unproven
+
+    @property
     def seconds(self) -> dict[str, float]:
         return {"oracle": self.oracle.seconds, "solver": self.solver_seconds}
 
@@ -91,6 +95,10 @@ class OuterState:
     @property
     def argmax_calls(self) -> int:
         return self.inner.argmax_calls + self.earlier[1]
+
+    @property
+    def unproven(self) -> int:
+        return self.inner.unproven
 
     @property
     def seconds(self) -> dict[str, float]:

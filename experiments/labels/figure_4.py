@@ -1,0 +1,163 @@
+"""Figure 4 and the plots of appendix I of Choi, Meshi and Srebro 2016 on Yeast: solvers and searches.
+
+    MAXMARGIN_DATA=... make experiment-labels-convergence
+    python experiments/labels/figure_4.py --quick
+
+Slack rescaling with the full pairwise model, by Pegasos (stochastic gradients) and by cutting planes with a slack for
+each example, each with several searches for the most violating set; and by our default solver with its exact oracle.
+Every search asks the same oracle in plain Python (all sets as points), so seconds compare searches with each other, not
+with ours. The objective of every point is the exact one, computed afterwards. Prints the last points and writes
+``labels_convergence.png``: objective and test accuracy against seconds, queries and passes.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from common import AllSets, Data, first_weight, measures, parser, searched, yeast
+
+import maxmargin as mm
+from maxmargin.callbacks.base import Callback
+from maxmargin.contracts import Answer, Answers, ModelKernel
+from maxmargin.formulations.rescaled_hinge import RescaledHinge
+from maxmargin.models.base import BoundModel
+from maxmargin.models.label_set import LabelSet, LabelSetBound
+from maxmargin.oracles.oracle import ModelOracle
+from maxmargin.solvers.driver import run
+
+C, TOLERANCE = 0.1, 1e-3
+RUNS = {
+    "Pegasos, angular": (mm.Pegasos(project=False, averaging=None), "angular"),
+    "Pegasos, bisecting": (mm.Pegasos(project=False, averaging=None), "bisecting"),
+    "cutting planes, angular": (mm.CuttingPlane(slack="n"), "angular"),
+    "cutting planes, bisecting": (mm.CuttingPlane(slack="n"), "bisecting"),
+    "cutting planes, Sarawagi": (mm.CuttingPlane(slack="n"), "Sarawagi"),
+    "ours": (mm.Auto(), None),
+}
+AXES = ("seconds", "queries", "passes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched(BoundModel):
+    """A bound model whose slack argmax is one of the searches, in plain Python."""
+
+    bound: LabelSetBound
+    data: Data
+    search: str
+    points: AllSets
+    found: list[set[int]] = field(default_factory=list)  # the sets of each example so far
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.bound.fingerprint} {self.search}"
+
+    def kernel(self, search: str = "argmax") -> ModelKernel | None:
+        return None
+
+    def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
+        return self.bound.argmax(w, examples, cost_weight)
+
+    def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
+        if search != "slack" or cost_weight <= 0.0:
+            return self.bound.answer(w, example, cost_weight, search)
+        groups, layout = self.bound.layout.groups(w), self.bound.layout
+        x, truth = self.data.X[example], self.data.Y[example]
+        points = self.points.aim(x @ groups["coef"] + groups["intercept"], groups["edge"], truth)
+        known = tuple(points.again(z) for z in self.found[example])
+        slack = max((max(reply.h, 0.0) * reply.g for reply in known), default=0.0)
+        result = searched(self.search, points, first_weight(len(truth), points.highest()), slack, TOLERANCE, known)
+        z = points.truth if result.output is None else int(result.output)
+        self.found[example].add(z)
+        y, (j, k) = points.sets[z].astype(float), layout.edges.T
+        rows = np.zeros((len(x) + 1, layout.stride))
+        rows[:, : len(truth)] = np.outer(np.append(x, 1.0), truth - y)
+        psi = np.concatenate([rows.ravel(), truth[j] * truth[k] - y[j] * y[k]])
+        index = np.flatnonzero(psi).astype(np.int32)
+        value = max(result.value, 0.0)
+        return Answer(index, psi[index], float(points.g[z]), value, max(result.bound, value), result.queries)
+
+
+@dataclass
+class Watch(Callback):
+    """Weights, seconds of processor time, queries and passes of every certificate."""
+
+    points: list[tuple[np.ndarray, float, int, float]] = field(default_factory=list)
+
+    def on_begin(self, run: Any) -> None:
+        self.begin = time.process_time()
+
+    def on_certificate(self, run: Any) -> None:
+        spent = time.process_time() - self.begin
+        self.points.append((run.weights().copy(), spent, run.state.argmax_calls, run.passes))
+
+
+def curves(data: Data, passes: int) -> Iterator[tuple[str, np.ndarray]]:
+    """For each run an array (points, 5): seconds, queries, passes, exact objective, test accuracy."""
+    bound = LabelSet(graph="full").bind(data.X, data.Y)
+    exact, all_sets = ModelOracle(bound, "slack"), AllSets(data.Y.shape[1], bound.layout.edges)
+    test = LabelSet(graph="full").bind(data.X_test, layout=bound.layout)
+    everyone = np.arange(len(data.X))
+    for name, (solver, search) in RUNS.items():
+        model: BoundModel = bound
+        if search is not None:
+            found: list[set[int]] = [set() for _ in data.X]
+            model = Searched(
+                n_examples=len(data.X), layout=bound.layout, capabilities=frozenset(), bound=bound, data=data,
+                search=search, points=all_sets, found=found,
+            )  # fmt: skip
+        problem, watch = RescaledHinge(rescaling="slack").problem(model, C=C), Watch()
+        run(solver.engine(problem, 0), problem, tol=1e-4, max_passes=passes, callbacks=[watch])
+        rows = []
+        for w, *spent in watch.points:
+            losses = exact.sum(w, everyone, np.ones(len(everyone))).losses
+            accuracy = measures(data.Y_test, test.indicators(w).astype(int))[0]
+            rows.append([*spent, 0.5 * w @ w + C * losses.sum(), accuracy])
+        yield name, np.array(rows)
+
+
+def draw(results: dict[str, np.ndarray], path: Any) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(2, len(AXES), figsize=(13, 7), sharey="row", layout="constrained")
+    least = min(rows[:, 3].min() for rows in results.values())
+    for column, axis in enumerate(AXES):
+        for name, rows in results.items():
+            x = np.maximum(rows[:, column], 1e-3)
+            panels[0, column].loglog(x, rows[:, 3] / least - 1.0 + 1e-6, marker=".", label=name)
+            panels[1, column].semilogx(x, rows[:, 4], marker=".", label=name)
+        panels[1, column].set_xlabel(axis)
+    panels[0, 0].set_ylabel("objective over the least seen")
+    panels[1, 0].set_ylabel("test accuracy")
+    panels[0, 0].legend(fontsize=8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    print(f"picture: {path}")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = parser(__doc__)
+    options.add_argument("--examples", type=int, default=160)
+    options.add_argument("--passes", type=int, default=40)
+    chosen = options.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    data = yeast().first(20 if chosen.quick else chosen.examples)
+    results = {}
+    print(f"{'':28}passes   queries a call  seconds  objective  accuracy")
+    for name, rows in curves(data, 8 if chosen.quick else chosen.passes):
+        seconds, queries, passes, objective, accuracy = rows[-1]
+        each = queries / (passes * len(data.X))
+        print(f"{name:28}{passes:6.0f}{each:17.1f}{seconds:9.1f}{objective:11.4f}{accuracy:10.3f}", flush=True)
+        results[name] = rows
+    draw(results, chosen.outputs / "labels_convergence.png")
+
+
+if __name__ == "__main__":
+    main()
