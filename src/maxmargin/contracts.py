@@ -304,7 +304,7 @@ class State(Protocol):
     @property
     def seconds(self) -> Mapping[str, float]: ...
     @property
-    def rounds(self) -> list[dict[str, float]] | None: ...  # one row per round of a ramp fit; None for other fits
+    def rounds(self) -> list[dict[str, float]] | None: ...  # one row per round, of solvers that have rounds
 
     def to_arrays(self) -> dict[str, np.ndarray]: ...
 
@@ -403,6 +403,7 @@ class Executor(Protocol):
 
 TRAITS = {
     "quadratic": "the regulariser 1/2 |w|^2",
+    "l1": 'the regulariser |w|_1 (penalty="l1")',
     "signs": "weights that must be >= 0 (positive=)",
     "squared": "squared slacks",
     "tables": "log-probabilities in tables (a generative model)",

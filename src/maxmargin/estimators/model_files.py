@@ -68,6 +68,8 @@ _PARTS = {
     "solvers.perceptron": "Perceptron",
     "solvers.mira": "MIRA",
     "solvers.proximal_point": "ProximalPoint",
+    "solvers.column_generation": "ColumnGeneration",
+    "solvers.linear_programs.highs": "Highs",
 }
 
 # All that a file can name. A file names one of these and can name nothing else; classes are imported when needed.

@@ -57,7 +57,7 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         own with four functions: ``n_weights(X, Y)``, ``joint_features(x, y)``, ``cost(y_true, y)`` and
         ``argmax(x, w, y_true=None, cost_weight=0.0)``. :func:`maxmargin.testing.check_model` finds mistakes in it.
     formulation : Formulation, optional
-        In place of ``loss`` and ``rescaling``.
+        In place of ``loss``, ``penalty`` and ``rescaling``.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -84,6 +84,7 @@ class Program:
         return Bounds(primal, float(self.b @ self.feasible(point.alpha)))
 
 
+@runtime_checkable
 class Master(Protocol):
     """A method that solves the program."""
 
