@@ -31,12 +31,13 @@ class LargeMargin(Structured[Inputs, Outputs]):
         R: ``1/2 |w|^2``, or ``|w|_1``, which leaves most weights at 0. "l1" makes a linear program, which
         ``solver="column_generation"`` (what "auto" stands for then) solves; it takes ``loss="hinge"`` only.
     rescaling : None or {"margin", "slack", "sqrt_slack", "unit"}
-        How the cost of an output enters its loss; None is "margin", and "unit" with ``penalty="l1"``. "margin": the true output must outscore it by its cost. "slack" and
-        "sqrt_slack": by 1, and the cost or its square root multiplies the violation. "unit": by 1, whatever its cost.
-        Classes, label sets and chains are searched exactly (chains need costs that are whole multiples of one number,
-        and time that grows with the square of the length). Other models ask their argmax a few times, which may miss
-        the most violating output: the certificate counts what was missed, so its gap may stay open. A model of your own
-        may bring an exact ``slack_argmax``, and has no "unit". A ramp takes "margin" only.
+        How the cost of an output enters its loss; None is "margin", and "unit" with ``penalty="l1"``. "margin": the
+        true output must outscore it by its cost. "slack" and "sqrt_slack": by 1, and the cost or its square root
+        multiplies the violation. "unit": by 1, whatever its cost. Classes, label sets and chains are searched exactly
+        (chains need costs that are whole multiples of one number, and time that grows with the square of the length).
+        Other models ask their argmax a few times, which may miss the most violating output: the certificate counts what
+        was missed, so its gap may stay open. A model of your own may bring an exact ``slack_argmax``, and has no
+        "unit". A ramp takes "margin" only.
     positive : None, True, name or names of groups of weights, array of indices, or bool array (n_weights,)
         Weights that must be >= 0: those named, all but intercepts (True), or those that the model asks for (None).
         Names are the keys of ``layout_.groups(weights_)``; indices and masks follow ``weights_``.

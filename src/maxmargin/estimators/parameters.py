@@ -62,7 +62,8 @@ class Training:
     Parameters
     ----------
     C : float
-        Weight of the losses, ``R(w) + C sum_i s_i loss_i`` with ``R = 1/2 |w|^2`` or that of ``penalty``; larger fits the training data more closely.
+        Weight of the losses: ``1/2 |w|^2 + C sum_i s_i loss_i``, or another R(w) by ``penalty``; larger fits the
+        training data more closely.
     loss : {"hinge", "squared_hinge", "ramp"} or Ramp
         A ramp is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
         "ramp" is ``Ramp()``; :class:`~maxmargin.formulations.ramp.Ramp` says which others there are, where training

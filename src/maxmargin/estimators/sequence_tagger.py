@@ -56,8 +56,9 @@ class SequenceTagger(
 ):
     """A label for every token, learned from examples with a large margin.
 
-    Minimises ``R(w) + C sum_i s_i loss_i(w)``, with ``R = 1/2 |w|^2`` (or ``|w|_1``), over the weights of a first-order chain and stops with a
-    certificate: the final weights are within ``certificate_.gap`` of the best possible objective.
+    Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` (or with ``|w|_1``, by ``penalty``) over the weights of a
+    first-order chain and stops with a certificate: the final weights are within ``certificate_.gap`` of the best
+    possible objective.
 
     Parameters
     ----------

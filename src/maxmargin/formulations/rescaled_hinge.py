@@ -3,9 +3,9 @@
     hinge            P(w) = R(w) + C sum_i s_i loss_i(w)
     squared hinge    P(w) = R(w) + C sum_i s_i loss_i(w)^2
 
-with ``R(w) = 1/2 |w|^2`` or ``|w|_1``, where the loss is that of a row of the table in :mod:`maxmargin.oracles.rescaling`. With margin rescaling an output must
-be outscored by as much as it costs. With slack rescaling every output needs the same margin 1, and outputs that have it
-cost nothing however bad they are. Taskar, Guestrin, Koller 2003; Tsochantaridis, Joachims, Hofmann, Altun 2005.
+with ``R(w) = 1/2 |w|^2`` or ``|w|_1``, where the loss is that of a row of the table in
+:mod:`maxmargin.oracles.rescaling`. With margin rescaling an output must be outscored by as much as it costs. With slack
+rescaling every output needs the same margin 1, and outputs that have it cost nothing however bad they are. Taskar, Guestrin, Koller 2003; Tsochantaridis, Joachims, Hofmann, Altun 2005.
 """
 
 from __future__ import annotations

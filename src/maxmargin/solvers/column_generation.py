@@ -270,7 +270,7 @@ class ColumnEngine(Engine):
         slack = SHARE * min(state.relative_gap, 1.0) if state.columns.any() else 0.0
         out = np.flatnonzero(prices > 1.0 + max(slack, LEAST_TOL))
         if len(out) == 0 and not state.columns.any():
-            out = np.argmax(prices)[None] if len(prices) else out  # a program needs a column
+            out = np.array([np.argmax(prices)])  # a program needs a column
         most = max(FEW_COLUMNS, int(state.columns.sum()))
         chosen = out[np.argsort(-prices[out], kind="stable")[:most]]
         state.columns = state.columns.copy()
