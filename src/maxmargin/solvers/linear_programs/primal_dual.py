@@ -24,7 +24,6 @@ OPENING = 30  # steps over all columns, when nothing is known about prices
 SHARE = 0.3  # of the gap over all columns: where a stage ends
 CONTROL = 0.3  # how fast the balance of the steps follows that of the weights and multipliers
 NEAR = 0.7  # price from which a column takes part
-TINY = 1e-300
 
 
 @dataclass(repr=False, eq=False)
@@ -83,10 +82,10 @@ class _Stage:
         m, d = program.A.shape
         T = program.transposed[columns]
         A = sp.csr_array(T.T)
-        tau = 1.0 / np.maximum(abs(T).sum(axis=1), TINY)  # Pock, Chambolle: then the norm is at most 1,
-        owners, first = np.unique(program.owner, return_index=True)
-        lengths = np.maximum.reduceat(abs(A).sum(axis=1), first) if m else np.empty(0)
-        sigma = 1.0 / np.maximum(lengths[np.searchsorted(owners, program.owner)], TINY)
+        longest = np.zeros(len(program.weight))
+        np.maximum.at(longest, program.owner, abs(A).sum(axis=1))
+        tau = _inverse(abs(T).sum(axis=1))  # Pock, Chambolle: then the norm is at most 1,
+        sigma = _inverse(longest[program.owner])
         norm = min(1.0, SAFETY * _norm(A, tau, sigma))  # but mostly it is less
         ends = np.searchsorted(program.owner, np.arange(len(program.weight) + 1))
         positive = np.zeros(len(columns), bool) if program.positive is None else program.positive[columns]
@@ -124,12 +123,19 @@ def _sparse(A: sp.csr_array) -> Sparse:
     return Sparse(A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data)
 
 
+def _inverse(x: np.ndarray) -> np.ndarray:
+    """1 / x, and 1 where x is 0: what nothing depends on may go any way."""
+    return 1.0 / np.where(x > 0.0, x, 1.0)
+
+
 def _norm(A: sp.csr_array, tau: np.ndarray, sigma: np.ndarray) -> float:
     """An estimate from below of the largest singular value of ``A``, its columns times sqrt(tau), rows sqrt(sigma)."""
     x = np.random.default_rng(0).random(len(tau)) + 0.5
     square = 0.0
     for _ in range(POWER_STEPS):
         x = tau * (A.T @ (sigma * (A @ x)))  # in coordinates divided by sqrt(tau)
-        square = float(np.sqrt((x**2 / tau).sum())) if len(x) else 0.0
-        x /= max(square, TINY)
-    return float(np.sqrt(max(square, TINY)))
+        square = float(np.sqrt((x**2 / tau).sum()))
+        if square == 0.0:
+            return 1.0
+        x /= square
+    return float(np.sqrt(square))

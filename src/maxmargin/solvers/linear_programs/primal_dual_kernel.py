@@ -5,8 +5,9 @@ The slacks are best at the largest violation of their example, so the program is
     min_w  max_(alpha in S)  |w|_1 + b . alpha - alpha . A w,        S = {alpha >= 0, sum over each owner <= C_i}
 
 and a step T of the primal-dual hybrid gradient method is a soft threshold of the weights and a projection of the
-multipliers, owner by owner. Both leave many zeros, and products skip them: ``A w`` is a sum over columns with a weight,
-``A' alpha`` one over rows with a multiplier. Both are known at T(z), so that bounds of the optimum come with every step.
+multipliers, owner by owner. Both leave many zeros, and products skip them: ``A w`` is a sum over columns with a
+weight, ``A' alpha`` one over rows with a multiplier. Both are known at T(z), so bounds of the optimum come with every
+step.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class Sparse(NamedTuple):
     """Rows of a sparse matrix."""
 
     begin: np.ndarray  # int64 (rows + 1,)
-    index: np.ndarray  # int32
-    entry: np.ndarray  # float64
+    places: np.ndarray  # int32
+    entries: np.ndarray  # float64
 
 
 class Saddle(NamedTuple):
@@ -67,7 +68,7 @@ def add_rows(matrix, x, out):
     for p in range(len(x)):
         if x[p] != 0.0:
             for k in range(matrix.begin[p], matrix.begin[p + 1]):
-                out[matrix.index[k]] += x[p] * matrix.entry[k]
+                out[matrix.places[k]] += x[p] * matrix.entries[k]
 
 
 @kernel(types.void(SADDLE, PAIR), borrows=True)
