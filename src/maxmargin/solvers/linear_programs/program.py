@@ -67,7 +67,7 @@ class Program:
         """Multipliers made feasible: the negative ones 0, then each example scaled, then all of them."""
         alpha = np.maximum(alpha, 0.0)
         sums = np.bincount(self.owner, alpha, minlength=len(self.weight))
-        share = np.divide(self.weight, sums, out=np.ones_like(sums), where=sums > self.weight)
+        share = np.divide(self.weight, sums, out=np.ones(len(sums)), where=sums > self.weight)
         alpha = alpha * share[self.owner]
         prices = self.prices(alpha)
         return alpha / max(1.0, float(prices.max(initial=0.0)))
