@@ -5,7 +5,8 @@
 
 with ``R(w) = 1/2 |w|^2`` or ``|w|_1``, where the loss is that of a row of the table in
 :mod:`maxmargin.oracles.rescaling`. With margin rescaling an output must be outscored by as much as it costs. With slack
-rescaling every output needs the same margin 1, and outputs that have it cost nothing however bad they are. Taskar, Guestrin, Koller 2003; Tsochantaridis, Joachims, Hofmann, Altun 2005.
+rescaling every output needs the same margin 1, and outputs that have it cost nothing however bad they are.
+Taskar, Guestrin, Koller 2003; Tsochantaridis, Joachims, Hofmann, Altun 2005.
 """
 
 from __future__ import annotations
@@ -103,6 +104,8 @@ class MarginRescaling(RescaledHinge):
     Parameters
     ----------
     loss : {"hinge", "squared_hinge"}
+    penalty : {"l2", "l1"}
+        "l1" takes the hinge only.
     """
 
     rescaling: str = field(default="margin", init=False)
@@ -115,6 +118,8 @@ class SlackRescaling(RescaledHinge):
     Parameters
     ----------
     loss : {"hinge", "squared_hinge"}
+    penalty : {"l2", "l1"}
+        "l1" takes the hinge only.
     """
 
     rescaling: str = field(default="slack", init=False)

@@ -136,7 +136,12 @@ def _by_highspy(
     import highspy
 
     solver, rows = highspy.Highs(), columns.rows
-    options: dict[str, bool | int | float | str] = {"output_flag": False, "threads": 1, "solver": method, "run_crossover": "off"}
+    options: dict[str, bool | int | float | str] = {
+        "output_flag": False,
+        "threads": 1,
+        "solver": method,
+        "run_crossover": "off",
+    }
     fine = min(max(0.01 * tol, 1e-10), 1e-4) if method == "pdlp" else FINE
     options |= {"primal_feasibility_tolerance": fine, "dual_feasibility_tolerance": fine}
     options |= {"pdlp_optimality_tolerance": fine, "ipm_optimality_tolerance": max(min(1e-8, 0.01 * tol), 1e-12)}

@@ -1,12 +1,57 @@
-"""The masters by name."""
+"""The masters by name, and the choice among them."""
 
 from __future__ import annotations
 
-from maxmargin.solvers.linear_programs.program import Master
+from collections.abc import Callable
+from dataclasses import dataclass
 
-__all__ = ["MASTERS", "master_named"]
+from maxmargin.parameters import Parameters
+from maxmargin.solvers.linear_programs.highs import Highs
+from maxmargin.solvers.linear_programs.program import Master, Point, Program
 
-MASTERS = ("auto", "highs")
+__all__ = ["MASTERS", "AutoMaster", "master_named"]
+
+FEW = 20_000  # non-zeros of a program that HiGHS solves in next to no time
+
+
+@dataclass(repr=False, eq=False)
+class AutoMaster(Parameters):
+    """HiGHS for small programs, the restarted primal-dual method for large ones, and HiGHS again where that is slow.
+
+    Parameters
+    ----------
+    max_steps : int
+        Steps of the primal-dual method after which HiGHS takes over.
+    """
+
+    max_steps: int = 20_000
+
+    def solve(self, program: Program, start: Point, tol: float) -> Point:
+        """See :class:`~maxmargin.solvers.linear_programs.program.Master`."""
+        if program.A.nnz <= FEW:
+            return Highs().solve(program, start, tol)
+        point = _primal_dual(self.max_steps).solve(program, start, tol)
+        return point if program.bounds(point).relative_gap <= tol else Highs().solve(program, point, tol)
+
+
+def _primal_dual(max_steps: int = 100_000) -> Master:
+    from maxmargin.solvers.linear_programs.primal_dual import PrimalDual
+
+    return PrimalDual(max_steps)
+
+
+def _extragradient() -> Master:
+    from maxmargin.solvers.linear_programs.extragradient import Extragradient
+
+    return Extragradient()
+
+
+MASTERS: dict[str, Callable[[], Master]] = {
+    "auto": AutoMaster,
+    "highs": Highs,
+    "extragradient": _extragradient,
+    "primal_dual": _primal_dual,
+}
 
 
 def master_named(master: object) -> Master:
@@ -16,6 +61,4 @@ def master_named(master: object) -> Master:
     if not isinstance(master, str) or master not in MASTERS:
         known = ", ".join(f'"{name}"' for name in MASTERS)
         raise ValueError(f"master must be one of {known} or an object with solve(program, start, tol); got {master!r}.")
-    from maxmargin.solvers.linear_programs.highs import Highs
-
-    return Highs()
+    return MASTERS[master]()
