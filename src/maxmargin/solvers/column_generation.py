@@ -29,7 +29,7 @@ from maxmargin.solvers.linear_programs.masters import master_named
 from maxmargin.solvers.linear_programs.program import Master, Point
 from maxmargin.solvers.linear_programs.rows import Rows
 from maxmargin.solvers.proof import Losses
-from maxmargin.solvers.saved import COUNT, NUMBER, SECONDS, SIZE, Saved
+from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SECONDS, SIZE, Saved
 from maxmargin.solvers.settings import check_whole, check_words
 from maxmargin.solvers.state import InnerState, numbers_of, plane_arrays
 
@@ -42,6 +42,7 @@ FEW_COLUMNS = 200  # columns that may join at a time; when there are more alread
 NUMBERS = {
     "solver_seconds": SECONDS, "oracle.seconds": SECONDS, "oracle.oracle_calls": COUNT, "oracle.argmax_calls": COUNT,
     "tol": (0.0, 1.0), "best_primal": NUMBER, "relative_gap": SIZE, "masters": COUNT,
+    "cut": FLAG,
 }  # fmt: skip
 ROUND = {
     "round": COUNT, "rows": COUNT, "columns": COUNT, "masters": COUNT, "primal": NUMBER, "dual": NUMBER,
@@ -57,11 +58,13 @@ class ColumnState(InnerState):
     oracle: CountingOracle
     rows: Rows
     columns: np.ndarray  # bool (n_columns,): the weights that take part
-    w: np.ndarray
+    w: np.ndarray  # where the oracle is asked
+    inner: np.ndarray  # the weights of the last master
     best: np.ndarray  # the weights of least primal value so far, which may rise from round to round,
     best_primal: float = np.inf  # and that value
     relative_gap: float = np.inf  # of the last certificate
     tol: float = SHARE  # of the next master
+    cut: bool = True  # whether the last certificate brought rows that the last master violates
     masters: int = 0  # solved so far
     solver_seconds: float = 0.0
     rounds: list[dict[str, float]] = field(default_factory=list)
@@ -75,7 +78,7 @@ class ColumnState(InnerState):
         """Everything needed to go on exactly here."""
         arrays = plane_arrays("rows", self.rows.planes)
         arrays |= {"alpha": self.rows.alpha, "proof": self.rows.proof, "idle": self.rows.idle, "columns": self.columns}
-        arrays |= {"w": self.w, "best": self.best, "column_numbers": numbers_of(self, NUMBERS)}
+        arrays |= {"w": self.w, "inner": self.inner, "best": self.best, "column_numbers": numbers_of(self, NUMBERS)}
         arrays["rounds"] = np.array([[row[name] for name in ROUND] for row in self.rounds]).reshape(-1, len(ROUND))
         arrays |= {"weight": self.problem.weight, "data": np.array(self.problem.fingerprint)}
         return {name: np.array(array) for name, array in arrays.items()}
@@ -95,6 +98,9 @@ class ColumnGeneration(BaseSolver):
         Rounds that a row without a multiplier survives.
     start : {"zero", "ones"}
         The weights of the first round; "ones" is that of the paper.
+    stride : float
+        How far the oracle is asked on the way from the best weights so far to those of the last master, in (0, 1]; 1
+        is the paper's. Masters with few rows overshoot, and rows from between cut more off.
     pricing : bool
         Let weights take part once they are priced; else all that occur do.
 
@@ -109,6 +115,7 @@ class ColumnGeneration(BaseSolver):
     rows: int = 4
     patience: int = 10
     start: str = "zero"
+    stride: float = 0.5
     pricing: bool = True
 
     handles = frozenset({"l1", "signs"})
@@ -117,7 +124,7 @@ class ColumnGeneration(BaseSolver):
         """Column generation draws no random numbers."""
         check_words("start", self.start, ("zero", "ones"))
         check_whole(self, {"rows": 1, "patience": 0})
-        return ColumnEngine(master_named(self.master), self.rows, self.patience, self.start, self.pricing)
+        return ColumnEngine(master_named(self.master), self.rows, self.patience, self.start, self.stride, self.pricing)
 
 
 @dataclass(eq=False)
@@ -128,6 +135,7 @@ class ColumnEngine(Engine):
     most_rows: int = 4
     patience: int = 10
     start: str = "zero"
+    stride: float = 0.5
     pricing: bool = True
 
     handles = frozenset({"l1", "signs"})
@@ -141,7 +149,7 @@ class ColumnEngine(Engine):
         w = np.ones(d) if self.start == "ones" else np.zeros(d)
         oracle, columns = CountingOracle(problem.oracle), np.zeros(d, bool)
         if warm is None:
-            return ColumnState(problem, oracle, Rows.none(problem), columns, w, w)
+            return ColumnState(problem, oracle, Rows.none(problem), columns, w, w, w)
         if not isinstance(warm, ColumnState):
             raise ValueError(OTHER_FAMILY)
         if warm.problem.fingerprint != problem.fingerprint:
@@ -150,9 +158,7 @@ class ColumnEngine(Engine):
         ratio = np.divide(after, before, out=np.zeros(len(after)), where=before > 0)[warm.rows.planes.example]
         rows = Rows.of(problem, warm.rows.planes, ratio * warm.rows.alpha, np.zeros(len(ratio)), warm.rows.idle)
         w = problem.feasible(warm.w)
-        return ColumnState(
-            problem, oracle, rows.with_multipliers(rows.alpha), warm.columns.copy(), w, w
-        )  # fmt: skip
+        return ColumnState(problem, oracle, rows.with_multipliers(rows.alpha), warm.columns.copy(), w, w, w)
 
     def certificate_due(self, state: ColumnState) -> bool:
         """After every step, and before the first."""
@@ -168,10 +174,11 @@ class ColumnEngine(Engine):
         certificate = Certificate(primal, state.linear, certified)
         if primal < state.best_primal:
             state.best, state.best_primal = state.w, primal
-        state.rows = state.rows.with_violated(found, state.w)
+        state.rows = state.rows.with_violated(found, state.inner)
         state.relative_gap = certificate.relative_gap
         state.tol = min(state.tol, SHARE * min(state.relative_gap, 1.0))
-        if len(state.rows) == before:  # nothing but a better master can help
+        state.cut = len(state.rows) > before
+        if not state.cut and state.w is state.inner:  # nothing but a better master can help
             state.tol *= SHARE
         state.tol = max(state.tol, LEAST_TOL)
         state.note_gap(certificate.gap)
@@ -189,19 +196,24 @@ class ColumnEngine(Engine):
     def step(self, state: ColumnState) -> None:
         """Solve the linear program over the rows at hand, again with further columns while some are priced out."""
         begin = clock()
+        if not state.cut and state.w is not state.inner:  # nothing is violated on the way: look at its end
+            state.w = state.inner
+            return
         state.rows = state.rows.without_idle(self.patience)
         self._join(state)
         for _ in range(MOST_MASTERS):
             columns = np.flatnonzero(state.columns)
-            start = Point(state.w[columns], state.rows.alpha)
+            start = Point(state.inner[columns], state.rows.alpha)
             point = self.master.solve(state.rows.over(columns), start, state.tol)
             w = np.zeros(len(state.w))
             w[columns] = point.w
             w = state.problem.feasible(w)
-            state.w, state.rows = w, state.rows.with_multipliers(np.maximum(point.alpha, 0.0))
+            state.inner, state.rows = w, state.rows.with_multipliers(np.maximum(point.alpha, 0.0))
             state.masters += 1
             if not self._join(state):
                 break
+        far = self.stride < 1.0 and np.isfinite(state.best_primal)
+        state.w = (1.0 - self.stride) * state.best + self.stride * state.inner if far else state.inner
         state.solver_seconds += clock() - begin
 
     def weights(self, state: ColumnState) -> np.ndarray:
@@ -221,8 +233,9 @@ class ColumnEngine(Engine):
 
     def begin_at(self, state: ColumnState, w: np.ndarray) -> None:
         """Ask for rows there first."""
-        state.w = np.zeros(len(state.w))
-        state.w[: len(w)] = state.problem.feasible(w)
+        state.inner = np.zeros(len(state.w))
+        state.inner[: len(w)] = w
+        state.w = state.inner = state.problem.feasible(state.inner)
 
     def move(self, state: ColumnState, problem: Problem) -> None:
         """Outer loops ask for this; none takes linear programs."""
@@ -237,6 +250,8 @@ class ColumnEngine(Engine):
         alpha, proof = saved.reals("alpha", m, SIZE), saved.reals("proof", m, SIZE)
         idle = saved.whole("idle", np.int64, m, COUNT)
         state.w, state.best = saved.weights("w", problem, (d,)), saved.weights("best", problem, (d,))
+        inner = saved.weights("inner", problem, (d,))
+        state.inner = state.w if np.array_equal(inner, state.w) else inner
         state.columns = saved.array("columns", np.bool_, (d,))
         claims = Losses(saved, problem, blocks_of("product", problem.n_examples), state.w)
         wrong = claims.exceeded(planes.to_csr(), planes.b, planes.example)
