@@ -12,24 +12,26 @@ and one or a few masters. Wang, Shawe-Taylor 2009, algorithm 1; Dedieu, Mazumder
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from maxmargin import contracts
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import DualPoint, State
 from maxmargin.formulations.problem import Problem
+from maxmargin.formulations.regularisers import Quadratic, SignedQuadratic
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
-from maxmargin.planes import weighted_sum
+from maxmargin.planes import Planes, weighted_sum
 from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
 from maxmargin.solvers.blocks import blocks_of
 from maxmargin.solvers.linear_programs.masters import master_named
 from maxmargin.solvers.linear_programs.program import Master, Point
 from maxmargin.solvers.linear_programs.rows import Rows
 from maxmargin.solvers.proof import Losses
-from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SECONDS, SIZE, Saved
+from maxmargin.solvers.saved import COUNT, NUMBER, SECONDS, SIZE, Saved
 from maxmargin.solvers.settings import check_whole, check_words
 from maxmargin.solvers.state import InnerState, numbers_of, plane_arrays
 
@@ -37,12 +39,14 @@ __all__ = ["ColumnGeneration"]
 
 SHARE = 0.1  # of the relative gap of the whole problem, to which a master is solved
 LEAST_TOL = 1e-13  # to which masters are solved
+WARM_UP = 10  # passes before the first master, with start="l2"
 MOST_MASTERS = 20  # that one step solves, with further columns each time
+OUT = 0.5  # share of the relative gap by which prices must exceed 1 for columns to join
+NEAR = 0.9  # price from which columns join with those beyond 1
 FEW_COLUMNS = 200  # columns that may join at a time; when there are more already, as many as there are
 NUMBERS = {
     "solver_seconds": SECONDS, "oracle.seconds": SECONDS, "oracle.oracle_calls": COUNT, "oracle.argmax_calls": COUNT,
     "tol": (0.0, 1.0), "best_primal": NUMBER, "relative_gap": SIZE, "masters": COUNT,
-    "cut": FLAG,
 }  # fmt: skip
 ROUND = {
     "round": COUNT, "rows": COUNT, "columns": COUNT, "masters": COUNT, "primal": NUMBER, "dual": NUMBER,
@@ -58,13 +62,11 @@ class ColumnState(InnerState):
     oracle: CountingOracle
     rows: Rows
     columns: np.ndarray  # bool (n_columns,): the weights that take part
-    w: np.ndarray  # where the oracle is asked
-    inner: np.ndarray  # the weights of the last master
+    w: np.ndarray  # those of the last master
     best: np.ndarray  # the weights of least primal value so far, which may rise from round to round,
     best_primal: float = np.inf  # and that value
     relative_gap: float = np.inf  # of the last certificate
     tol: float = SHARE  # of the next master
-    cut: bool = True  # whether the last certificate brought rows that the last master violates
     masters: int = 0  # solved so far
     solver_seconds: float = 0.0
     rounds: list[dict[str, float]] = field(default_factory=list)
@@ -78,7 +80,7 @@ class ColumnState(InnerState):
         """Everything needed to go on exactly here."""
         arrays = plane_arrays("rows", self.rows.planes)
         arrays |= {"alpha": self.rows.alpha, "proof": self.rows.proof, "idle": self.rows.idle, "columns": self.columns}
-        arrays |= {"w": self.w, "inner": self.inner, "best": self.best, "column_numbers": numbers_of(self, NUMBERS)}
+        arrays |= {"w": self.w, "best": self.best, "column_numbers": numbers_of(self, NUMBERS)}
         arrays["rounds"] = np.array([[row[name] for name in ROUND] for row in self.rounds]).reshape(-1, len(ROUND))
         arrays |= {"weight": self.problem.weight, "data": np.array(self.problem.fingerprint)}
         return {name: np.array(array) for name, array in arrays.items()}
@@ -96,11 +98,9 @@ class ColumnGeneration(BaseSolver):
         The most rows that an example may add in a round.
     patience : int
         Rounds that a row without a multiplier survives.
-    start : {"zero", "ones"}
-        The weights of the first round; "ones" is that of the paper.
-    stride : float
-        How far the oracle is asked on the way from the best weights so far to those of the last master, in (0, 1]; 1
-        is the paper's. Masters with few rows overshoot, and rows from between cut more off.
+    start : {"l2", "zero", "ones"}
+        What the first master has for rows: those that a few passes with ``penalty="l2"`` end with, or the most violated
+        ones at weights that are all 0 or all 1. "ones" is the paper's.
     pricing : bool
         Let weights take part once they are priced; else all that occur do.
 
@@ -112,19 +112,18 @@ class ColumnGeneration(BaseSolver):
     """
 
     master: str | Master = "auto"
-    rows: int = 4
-    patience: int = 10
-    start: str = "zero"
-    stride: float = 0.5
+    rows: int = 16
+    patience: int = 5
+    start: str = "l2"
     pricing: bool = True
 
     handles = frozenset({"l1", "signs"})
 
     def engine(self, problem: contracts.Problem, random_state: int | np.random.Generator | None = None) -> ColumnEngine:
         """Column generation draws no random numbers."""
-        check_words("start", self.start, ("zero", "ones"))
+        check_words("start", self.start, ("l2", "zero", "ones"))
         check_whole(self, {"rows": 1, "patience": 0})
-        return ColumnEngine(master_named(self.master), self.rows, self.patience, self.start, self.stride, self.pricing)
+        return ColumnEngine(master_named(self.master), self.rows, self.patience, self.start, self.pricing)
 
 
 @dataclass(eq=False)
@@ -132,10 +131,9 @@ class ColumnEngine(Engine):
     """What the driver runs; the fields are those of :class:`ColumnGeneration`."""
 
     master: Master
-    most_rows: int = 4
-    patience: int = 10
-    start: str = "zero"
-    stride: float = 0.5
+    most_rows: int = 16
+    patience: int = 5
+    start: str = "l2"
     pricing: bool = True
 
     handles = frozenset({"l1", "signs"})
@@ -149,7 +147,7 @@ class ColumnEngine(Engine):
         w = np.ones(d) if self.start == "ones" else np.zeros(d)
         oracle, columns = CountingOracle(problem.oracle), np.zeros(d, bool)
         if warm is None:
-            return ColumnState(problem, oracle, Rows.none(problem), columns, w, w, w)
+            return ColumnState(problem, oracle, Rows.none(problem), columns, w, w)
         if not isinstance(warm, ColumnState):
             raise ValueError(OTHER_FAMILY)
         if warm.problem.fingerprint != problem.fingerprint:
@@ -158,7 +156,7 @@ class ColumnEngine(Engine):
         ratio = np.divide(after, before, out=np.zeros(len(after)), where=before > 0)[warm.rows.planes.example]
         rows = Rows.of(problem, warm.rows.planes, ratio * warm.rows.alpha, np.zeros(len(ratio)), warm.rows.idle)
         w = problem.feasible(warm.w)
-        return ColumnState(problem, oracle, rows.with_multipliers(rows.alpha), warm.columns.copy(), w, w, w)
+        return ColumnState(problem, oracle, rows.with_multipliers(rows.alpha), warm.columns.copy(), w, w)
 
     def certificate_due(self, state: ColumnState) -> bool:
         """After every step, and before the first."""
@@ -174,11 +172,10 @@ class ColumnEngine(Engine):
         certificate = Certificate(primal, state.linear, certified)
         if primal < state.best_primal:
             state.best, state.best_primal = state.w, primal
-        state.rows = state.rows.with_violated(found, state.inner)
+        state.rows = state.rows.with_violated(found, state.w)
         state.relative_gap = certificate.relative_gap
         state.tol = min(state.tol, SHARE * min(state.relative_gap, 1.0))
-        state.cut = len(state.rows) > before
-        if not state.cut and state.w is state.inner:  # nothing but a better master can help
+        if len(state.rows) == before:  # nothing but a better master can help
             state.tol *= SHARE
         state.tol = max(state.tol, LEAST_TOL)
         state.note_gap(certificate.gap)
@@ -196,24 +193,21 @@ class ColumnEngine(Engine):
     def step(self, state: ColumnState) -> None:
         """Solve the linear program over the rows at hand, again with further columns while some are priced out."""
         begin = clock()
-        if not state.cut and state.w is not state.inner:  # nothing is violated on the way: look at its end
-            state.w = state.inner
-            return
+        if self.start == "l2" and state.masters == 0:
+            begin += self._warm_up(state)
         state.rows = state.rows.without_idle(self.patience)
         self._join(state)
         for _ in range(MOST_MASTERS):
             columns = np.flatnonzero(state.columns)
-            start = Point(state.inner[columns], state.rows.alpha)
+            start = Point(state.w[columns], state.rows.alpha)
             point = self.master.solve(state.rows.over(columns), start, state.tol)
             w = np.zeros(len(state.w))
             w[columns] = point.w
             w = state.problem.feasible(w)
-            state.inner, state.rows = w, state.rows.with_multipliers(np.maximum(point.alpha, 0.0))
+            state.w, state.rows = w, state.rows.with_multipliers(np.maximum(point.alpha, 0.0))
             state.masters += 1
             if not self._join(state):
                 break
-        far = self.stride < 1.0 and np.isfinite(state.best_primal)
-        state.w = (1.0 - self.stride) * state.best + self.stride * state.inner if far else state.inner
         state.solver_seconds += clock() - begin
 
     def weights(self, state: ColumnState) -> np.ndarray:
@@ -233,9 +227,9 @@ class ColumnEngine(Engine):
 
     def begin_at(self, state: ColumnState, w: np.ndarray) -> None:
         """Ask for rows there first."""
-        state.inner = np.zeros(len(state.w))
-        state.inner[: len(w)] = w
-        state.w = state.inner = state.problem.feasible(state.inner)
+        start = np.zeros(len(state.w))
+        start[: len(w)] = w
+        state.w = state.problem.feasible(start)
 
     def move(self, state: ColumnState, problem: Problem) -> None:
         """Outer loops ask for this; none takes linear programs."""
@@ -250,8 +244,6 @@ class ColumnEngine(Engine):
         alpha, proof = saved.reals("alpha", m, SIZE), saved.reals("proof", m, SIZE)
         idle = saved.whole("idle", np.int64, m, COUNT)
         state.w, state.best = saved.weights("w", problem, (d,)), saved.weights("best", problem, (d,))
-        inner = saved.weights("inner", problem, (d,))
-        state.inner = state.w if np.array_equal(inner, state.w) else inner
         state.columns = saved.array("columns", np.bool_, (d,))
         claims = Losses(saved, problem, blocks_of("product", problem.n_examples), state.w)
         wrong = claims.exceeded(planes.to_csr(), planes.b, planes.example)
@@ -270,6 +262,30 @@ class ColumnEngine(Engine):
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
+    def _warm_up(self, state: ColumnState) -> float:
+        """Add the rows that a few passes with the quadratic regulariser end with; returns the oracle's seconds.
+
+        Far from the optimum a linear program says little about which rows matter, and takes longer to say it.
+        """
+        from maxmargin.solvers.presets import Auto
+
+        positive = state.problem.positive
+        smooth = replace(state.problem, regulariser=Quadratic() if positive is None else SignedQuadratic(positive))
+        solver = Auto(sampling="permutation").engine(smooth, 0)
+        inner = solver.init(smooth)
+        while inner.oracle_calls < WARM_UP * smooth.n_examples:
+            solver.step(inner)
+        A, b, alpha, block = inner.working_set.planes()
+        used = np.flatnonzero(alpha > 0.0)
+        A = sp.csr_array(A)[used]
+        bound = np.full(len(used), np.inf)
+        rows = Planes(
+            A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data, b[used], block[used], bound, A.shape[1]
+        )
+        state.rows = state.rows.with_planes(rows)
+        state.oracle.count(inner.oracle_calls, inner.oracle.seconds)
+        return inner.oracle.seconds
+
     def _join(self, state: ColumnState) -> bool:
         """Let the columns join that the multipliers price beyond 1, the dearest first; whether there were any."""
         rows = state.rows
@@ -282,11 +298,13 @@ class ColumnEngine(Engine):
         if not state.columns.any():  # multipliers of the weights 0: each example has all it may on its dearest row
             rows = rows.with_multipliers(_all_on_one(rows))
         prices = np.where(state.columns, 0.0, rows.prices())
-        slack = SHARE * min(state.relative_gap, 1.0) if state.columns.any() else 0.0
+        slack = OUT * min(state.relative_gap, 1.0) if state.columns.any() else 0.0
         out = np.flatnonzero(prices > 1.0 + max(slack, LEAST_TOL))
         if len(out) == 0 and not state.columns.any():
             out = np.array([np.argmax(prices)])  # a program needs a column
         most = max(FEW_COLUMNS, int(state.columns.sum()))
+        if len(out):
+            out = np.flatnonzero(prices > min(NEAR, prices.max()) * (1.0 - LEAST_TOL))
         chosen = out[np.argsort(-prices[out], kind="stable")[:most]]
         state.columns = state.columns.copy()
         state.columns[chosen] = True

@@ -11,7 +11,7 @@ from maxmargin.solvers.linear_programs.program import Master, Point, Program
 
 __all__ = ["MASTERS", "AutoMaster", "master_named"]
 
-FEW = 20_000  # non-zeros of a program that HiGHS solves in next to no time
+FEW = 2_000  # non-zeros of a program that HiGHS solves in next to no time
 
 
 @dataclass(repr=False, eq=False)

@@ -75,14 +75,18 @@ class Rows:
         value = found.b - matrix @ w
         least = self.program.losses(w)[found.example]
         worth = (value > least + VIOLATED * (1.0 + np.abs(least))) & (self.weight[found.example] > 0.0)
-        violated, seen, new = found.take(np.flatnonzero(worth)), set(self.keys), []
-        for row, key in enumerate(_keys(violated)):
+        return self.with_planes(found.take(np.flatnonzero(worth)))
+
+    def with_planes(self, found: Planes) -> Rows:
+        """With further planes, each once."""
+        seen, new = set(self.keys), []
+        for row, key in enumerate(_keys(found)):
             if key not in seen:
                 seen.add(key)
                 new.append(row)
         if not new:
             return self
-        more = violated.take(np.array(new))
+        more = found.take(np.array(new))
         zeros = np.zeros(len(more))
         planes = Planes.concatenate([self.planes, more])
         idle = np.concatenate([self.idle, zeros.astype(np.int64)])
