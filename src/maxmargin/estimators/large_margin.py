@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -13,12 +13,16 @@ from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
 from maxmargin.estimators.parameters import ALL_AT_ONCE, parameters
 from maxmargin.estimators.positive_weights import GroupedWeights, Positive, positive_weights
 from maxmargin.formulations.problem import Problem
+from maxmargin.formulations.references import References
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.planes import aligned_zeros
 from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.presets import SOLVERS
 
-__all__ = ["LargeMargin", "learns_from_streams", "rescaling_of"]
+__all__ = ["GoodOutputs", "LargeMargin", "learns_from_streams", "rescaling_of"]
+
+
+GoodOutputs = Sequence[Iterable[object]]  # of each example
 
 
 @parameters
@@ -59,6 +63,32 @@ class LargeMargin(Structured[Inputs, Outputs]):
     def _hinge(self) -> RescaledHinge:
         """The convex loss that the parameters say."""
         return RescaledHinge(cast(str, self.loss), rescaling_of(self.penalty, self.rescaling), self.penalty)
+
+    def _references(
+        self, y: Iterable[object] | None, references: GoodOutputs | None, pairing: str
+    ) -> tuple[list[object], References | None]:
+        """An output for each example, and the formulation of a fit with several good ones; None without references.
+
+        The good outputs are the references of an example and the one in y, where there is y.
+        """
+        if references is None:
+            if y is None:
+                raise ValueError("y is None: give the outputs of the examples, or references.")
+            return list(y), None
+        if self.loss != "hinge" or self.rescaling not in (None, "unit"):
+            raise ValueError('references= has margins of 1: use loss="hinge", and rescaling=None or "unit".')
+        good = [list(outputs) for outputs in references]
+        if y is not None:
+            given = list(y)
+            if len(given) != len(good):
+                raise ValueError(f"y has {len(given)} entries and references {len(good)}; give one for each example.")
+            good = [[output, *others] for output, others in zip(given, good, strict=True)]
+        for i, outputs in enumerate(good):
+            if not outputs:
+                raise ValueError(
+                    f"example {i} has no good output; give at least one in references, or its output in y."
+                )
+        return [outputs[0] for outputs in good], References(good, pairing, self.penalty)
 
     def _positive(self, bound: BoundModel, layout: GroupedWeights) -> np.ndarray | None:
         """Weights that must be >= 0: those asked for, and those without which the model has no exact argmax."""
