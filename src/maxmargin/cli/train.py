@@ -123,7 +123,7 @@ def train(
         written, problem = save_model(tagger, output, str(precision))
     facts = {
         "examples": f"{len(table)} sentences, {table.n_tokens} tokens, {len(tagger.classes_)} labels, "
-        f"{features.n_features_} features, {tagger.layout_.n_weights} weights",
+        f"{features.n_features_} features, {tagger.layout_.n_weights} weights, {(tagger.weights_ != 0).sum()} not zero",
         "features": _features(feature_options.template, place, columns),
         "status": tagger.status_.sentence,
         "certificate": str(tagger.certificate_),
