@@ -39,7 +39,7 @@ __all__ = ["ColumnGeneration"]
 
 SHARE = 0.1  # of the relative gap of the whole problem, to which a master is solved
 LEAST_TOL = 1e-13  # to which masters are solved
-WARM_UP = 10  # passes before the first master, with start="l2"
+WARM_UP = 40  # passes before the first master, with start="l2"
 MOST_MASTERS = 20  # that one step solves, with further columns each time
 OUT = 0.5  # share of the relative gap by which prices must exceed 1 for columns to join
 NEAR = 0.9  # price from which columns join with those beyond 1

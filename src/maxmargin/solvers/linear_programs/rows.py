@@ -32,13 +32,12 @@ class Rows:
     idle: np.ndarray
     weight: np.ndarray  # C_i of all examples
     positive: np.ndarray | None
-    keys: frozenset[bytes] = field(repr=False)
+    keys: tuple[bytes, ...] = field(repr=False)  # digests of the planes
 
     @staticmethod
     def of(problem: Problem, planes: Planes, alpha: np.ndarray, proof: np.ndarray, idle: np.ndarray) -> Rows:
         """Rows of a problem."""
-        keys = frozenset(_keys(planes))
-        return Rows(planes, alpha, proof, idle, problem.weight, problem.positive, keys)
+        return Rows(planes, alpha, proof, idle, problem.weight, problem.positive, tuple(_keys(planes)))
 
     @staticmethod
     def none(problem: Problem) -> Rows:
@@ -79,19 +78,18 @@ class Rows:
 
     def with_planes(self, found: Planes) -> Rows:
         """With further planes, each once."""
-        seen, new = set(self.keys), []
+        seen, new = set(self.keys), {}
         for row, key in enumerate(_keys(found)):
             if key not in seen:
-                seen.add(key)
-                new.append(row)
+                new.setdefault(key, row)
         if not new:
             return self
-        more = found.take(np.array(new))
+        more = found.take(np.array(list(new.values())))
         zeros = np.zeros(len(more))
         planes = Planes.concatenate([self.planes, more])
         idle = np.concatenate([self.idle, zeros.astype(np.int64)])
         alpha, proof = np.concatenate([self.alpha, zeros]), np.concatenate([self.proof, zeros])
-        return Rows(planes, alpha, proof, idle, self.weight, self.positive, frozenset(seen))
+        return Rows(planes, alpha, proof, idle, self.weight, self.positive, (*self.keys, *new))
 
     def without_idle(self, patience: int) -> Rows:
         """Without the rows that have had no multiplier for more than so many rounds."""
@@ -99,7 +97,7 @@ class Rows:
         if len(kept) == len(self):
             return self
         planes = self.planes.take(kept)
-        keys = frozenset(_keys(planes))
+        keys = tuple(self.keys[row] for row in kept.tolist())
         return Rows(
             planes, self.alpha[kept], self.proof[kept], self.idle[kept], self.weight, self.positive, keys
         )  # fmt: skip
