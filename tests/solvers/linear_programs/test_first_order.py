@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 
 from maxmargin.solvers.linear_programs.extragradient import Extragradient
 from maxmargin.solvers.linear_programs.primal_dual import PrimalDual
+from maxmargin.solvers.linear_programs.primal_dual_kernel import project
 from maxmargin.solvers.linear_programs.program import Point, Program
 
 MASTERS = [(PrimalDual(), 1e-7), (Extragradient(), 1e-5), (Extragradient(step="frobenius"), 1e-3)]
@@ -108,3 +109,12 @@ def test_refuse_unknown_words(word, value):
     program = random_program(0)
     with pytest.raises(ValueError, match=f"{word} must be"):
         Extragradient(**{word: value}).solve(program, zero(program), 1e-3)
+
+
+def test_projections_end_where_rounding_brings_a_multiplier_back():
+    """Multipliers at the cut: whether they lie above it changed from one look to the next, for ever."""
+    alpha = np.array(
+        [0.9063384177542189, 0.4206691638328386, 0.42066916383283876, 0.9349999099114583, 0.4206691638328386]
+    )
+    project(np.array([0, 5]), np.ones(1), alpha)
+    assert alpha.sum() == pytest.approx(1.0) and (alpha >= 0).all()

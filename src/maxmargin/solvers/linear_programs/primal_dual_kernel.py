@@ -97,7 +97,7 @@ def project(first, weight, alpha):
                 if alpha[p] > cut:
                     total += alpha[p]
                     left += 1
-            if left == held or left == 0:
+            if left >= held or left == 0:  # rounding may bring one back
                 break
             held = left
             cut = (total - weight[i]) / held
