@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-labels bench-mincut bench-door bench-lp bench-multiclass bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers clean
+.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-labels bench-mincut bench-door bench-lp bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ bench-lp: setup  ## linear programs of L1 penalties compared with HiGHS and OR-t
 bench-multiclass: setup  ## sparse multiclass problems compared with liblinear's Crammer-Singer machine
 	$(RUN) benchmarks/multiclass.py
 
+bench-slack: setup  ## what a pass of exact slack rescaling costs on CoNLL-2000, in margin passes (needs MAXMARGIN_DATA)
+	$(RUN) benchmarks/slack.py
+
 bench-ramp-end: setup  ## how long a ramp fit goes on after its objective has settled (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/ramp_end.py
 
@@ -132,6 +135,9 @@ experiment-pictures: setup  ## four sets of pictures: learned, classifier, one s
 experiment-strokes: setup  ## strokes on horses: ours, grabCut, random walker (needs MAXMARGIN_DATA, opencv-python-headless)
 	$(RUN) experiments/segmentation/pictures.py --interactive
 
+experiment-neighbours: setup  ## what 8, 18 and 26 neighbours cost in time and memory, per edge
+	$(RUN) experiments/segmentation/neighbours.py
+
 experiment-connect4: setup  ## Connect-4 with a discriminatively trained Bayesian network (needs MAXMARGIN_DATA)
 	$(RUN) experiments/generative/connect4.py
 
@@ -146,6 +152,10 @@ experiment-ramp-table: setup  ## hinge and ramp: six methods, two corpora (needs
 
 experiment-ramp-passes: setup  ## hinge and ramp: score against passes (needs MAXMARGIN_DATA)
 	$(RUN) experiments/ramp/figure_4_1.py
+
+experiment-hierarchies: setup  ## labels in hierarchies: areas under precision-recall curves, slack and margin (needs MAXMARGIN_DATA)
+	$(RUN) experiments/labels/hierarchies.py
+	$(RUN) experiments/labels/hierarchies.py --slack
 
 experiment-ramp-outliers: setup  ## hinge and ramp with sentences relabelled at random (needs MAXMARGIN_DATA)
 	$(RUN) experiments/ramp/figure_5_1.py

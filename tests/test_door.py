@@ -153,6 +153,38 @@ def test_weights_that_users_set_are_checked(fitted, kind):
 
 
 @pytest.mark.found("A2")
+@pytest.mark.parametrize("kind", ["segmenter", "graphs", "tagger", "classes", "sets", "hmm"])
+def test_one_weight_that_is_no_number(fitted, kind):
+    """Wherever it is, and whether or not it concerns the label that wins."""
+    estimator, X = fitted[kind]
+    good = estimator.weights_
+    try:
+        for place in range(len(good)):
+            estimator.weights_ = good.copy()
+            estimator.weights_[place] = np.nan
+            with pytest.raises(ValueError, match=r"weight|log-prob"):
+                estimator.predict(X)
+    finally:
+        estimator.weights_ = good
+
+
+@pytest.mark.found("A2")
+@pytest.mark.parametrize("wrap", [list, Sequences.of], ids=["bound", "few"])
+def test_a_nan_that_is_written_into_weights_that_were_fine(fitted, wrap):
+    tagger, X = fitted["tagger"]
+    good, groups = tagger.weights_.copy(), tagger.layout_.groups(np.arange(len(tagger.weights_), dtype=float))
+    try:
+        for place in np.concatenate([group.ravel() for group in groups.values()]).astype(int):  # each has a part in X
+            tagger.predict(wrap(X))
+            tagger.weights_[place] = np.nan
+            with pytest.raises(ValueError, match="weight"):
+                tagger.predict(wrap(X))
+            tagger.weights_[:] = good
+    finally:
+        tagger.weights_[:] = good
+
+
+@pytest.mark.found("A2")
 @pytest.mark.parametrize("kind", ["segmenter", "graphs"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e308, -1e200])
 def test_files_with_absurd_weights_do_not_load(fitted, kind, value, tmp_path):

@@ -15,8 +15,11 @@ DOCS = Path(__file__).parent.parent / "docs"
 WITHOUT = """
 import sys, warnings
 warnings.simplefilter("ignore")
-for name in ("pandas", "polars", "matplotlib", "networkx", "hmmlearn", "pgmpy", "pyagrum"):
-    sys.modules[name] = None  # import fails
+class NotInstalled:  # None in sys.modules would look like a package to scikit-learn 1.6
+    def find_spec(self, name, path=None, target=None):
+        if name in ("pandas", "polars", "matplotlib", "networkx", "hmmlearn", "pgmpy", "pyagrum"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, NotInstalled())
 import numpy as np
 rng = np.random.default_rng(0)
 y = [[str(k) for k in rng.integers(3, size=4)] for _ in range(15)]

@@ -4,13 +4,18 @@ All methods share the node features of ``ImageFeatures()`` and the edges of each
 
     unary           our model without edges: every pixel alone
     classifier      the sign of the log-odds of the classifier that our features have (quadratic logistic regression)
-    logistic, smooth    scikit-learn's logistic regression with one smoothness weight
     classifier, smooth  the log-odds with one smoothness weight
-    ours            ``ImageSegmenter()``: begins at log-odds with one smoothness, then a large margin; all by default
-    ours, tuned     C chosen by ``held_out_scores`` on the training images (only with --tune)
+    logistic, smooth    scikit-learn's (linear) logistic regression with one smoothness weight (only with --peer)
+    ours, centre    where our training begins: the log-odds with a threshold and weights of all edge features
+    ours            ``ImageSegmenter(tolerance=...)``: moved from there by a large margin as far as a C lets it that is
+                    chosen on held-out halves of the training images, 0 included
 
 The smoothness weight and the edge feature that it applies to are those of the best intersection over union on the
-training images (at most 24), out of 5 features and 8 weights; log-odds of training images come from other images.
+training images (at most 24), out of all edge features and 8 weights. Log-odds of training images come from classifiers
+of other images, so that this is a choice by held-out pictures. Our centre is sought on the same images by the same
+score. Horses have contrasts relative to the image and to the neighbourhood among their edge features, for all methods.
+The tolerance is 3 pixels for horses, whose masks are rough, and 1 voxel for hippocampi, as in hippocampus.py.
+Settings were chosen on seeds 1 to 3 and 101; the splits printed in README.md, from seed 11 on, were run once.
 
 Sets: horses (328 colour images), hippocampus (36 volumes), nuclei (16 tiles of 128 x 128 of one image), and outlines:
 the outermost two pixels of each nucleus, a thin foreground. The last two need ``nuclei/img2d.tif`` and
@@ -45,7 +50,6 @@ from scipy import ndimage, stats
 
 from maxmargin.estimators.calibrated_start import calibrated_weights
 from maxmargin.estimators.image_segmenter import ImageSegmenter
-from maxmargin.estimators.segmentation_tuning import held_out_scores
 from maxmargin.features.images import ImageFeatures
 from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import mean_dice, mean_iou
@@ -53,7 +57,8 @@ from maxmargin.models.grid import Grid
 
 LAMBDAS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 ENOUGH = 24  # training images of the grid search
-FIRST_SEED = 1  # seeds from 100 on were looked at while the settings were chosen
+PHOTOGRAPHS = ("pixels", "image", "local", "odds")  # kinds of contrast where the light varies
+FIRST_SEED = 11  # seeds 1 to 3 and 101 were looked at while the settings were chosen
 
 
 def tiles(images: list[np.ndarray], side: int = 128) -> list[np.ndarray]:
@@ -83,12 +88,12 @@ def nuclei(thin: bool = False) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return tiles([image]), tiles([mask.astype(np.uint8)])
 
 
-# how to load, neighbours, images for training and testing
-SETS: dict[str, tuple[Callable[[], tuple[list, list]], int, int, int]] = {
-    "horses": (horses.load, 4, 30, 40),
-    "hippocampus": (hippocampus.load, 6, 10, 10),
-    "nuclei": (nuclei, 4, 8, 8),
-    "outlines": (lambda: nuclei(thin=True), 4, 8, 8),
+# how to load, neighbours, pixels by which true boundaries may be off, images for training and testing
+SETS: dict[str, tuple[Callable[[], tuple[list, list]], int, float, int, int]] = {
+    "horses": (horses.load, 4, 3.0, 40, 40),
+    "hippocampus": (hippocampus.load, 6, 1.0, 10, 10),
+    "nuclei": (nuclei, 4, 0.0, 8, 8),
+    "outlines": (lambda: nuclei(thin=True), 4, 0.0, 8, 8),
 }
 
 
@@ -115,7 +120,9 @@ def logistic(X: list[dict], y: list) -> np.ndarray:
     return np.concatenate([found.coef_[0], [0.0], found.intercept_])
 
 
-def one_split(images: list, masks: list, train: np.ndarray, test: np.ndarray, neighbours: int, tune: bool) -> dict:
+def one_split(
+    images: list, masks: list, train: np.ndarray, test: np.ndarray, neighbours: int, tolerance: float, peer: bool
+) -> dict:
     y, truth = [masks[i] for i in train], [masks[i] for i in test]
     seconds: dict[str, float] = {}
 
@@ -125,47 +132,36 @@ def one_split(images: list, masks: list, train: np.ndarray, test: np.ndarray, ne
         seconds[name] = time.process_time() - begin
         return found
 
-    features = ImageFeatures()
+    features = ImageFeatures(contrasts=PHOTOGRAPHS if images[0].ndim == 3 and neighbours == 4 else None)
     steps = directions(neighbours)
     X = timed("features", lambda: features.fit_transform([images[i] for i in train], y, steps))
     odds = features.log_odds_weights()
-    weights = {
-        "logistic, smooth": timed("logistic, smooth", lambda: smoothest(X, y, logistic(X, y), neighbours)),
-        "classifier, smooth": timed("classifier, smooth", lambda: smoothest(X, y, odds, neighbours)),
-    }
-    alone = ImageSegmenter(neighbours=neighbours, centre=0.3 * odds)
+    weights = {"classifier, smooth": timed("classifier, smooth", lambda: smoothest(X, y, odds, neighbours))}
+    if peer:
+        weights["logistic, smooth"] = timed("logistic, smooth", lambda: smoothest(X, y, logistic(X, y), neighbours))
+    alone = ImageSegmenter(neighbours=neighbours, centre=0.3 * odds, C=0.01)
     unary = timed("unary", lambda: alone.fit(horses.nodes_only(X), y))
-    fits = {"ours": timed("ours", lambda: ours(X, y, odds, neighbours))}
+    fit = timed("ours", lambda: ours(X, y, odds, neighbours, tolerance))
     X.clear()  # the largest thing there is
-    if tune:
-        chosen = timed("choice", lambda: choice(images, masks, train, neighbours))
-        tuned = ImageSegmenter(neighbours=neighbours, C=chosen.C, tolerance=chosen.tolerance)
-        fits["ours, tuned"] = timed("ours, tuned", lambda: tuned.fit([images[i] for i in train], y))
-        seconds["ours, tuned"] += seconds["choice"] - seconds["features"]  # which it makes again
-        print(f"  chosen: C {chosen.C:g}, tolerance {chosen.tolerance:g}")
     Z = features.transform([images[i] for i in test])
-    bound = Grid(neighbours).bind(Z, None, layout=fits["ours"].layout_)
+    bound = Grid(neighbours).bind(Z, None, layout=fit.layout_)
+    weights |= {"ours, centre": np.asarray(fit.centre), "ours": fit.weights_}
+    seconds["ours, centre"] = seconds["ours"]
     predicted = {"unary": unary.predict(horses.nodes_only(Z))}
     predicted["classifier"] = [(x["node"] @ odds > 0).astype(np.uint8) for x in Z]
     predicted |= {name: horses.masks_at(bound, w) for name, w in weights.items()}
-    predicted |= {name: horses.masks_at(bound, fit.weights_) for name, fit in fits.items()}
     seconds["classifier"] = 0.0
     line = ", ".join(f"{name} {mean_iou(truth, found):.4f}" for name, found in predicted.items())
-    edges, cost = np.round(fits["ours"].edge_coef_, 3), fits["ours"].layout_.class_cost
-    print(f"  IoU: {line}; {fits['ours'].certificate_}; cost {cost}, edges {edges}", flush=True)
+    edges, cost = np.round(fit.edge_coef_, 3), np.round(fit.layout_.class_cost, 2)
+    print(f"  IoU: {line}; C {fit.C_:g}, {fit.certificate_}; cost {cost}, edges {edges}", flush=True)
     return {"truth": truth, "predicted": predicted, "seconds": seconds}
 
 
-def ours(X: list[dict], y: list, odds: np.ndarray, neighbours: int) -> ImageSegmenter:
-    """``ImageSegmenter(neighbours=neighbours).fit(images, y)`` on features that are made already."""
-    centre, _ = calibrated_weights(Grid(neighbours).bind(X, y), y, odds, 1.0)
-    return ImageSegmenter(neighbours=neighbours, centre=centre).fit(X, y)
-
-
-def choice(images: list, masks: list, train: np.ndarray, neighbours: int) -> Any:
-    segmenter, X, y = ImageSegmenter(neighbours=neighbours), [images[i] for i in train], [masks[i] for i in train]
-    found = held_out_scores(segmenter, X, y, C=(1e-4, 1e-3, 1e-2, 1e-1), folds=2)
-    return max(found, key=lambda one: one.mean)
+def ours(X: list[dict], y: list, odds: np.ndarray, neighbours: int, tolerance: float) -> ImageSegmenter:
+    """``ImageSegmenter(neighbours=..., tolerance=...).fit(images, y)`` on features that are made already."""
+    centre, ratio = calibrated_weights(Grid(neighbours).bind(X, y), y, odds)
+    segmenter = ImageSegmenter(neighbours=neighbours, tolerance=tolerance, centre=centre, cost=(1.0, ratio))
+    return segmenter.fit(X, y)
 
 
 def interval(values: np.ndarray) -> str:
@@ -190,14 +186,15 @@ def report(name: str, splits: list[dict]) -> None:
     print(f"{name}: features and classifier {features:.1f} s for all; at most {memory:.0f} MB for the whole run\n")
 
 
-def one_set(name: str, splits: int, tune: bool) -> None:
-    load, neighbours, n_train, n_test = SETS[name]
+def one_set(name: str, splits: int, first_seed: int, peer: bool) -> None:
+    load, neighbours, tolerance, n_train, n_test = SETS[name]
     images, masks = load()
     found = []
-    for seed in range(FIRST_SEED, FIRST_SEED + splits):
+    for seed in range(first_seed, first_seed + splits):
         order = np.random.default_rng(seed).permutation(len(images))
         print(f"{name}, split {seed}", flush=True)
-        found.append(one_split(images, masks, order[:n_train], order[n_train : n_train + n_test], neighbours, tune))
+        train, test = order[:n_train], order[n_train : n_train + n_test]
+        found.append(one_split(images, masks, train, test, neighbours, tolerance, peer))
     report(name, found)
 
 
@@ -205,7 +202,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Segmentation on several sets of pictures.")
     parser.add_argument("--set", choices=SETS, action="append", help="default: all")
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--tune", action="store_true", help="also with C by held-out images")
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--peer", action="store_true", help="also scikit-learn's logistic regression")
     parser.add_argument("--interactive", action="store_true", help="strokes instead")
     args = parser.parse_args()
     warnings.filterwarnings("ignore", message="Stopped")
@@ -214,11 +212,12 @@ def main() -> None:
 
         compare()
     elif args.set is not None and len(args.set) == 1:
-        one_set(args.set[0], args.splits, args.tune)
+        one_set(args.set[0], args.splits, args.first_seed, args.peer)
     else:
         for name in args.set or SETS:
-            command = [sys.executable, str(Path(__file__)), "--set", name, "--splits", str(args.splits)]
-            subprocess.run([*command, *(["--tune"] if args.tune else [])], check=False)
+            options = ["--set", name, "--splits", str(args.splits), "--first-seed", str(args.first_seed)]
+            peer = ["--peer"] if args.peer else []
+            subprocess.run([sys.executable, str(Path(__file__)), *options, *peer], check=False)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections import defaultdict
 
@@ -12,7 +13,8 @@ from scipy import ndimage
 from maxmargin.estimators.image_segmenter import ImageSegmenter
 from maxmargin.metrics.segmentation import mean_iou
 
-TRAIN, TEST, LONGEST = 40, 40, 20
+TRAIN, TEST, LONGEST = 24, 24, 20
+SEED = 11  # 1 and 101 were looked at while the settings were chosen
 
 
 def strokes(mask: np.ndarray, rng: np.random.Generator, count: int = 2) -> np.ndarray:
@@ -56,12 +58,12 @@ def compare() -> None:
     from pictures import nuclei
 
     images, masks = horses.load()
-    order = np.random.default_rng(1).permutation(len(images))
+    order = np.random.default_rng(SEED).permutation(len(images))
     train, test = order[:TRAIN], order[TRAIN : TRAIN + TEST]
     own = ImageSegmenter(neighbours=8).fit([images[i] for i in train], [masks[i] for i in train])
     tiles, tile_masks = nuclei()
-    colour = [np.repeat((255 * tile)[..., None], 3, axis=-1).astype(np.uint8) for tile in tiles]
-    foreign = ImageSegmenter(neighbours=8).fit(colour, tile_masks)
+    colour = [np.repeat((255 * tile)[..., None], 3, axis=-1).astype(np.uint8) for tile in tiles[::2]]
+    foreign = ImageSegmenter(neighbours=8).fit(colour, tile_masks[::2])
     methods = {
         "ours, no strokes": lambda image, known: own.predict([image])[0],
         "ours, strokes fix pixels": lambda image, known: own.predict([image], [known], learn_colours=False)[0],
@@ -80,9 +82,11 @@ def compare() -> None:
             found[name].append(method(images[i], known))
             seconds[name] += time.process_time() - begin
     truth = [masks[i] for i in test]
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     rng = np.random.default_rng(0)
     print(f"{len(test)} held-out horses; {'method':32s} {'IoU':>7s}  95 % over images   ms an image")
     for name, predicted in found.items():
         scores = np.array([mean_iou([a], [b]) for a, b in zip(truth, predicted, strict=True)])
         low, high = np.quantile(rng.choice(scores, (2000, len(scores))).mean(axis=1), [0.025, 0.975])
         print(f"  {name:32s} {scores.mean():.4f}  [{low:.4f}, {high:.4f}]  {1e3 * seconds[name] / len(test):8.1f}")
+    print(f"  at most {memory:.0f} MB for the whole run, training included")

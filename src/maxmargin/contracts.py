@@ -59,15 +59,19 @@ class LabelBlocks(NamedTuple):
     """What a compiled loop needs to solve the block of an example whose outputs are labels with weights of their own.
 
     ``phi(x, y)`` is one vector x in the weights of label y: of the same length for all labels, at right angles to the
-    others. The functions have the signatures of :mod:`maxmargin.models.signature`.
+    others. Where outputs are sets of labels, it is x in the weights of each, and the last two functions are given. The
+    functions have the signatures of :mod:`maxmargin.models.signature`.
     """
 
     scores: Callable[..., int]
     add: Callable[..., None]
+    fetch: Callable[..., None]
     n_labels: int
     stride: int  # room for scores
     square: np.ndarray  # float64 (n_examples,): |x|^2
     density: float  # share of the features that an example has, on average
+    excess: Callable[..., float] | None = None
+    retreat: Callable[..., None] | None = None
 
 
 @dataclass(frozen=True)

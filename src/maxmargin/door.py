@@ -24,6 +24,7 @@ capacities never ends. ``make bench-door`` shows what the checks cost.
 from __future__ import annotations
 
 import sys
+import weakref
 from copy import copy
 from typing import cast
 
@@ -248,11 +249,14 @@ def edge_list(n_nodes: int, edges: ArrayLike) -> np.ndarray:
     return np.require(given, np.int32, ["C", "W"])
 
 
-def weight_vector(weights: object, n_weights: int, *, values: bool = True) -> np.ndarray:
+def weight_vector(
+    weights: object, n_weights: int, *, values: bool = True, once: bool = False, logarithms: bool = False
+) -> np.ndarray:
     """Weights (n_weights,) as kernels take them, float64; a copy when they are a read-only memory map.
 
-    ``values=False`` leaves the numbers unchecked: for searches that stay within their arrays whatever the weights are,
-    where few examples would pay for a look at millions of weights.
+    ``once`` looks at the numbers of an array at the first call only: few examples would pay for a look at millions of
+    weights at every call. What is written into the same array later is for the search to notice. ``values=False``
+    leaves the numbers unchecked altogether. ``logarithms`` may be -inf.
     """
     if not isinstance(weights, np.ndarray) or weights.dtype != np.float64 or isinstance(weights, np.ma.MaskedArray):
         kind = f"an array of {weights.dtype}" if isinstance(weights, np.ndarray) else f"a {type(weights).__name__}"
@@ -260,8 +264,16 @@ def weight_vector(weights: object, n_weights: int, *, values: bool = True) -> np
     if weights.shape != (n_weights,):
         raise ValueError(f"the weights have shape {weights.shape}; this model needs ({n_weights},). Fit again.")
     vector = np.require(weights, np.float64, ["C", "W"])
-    at = _first_beyond(vector, LARGEST_WEIGHT) if values else -1
+    if not values or (once and id(weights) in _looked_at):
+        return vector
+    at = _first_beyond(np.maximum(vector, -LARGEST_WEIGHT) if logarithms else vector, LARGEST_WEIGHT)
     if at >= 0:
         limit = f"weights must be finite and at most {LARGEST_WEIGHT:g}"
         raise ValueError(f"weight {at} is {vector[at]}; {limit}. Set it to such a number, or fit again.")
+    if once:
+        key = id(weights)  # of no other array as long as this one lives
+        _looked_at[key] = weakref.ref(weights, lambda _: _looked_at.pop(key, None))
     return vector
+
+
+_looked_at: dict[int, weakref.ref[np.ndarray]] = {}  # arrays that live, by their identity

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 
 import maxmargin as mm
-from maxmargin import Chain, MarginRescaling, Multiclass, SlackRescaling
+from agreement.matching import Matching, matching_planes
+from maxmargin import Chain, LabelSet, Multiclass
+from maxmargin.formulations.rescaled_hinge import RescaledHinge
+from maxmargin.models.user import PythonModel
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.engine import DualEngine
+from reference import label_sets
 from reference.problems import chain_planes, multiclass_planes, random_chains, random_cost_matrix, random_multiclass
 from reference.qp import Solution, solve_dual, solve_primal
 
@@ -31,7 +36,7 @@ class Tiny:
     The weights of a plane list and of the model agree: up to 5 labels no row is padded.
     """
 
-    kind: str = "chain"  # "chain" or "multiclass"
+    kind: str = "chain"  # "chain", "multiclass", "labels" (sets, with a full graph) or "own" (matchings, in Python)
     loss: str = "hinge"
     signed: bool = False
     cost: str = "hamming"  # "hamming", "matrix", or "quarters": a matrix of multiples of 1/4
@@ -42,7 +47,7 @@ class Tiny:
     K: int = 3
     F: int = 2
     ends: bool = False
-    rescaling: str = "margin"  # or "slack"
+    rescaling: str = "margin"  # or "slack", "sqrt_slack"
 
     def __str__(self) -> str:
         flags = [name for name in ("signed", "weighted", "ends") if getattr(self, name)]
@@ -57,6 +62,11 @@ class Tiny:
     def data(self):
         if self.kind == "chain":
             return random_chains(self.n, self.K, self.F, lengths=(1, 3), seed=self.seed)
+        rng = np.random.default_rng(self.seed)
+        if self.kind == "labels":
+            return rng.normal(size=(self.n, self.F)), rng.integers(0, 2, (self.n, self.K))
+        if self.kind == "own":
+            return rng.normal(size=(self.n, self.K, self.F)), np.array([rng.permutation(self.K) for _ in range(self.n)])
         return random_multiclass(self.n, self.K, self.F, seed=self.seed)
 
     @property
@@ -72,6 +82,11 @@ class Tiny:
         X, y = self.data
         if self.kind == "chain":
             return chain_planes(X, y, self.K, cost=self.cost_argument, ends=self.ends, rescaling=self.rescaling).planes
+        if self.kind == "labels":
+            edges = list(combinations(range(self.K), 2))
+            return label_sets.planes(np.column_stack([X, np.ones(self.n)]), y, edges, self.rescaling, self.cost)
+        if self.kind == "own":
+            return matching_planes(X, y, self.rescaling)
         return multiclass_planes(X, y, self.K, cost=self.cost_argument, rescaling=self.rescaling).planes
 
     @property
@@ -97,13 +112,16 @@ class Tiny:
     @property
     def bound(self):
         X, y = self.data
+        if self.kind == "labels":
+            return LabelSet(graph="full", cost=self.cost).bind(X, y)
+        if self.kind == "own":
+            return PythonModel(Matching(self.K, self.F)).bind(list(X), [tuple(row.tolist()) for row in y])
         options = {"cost": self.cost_argument, "classes": list(range(self.K))}
         model = Chain(ends=self.ends, **options) if self.kind == "chain" else Multiclass(**options)
         return model.bind(X, [labels.tolist() for labels in y] if self.kind == "chain" else y.tolist())
 
     def problem(self):
-        formulation = {"margin": MarginRescaling, "slack": SlackRescaling}[self.rescaling]
-        return formulation(loss=self.loss).problem(
+        return RescaledHinge(self.loss, self.rescaling).problem(
             self.bound, C=self.C, sample_weight=self.sample_weight, positive=self.positive
         )
 

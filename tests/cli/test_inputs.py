@@ -68,7 +68,17 @@ def test_archives_that_unpack_to_too_much_are_refused(files, tmp_path, traps, co
         if kind == "endless line" and command == "predict":
             assert "line 1: more than 1000000 bytes" in done.stderr
         else:
-            assert "unpacks to more than 1.5 MB, 100 times its size" in done.stderr, done.stderr
+            assert "unpacks to over 30 times its size" in done.stderr, done.stderr
+
+
+@pytest.mark.found("D: gzip bomb")
+def test_a_trap_of_any_size_ends_at_the_limit(files, tmp_path):
+    """16 GB in 16 MB: what counts is how much of the archive was read, not how large it is."""
+    path = tmp_path / "t.gz"
+    path.write_bytes(gzip.compress(b"a N O\n\n" * 2**21, 9) * 1100)
+    for command, model in (("train", []), ("evaluate", [files.model])):
+        done = bounded(command, *model, path, *(["-o", tmp_path / "out"] if command == "train" else []))
+        assert done.returncode == 1 and "unpacks to over 30 times its size, 6" in done.stderr, done.stderr[-500:]
 
 
 @pytest.mark.found("D: gzip bomb")

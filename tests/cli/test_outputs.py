@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -247,3 +248,20 @@ def test_ctrl_c_shows_the_folds_that_are_complete(files, tmp_path):
     code, out, err = interrupted(*arguments, when=counted)
     assert code == 130 and "2-fold cross-validation" in out and "interrupted after 2 of 3 folds" in err
     assert not (tmp_path / "m.mm").exists()
+
+
+@pytest.mark.found("D: Ctrl-C loses nothing")
+def test_ctrl_c_lists_the_sentences_that_are_judged(files, tmp_path):
+    (tmp_path / "t.txt").write_text(text(sentences(12)))
+    arguments = ["audit", tmp_path / "t.txt", "-t", files.template, "--folds", 3, "--repeats", 1, "--json"]
+    counted = (
+        "import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from maxmargin import SequenceTagger\nfit, count = SequenceTagger.fit, [0]\n"
+        "def fitted(*given):\n    count[0] += 1\n"
+        "    if count[0] == 3: os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return fit(*given)\nSequenceTagger.fit = fitted\n"
+    )
+    code, out, err = interrupted(*arguments, "--output-corrected", tmp_path / "c.txt", when=counted)
+    assert code == 130 and "interrupted after 2 of 3 fits: 8 of 12 sentences judged, no file written" in err
+    assert len({json.loads(line)["sentence"] for line in out.splitlines()}) == 8
+    assert not (tmp_path / "c.txt").exists()

@@ -118,3 +118,10 @@ def test_empty_input_gives_empty_output(files, run):
 def test_bad_input_is_named_by_line(files, run, given, message):
     done = run("predict", files.model, input=given)
     assert done.exit_code == 1 and message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.found("B7")
+def test_single_sentences_are_labelled_without_binding(files, run, monkeypatch):
+    whole = run("predict", files.model, files.test).stdout
+    monkeypatch.setattr("maxmargin.models.chain.Chain.bind", None)
+    assert run("predict", files.model, files.test, "--batch", 1).stdout == whole

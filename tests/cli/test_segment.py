@@ -124,6 +124,41 @@ def test_errors_are_one_line(folders, tmp_path):
         assert done.exit_code == 1 and message in done.output and "Traceback" not in done.output
 
 
+@pytest.mark.found("D: train x -o x")
+def test_no_input_is_overwritten(folders, tmp_path, monkeypatch):
+    picture, mask, model = folders / "rgb" / "0.png", folders / "mask" / "0.png", folders / "kept.mm"
+    ImageSegmenter().fit(sorted((folders / "rgb").iterdir()), sorted((folders / "mask").iterdir())).save(model)
+    before = {path: path.read_bytes() for path in (picture, mask, model)}
+    (tmp_path / "0.png").hardlink_to(picture)
+    (tmp_path / "0_overlay.png").hardlink_to(model)
+    monkeypatch.setattr(ImageSegmenter, "fit", lambda *_: pytest.fail("it trained"))
+    for arguments in (
+        ("train", folders / "rgb", folders / "mask", "-o", picture),
+        ("train", folders / "rgb", folders / "mask", "-o", tmp_path / "0.png"),
+        ("tune", folders / "rgb", folders / "mask", "-o", mask),
+        ("predict", model, folders / "rgb", "-o", folders / "rgb"),
+        ("predict", model, picture, "-o", tmp_path),
+        ("predict", model, picture, "--scribbles", mask, "-o", folders / "mask"),
+        ("predict", model, folders / "rgb" / "0.png", "--overlay", "-o", tmp_path),
+    ):
+        done = run(*arguments)
+        assert done.exit_code == 1 and "is the input" in done.output and "name another file" in done.output
+    assert before == {path: path.read_bytes() for path in before}
+    Image.open(picture).save(tmp_path / "0.bmp")
+    done = run("predict", model, tmp_path, "-o", tmp_path / "found")
+    assert done.exit_code == 1 and "have the same name" in done.output
+
+
+@pytest.mark.found("D: -o '' or an unwritable place")
+@pytest.mark.parametrize("place", ["", "no/m.mm", ".", "-", "/dev/full", "x" * 250])
+def test_outputs_are_checked_before_training(folders, tmp_path, monkeypatch, place):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ImageSegmenter, "fit", lambda *_: pytest.fail("it trained"))
+    for command in ("train", "tune"):
+        done = run(command, folders / "rgb", folders / "mask", "-o", place)
+        assert done.exit_code == 1 and len(done.output.splitlines()) == 1, done.output
+
+
 def test_volumes_keep_their_format_and_place(tmp_path):
     nibabel = pytest.importorskip("nibabel")
     rng, affine = np.random.default_rng(0), np.diag([2.0, 1.0, 3.0, 1.0])

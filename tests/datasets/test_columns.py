@@ -25,8 +25,9 @@ def sentences_of(table):
 
 
 def both(source, **options):
-    """The sentences, read in both ways; sources are functions, for streams are read once."""
-    rows = read_columns(source(), **options)
+    """The sentences, read line by line and as a whole; sources are functions, for streams are read once."""
+    rows = list(iter_sentences(source(), **options))
+    assert read_columns(source(), **options) == rows
     assert sentences_of(read_column_table(source(), **options)) == rows
     return rows
 
@@ -84,6 +85,28 @@ LINE = st.sampled_from([*PLAIN, "é E", "c\u00a0c C", "\u2028 \x85", " \x1cd D\r
 def test_both_ways_agree(lines):
     text = "\n".join(lines)
     assert both(lambda: io.StringIO(text)) == both(lambda: [line + "\n" for line in lines])
+
+
+TABBED = [
+    "a\tA",
+    "b \t",
+    "\t",
+    "",
+    "  ",
+    "-DOCSTART-\tx",
+    "-DOCSTART-x\ty",
+    " -DOCSTART-\t",
+    "#end document 3\tz",
+    "é\tE\r",
+]
+
+
+@given(st.lists(st.sampled_from(TABBED), max_size=12))
+def test_both_ways_agree_on_separated_columns(lines):
+    text = "\n".join(lines)
+    assert both(lambda: io.StringIO(text), separator="\t") == both(
+        lambda: [line + "\n" for line in lines], separator="\t"
+    )
 
 
 @pytest.mark.parametrize("read", [read_columns, read_column_table])

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import KFold
@@ -24,6 +25,7 @@ from estimators.plain_chain import PlainChain
 from maxmargin.estimators.audit_evidence import WRONG, NeighbourCounts, doubts, example_scores, judge
 from maxmargin.estimators.auditing import audit
 from maxmargin.models.labels import Labels
+from maxmargin.solvers.engine import DualEngine
 
 CLASSES = ["a", "b", "c"]
 TURNED = {"a": "b", "b": "c", "c": "a"}
@@ -281,6 +283,39 @@ def test_splits_of_ones_own_and_progress():
         audit(mm.SequenceTagger(), X, y, cv=pairs[1:])
     with pytest.raises(ValueError, match=r"split 0 of cv fits and judges example 0"):
         audit(mm.SequenceTagger(), X, y, cv=[(everything, everything)])
+
+
+@pytest.mark.found("D: Ctrl-C loses nothing")
+@pytest.mark.parametrize("where", ["inside the fit, which ends early", "outside of it"])
+def test_ctrl_c_keeps_the_folds_that_are_complete(monkeypatch, where):
+    (X, y), fit, calls = chains(12, least=2), mm.SequenceTagger.fit, []
+    whole = audit(mm.SequenceTagger(), X, y, 3, repeats=1).set_index("example")
+
+    def interrupted_at(last):
+        calls.clear()
+
+        def fitted(self, *given):
+            calls.append(1)
+            if len(calls) < last:
+                return fit(self, *given)
+            if where == "outside of it":
+                raise KeyboardInterrupt
+            monkeypatch.setattr(DualEngine, "step", pressed)
+            return fit(self, *given)
+
+        monkeypatch.setattr(mm.SequenceTagger, "fit", fitted)
+
+    def pressed(self, state):
+        raise KeyboardInterrupt
+
+    interrupted_at(3)
+    with pytest.warns(ConvergenceWarning, match="Interrupted after 2 folds"):
+        part = audit(mm.SequenceTagger(), X, y, 3, repeats=1).set_index("example")
+    assert len(part) == 8 and len(calls) == 3
+    pd.testing.assert_frame_equal(part, whole.loc[part.index])
+    interrupted_at(1)
+    with pytest.raises(KeyboardInterrupt):
+        audit(mm.SequenceTagger(), X, y, 3)
 
 
 def test_text_and_ready_features():

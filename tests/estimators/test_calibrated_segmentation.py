@@ -7,14 +7,18 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
+from maxmargin.estimators.calibrated_start import calibrated_weights, held_out_C
 from maxmargin.estimators.image_segmenter import ImageSegmenter
 from maxmargin.estimators.segmentation_tuning import held_out_scores
 from maxmargin.features import pixel_classifier
 from maxmargin.features.images import ImageFeatures
 from maxmargin.features.own_colours import place_of_foreground, places_of_foreground
+from maxmargin.features.stroke_colours import StrokeColours
 from maxmargin.features.textures import orientations, ridges
 from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import mean_iou
+from maxmargin.models.grid import Grid
+from maxmargin.reports.summary import summary
 
 PLAIN = {"position": False, "texture": False, "orientation": False, "ridge": False, "mixture": 0, "own": False}
 
@@ -109,6 +113,79 @@ def test_any_C_gives_about_the_same():
     assert max(scores) - min(scores) < 0.06 and min(scores) > 0.7
 
 
+def tiny(n=6, seed=0):
+    """Images of feature arrays: log-odds that are too low by 1, a constant, and two edge features."""
+    rng = np.random.default_rng(seed)
+    _, masks = blocks(n, seed, (12, 14))
+    odds = [2.0 * mask - 2.0 + rng.normal(scale=1.5, size=mask.shape) for mask in masks]
+    edges = [np.stack([np.ones((2, 12, 14)), rng.random((2, 12, 14))], axis=-1) for _ in masks]
+    nodes = [np.dstack([odd, np.ones(odd.shape)]) for odd in odds]
+    return [{"node": node, "edge": edge} for node, edge in zip(nodes, edges, strict=True)], masks
+
+
+def test_the_centre_is_no_worse_than_any_single_smoothness():
+    """All points of the coarse grid, and the threshold, by brute force; a given ratio is kept."""
+    X, masks = tiny()
+    bound, log_odds = Grid(4).bind(X, masks), np.array([1.0, 0.0])
+
+    def score(w):
+        return mean_iou([mask.ravel() for mask in masks], bound.argmax(np.asarray(w)).outputs)
+
+    grid = [score([1.0, 0.0, *(weight * np.eye(2)[k])]) for k in range(2) for weight in (0.03, 0.1, 0.3, 1.0, 3.0)]
+    centre, ratio = calibrated_weights(bound, masks, log_odds)
+    kept, same = calibrated_weights(bound, masks, log_odds, 1.0)
+    assert score(centre) >= score(kept) >= max(grid) - 1e-12 and ratio > 1.2
+    assert same == 1.0 and kept[1] == 0.0 and centre[1] == pytest.approx(0.3 * np.log(ratio))
+    assert (centre[2:] >= 0).all() and centre[0] == pytest.approx(0.3)
+
+
+@pytest.mark.found("E: default C is fragile")
+def test_the_centre_is_left_only_for_a_clear_gain():
+    X, masks = tiny()
+    bound, calls = Grid(4).bind(X, masks), []
+    good, bad = np.array([1.0, 1.0, 0.5, 0.0]), np.array([1.0, -9.0, 0.0, 0.0])
+
+    def train(better, C, inside):
+        calls.append(inside)
+        return good if (C == 0.1) == better else bad
+
+    assert held_out_C(lambda C, inside: train(True, C, inside), bound, masks, 0) == 0.1
+    assert held_out_C(lambda C, inside: good, bound, masks, 0) == 0.0
+    assert held_out_C(lambda C, inside: good if C == 0.0 else bad, bound, masks, 0) == 0.0
+    assert (np.sum([calls[0], calls[-1]], axis=0) == 1).all()  # each image is held out once
+    assert held_out_C(lambda C, inside: good, bound, masks[:1], 0) == 0.01
+
+
+@pytest.mark.found("E: default C is fragile")
+@pytest.mark.filterwarnings("ignore:Stopped at max_passes")
+def test_the_default_C_by_case(tmp_path):
+    X, masks = tiny()
+    plain = ImageSegmenter().fit(X, masks)
+    assert plain.C is None and plain.C_ == 1.0
+    np.testing.assert_array_equal(plain.weights_, ImageSegmenter(C=1.0).fit(X, masks).weights_)
+    centred = ImageSegmenter(centre=[1.0, 1.0, 0.5, 0.0]).fit(X, masks)
+    assert centred.C_ in (0.0, 0.01, 0.1, 1.0)
+    given = ImageSegmenter(centre=[1.0, 1.0, 0.5, 0.0], C=centred.C_).fit(X, masks)
+    np.testing.assert_array_equal(centred.weights_, given.weights_)
+    assert ImageSegmenter(centre=[1.0, 1.0, 0.5, 0.0], per_pixel=False, max_passes=3).fit(X, masks).C_ == 1.0
+    loaded = ImageSegmenter.load(centred.save(tmp_path / "m.mm"))
+    assert loaded.C is None and loaded.C_ == centred.C_ and f"C = {centred.C_:.4g} on" in summary(loaded)
+
+
+def test_strokes_tell_colours_apart():
+    """Two colours at random places: the sign of the log ratio is the colour of the stroke, away from it too."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(2, size=(20, 30))
+    picture = np.where(kind[..., None], [0.8, 0.2, 0.3], [0.2, 0.5, 0.3]) + rng.normal(scale=0.03, size=(20, 30, 3))
+    scribble = np.where(np.arange(600).reshape(20, 30) < 90, kind, -1)
+    colours = StrokeColours(picture, directions(4))
+    ratio = colours.log_ratio(np.maximum(scribble, 0), scribble)
+    assert ((ratio > 0) == kind).mean() > 0.9  # though all that is not stroked counts as background
+    across = kind[:, :-1] != kind[:, 1:]
+    assert colours.capacities[0][:, :-1][across].max() < colours.capacities[0][:, :-1][~across].min()
+    assert np.isfinite(colours.log_ratio(np.zeros((20, 30)), np.full((20, 30), -1))).all()
+
+
 def test_what_a_centre_needs():
     images, masks = blocks(2)
     node = [{"node": image[..., None]} for image in images]
@@ -142,8 +219,8 @@ def test_a_thin_foreground_survives():
 
 def test_a_pair_of_costs_counts_wrong_pixels_by_their_label():
     images, masks = blocks(4)
-    dear = ImageSegmenter(features=ImageFeatures(mixture=0), cost=(1.0, 20.0)).fit(images, masks)
-    cheap = ImageSegmenter(features=ImageFeatures(mixture=0), cost=(20.0, 1.0)).fit(images, masks)
+    dear = ImageSegmenter(features=ImageFeatures(mixture=0), cost=(1.0, 20.0), C=0.01).fit(images, masks)
+    cheap = ImageSegmenter(features=ImageFeatures(mixture=0), cost=(20.0, 1.0), C=0.01).fit(images, masks)
     assert sum(m.sum() for m in dear.predict(images)) > sum(m.sum() for m in masks) > 0
     assert sum(m.sum() for m in cheap.predict(images)) < sum(m.sum() for m in masks)
     assert dear.layout_.cost(masks[0], 1 - masks[0]) == (masks[0] == 0).sum() + 20 * (masks[0] == 1).sum()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -95,6 +96,52 @@ def test_decisions_agree_with_predictions(graph):
     model = mm.MultilabelClassifier(graph=graph, C=3.0).fit(X, Y)
     assert ((model.decision_function(X) > 0) == model.predict(X)).all()
     assert model.decision_function(sp.csr_array(X)) == pytest.approx(model.decision_function(X))
+
+
+@pytest.mark.parametrize("graph", [None, "tree", "full", [(0, 1), (1, 2), (0, 2), (3, 4)]], ids=str)
+def test_k_best_sets(graph):
+    """Against all sets, scored by the attributes; the best is the prediction."""
+    rng = np.random.default_rng(0)
+    model = mm.MultilabelClassifier(graph=graph).fit(rng.normal(size=(30, 3)), rng.integers(0, 2, (30, 5)))
+    model.weights_[:] = rng.normal(size=len(model.weights_))
+    new = rng.normal(size=(4, 3))
+    for x, answers, best, lead in zip(
+        new, model.predict_kbest(new, 7), model.predict(new), model.predict_margin(new), strict=True
+    ):
+        scored = []
+        for on in product([0, 1], repeat=5):
+            pairs = sum(v * on[j] * on[k] for (j, k), v in zip(model.edges_, model.edge_coef_, strict=True))
+            scored.append((on @ (model.coef_ @ x + model.intercept_) + pairs, set(np.flatnonzero(on).tolist())))
+        scored.sort(key=lambda pair: -pair[0])
+        assert [labels for labels, _ in answers] == [labels for _, labels in scored[:7]]
+        np.testing.assert_allclose([score for _, score in answers], [score for score, _ in scored[:7]])
+        assert answers[0][0] == set(np.flatnonzero(best).tolist())
+        assert lead == pytest.approx(scored[0][0] - scored[1][0])
+    assert len(mm.MultilabelClassifier(graph=graph and "full").fit(X, Y[:, :2]).predict_kbest(X[:1], 9)[0]) == 4
+
+
+def test_class_weight_multiplies_the_cost_of_missed_labels(tmp_path):
+    weights = {"art": 3.0, "news": 0.5}
+    frame = forms()["frame"]
+    weighted = mm.MultilabelClassifier(graph="full", rescaling="slack", class_weight=weights, tol=1e-6).fit(X, frame)
+    cost = mm.WeightedHammingCost(weights, by="true")
+    expected = mm.MultilabelClassifier(graph="full", rescaling="slack", cost=cost, tol=1e-6).fit(X, frame)
+    np.testing.assert_array_equal(weighted.weights_, expected.weights_)
+    both = mm.MultilabelClassifier(class_weight=weights, cost={"art": 2.0}).fit(X, frame)
+    assert both.layout_.cost({"art", "news"}, {"film"}) == 3.0 * 2.0 + 0.5 + 1.0
+    balanced = mm.MultilabelClassifier(class_weight="balanced").fit(X, frame)
+    missing = [balanced.layout_.cost({label}, set()) * Y[:, k].sum() for k, label in enumerate(NAMES)]
+    np.testing.assert_allclose(missing, Y.sum() / 4)
+    assert balanced.layout_.cost(set(), {"art"}) == 1.0
+    again = mm.load(balanced.save(tmp_path / "model"))
+    assert again.class_weight == "balanced"
+    np.testing.assert_array_equal(again.fit(X, frame).weights_, balanced.weights_)
+    with pytest.raises(ValueError, match='class_weight is for costs that add up over labels; cost="f1"'):
+        mm.MultilabelClassifier(class_weight=weights, cost="f1").fit(X, frame)
+    with pytest.raises(ValueError, match="class_weight of 'art' is -1"):
+        mm.MultilabelClassifier(class_weight={"art": -1}).fit(X, frame)
+    with pytest.raises(ValueError, match='partial_fit cannot know class_weight="balanced"'):
+        mm.MultilabelClassifier(solver="sgd", class_weight="balanced").partial_fit(X, frame)
 
 
 def test_a_graph_learns_what_goes_together():

@@ -42,6 +42,7 @@ def scipy_value(unary, edges, forward, backward):
     heads = np.concatenate([edges[:, 1], edges[:, 0], nodes, np.full(n, n + 1)])
     rooms = np.concatenate([forward, backward, unary[:, 1] - low, unary[:, 0] - low]).astype(np.int32)
     graph = coo_array((rooms, (tails, heads)), shape=(n + 2, n + 2)).tocsr()
+    graph.indices, graph.indptr = graph.indices.astype(np.int32), graph.indptr.astype(np.int32)  # all it takes, at 1.13
     return maximum_flow(graph, n, n + 1).flow_value + low.sum()
 
 

@@ -13,6 +13,7 @@ from maxmargin import SequenceTagger
 from maxmargin.metrics import SCORERS, get_scorer
 
 NAMES = ["span_f1", "span_precision", "span_recall", "token_accuracy", "sequence_accuracy"]
+OF_SETS = ["subset_accuracy", "jaccard_accuracy", "micro_f1", "macro_f1", "example_f1", "neg_label_loss"]
 WORDS = {"O": ["the", "saw", "of"], "B-X": ["big", "old"], "I-X": ["dog", "cat"]}
 
 
@@ -50,8 +51,8 @@ def test_scores_counted_by_hand(name, score):
 
 
 def test_names():
-    assert sorted(SCORERS) == sorted(NAMES)
-    for name in NAMES:
+    assert sorted(SCORERS) == sorted(NAMES + OF_SETS)
+    for name in SCORERS:
         assert get_scorer(name) == SCORERS[name]
         assert pickle.loads(pickle.dumps(SCORERS[name])) == SCORERS[name]
     for name in ("f1", None, ["span_f1"]):

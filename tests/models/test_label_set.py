@@ -147,7 +147,7 @@ def test_searches_by_queries_bound_the_best_set(case, rescaling, lam):
     if layout.cost_kind or forest_of(len(layout.labels), layout.edges) is None:
         return
     plain = label_set.LabelSetBound(
-        **{**vars(bound), "searches": {}, "least_cost": label_set._least_costs(layout, Y.astype(bool))}
+        **{**vars(bound), "searches": {}, "least_cost": label_set.least_costs(layout, Y.astype(bool))}
     )
     answers = ModelOracle(plain, rescaling, lam).planes(w, np.arange(len(Y)))
     for i in range(len(Y)):

@@ -6,7 +6,6 @@ makes the checksums agree again, so that the checks behind them are reached.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 import tracemalloc
@@ -20,39 +19,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from tools.attack.edits import change, change_text, fill, sign, split
 
 from maxmargin import BCFW, MatrixCost, SequenceTagger, load
 from maxmargin.features.extractor import TextFeatures
 from maxmargin.features.template import Template
-
-MARK = b'{"__metadata__":{"header_sha256":"'
-HOSTILE = [
-    None, True, False, -1, 0, 1, 7, 2**31, 2**40, 2**62, 2**63, 2**64, 10**400, 0.5, -0.0, 1e308, "", "a", "F32", "U8",
-    "BOOL", "$tuple", "layout.cost", "\ud800", [], [[]], {}, [0], [0, 0], [2**40, 2**40], {"$array": "layout.cost"},
-    [{"$array": "parameters.0"}] * 50, {"$tuple": [[1]]}, {"$mapping": [[1, 2]]}, {"$object": ["Auto", {}]},
-    {"$texts": "labels.0"}, {"$float": "nan"}, {"$float": "-inf"}, {"$number": ["float32", 1e300]}, ["a"] * 300,
-]  # fmt: skip
-
-
-def sign(header: dict, data: bytes) -> bytes:
-    """The bytes of a file with this header and data and with the right checksums."""
-    metadata = header.get("__metadata__")
-    if isinstance(metadata, dict):
-        metadata = {"header_sha256": "0" * 64, **{k: v for k, v in metadata.items() if k != "header_sha256"}}
-        if "data_sha256" in metadata:
-            metadata["data_sha256"] = hashlib.sha256(data).hexdigest()
-        header = {"__metadata__": metadata, **{k: v for k, v in header.items() if k != "__metadata__"}}
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    length = len(text).to_bytes(8, "little")
-    if text.startswith(MARK):
-        text = MARK + hashlib.sha256(length + text).hexdigest().encode() + text[len(MARK) + 64 :]
-    return length + text + data
-
-
-def split(whole: bytes) -> tuple[dict, bytes]:
-    length = int.from_bytes(whole[:8], "little")
-    return json.loads(whole[8 : 8 + length]), whole[8 + length :]
 
 
 def flip(whole: bytes, rng: np.random.Generator) -> bytes:
@@ -97,11 +68,7 @@ def forge_data(whole: bytes, rng: np.random.Generator) -> bytes:
 
 
 def forge_tensor(whole: bytes, rng: np.random.Generator) -> bytes:
-    header, data = split(whole)
-    names = sorted(set(header) - {"__metadata__"})
-    low, high = header[names[rng.integers(len(names))]]["data_offsets"]
-    filling = [rng.bytes(high - low), bytes(high - low), b"\xff" * (high - low)][rng.integers(3)]
-    return sign(header, data[:low] + filling + data[high:])
+    return sign(*fill(*split(whole), rng))
 
 
 def forge_header(whole: bytes, rng: np.random.Generator) -> bytes:
@@ -109,41 +76,10 @@ def forge_header(whole: bytes, rng: np.random.Generator) -> bytes:
     header, data = split(whole)
     for _ in range(rng.integers(1, 3)):
         if rng.random() < 0.6:
-            metadata = header["__metadata__"] if isinstance(header.get("__metadata__"), dict) else {}
-            names = sorted(name for name, text in metadata.items() if isinstance(text, str) and text[:1] in ("{", "["))
-            if names:
-                name = names[rng.integers(len(names))]
-                metadata[name] = json.dumps(change(json.loads(metadata[name]), rng))
-                continue
-        header = change(header, rng)
+            header = change_text(header, rng)
+        else:
+            change(header, rng)
     return sign(header, data)
-
-
-def change(tree: dict | list, rng: np.random.Generator) -> dict | list:
-    places: list[tuple[dict | list, object]] = []
-
-    def visit(node: object) -> None:
-        for key in list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
-            places.append((node, key))
-            visit(node[key])
-
-    visit(tree)
-    if not places:
-        return tree
-    node, key = places[rng.integers(len(places))]
-    action = rng.integers(5)
-    if action == 0:
-        del node[key]
-    elif action == 1:  # what stands elsewhere
-        other, name = places[rng.integers(len(places))]
-        node[key] = json.loads(json.dumps(other[name]))
-    elif action == 2 and type(node[key]) is int:
-        node[key] += int(rng.choice([-8, -1, 1, 8]))
-    elif action == 3 and isinstance(node, dict):
-        node[f"{key}x"] = node.pop(key)
-    else:
-        node[key] = json.loads(json.dumps(HOSTILE[rng.integers(len(HOSTILE))]))
-    return tree
 
 
 DAMAGE: list[Callable] = [flip, truncate, insert, remove, repeat, edit_header_text]

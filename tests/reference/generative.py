@@ -22,13 +22,14 @@ from maxmargin.planes import Planes
 
 SUBSETS = [[0, 1, 2], [2, 3], [3, 4, 5], [5, 0]]  # a stream with overlaps that covers six examples
 BLOCKS = {  # settings of the proximal solver
-    "whole set": {},
-    "whole set, limit 8": {"limit": 8},
+    "examples in turn": {},
+    "whole set": {"blocks": "one"},
+    "whole set, limit 8": {"blocks": "one", "limit": 8},
     "groups together": {"blocks": 3},
     "groups in turn": {"blocks": 3, "visits": 1},
     "product": {"blocks": "product"},
     "product in turn": {"blocks": "product", "visits": 2},
-    "looks again": {"refind": True},
+    "looks again": {"blocks": "one", "refind": True},
 }
 
 
@@ -39,6 +40,8 @@ def optimum(
 
     penalty="max" over lists of examples instead: that is another problem, for contrast.
     """
+    if not planes:  # older releases of cvxpy have no variables without entries
+        planes, C = [(np.zeros((1, starts[-1])), np.zeros(1))], np.zeros(1)
     theta, xi = cp.Variable(starts[-1]), cp.Variable(len(planes), nonneg=True)
     limits = [cp.log_sum_exp(theta[a:b]) <= 0 for a, b in itertools.pairwise(starts)]
     for k, (A, b) in enumerate(planes):

@@ -62,7 +62,7 @@ def chain_planes(
         true_features = chain_features(x, truth, K, ends=ends)
         psi = np.array([true_features - chain_features(x, labels, K, ends=ends) for labels in every])
         delta = np.array([sequence_cost(truth, labels, cost, normalize=normalize) for labels in every])
-        planes.append(_rescaled(psi, delta, rescaling))
+        planes.append(rescaled(psi, delta, rescaling))
         outputs.append(every)
         costs.append(delta)
     return Enumerated(planes, outputs, costs, planes[0][0].shape[1])
@@ -74,7 +74,7 @@ def multiclass_planes(X, y, K: int, *, cost="hamming", rescaling: str = "margin"
     for x, truth in zip(X, y, strict=True):
         psi = np.array([multiclass_features(x, truth, K) - multiclass_features(x, label, K) for label in range(K)])
         delta = np.array([sequence_cost([truth], [label], cost) for label in range(K)])
-        planes.append(_rescaled(psi, delta, rescaling))
+        planes.append(rescaled(psi, delta, rescaling))
         outputs.append([(label,) for label in range(K)])
         costs.append(delta)
     return Enumerated(planes, outputs, costs, planes[0][0].shape[1])
@@ -102,9 +102,10 @@ def random_cost_matrix(K: int, *, seed: int = 0, integer: bool = False) -> np.nd
     return matrix
 
 
-def _rescaled(psi: np.ndarray, delta: np.ndarray, rescaling: str) -> tuple[np.ndarray, np.ndarray]:
+def rescaled(psi: np.ndarray, delta: np.ndarray, rescaling: str) -> tuple[np.ndarray, np.ndarray]:
     if rescaling == "margin":
         return psi, delta
-    if rescaling == "slack":
-        return delta[:, None] * psi, delta
-    raise ValueError(f"rescaling must be 'margin' or 'slack', got {rescaling!r}")
+    if rescaling in ("slack", "sqrt_slack"):
+        scale = delta if rescaling == "slack" else np.sqrt(delta)
+        return scale[:, None] * psi, scale
+    raise ValueError(f"rescaling must be 'margin', 'slack' or 'sqrt_slack', got {rescaling!r}")

@@ -189,8 +189,9 @@ def test_a_stream_of_subsets_solves_the_problem_and_not_that_of_the_largest_subs
 def test_limits_keep_the_number_of_planes():
     problem, *_ = make(3, C=1.0, outputs=20)
     for limit in (1, 2, 5):
-        result = solve(problem, limit=limit, tol=1e-3, max_passes=3000)
-        assert result.state.inner.working_set.n_planes <= limit + 1
+        for blocks in ("one", "auto"):
+            result = solve(problem, blocks=blocks, limit=limit, tol=1e-3, max_passes=3000)
+            assert result.state.inner.working_set.store.held.max() <= limit + 1
         assert result.certificate.relative_gap <= 1e-3
 
 

@@ -4,6 +4,8 @@ import zipfile
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from tools.attack.checkpoints import forge
 
 import maxmargin as mm
 from maxmargin.callbacks import Callback
@@ -31,6 +33,9 @@ FITS = {
 
 
 class Save(Callback):
+    def on_begin(self, run):
+        self.problem = run.problem
+
     def on_certificate(self, run):
         if len(run.history) == 2:
             self.arrays = run.to_arrays()
@@ -38,12 +43,12 @@ class Save(Callback):
 
 @pytest.fixture(scope="module")
 def saved():
-    """Arrays of each fit at its second certificate."""
-    found = {}
+    """Arrays of each fit at its second certificate, and the problems."""
+    found = {"problems": {}}
     for name, (estimator, inputs, outputs) in FITS.items():
         save = Save()
         type(estimator)(**estimator.get_params(deep=False) | {"callbacks": [save]}).fit(inputs, outputs)
-        found[name] = save.arrays
+        found[name], found["problems"][name] = save.arrays, save.problem
     return found
 
 
@@ -128,6 +133,24 @@ def test_an_edited_array_is_refused_by_name(fit, name, edit, saved, tmp_path):
     part = name.rpartition("/")[0]  # arrays that belong together are compared: any of them may be named
     with pytest.raises(ValueError, match=rf"(?:{part}|history)/\S+ of the checkpoint .*fit without resume"):
         estimator.fit(inputs, outputs, resume=path)
+
+
+@pytest.mark.parametrize("fit", ["auto", "hmm"])
+def test_a_forged_plane_cannot_prove_what_is_false(fit, saved):
+    """Tilted planes are lifted until they touch the losses where a resumed run looks first; all sums are right."""
+    estimator, inputs, outputs = FITS[fit]
+    optimum = clone(estimator).set_params(tol=1e-8, max_passes=3000).fit(inputs, outputs).certificate_.primal
+    refused = 0
+    for seed in range(16):
+        arrays = dict(saved[fit])
+        forge(arrays, saved["problems"][fit], np.random.default_rng(seed))
+        try:
+            dual = clone(estimator).fit(inputs, outputs, resume=arrays).certificate_.dual
+            assert dual <= optimum * (1 + 1e-6), f"seed {seed}"
+        except ValueError as error:
+            assert "of the checkpoint" in str(error), f"seed {seed}"
+            refused += "above the losses" in str(error)
+    assert refused >= 3
 
 
 @pytest.mark.parametrize("fit", FITS)

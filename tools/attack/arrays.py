@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from tools.attack import Foreign
+from tools.attack.edits import REALS, places
 from tools.attack.targets import Target, finite, targets
 
 import maxmargin as mm
@@ -23,7 +24,6 @@ from maxmargin.inference.junction_tree import JunctionTree
 from maxmargin.models.network import Network
 
 NUMBER = 2600
-NUMBERS = [np.nan, np.inf, -np.inf, 1e308, -1e308, 1e200, 1e101, -1.0, 0.0, 1e-320, 2.0**31, 2.0**63, 0.5]
 WHOLE = [-1, -2, 10**6, 2**31 - 1, 2**31, 2**32, 2**62, -(2**31), -(2**62), 7]
 SCALARS: list[Any] = [
     None,
@@ -252,9 +252,8 @@ def _others() -> dict[str, tuple[Call, tuple]]:
 
 def spoil(root: list, rng: np.random.Generator) -> None:
     """Change one place of nested lists, tuples, mappings, arrays and sparse matrices."""
-    places: list[tuple[list | dict, Any]] = []
-    _visit(root, places)
-    node, key = places[rng.integers(len(places))]
+    known = places(root)
+    node, key = known[rng.integers(len(known))]
     value = node[key]
     if isinstance(value, np.ndarray):
         node[key] = spoilt_array(value, rng)
@@ -273,13 +272,6 @@ def spoil(root: list, rng: np.random.Generator) -> None:
         )
     else:
         node[key] = deepcopy(SCALARS[rng.integers(len(SCALARS))])
-
-
-def _visit(node: Any, places: list[tuple[Any, Any]]) -> None:
-    for key in range(len(node)) if isinstance(node, list) else list(node):
-        places.append((node, key))
-        if isinstance(node[key], (list, dict)):
-            _visit(node[key], places)
 
 
 class _Listed(list):
@@ -305,7 +297,7 @@ def spoilt_array(array: np.ndarray, rng: np.random.Generator) -> Any:
     if action <= 2 and array.size:
         for at in rng.integers(array.size, size=int(rng.choice([1, 1, 3, array.size]))):
             if array.dtype.kind == "f":
-                array.flat[at] = rng.choice(NUMBERS)
+                array.flat[at] = rng.choice(REALS)
             elif array.dtype.kind in "iu":
                 array = array.astype(np.int64)
                 array.flat[at] = WHOLE[rng.integers(len(WHOLE))]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,7 +30,6 @@ from maxmargin.oracles.counting import all_losses
 from maxmargin.persistence.checkpoint import save_checkpoint
 
 NUMBER = 2000
-PLANES = re.compile(r"pending/|set/(?:entries|columns|b|start|length)$")  # arrays that planes are made of
 SHARE = 1e-6  # of the objective, by which numbers may differ
 Arrays = dict[str, np.ndarray]
 
@@ -75,8 +73,8 @@ class Base:
     def check(self, fitted: Structured, forged: bool) -> None:
         """Raise :class:`Foreign` where the result cannot be.
 
-        Whether a plane belongs to an output cannot be seen from the plane, so a forged one that lies below the losses
-        wherever they are looked at can raise the bound of the optimum; never above the objective of the weights.
+        Averages of multipliers hold planes that are gone and cannot be looked at: there, forged ones may raise the
+        bound of the optimum, never above the objective of the weights.
         """
         found, w = fitted.certificate_, fitted.weights_
         if not np.isfinite([found.primal, *w]).all() or np.isnan(found.dual):
@@ -87,12 +85,9 @@ class Base:
         objective = objective_of(self.problem, w)
         if objective is not None and found.certified and abs(found.primal - objective) > size:
             raise Foreign(f"{self.name}: the primal is {found.primal}, the objective of the weights {objective}")
-        if (
-            isinstance(self.problem, Problem)
-            and found.certified
-            and not forged
-            and found.dual > self.optimum.primal + size
-        ):
+        sure = isinstance(self.problem, Problem) and found.certified
+        sure = sure and not (forged and "bcfw" in self.name)  # the solver that averages
+        if sure and found.dual > self.optimum.primal + size:
             raise Foreign(f"{self.name}: the bound {found.dual} is above the optimum {self.optimum}")
 
 
@@ -259,8 +254,11 @@ def edits(array: np.ndarray) -> dict[str, Callable]:
     return (REALS if array.dtype.kind == "f" else WHOLE) | FORMS
 
 
-def forge(arrays: Arrays, rng: np.random.Generator) -> str | None:
-    """Change a plane of a working set, and with it all sums and products that depend on it; returns what was done."""
+def forge(arrays: Arrays, problem: object, rng: np.random.Generator) -> str | None:
+    """Change a plane of a working set, and with it all sums and products that depend on it; returns what was done.
+
+    With care, the plane is tilted at random and lifted until it touches the loss, at zero or at the weights.
+    """
     at = next((name.removesuffix("set/held") for name in arrays if name.endswith("set/held")), None)
     if at is None or not arrays[f"{at}set/held"].any():
         return None
@@ -271,20 +269,31 @@ def forge(arrays: Arrays, rng: np.random.Generator) -> str | None:
     ids = part["slots"][block, : part["held"][block]]
     plane = int(rng.choice(ids))
     rows = {int(p): slice(part["start"][p], part["start"][p] + part["length"][p]) for p in ids}
-    before, alpha = part["entries"][rows[plane]].copy(), part["alpha"][plane]
-    what = str(rng.choice(["b", "entries", "both"]))
-    if what != "entries":
-        b = part["b"][plane] * rng.choice([0.5, 0.99, 1.01, 1.5, 100.0]) + rng.choice([0.0, 1e-3])
-        part["linear"] += alpha * (b - part["b"][plane])
-        part["b"][plane] = b
-    if what != "b":
+    before, alpha, b = part["entries"][rows[plane]].copy(), part["alpha"][plane], part["b"][plane]
+    plain = isinstance(problem, Problem) and problem.quadratic and not problem.squared
+    careful = plain and len(part["held"]) == problem.n_examples
+    what = str(rng.choice(["b", "entries", "both", *["tilt"] * (3 * careful)]))
+    if what in ("entries", "both"):
         part["entries"][rows[plane]] *= rng.choice([-1.0, 0.5, 0.99, 1.01, 2.0, 100.0])
-        u[part["columns"][rows[plane]]] += alpha * (part["entries"][rows[plane]] - before)
+    elif what == "tilt":
+        part["entries"][rows[plane]] += (
+            rng.choice([0.01, 0.1, 1.0]) * np.abs(before).max(initial=0.0) * rng.normal(size=before.shape)
+        )
+    u[part["columns"][rows[plane]]] += alpha * (part["entries"][rows[plane]] - before)
+    if what in ("b", "both"):
+        b = b * rng.choice([0.5, 0.99, 1.01, 1.5, 100.0]) + rng.choice([0.0, 1e-3])
+    elif what == "tilt":
+        w = problem.regulariser.weights(u)
+        value = w[part["columns"][rows[plane]]] @ part["entries"][rows[plane]]
+        b = min(all_losses(problem.oracle, x)[block] + v for x, v in ((0.0 * w, 0.0), (w, value)))
+    part["linear"] += alpha * (b - part["b"][plane])
+    part["b"][plane] = b
     dense = np.zeros((len(ids), len(u)))
     for row, p in zip(dense, ids, strict=True):
         row[part["columns"][rows[int(p)]]] = part["entries"][rows[int(p)]]
     part["gram"][ids, : len(ids)] = dense @ dense.T
     arrays |= {f"{at}set/{name}": array for name, array in part.items()} | {f"{at}u": u}
+    arrays["run/fresh"] = np.array(False)  # the certificate would be another
     return f"{what} of plane {plane} of block {block}, and what follows"
 
 
@@ -300,11 +309,9 @@ def cases(rng: np.random.Generator, number: int) -> Iterator[tuple[str, Callable
 def _case(base: Base, k: int, name: str, seed: int) -> tuple[str, Callable[[], object]]:
     rng, arrays = np.random.default_rng(seed), dict(base.saved[k])
     kind = rng.random()
-    forged = forge(arrays, rng) if kind < 0.15 else None
-    names = [name] if kind < 0.85 else [name, str(rng.choice(list(arrays)))]
-    done = [] if forged is None else [forged]
-    if forged is not None:
-        names = []
+    forged = forge(arrays, base.problem, rng) if kind < 0.2 else None
+    names = [] if forged else [name] if kind < 0.85 else [name, str(rng.choice(list(arrays)))]
+    done = [forged] if forged else []
     for which in names:
         if rng.random() < 0.03:
             arrays.pop(which, None)
@@ -319,7 +326,7 @@ def _case(base: Base, k: int, name: str, seed: int) -> tuple[str, Callable[[], o
 
     def run() -> object:
         fitted = base.resume(arrays)
-        base.check(fitted, forged is not None or any(map(PLANES.search, names)))
+        base.check(fitted, forged is not None)
         return fitted
 
     return f"{base.name}, checkpoint {k}, seed {seed}: {', '.join(done)}", run

@@ -135,10 +135,13 @@ def damaged_archive(rng: np.random.Generator) -> tuple[str, bytes]:
 
 
 def archive_bomb(rng: np.random.Generator) -> tuple[str, bytes]:
-    """A gigabyte in a megabyte, or in a few kilobytes."""
+    """From a gigabyte in a megabyte to 64 in 64, alone or behind honest text; or all of it in a few kilobytes."""
     unit = [b"\0", b"x NN\n", b"\n", b"x", b"x NN\n\n"][rng.integers(5)] * 2**20
-    inner = gzip.compress(unit[: 2**20] * 16, 9) * 64
-    return ".gz", gzip.compress(inner, 9) if rng.random() < 0.2 else inner
+    inner = gzip.compress(unit[: 2**20] * 16, 9) * int(rng.choice([64, 64, 1024, 4096]))
+    if rng.random() < 0.2:
+        return ".gz", gzip.compress(inner, 9)
+    honest = "".join(f"{word:x} NN\n\n" for word in rng.integers(2**62, size=int(rng.choice([0, 10**5]))))
+    return ".gz", gzip.compress(honest.encode()) + inner
 
 
 def no_text(rng: np.random.Generator) -> tuple[str, bytes]:

@@ -48,8 +48,8 @@ def sequences_check(estimator: Any, X: Any, found: Any) -> None:
 
 
 def column_check(estimator: Any, X: Any, found: Any) -> None:
-    known = set(np.asarray(estimator.classes_).tolist())
-    if any(label not in known for label in np.asarray(found).tolist()):
+    known = set(np.array(estimator.classes_, object).tolist())  # of any kinds beside each other
+    if any(label not in known for label in np.array(found, object).tolist()):
         raise Foreign(f"classes that do not exist: {found!r}"[:300])
 
 

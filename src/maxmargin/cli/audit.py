@@ -6,12 +6,13 @@ import json
 import os
 import sys
 import time
+import warnings
 from typing import TYPE_CHECKING, Annotated, TextIO, TypedDict, cast
 
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import guarded, located
+from maxmargin.cli.errors import INTERRUPTED, guarded, located
 from maxmargin.cli.files import FileOptions, Source, warn_of_shape
 from maxmargin.cli.model import FeatureOptions, TrainingOptions, fit_features
 from maxmargin.cli.outputs import check_output, opened_output
@@ -70,7 +71,9 @@ def audit(
 
     Agreement is the share of the taggers that make this suggestion. Sentences count from 0.
 
-    Exit codes: 0 fine, 1 bad input, 2 wrong usage.
+    Ctrl-C lists what the fits so far have judged.
+
+    Exit codes: 0 fine, 1 bad input, 2 wrong usage, 130 interrupted.
 
     Examples:
 
@@ -91,17 +94,33 @@ def audit(
     begin = time.perf_counter()
     _, X = fit_features(feature_options, table, words, place)
     tagger, labels = training.tagger(C=C), table.labels(place)
+    from sklearn.exceptions import ConvergenceWarning
+
     from maxmargin.estimators.auditing import COLUMNS
     from maxmargin.estimators.auditing import audit as judged
 
-    with progress_bar(folds * repeats) as advance, located(source.name, table.line):
+    judged_folds = 0
+    with progress_bar(folds * repeats) as advance, located(source.name, table.line), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a Ctrl-C is told below
+
+        def after_fold() -> None:
+            nonlocal judged_folds
+            judged_folds += 1
+            advance()
+
         found = judged(
-            tagger, X, labels, folds, repeats=repeats, tol=None, random_state=training.seed, after_fold=advance
+            tagger, X, labels, folds, repeats=repeats, tol=None, random_state=training.seed, after_fold=after_fold
         )
     columns = {name: list(found[name]) for name in COLUMNS}
     rows = cast(list[Suspect], [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
     listed = {row["example"]: row for row in rows[:top] if above is None or row["score"] > above}
     _list(source, listed, words if words != place else min(1, len(table.columns) - 1), as_json)
+    if judged_folds < folds * repeats:
+        what = (
+            f"interrupted after {judged_folds} of {folds * repeats} fits: {len(rows)} of {len(table)} sentences judged"
+        )
+        typer.echo(f"maxmargin: {what}{', no file written' if outputs else ''}.", err=True)
+        raise typer.Exit(INTERRUPTED)
     done = [f"{len(table)} sentences judged in {folds * repeats} fits and {time.perf_counter() - begin:.0f} s"]
     if output_filtered is not None:
         _write(output_filtered, _filtered(source, set(listed)))

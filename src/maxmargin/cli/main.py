@@ -1,4 +1,4 @@
-"""``maxmargin``: taggers for column files (train, predict, evaluate, inspect, tune, audit) and image segmentation.
+"""``maxmargin``: taggers for column files (train, predict, evaluate, inspect, tune, audit), label sets, images.
 
 Only typer is imported here; each command imports what it needs when it runs, so ``--help`` is quick.
 """
@@ -14,6 +14,7 @@ from maxmargin.cli.audit import audit
 from maxmargin.cli.compile import compile_kernels
 from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.inspect import inspect
+from maxmargin.cli.labels import labels
 from maxmargin.cli.predict import predict
 from maxmargin.cli.segment import segment
 from maxmargin.cli.train import train
@@ -53,6 +54,7 @@ def about(
 
 for command in (train, predict, evaluate, inspect, tune, audit):
     app.command(no_args_is_help=True)(command)
+app.add_typer(labels)
 app.add_typer(segment)
 app.command("compile")(compile_kernels)
 

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from maxmargin.models.chain import ChainBound, ChainLayout
 
 __all__ = [
-    "FeatureOptions", "TextTagger", "TrainingOptions", "constrain", "fit", "fit_features", "known_labels",
-    "label_place", "load_estimator", "load_text_tagger", "main_score", "ramp_start", "span_like", "text_features",
-    "usable",
+    "FeatureOptions", "TextTagger", "TrainingOptions", "check_model_input", "constrain", "fit", "fit_features",
+    "known_labels", "label_place", "load_estimator", "load_text_tagger", "main_score", "ramp_start", "span_like",
+    "text_features", "usable",
 ]  # fmt: skip
 
 
 AnyTagger = TypeVar("AnyTagger", "SequenceTagger", "TextTagger")
+Rows = list[list[tuple[str, ...]]]  # sentences as columns of their tokens
 
 
 @dataclass(frozen=True)
@@ -138,11 +139,18 @@ class TextTagger:
     def classes_(self) -> list[str]:
         return list(map(str, self.layout_.labels.classes))
 
-    def predict(self, X: Sequences) -> list[list[str]]:
+    def predict(self, X: Sequences | Rows) -> list[list[str]]:
         """The best labels of each sentence."""
-        return [list(map(str, self.layout_.output(codes))) for codes in self._bound(X).argmax(self.weights).outputs]
+        from maxmargin.models.chain_few import best_of_few, few_examples
 
-    def predict_kbest(self, X: Sequences, k: int) -> list[list[tuple[list[str], float]]]:
+        few = few_examples(self.layout_, self.features_, X)
+        if few is not None:
+            outputs = best_of_few(self.layout_, few, self.weights)
+        else:
+            outputs = self._bound(X).argmax(self.weights).outputs
+        return [list(map(str, self.layout_.output(codes))) for codes in outputs]
+
+    def predict_kbest(self, X: Sequences | Rows, k: int) -> list[list[tuple[list[str], float]]]:
         """The k best labellings of each sentence with their scores, best first; fewer when there are no more."""
         bound, layout, answers = self._bound(X), self.layout_, []
         for i in range(bound.n_examples):
@@ -150,10 +158,10 @@ class TextTagger:
             answers.append([(list(map(str, layout.output(codes))), float(score)) for codes, score in best])
         return answers
 
-    def _bound(self, X: Sequences) -> ChainBound:
+    def _bound(self, X: Sequences | Rows) -> ChainBound:
         from maxmargin.models.chain import Chain
 
-        return Chain().bind(X, layout=self.layout_)
+        return Chain().bind(self.features_.transform(X) if isinstance(X, list) else X, layout=self.layout_)
 
 
 def load_text_tagger(path: str) -> TextTagger:
@@ -190,18 +198,25 @@ def _read_tagger(path: str) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     """A model file, if it holds a tagger."""
     from maxmargin.persistence.model_file import read_model
 
-    if path == "-":
-        raise ValueError("a model cannot be read from standard input; give the path of its file.")
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"there is no model file {path!r}.")
+    check_model_input(path)
     header, tensors = read_model(path)
     kind = header.get("kind", "model of no kind")[:80]
     if kind == "ImageSegmenter":
         raise ValueError(f"{path} holds a segmenter of images; use: maxmargin segment predict {path} IMAGES")
+    if kind == "MultilabelClassifier":
+        raise ValueError(f"{path} holds a classifier of label sets; use: maxmargin labels predict {path} FILE")
     if kind != "SequenceTagger":
         use = f"use it from Python (maxmargin.load({path!r}).predict)"
         raise ValueError(f"{path} holds a {kind}, not a tagger of text; {use}.")
     return header, tensors
+
+
+def check_model_input(path: str) -> None:
+    """Refuse what is no file."""
+    if path == "-":
+        raise ValueError("a model cannot be read from standard input; give the path of its file.")
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"there is no model file {path!r}.")
 
 
 def _takes_no_text(path: str) -> str:

@@ -133,7 +133,9 @@ _ABOUT_SEPARATOR = "What divides the columns; by default any spaces and tabs, or
 Separator = Annotated[str | None, of_files(callback=not_empty, help=_ABOUT_SEPARATOR, metavar="TEXT")]
 _ABOUT_COMMENT = "Skip lines that begin with this; by default as in training."
 Comment = Annotated[str | None, of_files(callback=not_empty, help=_ABOUT_COMMENT, metavar="PREFIX")]
-_ABOUT_UNPACKED = "Megabytes at which archives are refused that unpack to over 100 times their size."
+_ABOUT_PRECISION = "Precision of the stored weights; float32 halves the file."
+PrecisionOption = Annotated[Precision, of_files("--precision", help=_ABOUT_PRECISION)]
+_ABOUT_UNPACKED = "Megabytes at which archives are refused that unpack to over 30 times their size."
 MaxUnpacked = Annotated[float, of_files(callback=positive, help=_ABOUT_UNPACKED)]
 
 

@@ -17,9 +17,9 @@ import typer
 from maxmargin.cli.errors import reason
 
 if TYPE_CHECKING:
-    from maxmargin.estimators.sequence_tagger import SequenceTagger
+    from maxmargin.estimators.saveable import Saveable
 
-__all__ = ["check_model_output", "check_output", "opened_output", "save_model", "warn_of_space"]
+__all__ = ["check_model_output", "check_output", "opened_output", "refuse_inputs", "save_model", "warn_of_space"]
 
 TRIAL = 1 << 16  # bytes that must fit
 
@@ -38,15 +38,7 @@ def check_output(path: str, inputs: Iterable[str | None]) -> None:
     if not os.path.isdir(folder):
         missing = os.path.dirname(path) or folder
         raise ValueError(f"{path} cannot be written, there is no folder {missing!r}; create it first.")
-    for given in inputs:
-        if (
-            given not in (None, "-")
-            and os.path.exists(path)
-            and os.path.exists(given)
-            and os.path.samefile(path, given)
-        ):
-            same = "the input" if path == given else f"the input {given} by another name"
-            raise ValueError(f"{path} is {same}; name another file.")
+    refuse_inputs([path], inputs)
     if os.path.exists(path) and not os.access(path, os.W_OK):
         raise ValueError(f"{path} is write-protected; name another file, or change its mode.")
     if _is_special(path):
@@ -57,6 +49,16 @@ def check_output(path: str, inputs: Iterable[str | None]) -> None:
         check_room(Path(os.path.realpath(path)), TRIAL)
     except OSError as error:
         raise ValueError(f"{path} cannot be written ({reason(error)}); name another file.") from None
+
+
+def refuse_inputs(outputs: Iterable[str], inputs: Iterable[str | None]) -> None:
+    """Refuse outputs that are one of the inputs, by whatever name."""
+    files = {_identity(given): given for given in inputs if given not in (None, "-") and os.path.exists(given)}
+    for path in outputs:
+        given = files.get(_identity(path)) if os.path.exists(path) else None
+        if given is not None:
+            same = "the input" if path == given else f"the input {given} by another name"
+            raise ValueError(f"{path} is {same}; name another file.")
 
 
 def check_model_output(path: str, inputs: Iterable[str | None]) -> None:
@@ -77,13 +79,13 @@ def warn_of_space(path: str, needed: float) -> None:
             typer.echo(f"maxmargin: {room}; make room while it trains.", err=True)
 
 
-def save_model(tagger: SequenceTagger, path: str, precision: str = "float64") -> tuple[str, str]:
+def save_model(model: Saveable, path: str, precision: str = "float64") -> tuple[str, str]:
     """Write a model; where it cannot go to its place, to another folder.
 
     Returns where it is, and why not in its place.
     """
     try:
-        tagger.save(os.path.realpath(path), precision)
+        model.save(os.path.realpath(path), precision)
         return path, ""
     except OSError as error:
         problem = reason(error)
@@ -92,7 +94,7 @@ def save_model(tagger: SequenceTagger, path: str, precision: str = "float64") ->
             handle, place = tempfile.mkstemp(prefix=f"{Path(path).stem}-", suffix=".mm", dir=folder)
             os.close(handle)
             try:
-                tagger.save(place, precision)
+                model.save(place, precision)
                 return place, f"{path} could not be written ({problem}); the model is in {place}: move it from there."
             except OSError:
                 os.unlink(place)
@@ -137,6 +139,12 @@ def _packed(path: str, file: BinaryIO) -> AbstractContextManager[BinaryIO]:
     if suffix == ".xz":
         return cast(AbstractContextManager[BinaryIO], lzma.LZMAFile(file, "wb"))
     return nullcontext(file)
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """What all names of a file share."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
 
 
 def _is_special(path: str) -> bool:

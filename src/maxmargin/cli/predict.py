@@ -12,7 +12,7 @@ import typer
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import guarded, located
 from maxmargin.cli.files import FileOptions, Source
-from maxmargin.cli.model import TextTagger, constrain, label_place, load_text_tagger
+from maxmargin.cli.model import Rows, TextTagger, constrain, label_place, load_text_tagger
 from maxmargin.cli.outputs import check_output, opened_output
 
 if TYPE_CHECKING:
@@ -122,14 +122,11 @@ def _batches(source: Source, size: int) -> Iterator[list[Block]]:
         yield held
 
 
-def _labels(
-    tagger: TextTagger, rows: list[list[tuple[str, ...]]], kbest: int, margin: bool
-) -> list[list[tuple[str, ...]]]:
+def _labels(tagger: TextTagger, rows: Rows, kbest: int, margin: bool) -> list[list[tuple[str, ...]]]:
     """The new columns of each token of each sentence."""
-    X = tagger.features_.transform(rows)
     if kbest == 1 and not margin:
-        return [[(label,) for label in labels] for labels in tagger.predict(X)]
-    answers = tagger.predict_kbest(X, max(kbest, 2 if margin else 1))
+        return [[(label,) for label in labels] for labels in tagger.predict(rows)]
+    answers = tagger.predict_kbest(rows, max(kbest, 2 if margin else 1))
     made = []
     for sentence, best in zip(rows, answers, strict=True):
         columns = [labels for labels, _ in best[:kbest]]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import guarded
+from maxmargin.cli.errors import fail, guarded
+from maxmargin.cli.outputs import check_model_output, check_output, refuse_inputs, save_model
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,9 +37,14 @@ def train(
     masks: Annotated[str, typer.Argument(help="Folder of masks with the same names; suffixes may differ.")],
     output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.")] = "segmenter.mm",
     neighbours: Annotated[int, typer.Option(help="4 or 8 for images; 6, 18 or 26 for volumes.")] = 4,
-    cost_weight: o.CostWeight = 0.01,
+    cost_weight: Annotated[
+        float | None,
+        typer.Option(
+            "-C", min=0.0, help="Weight of the losses; default: the best of 0, 0.01, 0.1, 1 by held-out images."
+        ),
+    ] = None,
     loss: o.LossOption = o.Loss.hinge,
-    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "hamming",
+    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "auto",
     tolerance: Annotated[float, typer.Option(help="How many pixels the boundaries of masks may be off.")] = 0.0,
     solver: o.SolverOption = o.Solver.auto,
     tol: o.Tol = 1e-2,
@@ -61,6 +67,7 @@ def train(
     from maxmargin.estimators.image_segmenter import ImageSegmenter
 
     paths, truth = _pairs(images, masks)
+    check_model_output(output, map(str, [*paths, *truth]))
     segmenter = ImageSegmenter(
         neighbours=neighbours, C=cost_weight, loss=str(loss), cost=_cost(cost), tolerance=tolerance, solver=str(solver),
         tol=tol, max_passes=max_passes, max_seconds=max_seconds, n_jobs=n_jobs, random_state=seed,
@@ -84,7 +91,7 @@ def tune(
     ] = [0.0],  # noqa: B006 (typer reads it)
     folds: o.Folds = 3,
     neighbours: Annotated[int, typer.Option(help="4 or 8 for images; 6, 18 or 26 for volumes.")] = 4,
-    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "hamming",
+    cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "auto",
     tol: o.Tol = 1e-2,
     n_jobs: o.Jobs = None,
     seed: o.Seed = 0,
@@ -107,6 +114,8 @@ def tune(
     if not 0 < C_min <= C_max:
         raise typer.BadParameter(f"need 0 < C-min <= C-max, got {C_min:g} and {C_max:g}.", param_hint="--C-min")
     paths, truth = _pairs(images, masks)
+    if output is not None:
+        check_model_output(output, map(str, [*paths, *truth]))
     values = np.geomspace(C_min, C_max, steps if C_max > C_min else 1).tolist()
     segmenter = ImageSegmenter(neighbours=neighbours, cost=_cost(cost), tol=tol, n_jobs=n_jobs, random_state=seed)
     scores = held_out_scores(segmenter, paths, truth, C=values, tolerance=tolerance, folds=folds)
@@ -150,37 +159,46 @@ def predict(
     """
     from maxmargin.estimators.image_segmenter import ImageSegmenter
     from maxmargin.features.image_files import read_image
+    from maxmargin.inference.min_cut import NEIGHBOURS
 
-    segmenter, paths = ImageSegmenter.load(model), _files(images)
+    if not output.strip():
+        raise ValueError("the name of the output is empty; name a folder with -o.")
+    segmenter, paths = ImageSegmenter.load(model), list(_by_name(images).values())
     known = {} if scribbles is None else _by_name(scribbles)
     strange = sorted(known.keys() - {_stem(path) for path in paths})
     if strange:
         raise ValueError(f"{known[strange[0]]} has no image in {images}; give each scribble the name of its image.")
-    folder = Path(output)
+    folder, volumes = Path(output), segmenter.layout_.neighbours not in NEIGHBOURS[2]
+    places = [_mask_place(folder, path, volumes) for path in paths]
+    overlays = [folder / f"{_stem(path)}_overlay.png" for path in paths if overlay]
     folder.mkdir(parents=True, exist_ok=True)
-    for path in paths:
+    refuse_inputs(map(str, [*places, *overlays]), map(str, [model, *paths, *known.values()]))
+    check_output(str(places[0]), [])
+    for i, (path, place) in enumerate(zip(paths, places, strict=True)):
         image = read_image(path)
         try:
             own = known.get(_stem(path))
             (mask,) = segmenter.predict([image], None if own is None else [own], learn_colours=learn_colours)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
-        if mask.ndim == 3:
-            _write_volume(folder / _stem(path), mask, path)
+        if volumes:
+            _write_volume(place, mask, path)
             fullest = int(mask.sum(axis=(1, 2)).argmax())  # show the slice with the most foreground
             image, mask = image[fullest], mask[fullest]
         else:
-            _write(folder / f"{_stem(path)}.png", 255 * mask)
+            _write(place, 255 * mask)
         if overlay:
-            _write(folder / f"{_stem(path)}_overlay.png", _dimmed(image, mask))
+            _write(overlays[i], _dimmed(image, mask))
     typer.echo(f"{len(paths)} masks in {folder}", err=True)
 
 
 def _fit_and_save(segmenter: ImageSegmenter, paths: list[Path], truth: list[Path], output: str) -> None:
     segmenter.fit(paths, truth)
-    segmenter.save(output)
+    written, problem = save_model(segmenter, output)
     typer.echo(f"{len(paths)} images, {segmenter.status_}", err=True)
-    typer.echo(f"{segmenter.certificate_}; model in {output}", err=True)
+    typer.echo(f"C = {segmenter.C_:g}; {segmenter.certificate_}; model in {written}", err=True)
+    if problem:
+        fail(problem)
 
 
 def _pairs(images: str, masks: str) -> tuple[list[Path], list[Path]]:
@@ -240,20 +258,34 @@ def _dimmed(image: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return (255 * (colour / largest) * np.where(mask, 1.0, 1 / 3)[..., None]).clip(0, 255).astype(np.uint8)
 
 
+def _mask_place(folder: Path, source: Path, volume: bool) -> Path:
+    """Where the mask of an image goes: a picture, and for a volume NIfTI or .npy as the volume is."""
+    nifti = source.name.lower().endswith((".nii", ".nii.gz"))
+    return folder / f"{_stem(source)}{'.png' if not volume else '.nii.gz' if nifti else '.npy'}"
+
+
 def _write_volume(place: Path, mask: np.ndarray, source: Path) -> None:
-    """Write a mask in the format of its volume: NIfTI with the same affine, else .npy."""
+    """Write a mask in the format of its place, NIfTI with the affine of its volume."""
     import numpy as np
 
-    if not source.name.lower().endswith((".nii", ".nii.gz")):
-        np.save(f"{place}.npy", mask)
-        return
-    import nibabel
+    from maxmargin.persistence.whole_file import whole_file
 
-    volume = nibabel.Nifti1Image.from_filename(source)
-    nibabel.save(nibabel.Nifti1Image(mask, volume.affine), f"{place}.nii.gz")
+    with whole_file(place) as file:
+        if place.suffix == ".npy":
+            np.save(file, mask)
+            return
+        import gzip
+
+        import nibabel
+
+        volume = nibabel.Nifti1Image.from_filename(source)
+        file.write(gzip.compress(nibabel.Nifti1Image(mask, volume.affine).to_bytes()))
 
 
-def _write(path: Path, pixels: np.ndarray) -> None:
+def _write(place: Path, pixels: np.ndarray) -> None:
     from PIL import Image
 
-    Image.fromarray(pixels).save(path)
+    from maxmargin.persistence.whole_file import whole_file
+
+    with whole_file(place) as file:
+        Image.fromarray(pixels).save(file, "png")

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from maxmargin.datasets.column_format import ColumnFormat
+    from maxmargin.estimators.base import Structured
 
-__all__ = ["train"]
+__all__ = ["Stopwatch", "finish", "train"]
 
 _ABOUT_HELD_OUT = (
     "Column file, or a share of the sentences such as 0.1, to score during training (span F1, or token accuracy where "
@@ -56,9 +57,7 @@ def train(
     passes_per_round: o.PassesPerRound = None,
     held_out: Annotated[str | None, o.of_stopping(help=_ABOUT_HELD_OUT, metavar="FILE")] = None,
     patience: Annotated[int, o.of_stopping(min=1, help="Stop after so many scores without improvement.")] = 5,
-    precision: Annotated[
-        o.Precision, o.of_files(help="Precision of the stored weights; float32 halves the file.")
-    ] = o.Precision.float64,
+    precision: o.PrecisionOption = o.Precision.float64,
     files: FileOptions = FileOptions(),
     config: o.Config = None,
     debug: o.Debug = False,
@@ -119,31 +118,48 @@ def train(
         stopping = None
     if stopping is not None:
         stopping.restore(tagger)
-    with watch("write"):
-        written, problem = save_model(tagger, output, str(precision))
     facts = {
         "examples": f"{len(table)} sentences, {table.n_tokens} tokens, {len(tagger.classes_)} labels, "
         f"{features.n_features_} features, {tagger.layout_.n_weights} weights, {(tagger.weights_ != 0).sum()} not zero",
         "features": _features(feature_options.template, place, columns),
-        "status": tagger.status_.sentence,
-        "certificate": str(tagger.certificate_),
-        "time": _time(watch, tagger.seconds_),
     }
+    more = {}
     if stopping is not None:
-        facts["held out"] = (
+        more["held out"] = (
             f"{score_name} {100 * stopping.best_score_:.2f}% with the weights of pass {stopping.best_pass_:.4g}, "
             f"which the model keeps; {100 * stopping.scores_[-1]:.2f}% at the end, pass {tagger.n_iter_:.4g}"
         )
+    finish(tagger, facts, watch, output, str(precision), more)
+
+
+def finish(
+    model: Structured,
+    facts: dict[str, str],
+    watch: Stopwatch,
+    output: str,
+    precision: str,
+    more: dict[str, str] | None = None,
+) -> None:
+    """Save a trained model, say what is known of it (``facts``, how training went, ``more``), and end the command."""
+    with watch("write"):
+        written, problem = save_model(model, output, precision)
+    facts = {
+        **facts,
+        "status": model.status_.sentence,
+        "certificate": str(model.certificate_),
+        "time": _time(watch, model.seconds_),
+        **(more or {}),
+    }
     size = os.path.getsize(written)
     facts["model"] = f"{written}, " + (f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB")
-    if live:
+    if sys.stderr.isatty():
         show_table("", ["", ""], list(facts.items()), file=sys.stderr)
     else:
         texts = [f"{name}: {text.rstrip('.')}" for name, text in facts.items()]
         typer.echo(f"maxmargin: {'; '.join(texts)}.", err=True)
     if problem:
         fail(problem)
-    if tagger.status_.code == "interrupted":
+    if model.status_.code == "interrupted":
         raise typer.Exit(INTERRUPTED)
 
 
@@ -194,5 +210,5 @@ def _features(template: str | None, labels: int, columns: ColumnFormat) -> str:
 def _time(watch: dict[str, float], seconds: dict[str, float]) -> str:
     from maxmargin.reports.time_split import time_split
 
-    around = ", ".join(f"{stage} {watch[stage]:.2f} s" for stage in ("read", "features", "write"))
+    around = ", ".join(f"{stage} {passed:.2f} s" for stage, passed in watch.items() if stage != "train")
     return f"{sum(watch.values()):.2f} s: {around}, training {time_split(seconds)}"

@@ -3,10 +3,15 @@
 from maxmargin.lazy import lazy
 
 _NAMES = {
+    "arff": "read_arff",
     "columns": "ColumnTable iter_conllu iter_sentences read_column_table read_columns",
     "conll2000": "load_conll2000",
     "digit_words": "DigitWords make_digit_words",
     "folder": "data_home require",
+    "label_benchmarks": "load_cellcycle load_enron load_imclef07a load_rcv1 load_scene load_yeast",
+    "label_csv": "read_label_csv",
+    "label_data": "LabelData",
+    "libsvm": "read_libsvm",
     "ocr_letters": "OcrLetters load_ocr_letters",
     "synthetic": "Chains Multiclass make_chains make_multiclass",
 }

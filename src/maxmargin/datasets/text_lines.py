@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
-import os
 import sys
 import zlib
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ Source = str | Path | Lines
 LINE_LIMIT = 1_000_000  # bytes
 CHUNK = 1 << 18  # bytes that are read together
 UNPACKED_LIMIT = 64_000_000  # bytes that an archive may always unpack to
-UNPACKED_RATIO = 100  # and how many times its own size beyond that: text hardly reaches 20, traps reach 1000
+UNPACKED_RATIO = 30  # and beyond that, how many times what was read of it: text hardly reaches 20, traps reach 1000
 
 _NOT_TEXT = {
     b"\xff\xfe": "this is UTF-16; convert it with: iconv -f UTF-16 -t UTF-8",
@@ -31,11 +30,13 @@ _NOT_TEXT = {
 
 
 class _Unpacked(io.RawIOBase):
-    """The content of an archive, up to a limit."""
+    """The content of an archive, refused as soon as it is much larger than what was read of the archive so far.
 
-    def __init__(self, archive: gzip.GzipFile | lzma.LZMAFile, path: str | Path, limit: int) -> None:
-        self._archive, self._path, self._count = archive, path, 0
-        self._limit = max(limit, UNPACKED_RATIO * os.path.getsize(path) if os.path.isfile(path) else 0)
+    So a trap of any size ends after ``limit`` bytes, and an honest archive of any size is read.
+    """
+
+    def __init__(self, file: io.FileIO, archive: gzip.GzipFile | lzma.LZMAFile, limit: int) -> None:
+        self._file, self._archive, self._limit, self._count = file, archive, limit, 0
 
     def readable(self) -> bool:
         return True
@@ -43,9 +44,10 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         data = self._archive.read(len(buffer))
         self._count += len(data)
-        if self._count > self._limit:
-            found = f"{self._path} unpacks to more than {self._limit / 1e6:.4g} MB, {UNPACKED_RATIO} times its size"
-            raise ValueError(f"{found}; is it what you think? Raise the limit (--max-unpacked), or unpack it yourself.")
+        if self._count > max(self._limit, UNPACKED_RATIO * self._file.tell()):
+            size = f"{self._count / 1e6:.4g} MB from {self._file.tell() / 1e6:.4g} MB of the archive"
+            advice = "is it what you think? Raise the limit (--max-unpacked), or unpack it yourself."
+            raise ValueError(f"{self._file.name} unpacks to over {UNPACKED_RATIO} times its size, {size}; {advice}")
         buffer[: len(data)] = data
         return len(data)
 
@@ -54,7 +56,7 @@ class _Unpacked(io.RawIOBase):
 def opened(source: Source, max_unpacked: int = UNPACKED_LIMIT) -> Iterator[tuple[Lines, str]]:
     """Lines of a source, and its name for messages.
 
-    Archives (``.gz``, ``.xz``) may unpack to ``max_unpacked`` bytes, or to 100 times their size where that is more.
+    Archives (``.gz``, ``.xz``) may unpack to ``max_unpacked`` bytes, or to 30 times their size where that is more.
     """
     if not isinstance(source, (str, Path)):
         if not isinstance(source, Iterable):
@@ -66,14 +68,16 @@ def opened(source: Source, max_unpacked: int = UNPACKED_LIMIT) -> Iterator[tuple
             raise ValueError("standard input is closed; name a file.")
         yield stream, "<standard input>"
     else:
-        archives = {".gz": gzip.GzipFile, ".xz": lzma.LZMAFile}
         suffix = Path(source).suffix
         try:
-            file = archives[suffix](source) if suffix in archives else io.FileIO(source)
+            file = io.FileIO(source)
         except FileNotFoundError:
             raise FileNotFoundError(f"there is no file {str(source)!r}.") from None
         with file:
-            raw = file if isinstance(file, io.FileIO) else _Unpacked(file, source, max_unpacked)
+            raw: io.RawIOBase = file
+            if suffix in (".gz", ".xz"):
+                archive = gzip.GzipFile(fileobj=file) if suffix == ".gz" else lzma.LZMAFile(file)
+                raw = _Unpacked(file, archive, max_unpacked)
             try:
                 yield io.BufferedReader(raw, 1 << 20), str(source)
             except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
@@ -144,4 +148,4 @@ def not_text(name: str, number: int) -> str:
 
 
 def too_long(name: str, number: int) -> str:
-    return f"{name}, line {number}: more than {LINE_LIMIT} bytes; each line holds one token and its columns."
+    return f"{name}, line {number}: more than {LINE_LIMIT} bytes; is this the right file, and the right format?"

@@ -85,6 +85,8 @@ def audit(
         violation : share of the judging models for which an output is better than the given one by more than its cost
             (the concave part of the ramp loss is not zero); as the four before, a mean over the judging models
 
+    Ctrl-C ends it with a warning and with the rows of the examples that complete folds have judged, if there are any.
+
     Complexity: ``cv * repeats`` fits, and three argmaxes per example and repeat.
 
     References
@@ -127,12 +129,23 @@ def audit(
     work = _worker(estimator, labels, tol)
     record = _Record(given, codes)
     for number, (inside, out) in enumerate(_splits(cv, repeats, n, strata, seed)):
-        with warnings.catch_warnings(), _numbered(inside):
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            work.fit(_take(examples, inside), _take(given, inside))
-        with _numbered(out):
-            held, own = _take(examples, out), _take(given, out)
-            record.add(out, judge(work, held, own, _take(codes, out), neighbours, [seed, number]))
+        try:
+            with warnings.catch_warnings(), _numbered(inside):
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                work.fit(_take(examples, inside), _take(given, inside))
+            if work.status_.code == "interrupted":
+                raise KeyboardInterrupt
+            with _numbered(out):
+                held, own = _take(examples, out), _take(given, out)
+                evidence = judge(work, held, own, _take(codes, out), neighbours, [seed, number])
+        except KeyboardInterrupt:
+            if number == 0:
+                raise
+            what = f"Interrupted after {number} folds; the table has the examples that these have judged."
+            warnings.warn(what, ConvergenceWarning, stacklevel=2)
+            record.forget_unjudged()
+            break
+        record.add(out, evidence)
         if after_fold is not None:
             after_fold()
     return as_frame(record.rows(2 if labels is None else len(labels)), COLUMNS)
@@ -150,7 +163,7 @@ class _Record:
 
     def __init__(self, given: list, codes: list[np.ndarray]) -> None:
         n = len(given)
-        self.given = given
+        self.given, self.examples = given, np.arange(n)
         self.times = np.zeros(n, np.int64)
         self.hinge, self.margin, self.ramp, self.violation = np.zeros((4, n))
         self.doubt = [np.zeros(len(row)) for row in codes]
@@ -168,23 +181,37 @@ class _Record:
             place = next((k for k, (output, _) in enumerate(votes) if _same(output, suggested)), len(votes))
             votes[place : place + 1] = [(suggested, votes[place][1] + 1 if place < len(votes) else 1)]
 
+    def forget_unjudged(self) -> None:
+        """Leave out the examples that no fold has held out."""
+        self.examples = np.flatnonzero(self.times)
+
     def rows(self, n_labels: int) -> list[dict[str, object]]:
         """The table, most suspicious first; equals in their order in the data."""
-        missing = np.flatnonzero(self.times == 0)
+        missing = self.examples[self.times[self.examples] == 0]
         if len(missing):
             others = f"(nor are {len(missing) - 1} others); every example must be held out at least once."
             raise ValueError(f"example {missing[0]} is held out by no split of cv {others}")
-        lengths = np.array([len(row) for row in self.doubt], np.int64)
-        doubt = [row / times for row, times in zip(self.doubt, self.times.tolist(), strict=True)]
-        flat = np.concatenate(doubt) if doubt else np.empty(0)
+        doubt = {i: self.doubt[i] / self.times[i] for i in self.examples.tolist()}
+        lengths = np.array([len(row) for row in doubt.values()], np.int64)
+        flat = np.concatenate(list(doubt.values())) if doubt else np.empty(0)
         scores = example_scores(flat, np.repeat(np.arange(len(lengths)), lengths), lengths, n_labels)
         made = []
-        for i in np.argsort(-scores, kind="stable").tolist():
+        for place in np.argsort(-scores, kind="stable").tolist():
+            i = int(self.examples[place])
             given, times = self.given[i], int(self.times[i])
             suggested, votes = max(self.votes[i], key=lambda vote: vote[1])  # the earliest of equals
-            worst = int(np.argmax(doubt[i])) if lengths[i] else -1
+            worst = int(np.argmax(doubt[i])) if len(doubt[i]) else -1
             means = [float(sums[i]) / times for sums in (self.margin, self.hinge, self.ramp, self.violation)]
-            row = (i, float(scores[i]), given, suggested, _positions(given, suggested), worst, votes / times, *means)
+            row = (
+                i,
+                float(scores[place]),
+                given,
+                suggested,
+                _positions(given, suggested),
+                worst,
+                votes / times,
+                *means,
+            )
             made.append(dict(zip(COLUMNS, row, strict=True)))
         return made
 

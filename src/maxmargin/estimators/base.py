@@ -119,6 +119,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         first_completion: object = None,
         warm: State | None = None,
         formulation: Formulation | None = None,
+        C: float | None = None,
     ) -> None:
         """Fit the weights of a bound model and set the fitted attributes.
 
@@ -126,7 +127,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         ``latent``: the examples with the best completions at some weights as true outputs, for ``refits`` further
         rounds; ``first_completion`` (estimator or weights): whose completions the first round begins with, else the
         outputs as they are. ``warm``: where to go on from; without it ``warm_start`` says whether where the last ended.
-        ``formulation``: what is minimised, where it is not what the parameters alone say.
+        ``formulation`` and ``C``: what is minimised, where it is not what the parameters alone say.
         """
         from maxmargin.execution.executors import make_executor
         from maxmargin.execution.sharded import ShardedOracle
@@ -135,12 +136,13 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
 
         self._check_budgets()
         formulation = self._formulation() if formulation is None else formulation
+        weight_of_losses = self.C if C is None else C
 
         def problem_of(model: BoundModel) -> Problem:
-            return formulation.problem(model, C=self.C, sample_weight=sample_weight, positive=positive)
+            return formulation.problem(model, C=weight_of_losses, sample_weight=sample_weight, positive=positive)
 
         problem = problem_of(bound)
-        if self.C > 0 and not problem.weight.any():
+        if weight_of_losses > 0 and not problem.weight.any():
             advice = "give at least one a positive sample (or class) weight."
             raise ValueError(f"the weights of all examples are zero; {advice}")
         if latent is not None:
@@ -175,12 +177,12 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
             )
         finally:
             executor.close()
-        self._set_result(result, bound)
+        self._set_result(result, bound, weight_of_losses)
         if begin is not None:
             self.seconds_["total"] += bound_after
             self.seconds_["compile"] = begin.compile_seconds()
 
-    def _set_result(self, result: Result, bound: BoundModel) -> None:
+    def _set_result(self, result: Result, bound: BoundModel, C: float) -> None:
         self.weights_ = aligned_zeros(bound.n_weights)
         self.weights_[:] = result.weights
         for name in ("rounds_", "stream_", "n_seen_"):
@@ -194,7 +196,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         if self.status_.code in ("badly scaled", "overflow", "stalled"):
             from maxmargin.estimators.largest_feature import largest_feature
 
-            largest = f"The largest feature, summed over an example, is {largest_feature(bound)}; C is {self.C:g}."
+            largest = f"The largest feature, summed over an example, is {largest_feature(bound)}; C is {C:g}."
             sentence = f"{self.status_.sentence} {largest}"
             self.status_ = replace(self.status_, sentence=sentence)
         if self.status_.code not in ("converged", "finished"):
@@ -260,10 +262,11 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
     def _evaluate(self, weights: np.ndarray, X: object, y: object) -> float:
         return self._score_predictions(cast(Outputs, y), self._predict_codes(weights, cast(Inputs, X)))
 
-    def _check_fitted(self) -> None:
+    def _check_fitted(self, values: bool = True) -> None:
         if "weights_" not in self.__dict__:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with examples first.")
-        weight_vector(self.weights_, self.layout_.n_weights, values=False)
+        logarithms = "tables" in self.traits
+        weight_vector(self.weights_, self.layout_.n_weights, values=values, once=True, logarithms=logarithms)
 
     def _checked_weights(self) -> np.ndarray:
         """The weights as kernels take them: whoever has set them, they are finite and as many as the model has."""

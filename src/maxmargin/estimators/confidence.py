@@ -34,7 +34,7 @@ class RankedOutputs(Generic[Inputs, Output]):
         bound, w = self._bound_scores(X)
         layout, answers = bound.layout, []
         if not offers_k_best(bound):
-            raise _refused(self, bound, "predict_kbest", "k_best", "predict or predict_marginals")
+            raise _refused(self, bound, "predict_kbest", "k_best", "predict, or predict_marginals where there is one,")
         for i in range(bound.n_examples):
             codes, scores = bound.k_best(w, i, int(k))
             answers.append([(cast(Output, layout.output(row)), float(s)) for row, s in zip(codes, scores, strict=True)])
@@ -79,6 +79,7 @@ def _refused(estimator: object, bound: BoundModel, method: str, capability: str,
         f"{method} of {type(estimator).__name__}",
         {capability},
         f"a {type(bound).__name__} of these examples",
-        "chains, hidden Markov models, classes, and graphs that are forests or narrow enough for a junction tree do. "
+        "chains, hidden Markov models, classes, label sets (up to 18 labels, or a graph without cycles), and graphs "
+        "that are forests or narrow enough for a junction tree do. "
         f"Use {instead} here",
     )

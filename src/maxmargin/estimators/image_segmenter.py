@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch, Structured
 from maxmargin.estimators.confidence import WithMarginals
+from maxmargin.estimators.examples import Predictions
 from maxmargin.estimators.interactive_segmentation import InteractiveSegmentation
 from maxmargin.estimators.large_margin import LargeMargin
 from maxmargin.estimators.parameters import parameters
@@ -43,16 +47,20 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         with the default :class:`~maxmargin.features.images.ImageFeatures`.
     neighbours : {4, 8, 6, 18, 26}
         4 or 8 for images, the others for volumes.
+    C : float or None
+        Weight of the losses. None: with a centre, and losses per pixel, the one of 0, 0.01, 0.1 and 1 that is best on
+        training images held out (:func:`~maxmargin.estimators.calibrated_start.held_out_C`; 0 keeps the centre), else
+        1. ``C_`` says which.
     cost : {"auto", "hamming", "balanced", "balanced_image"} or pair of float
         What wrong pixels cost: 1 each, or so much that both labels together cost the same, over all masks or in each;
         or what a wrong pixel of background and of foreground costs, the class weights: (1, 4) values a thin foreground.
-        "auto": with a calibrated centre the pair among (1, 0.5), (1, 1), (1, 2), (1, 4) whose masks are best there
-        (:mod:`maxmargin.estimators.calibrated_start`), else 1 each.
+        "auto": with a calibrated centre those with which its masks have the largest intersection over union, as
+        :meth:`score` measures it, else 1 each.
     centre : {"auto", "calibrated", "zero"} or array (n_weights,)
         The weights c that those of small C stay near. "calibrated": the log-odds of the classifier among the features,
-        with the one smoothness weight that is best on the training images; training improves on that as far as C lets
-        it. "auto" is calibrated where the features have a classifier and the loss is convex, else zero: with a ramp or
-        feature arrays of your own the default C, chosen for a calibrated centre, is small; 1 is a better beginning.
+        with the edge weights whose masks of the training images are best
+        (:func:`~maxmargin.estimators.calibrated_start.calibrated_weights`); training improves on that as far as C lets
+        it. "auto" is calibrated where the features have a classifier and the loss is convex, else zero.
     boundary, width : float
         Pixels next to the true boundary cost ``1 + boundary`` times as much, with a reach of ``width`` pixels.
     tolerance : float
@@ -76,6 +84,8 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     node_coef_ : array (F,)
     edge_coef_ : array (G,)
         Not negative.
+    C_ : float
+        The weight of the losses that was used.
 
     References
     ----------
@@ -99,7 +109,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
 
     features: ImageFeatures | None = None
     neighbours: int = 4
-    cost: str | tuple[float, float] = "hamming"
+    cost: str | tuple[float, float] = "auto"
     centre: str | ArrayLike = "auto"
     boundary: float = 0.0
     width: float = 3.0
@@ -107,7 +117,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     refits: int = 2
     start: Structured | ArrayLike | None = None
     per_pixel: bool = True
-    C: float = 0.01
+    C: float | None = None  # type: ignore[assignment]  # the others have a number
     tol: float = 1e-2
 
     def fit(
@@ -157,23 +167,46 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
             weights = weights / np.array([max(1, np.count_nonzero(mask != IGNORE)) for mask in masks])
         first = self.start if self.start is not None or centre is None or not centre.any() else centre
         known = bound.with_fixed([sure_labels(mask, self.tolerance) for mask in masks]) if latent else None
-        self._train(
-            bound,
-            sample_weight=weights,
-            positive=self._positive(bound, bound.layout),
-            resume=resume,
-            begin=begin,
-            latent=None if known is None else lambda w: bound.with_truth(known.argmax(w).outputs),
-            refits=self.refits,
-            first_completion=first,
-            formulation=None if centre is None else self._hinge().centred(centre),
-        )
+
+        def train(
+            segmenter: Self, C: float, weights: np.ndarray, resume: Resume = None, begin: Stopwatch | None = None
+        ) -> None:
+            segmenter._train(
+                bound,
+                sample_weight=weights,
+                positive=self._positive(bound, bound.layout),
+                latent=None if known is None else lambda w: bound.with_truth(known.argmax(w).outputs),
+                refits=self.refits,
+                first_completion=first,
+                formulation=None if centre is None else self._hinge().centred(centre),
+                resume=resume,
+                begin=begin,
+                C=C,
+            )
+
+        def weights_inside(C: float, inside: np.ndarray) -> np.ndarray:
+            if C == 0.0:
+                return cast(np.ndarray, centre)
+            quiet = clone(self).set_params(callbacks=None, verbose=0, warm_start=False)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                train(quiet, C, weights * inside)
+            return quiet.weights_
+
+        C = self.C
+        if C is None and centre is not None and self.per_pixel:
+            from maxmargin.estimators.calibrated_start import held_out_C
+
+            seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
+            C = held_out_C(weights_inside, bound, masks, int(seed))
+        self.C_ = 1.0 if C is None else C
+        train(self, self.C_, weights, resume=resume, begin=begin)
         self._set_fitted(self.layout_, self.weights_)
         return self
 
     def predict(
         self, X: Sequence[Image], scribbles: Sequence[Picture] | None = None, *, learn_colours: bool = True
-    ) -> list[np.ndarray]:
+    ) -> Predictions[np.ndarray]:
         """Masks of 0 and 1 (uint8), one per image; with scribbles the best that agree with them.
 
         These are arrays or paths: labels that are known, 0 or 1, and -1 elsewhere. In picture files white is 1, black 0
@@ -182,11 +215,11 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         """
         self._check_fitted()
         if scribbles is None or not learn_colours or self.features_ is None:
-            return self._predict_codes(self.weights_, X, scribbles)
+            return Predictions(self._predict_codes(self.weights_, X, scribbles))
         images, known = self._images(X), list(scribbles)
         if len(images) != len(known):
             raise ValueError(f"there are {len(images)} images and {len(known)} scribbles; give one for each image.")
-        masks = []
+        masks: Predictions[np.ndarray] = Predictions()
         for image, scribble in zip(images, known, strict=True):
             session = self.interactive(image)
             session.update(scribble)
@@ -208,13 +241,16 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         return InteractiveSegmentation(*energy, self.layout_.neighbours, colours)
 
     def _fitted(self) -> Fitted:
-        return Fitted(self.layout_, self.weights_, features=self.features_)
+        return Fitted(self.layout_, self.weights_, {"C": float(self.C_)}, features=self.features_)
 
     def _take_fitted(self, fitted: Fitted) -> None:
         assert isinstance(fitted.layout, GridLayout)
         features = fitted.features
         assert features is None or isinstance(features, ImageFeatures)
         self.model_, self.features_ = self.grid(), features
+        self.C_ = (
+            fitted.state.number("C") if "C" in fitted.facts else float(self.C or 0.0)
+        )  # older files: the parameter
         self._set_fitted(fitted.layout, fitted.weights)
         if self.layout_.neighbours != self.neighbours:
             raise ValueError(f"its weights are for {self.layout_.neighbours} neighbours, its parameters say otherwise")

@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.features.image_files import read_scribbles
-from maxmargin.features.own_colours import PictureColours
+from maxmargin.features.stroke_colours import StrokeColours
 from maxmargin.inference.min_cut import GridCut
 
 __all__ = ["InteractiveSegmentation"]
 
-_STROKE = 20.0  # times as much as another pixel counts a stroked one among the colours
-_TRUST = 0.01  # share of the pixels that the learned scores count as right before the first stroke
-_COLOURS = 0.3  # deviation of the colours' scores, where learned ones count for nothing, by that of learned ones
+_BELIEVED = 10.0  # stroked pixels of each label that the learned scores count as half right before the first
 
 
 class InteractiveSegmentation:
@@ -44,14 +42,14 @@ class InteractiveSegmentation:
     """
 
     def __init__(
-        self, excess: np.ndarray, capacities: np.ndarray, neighbours: int, colours: PictureColours | None = None
+        self, excess: np.ndarray, capacities: np.ndarray, neighbours: int, colours: StrokeColours | None = None
     ) -> None:
-        self._learned, self._excess, self._colours = excess, excess, colours
+        self._learned, self._colours = (excess, capacities), colours
         self._cut = GridCut(excess.shape, neighbours)
-        self._fixed = 1.0 + 2.0 * neighbours * float(capacities.max(initial=0.0))  # neighbours cannot outweigh it
         self._unary = np.stack([np.zeros(excess.shape), excess], axis=-1)
         self._scribble = np.full(excess.shape, -1, np.int8)
-        self.mask = self._cut.solve(self._unary, capacities)[0].astype(np.uint8)
+        self.mask = np.zeros(excess.shape, np.uint8)
+        self._cut_anew(excess, capacities)
 
     @property
     def scribble(self) -> np.ndarray:
@@ -78,32 +76,43 @@ class InteractiveSegmentation:
         self._scribble[changed] = known[changed]
         return self._cut_again(changed)
 
-    def learn_colours(self, rounds: int = 2) -> np.ndarray:
+    def learn_colours(self, rounds: int = 4) -> np.ndarray:
         """Let the strokes so far and the mask teach the colours of this image; returns the new mask.
 
-        Formula: in each round label 1 costs ``t e - (1 - t) r`` more than label 0, where e is the learned excess, r the
-        log ratio of the colours inside and outside the mask, stroked pixels counted 20 times, scaled to 0.3 times the
-        deviation of e; and ``t = max(0, 2 a - 1)``, where a is the share of the stroked pixels, averaged over the
-        labels, that the learned scores get right. So a model that knows this kind of image is trusted, and on a foreign
-        one the strokes decide. Later strokes keep the costs. Complexity: O(pixels) and one repaired cut a round.
-        Rother, Kolmogorov, Blake (2004), "GrabCut": interactive foreground extraction using iterated graph cuts.
+        Formula: in each round label 1 costs ``t e - (1 - t) k r`` more than label 0, and different labels of neighbours
+        cost ``t c + (1 - t) k v``, where e and c are learned, r is the log ratio of the colours inside and outside the
+        mask (:class:`~maxmargin.features.stroke_colours.StrokeColours`), v its contrast, k the deviation of e by that
+        of r; and ``t = max(0, 2 a - 1)``, where a is the share of the stroked pixels, averaged over the labels, that
+        the learned scores get right. So a model that knows this kind of image is trusted, and on a foreign one the
+        strokes decide, beginning with no foreground but theirs. Later strokes keep the costs. Complexity: two mixtures
+        and one cut a round. Rother, Kolmogorov, Blake (2004), "GrabCut": interactive foreground extraction using
+        iterated graph cuts.
         """
         if self._colours is None:
             raise ValueError("there are no colours to learn: the image came as feature arrays; give it as pixels.")
+        learned, capacities = self._learned
         strokes = [self._scribble == label for label in (0, 1)]
-        right = [stroke & ((self._learned < 0) == label) for label, stroke in enumerate(strokes)]
-        believed = 0.5 * _TRUST * self._scribble.size
+        right = [stroke & ((learned < 0) == label) for label, stroke in enumerate(strokes)]
         shares = [
-            (np.count_nonzero(hit) + believed) / (np.count_nonzero(stroke) + believed)
+            (np.count_nonzero(hit) + 0.5 * _BELIEVED) / (np.count_nonzero(stroke) + _BELIEVED)
             for hit, stroke in zip(right, strokes, strict=True)
         ]
         trust = max(0.0, float(np.sum(shares)) - 1.0)
+        mask = np.where(self._scribble >= 0, self._scribble, self.mask if trust >= 0.5 else 0)
         for _ in range(rounds):
-            ratio = self._colours.log_ratio(self.mask + _STROKE * strokes[1], 1 - self.mask + _STROKE * strokes[0])
-            scale = _COLOURS * float(self._learned.std()) / max(float(ratio.std()), 1e-9)
-            self._excess = trust * self._learned - (1.0 - trust) * scale * ratio
-            self._cut_again(np.ones(self.mask.shape, bool))
+            ratio = self._colours.log_ratio(mask, self._scribble)
+            own = (1.0 - trust) * float(learned.std()) / max(float(ratio.std()), 1e-9)
+            self._cut_anew(trust * learned - own * ratio, trust * capacities + own * self._colours.capacities)
+            mask = self.mask
         return self.mask
+
+    def _cut_anew(self, excess: np.ndarray, capacities: np.ndarray) -> None:
+        """The mask of other costs than before, by a cut from the start."""
+        self._excess = excess
+        self._fixed = 1.0 + 2.0 * self._cut.neighbours * float(capacities.max(initial=0.0))  # cannot be outweighed
+        known = self._scribble
+        self._unary[..., 1] = np.where(known < 0, excess, self._fixed * (1.0 - 2.0 * known))
+        self.mask = self._cut.solve(self._unary, capacities)[0].astype(np.uint8)
 
     def _cut_again(self, changed: np.ndarray) -> np.ndarray:
         now = self._scribble[changed]

@@ -24,7 +24,8 @@ class LabelWeights:
         "hamming", weights by true label, a (K, K) matrix, or a function of (true label, label).
     class_weight : mapping of label to number, or "balanced", optional
         How much mistakes on parts with that true label count; "balanced" gives every label the same total. The cost of
-        a wrong token is multiplied; where an example has one label, its weight is, as in scikit-learn.
+        a wrong token, or of a missed label of a set, is multiplied; where an example has one label, its weight is, as
+        in scikit-learn.
     """
 
     cost: str | Mapping[Hashable, float] | ArrayLike | Callable[[Hashable, Hashable], float] | Cost = "hamming"

@@ -141,7 +141,7 @@ def save(estimator: Saveable, path: str | os.PathLike[str], precision: str = "fl
     from maxmargin.estimators.base import Structured
 
     assert isinstance(estimator, Structured)
-    estimator._check_fitted()
+    estimator._check_fitted(values=False)  # what is wrong with the weights, the layout says below
     fitted = estimator._fitted()
     layout, weights = fitted.layout, np.asarray(fitted.weights, np.float64)
     if weights.shape != (layout.n_weights,):

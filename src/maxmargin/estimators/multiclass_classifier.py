@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_softmax, logsumexp, softmax
-from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.calibration import best_temperature, check_temperature
 from maxmargin.estimators.confidence import RankedOutputs
-from maxmargin.estimators.feature_columns import (
-    Matrix,
-    feature_names,
-    stored_feature_names,
-    unconverted,
-    weights_by_feature,
-)
-from maxmargin.estimators.label_weights import LabelWeights
-from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
+from maxmargin.estimators.feature_columns import Matrix, feature_names, unconverted
+from maxmargin.estimators.large_margin import learns_from_streams
+from maxmargin.estimators.matrix_classifier import MatrixClassifier
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
-from maxmargin.estimators.typed_sklearn import ClassifierMixin
 from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.models.labels import plain
 from maxmargin.models.multiclass import Multiclass, MulticlassBound, MulticlassLayout
@@ -45,9 +37,7 @@ def is_calibrated(classifier: MulticlassClassifier) -> bool:
 
 
 @parameters
-class MulticlassClassifier(
-    RankedOutputs[Matrix, Hashable], ClassifierMixin, LabelWeights, LargeMargin[Matrix, ArrayLike]
-):
+class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[ArrayLike]):
     """Multiclass classification by Crammer and Singer's machine, with any cost between classes.
 
     Minimises ``1/2 |W|^2 + C sum_i s_i max_y [ cost(y_i, y) - (W[:, y_i] - W[:, y]) . x_i ]``. With the default cost
@@ -55,13 +45,6 @@ class MulticlassClassifier(
 
     Parameters
     ----------
-    fit_intercept : bool
-        A constant for each class, regularised like the other weights.
-    intercept_scaling : float
-        The constant feature behind the intercept; larger values regularise the intercept less.
-    positive : None, True, name or names of features, "coef", "intercept", array of indices, or bool array (n_weights,)
-        Weights that must be >= 0: those of some features (columns of a frame, or "x0", "x1", ...), or all but the
-        intercepts (True); indices and masks follow ``weights_``.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -81,14 +64,6 @@ class MulticlassClassifier(
     True
     """
 
-    fit_intercept: bool = True
-    intercept_scaling: float = 1.0
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = tags.input_tags.sparse = True
-        return tags
-
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
         """Learn from examples X (n, n_features), dense or sparse, and labels y (n,)."""
         begin = Stopwatch()
@@ -107,9 +82,6 @@ class MulticlassClassifier(
         weights = check_sample_weight(sample_weight, len(y))
         by_label = self._label_weights([y.tolist()])
         return weights if by_label is None else weights * compute_sample_weight(by_label, y)
-
-    def _named_weights(self, groups: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
-        return weights_by_feature(self, groups)
 
     @available_if(learns_from_streams)
     def partial_fit(
@@ -138,14 +110,6 @@ class MulticlassClassifier(
             cost=self.cost, fit_intercept=self.fit_intercept, intercept_scaling=self.intercept_scaling, classes=classes
         )
 
-    @property
-    def coef_(self) -> np.ndarray:
-        return np.ascontiguousarray(self._groups()["coef"].T)
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        return np.array(self._groups()["intercept"])
-
     def _fitted(self) -> Fitted:
         classes = self.classes_.tolist() if self.classes_.dtype.hasobject else self.classes_
         facts = {"classes": classes, "feature_names_in": feature_names(self)}
@@ -159,10 +123,7 @@ class MulticlassClassifier(
         self.classes_ = classes if isinstance(classes, np.ndarray) else np.array(classes, dtype=object)
         if self.classes_.tolist() != self.layout_.labels.classes:
             raise ValueError("its classes are not the labels of its layout")
-        self.n_features_in_ = self.layout_.n_features
-        names = stored_feature_names(fitted.state, self.n_features_in_)
-        if names is not None:
-            self.feature_names_in_ = names
+        self._take_features(fitted.state)
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """Scores (n, n_classes); with two classes the difference (n,), positive for ``classes_[1]``."""
@@ -230,13 +191,11 @@ class MulticlassClassifier(
         return self.model_.bind(X, given, layout=self.layout_)
 
     def _bound(self, X: Matrix) -> MulticlassBound:
-        self._check_fitted()
-        X = validate_data(self, unconverted(X), accept_sparse="csr", dtype=np.float64, reset=False)
+        X = self._seen(X)
         return self.model_.bind(X, None, layout=self.layout_)
 
     def _predict_codes(self, weights: np.ndarray, X: Matrix) -> list[Hashable]:
-        X = check_array(unconverted(X), accept_sparse="csr", dtype=np.float64)
-        bound = self.model_.bind(X, None, layout=self.layout_)
+        bound = self.model_.bind(self._unseen(X), None, layout=self.layout_)
         return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
     def _score_predictions(self, y: ArrayLike, predicted: list) -> float:

@@ -10,22 +10,18 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import validate_data
 
 from maxmargin.costs import Cost
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
-from maxmargin.estimators.feature_columns import (
-    Matrix,
-    feature_names,
-    stored_feature_names,
-    unconverted,
-    weights_by_feature,
-)
-from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
+from maxmargin.estimators.confidence import RankedOutputs
+from maxmargin.estimators.feature_columns import Matrix, feature_names, unconverted
+from maxmargin.estimators.large_margin import learns_from_streams
+from maxmargin.estimators.matrix_classifier import MatrixClassifier
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
-from maxmargin.estimators.typed_sklearn import ClassifierMixin
 from maxmargin.formulations.problem import check_sample_weight
+from maxmargin.models.hierarchy import HierarchyLike
 from maxmargin.models.label_set import LabelSet, LabelSetBound, LabelSetLayout
 from maxmargin.models.label_targets import FORMS, LabelTargets, class_array
 
@@ -36,7 +32,7 @@ Graph: TypeAlias = str | Iterable[tuple[Hashable, Hashable]] | None
 
 
 @parameters
-class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
+class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifier[Sets]):
     """Multi-label classification by a large-margin model of all labels together.
 
     A set y of labels scores ``sum_(k in y) (coef_[k] . x + intercept_[k])``, and a weight for each pair of labels in y
@@ -53,13 +49,17 @@ class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
         "hamming": the number of wrong labels; a mapping weighs them, and WeightedHammingCost weighs missed labels
         (by="true") or added ones (by="label"). "f1", "jaccard": 1 minus the F1 score or the Jaccard index of the sets;
         with a graph for up to 18 labels.
-    fit_intercept : bool
-        A constant for each label, regularised like the other weights.
-    intercept_scaling : float
-        The constant feature behind the intercept; larger values regularise the intercept less.
-    positive : None, True, name or names of features, "coef", "intercept", "edge", array of indices, or bool array
-        Weights that must be >= 0: those of some features (columns of a frame, or "x0", "x1", ...), or all but the
-        intercepts (True); indices and masks follow ``weights_``.
+    class_weight : mapping of label to number, or "balanced", optional
+        Multiplies the cost of missing a label; "balanced" gives every label the same total over the examples that have
+        it. For costs that add up over labels.
+    hierarchy : None, networkx.DiGraph, pairs (parent, child), mapping of child to parent(s), or vector of parents
+        A label is on only where all its parents are, in y and in all answers; a vector has the number of the parent's
+        column for each label, -1 for roots. The cost counts all labels. ``graph`` must be None: edges between parents
+        and children would add nothing.
+    paths : {"multiple", "single"}
+        With a hierarchy, "single" answers with one label and its ancestors.
+    leaves_only : bool
+        With a hierarchy, answers are sets of leaves with their ancestors; otherwise a path may stop at any label.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -86,16 +86,22 @@ class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
     >>> model = MultilabelClassifier(graph="full", C=10.0).fit(X, y)
     >>> [sorted(labels) for labels in model.predict([[1, 1], [0, 1]])]
     [['rain', 'rainbow', 'sun'], ['sun']]
+
+    A rainbow without rain is impossible here:
+
+    >>> model = MultilabelClassifier(hierarchy={"rainbow": "rain"}, C=10.0).fit(X, y)
+    >>> [sorted(labels) for labels in model.predict([[1, 1], [0, 1]])]
+    [['rain', 'rainbow', 'sun'], ['sun']]
     """
 
     graph: Graph = None
     cost: str | Mapping[Hashable, float] | Cost = "hamming"
-    fit_intercept: bool = True
-    intercept_scaling: float = 1.0
+    hierarchy: HierarchyLike | None = None
+    paths: str = "multiple"
+    leaves_only: bool = False
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = tags.input_tags.sparse = True
         tags.target_tags.multi_output = tags.target_tags.two_d_labels = True
         tags.target_tags.single_output = False
         tags.classifier_tags.multi_label = True
@@ -125,6 +131,8 @@ class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
         first = "stream_" not in self.__dict__
         if isinstance(self.graph, str) and self.graph == "tree":
             raise ValueError('partial_fit cannot learn graph="tree" from a part of the examples; give its edges.')
+        if self.class_weight == "balanced":
+            raise ValueError('partial_fit cannot know class_weight="balanced"; give a mapping, or use fit.')
         X, targets = self._checked(X, y, classes if first else self.layout_.labels.classes, reset=first)
         if first:
             self.model_ = self._model()
@@ -141,25 +149,15 @@ class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
         return X, LabelTargets.of(y, classes)
 
     def _bind_targets(self, X: Matrix, targets: LabelTargets, layout: LabelSetLayout | None) -> LabelSetBound:
-        bound = self.model_.bind(X, targets, layout=layout)
+        weights = self._label_weights(targets.sets()) if layout is None else None
+        bound = self.model_.bind(X, targets, layout=layout, class_weight=weights)
         self.layout_, self.classes_ = bound.layout, class_array(bound.layout.labels.classes)
         self.target_form_, self.target_dtype_ = targets.form, targets.dtype
         return bound
 
     def _model(self) -> LabelSet:
-        own = ("graph", "cost", "fit_intercept", "intercept_scaling")
+        own = ("graph", "cost", "hierarchy", "paths", "leaves_only", "fit_intercept", "intercept_scaling")
         return LabelSet(**{name: vars(self)[name] for name in own})
-
-    def _named_weights(self, groups: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
-        return weights_by_feature(self, groups)
-
-    @property
-    def coef_(self) -> np.ndarray:
-        return np.ascontiguousarray(self._groups()["coef"].T)
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        return np.array(self._groups()["intercept"])
 
     @property
     def edge_coef_(self) -> np.ndarray:
@@ -172,23 +170,29 @@ class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
 
     def _fitted(self) -> Fitted:
         facts = {"feature_names_in": feature_names(self), "form": self.target_form_, "dtype": self.target_dtype_.str}
-        stand_ins = {"graph": lambda: [list(edge) for edge in self.edges_]}
+        stand_ins = {"graph": lambda: [list(edge) for edge in self.edges_], "hierarchy": self._pairs}
         return Fitted(self.layout_, self.weights_, facts, stand_ins=stand_ins)
+
+    def _pairs(self) -> list[list[Hashable]]:
+        """The pairs of parent and child of the hierarchy."""
+        classes, outputs = self.layout_.labels.classes, self.layout_.outputs
+        return [] if outputs is None else [[classes[p], classes[k]] for p, k in outputs.hierarchy.edges.tolist()]
 
     def _take_fitted(self, fitted: Fitted) -> None:
         assert isinstance(fitted.layout, LabelSetLayout)
         self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
-        self.classes_, self.n_features_in_ = class_array(self.layout_.labels.classes), self.layout_.n_features
+        self.classes_ = class_array(self.layout_.labels.classes)
+        self._take_features(fitted.state)
         self.target_form_ = str(fitted.state.choice("form", FORMS))
         self.target_dtype_ = np.dtype(str(fitted.state.fact("dtype")))
         if self.target_dtype_.kind not in "biuf":
             raise ValueError(f"its labels have the dtype {self.target_dtype_}")
-        names = stored_feature_names(fitted.state, self.n_features_in_)
-        if names is not None:
-            self.feature_names_in_ = names
 
     def decision_function(self, X: Matrix) -> np.ndarray:
-        """For each label the best score of a set with it minus that of one without, (n, n_labels); positive is on."""
+        """For each label the best score of a set with it minus that of one without, (n, n_labels); positive is on.
+
+        In a hierarchy no label has more than its parents.
+        """
         return self._bound(X).max_marginals(self._checked_weights())
 
     def predict(self, X: Matrix) -> object:
@@ -212,13 +216,11 @@ class MultilabelClassifier(ClassifierMixin, LargeMargin[Matrix, Sets]):
         return bound if y is None else self.model_.bind(X, y, layout=self.layout_)
 
     def _bound(self, X: Matrix) -> LabelSetBound:
-        self._check_fitted()
-        X = validate_data(self, unconverted(X), accept_sparse="csr", dtype=np.float64, reset=False)
+        X = self._seen(X)
         return self.model_.bind(X, None, layout=self.layout_)
 
     def _predict_codes(self, weights: np.ndarray, X: Matrix) -> list[np.ndarray]:
-        X = check_array(unconverted(X), accept_sparse="csr", dtype=np.float64)
-        return list(self.model_.bind(X, None, layout=self.layout_).indicators(weights))
+        return list(self.model_.bind(self._unseen(X), None, layout=self.layout_).indicators(weights))
 
     def _score_predictions(self, y: Sets, predicted: list[np.ndarray]) -> float:
         return float(np.mean(self._right(y, np.array(predicted))))

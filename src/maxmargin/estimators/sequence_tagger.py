@@ -21,12 +21,11 @@ from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Extractor, Fitted, matrix_cost
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
-from maxmargin.features.sparse_rows import RowFeatures, SparseRows
 from maxmargin.features.tokens import Frame, Tokens
 from maxmargin.metrics import token_accuracy
-from maxmargin.models.base import FEW, offsets_of
-from maxmargin.models.chain import Chain, ChainBound, ChainLayout, widths
-from maxmargin.models.chain_few import best_of_few
+from maxmargin.models.base import offsets_of
+from maxmargin.models.chain import Chain, ChainBound, ChainLayout
+from maxmargin.models.chain_few import best_of_few, few_examples
 from maxmargin.models.labels import label_lists
 
 __all__ = ["SequenceTagger"]
@@ -36,7 +35,7 @@ Labellings = Sequence[Sequence[object] | np.ndarray]
 Known = Sequence[Sequence[object]] | None
 Classes = Sequence[Hashable] | None
 Examples = TypeVar("Examples")
-MANY = 4  # numbers of the data for each weight, from which on a look at all weights costs next to nothing
+MANY = 16  # weights for each number of the data, up to which a look at all weights costs next to nothing
 
 
 class SequenceFeatures(Extractor, Protocol):
@@ -267,28 +266,16 @@ class SequenceTagger(
     def _predict_codes(self, weights: np.ndarray, X: SequenceInput, fixed: Known = None) -> list[list[Hashable]]:
         X, layout = listed(X), self.layout_
         w = weight_vector(weights, layout.n_weights, values=False)
-        few = self._few(X) if fixed is None and isinstance(X, (list, tuple, Sequences)) and len(X) <= FEW else None
+        few = few_examples(layout, self.features_, X) if fixed is None else None
         if few is not None:
             return [layout.output(codes) for codes in best_of_few(layout, few, w)]
         bound = self.model_.bind(self._made(X), layout=layout, fixed=fixed)
         # for few sequences a look at all weights would take longer than the answers, whose scores then have to do
-        brief = MANY * len(w) > len(bound.ints) + len(bound.floats)
+        brief = len(w) > MANY * (len(bound.ints) + len(bound.floats))
         found = bound.argmax(w) if brief else None
         if found is None or not np.isfinite(found.value).all():
             found = bound.argmax(weight_vector(w, layout.n_weights))
         return [layout.output(codes) for codes in found.outputs]
-
-    def _few(self, X: SequenceInput) -> SparseRows | Sequences | None:
-        """Sequences that can be labelled without binding them; None for those that cannot."""
-        layout, features = self.layout_, self.features_
-        if isinstance(X, Sequences):
-            X = Sequences.of(X)  # checked
-            wanted = {"n_sparse": layout.n_sparse, "n_dense": layout.n_dense, "n_edge": layout.n_edge}
-            return X if widths(X) == wanted else None
-        sparse_only = layout.n_dense == layout.n_edge == 0
-        if sparse_only and isinstance(features, RowFeatures) and features.n_features_ == layout.n_sparse:
-            return features.rows(X)
-        return None
 
     def _score_predictions(self, y: Labellings, predicted: list) -> float:
         labels = by_sequence(y, offsets_of([len(found) for found in predicted]))

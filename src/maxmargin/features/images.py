@@ -17,8 +17,9 @@ from scipy import ndimage
 from maxmargin.door import picture_block
 from maxmargin.features.contrast import contrast_edges, relative_steps
 from maxmargin.features.mixtures import Mixture, fit_mixture
-from maxmargin.features.own_colours import PictureColours, colour_range, own_colours, places_of_foreground
+from maxmargin.features.own_colours import colour_range, own_colours, places_of_foreground
 from maxmargin.features.pixel_classifier import cross_fitted, log_odds
+from maxmargin.features.stroke_colours import StrokeColours
 from maxmargin.features.textures import orientations, ridges, textures
 from maxmargin.parameters import Parameters
 
@@ -137,10 +138,10 @@ class ImageFeatures(Parameters):
         """Fit, and features of the same images, with log-odds by classifiers that have not seen them."""
         return [self._features(*made) for made in zip(*self._fit(images, masks, steps), strict=True)]
 
-    def colours_of(self, image: ArrayLike) -> PictureColours:
+    def colours_of(self, image: ArrayLike) -> StrokeColours:
         """The colours of one image, for strokes to tell which are foreground."""
         (picture,) = self._pictures([image])
-        return PictureColours(picture, colour_range([picture]))
+        return StrokeColours(picture, self.steps_)
 
     def log_odds_weights(self) -> np.ndarray:
         """Node weights (F,) whose scores are the log-odds of the classifier."""

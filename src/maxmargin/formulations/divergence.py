@@ -240,6 +240,12 @@ class Proximal:
         s = c + self.gamma * self.centre
         return s + pull * self.divergence.anchor if pull else s
 
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What compiled code needs: where tables begin, the table of each entry, s at u = 0, and gamma + rho."""
+        tables = self.divergence.tables
+        return tables.starts, tables.table, self._fixed, self._curving
+
     def conjugate(self, u: np.ndarray) -> float:
         """R_n*(u)."""
         theta, lam = self.solve(u)

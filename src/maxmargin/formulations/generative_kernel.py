@@ -9,6 +9,7 @@ import numpy as np
 from maxmargin.kernel import kernel
 
 MOST_STEPS = 100  # of the one-dimensional searches; six are usual
+FOLLOW_STEPS = 8  # of Newton's method from a solution nearby
 
 
 @kernel("float64(float64)")
@@ -52,61 +53,98 @@ def newton_theta(s, L, gamma):
     return x
 
 
-@kernel("void(int64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1])")
-def solve_tables(starts, s, gamma, newton, theta, lam):
-    """For each table theta and the least lambda >= 0 with ``lambda e^theta + gamma theta = s`` and ``1'e^theta <= 1``.
+@kernel("float64(float64[::1], float64[::1], int64, float64[::1])", borrows=True)
+def solve_table(s, gamma, newton, theta):
+    """Of one table theta and the least lambda >= 0 with ``lambda e^theta + gamma theta = s`` and ``1'e^theta <= 1``.
 
     With L = ln lambda, theta is closed (Wright omega) and ``ln 1'e^theta`` falls in L with a slope between -1 and 0:
-    Newton steps, kept inside a bracket. ``theta`` (d,) and ``lam`` (J,) receive the answer. O(d) a step. With
-    ``newton`` theta comes from Newton's method too, in place of the closed form.
+    Newton steps, kept inside a bracket. ``theta`` (size of the table,) receives the answer, lambda is returned. O(size)
+    a step. With ``newton`` theta comes from Newton's method too, in place of the closed form.
     """
+    top, positive = -np.inf, 0.0
+    for q in range(len(s)):
+        theta[q] = s[q] / gamma[q]
+        top = max(top, theta[q])
+        positive += max(s[q], 0.0)
+    total = 0.0
+    for q in range(len(s)):
+        total += math.exp(theta[q] - top)
+    if top + math.log(total) <= 0.0:  # the constraint does not bind
+        return 0.0
+    L, low, high = math.log(max(positive, gamma[0])), -np.inf, np.inf  # the root is sum(s - gamma theta)
+    for _ in range(MOST_STEPS):
+        total, slope = 0.0, 0.0
+        for q in range(len(s)):
+            ratio, log = s[q] / gamma[q], math.log(gamma[q]) - L
+            z = ratio - log
+            if newton:
+                theta[q] = newton_theta(s[q], L, gamma[q])
+                w = math.exp(theta[q] - log)
+            else:
+                w = wright_omega(z)
+                theta[q] = ratio - w if z < 1.0 else math.log(w) + log  # each form cancels where the other is used
+            p = math.exp(theta[q])
+            total += p
+            slope += p * w / (1.0 + w)
+        excess = math.log(total)
+        if excess > 0.0:
+            low = L
+        else:
+            high = L
+        if abs(excess) <= 1e-15:
+            break
+        new = L + excess * total / slope if slope > 0.0 else np.inf
+        if not (low < new < high):
+            if np.isinf(low):
+                new = high - 20.0
+            elif np.isinf(high):
+                new = low + 20.0
+            else:
+                new = 0.5 * (low + high)
+        if abs(new - L) <= 2.3e-16 * max(1.0, abs(L)):
+            break
+        L = new
+    return math.exp(L)
+
+
+@kernel("float64(float64[::1], float64[::1], float64, float64[::1], float64[::1])", borrows=True)
+def follow_table(s, gamma, lam, theta, p):
+    """:func:`solve_table` from a solution of nearby s: ``theta``, which receives the new one, and ``lam``.
+
+    Newton's method on both equations at once takes three or four steps, each of one exponential an entry and nothing
+    else; where it does not settle down the search from scratch does. ``p`` (size of the table,) is scratch.
+    """
+    n = len(s)
+    for _ in range(FOLLOW_STEPS if lam > 0.0 else 0):
+        total, inner, mass = 0.0, 0.0, 0.0
+        for q in range(n):
+            p[q] = math.exp(theta[q])
+            grown = lam * p[q]
+            scaled = p[q] / (grown + gamma[q])
+            total += p[q]
+            inner += scaled * (grown + gamma[q] * theta[q] - s[q])
+            mass += scaled * p[q]
+        change = (total - 1.0 - inner) / max(mass, 1e-300)
+        longest = 0.0
+        for q in range(n):
+            grown = lam * p[q]
+            step = (s[q] - grown - gamma[q] * theta[q] - p[q] * change) / (grown + gamma[q])
+            longest = max(longest, abs(step))
+            theta[q] += step
+        lam += change
+        if not (longest < 3.0 and lam > 0.0):
+            break
+        if longest <= 1e-8:  # the next step would be of the order of its square
+            return lam
+    return solve_table(s, gamma, 0, theta)
+
+
+@kernel("void(int64[::1], float64[::1], float64[::1], int64, float64[::1], float64[::1])")
+def solve_tables(starts, s, gamma, newton, theta, lam):
+    """:func:`solve_table` for all tables; ``theta`` (d,) and ``lam`` (J,) receive the answer."""
     for j in range(len(starts) - 1):
         begin, end = starts[j], starts[j + 1]
-        top, positive = -np.inf, 0.0
-        for q in range(begin, end):
-            theta[q] = s[q] / gamma[q]
-            top = max(top, theta[q])
-            positive += max(s[q], 0.0)
-        total = 0.0
-        for q in range(begin, end):
-            total += math.exp(theta[q] - top)
-        if top + math.log(total) <= 0.0:  # the constraint does not bind
-            lam[j] = 0.0
-            continue
-        L, low, high = math.log(max(positive, gamma[begin])), -np.inf, np.inf  # the root is sum(s - gamma theta)
-        for _ in range(MOST_STEPS):
-            total, slope = 0.0, 0.0
-            for q in range(begin, end):
-                ratio, log = s[q] / gamma[q], math.log(gamma[q]) - L
-                z = ratio - log
-                if newton:
-                    theta[q] = newton_theta(s[q], L, gamma[q])
-                    w = math.exp(theta[q] - log)
-                else:
-                    w = wright_omega(z)
-                    theta[q] = ratio - w if z < 1.0 else math.log(w) + log  # each form cancels where the other is used
-                p = math.exp(theta[q])
-                total += p
-                slope += p * w / (1.0 + w)
-            excess = math.log(total)
-            if excess > 0.0:
-                low = L
-            else:
-                high = L
-            if abs(excess) <= 1e-15:
-                break
-            new = L + excess * total / slope if slope > 0.0 else np.inf
-            if not (low < new < high):
-                if np.isinf(low):
-                    new = high - 20.0
-                elif np.isinf(high):
-                    new = low + 20.0
-                else:
-                    new = 0.5 * (low + high)
-            if abs(new - L) <= 2.3e-16 * max(1.0, abs(L)):
-                break
-            L = new
-        lam[j] = math.exp(L)
+        lam[j] = solve_table(s[begin:end], gamma[begin:end], newton, theta[begin:end])
 
 
 @kernel("void(int64[::1], float64[::1], float64[::1])")

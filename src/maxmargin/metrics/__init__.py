@@ -1,5 +1,16 @@
 """Scores of predictions, counted by the conventions of the field."""
 
+from maxmargin.metrics.hierarchies import hierarchical_f1, micro_average_precision
+from maxmargin.metrics.label_sets import (
+    LabelReport,
+    example_f1,
+    jaccard_accuracy,
+    label_loss,
+    label_report,
+    macro_f1,
+    micro_f1,
+    subset_accuracy,
+)
 from maxmargin.metrics.scorers import SCORERS, Scorer, get_scorer
 from maxmargin.metrics.segmentation import boundary_f, mean_dice, mean_iou, pixel_accuracy
 from maxmargin.metrics.spans import (
@@ -15,7 +26,8 @@ from maxmargin.metrics.spans import (
 from maxmargin.metrics.tokens import sequence_accuracy, token_accuracy, token_error
 
 __all__ = [
-    "SCORERS", "Scorer", "Span", "SpanReport", "SpanScores", "boundary_f", "get_scorer", "mean_dice", "mean_iou",
-    "pixel_accuracy", "sequence_accuracy", "span_f1", "span_precision", "span_recall", "span_report", "spans",
-    "token_accuracy", "token_error",
+    "SCORERS", "LabelReport", "Scorer", "Span", "SpanReport", "SpanScores", "boundary_f", "example_f1", "get_scorer",
+    "hierarchical_f1", "jaccard_accuracy", "label_loss", "label_report", "macro_f1", "mean_dice", "mean_iou",
+    "micro_average_precision", "micro_f1", "pixel_accuracy", "sequence_accuracy", "span_f1", "span_precision",
+    "span_recall", "span_report", "spans", "subset_accuracy", "token_accuracy", "token_error",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ _NAMES = {
     "chain": "Chain",
     "multiclass": "Multiclass",
     "label_set": "LabelSet",
+    "hierarchy": "with_ancestors",
     "hmm": "HMM",
     "grid": "Grid",
     "graph": "Graph",

@@ -164,9 +164,7 @@ class CompiledModel(BoundModel):
         )  # fmt: skip
         if stuck >= 0:
             i = examples[stuck]
-            if np.isnan(w).any():
-                at = int(np.argmax(np.isnan(w)))
-                raise ValueError(f"weight {at} is nan; set it to a finite number, or fit again.")
+            weight_vector(w, self.n_weights, logarithms=True)
             raise ValueError(f"example {i}: the constraints and fixed labels together allow no output; loosen some.")
         return Answers([outputs[at[e] : at[e + 1]] for e in range(len(examples))], value, bound, cost)
 

@@ -7,14 +7,30 @@ from math import isfinite
 
 import numpy as np
 
+from maxmargin.door import weight_vector
 from maxmargin.features.sequences import Sequences
-from maxmargin.features.sparse_rows import SparseRows
-from maxmargin.models.chain import ChainLayout
+from maxmargin.features.sparse_rows import RowFeatures, SparseRows
+from maxmargin.models.base import FEW
+from maxmargin.models.chain import ChainLayout, widths
 
-__all__ = ["best_of_few"]
+__all__ = ["best_of_few", "few_examples"]
 
 NO_INDICES, NO_POINTERS, NO_NUMBERS = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
 NO_EDGES = (NO_POINTERS, NO_INDICES, NO_NUMBERS)
+
+
+def few_examples(layout: ChainLayout, features: object, X: object) -> SparseRows | Sequences | None:
+    """Sequences that can be labelled without binding them; None for many, or when they cannot."""
+    if not isinstance(X, (list, tuple, Sequences)) or len(X) > FEW:
+        return None
+    if isinstance(X, Sequences):
+        X = Sequences.of(X)  # checked
+        wanted = {"n_sparse": layout.n_sparse, "n_dense": layout.n_dense, "n_edge": layout.n_edge}
+        return X if widths(X) == wanted else None
+    sparse_only = layout.n_dense == layout.n_edge == 0
+    if sparse_only and isinstance(features, RowFeatures) and features.n_features_ == layout.n_sparse:
+        return features.rows(X)
+    return None
 
 
 def best_of_few(layout: ChainLayout, examples: SparseRows | Sequences, w: np.ndarray) -> list[np.ndarray]:
@@ -31,9 +47,7 @@ def best_of_few(layout: ChainLayout, examples: SparseRows | Sequences, w: np.nda
     outputs, scores = np.empty(int(rows.offsets[-1]), np.int32), np.zeros(len(rows.offsets) - 1)
     stuck = decode_few(layout.sizes, *rows, dense, *edge, *layout.observed_pairs, layout.masks, w, outputs, scores)
     if stuck >= 0 or not all(map(isfinite, scores.tolist())):  # to look at all weights beforehand would take longer
-        bad = np.flatnonzero(~np.isfinite(w))
-        if len(bad):
-            raise ValueError(f"weight {bad[0]} is {w[bad[0]]}; set it to a finite number, or fit again.")
+        weight_vector(w, layout.n_weights)
     if stuck >= 0:
         raise ValueError(f"example {stuck}: the constraints together allow no output; loosen some.")
     at = rows.offsets.tolist()

@@ -8,6 +8,15 @@ from maxmargin.kernel import kernel
 from maxmargin.models import chain_kernel as ck
 
 
+@kernel("boolean(float64[::1])", borrows=True)
+def has_nan(numbers):
+    """Whether a number is NaN."""
+    count = 0
+    for x in numbers:
+        count += x != x
+    return count > 0
+
+
 @kernel(
     "int64(int64[::1], int64[::1], int64[::1], int32[::1], float64[::1], float64[::1], int64[::1], int32[::1], "
     "float64[::1], int32[::1], int32[::1], float64[::1], float64[::1], int32[::1], float64[::1])"
@@ -19,9 +28,10 @@ def decode_few(
     """Write the best labels of all tokens and their scores; returns -1, or the first sequence that allows no output.
 
     The arrays of :func:`~maxmargin.models.chain_kernel.chain_plane` are made here, without the features that do not
-    occur: where pairs of features and labels are row-compressed, each entry becomes a feature of its own. ``meta`` has
-    the sizes of the layout. ``values`` are empty when all are 1, as are dense and edge features where there are none,
-    and ``masks`` where nothing is forbidden.
+    occur: where pairs of features and labels are row-compressed, each entry becomes a feature of its own. The score of
+    a sequence is NaN where any score of a label or of two neighbours is. ``meta`` has the sizes of the layout.
+    ``values`` are empty when all are 1, as are dense and edge features where there are none, and ``masks`` where
+    nothing is forbidden.
 
     Complexity: O(entries and their pairs + K S) beside the argmax, whatever the number of features.
     """
@@ -86,9 +96,13 @@ def decode_few(
         longest = max(longest, offsets[i + 1] - offsets[i])
     none, index, result = np.empty(0), np.empty(0, np.int32), np.zeros(4)
     fwork = np.empty(longest * S + K * S + 2 * S)
+    arcs = own[ck.W_TRANSITION]
+    doubtful = has_nan(weights[arcs : arcs + K * S])
     for i in range(n):
         output = outputs[offsets[i] : offsets[i + 1]]
         if ck.chain_plane(own, ints, floats, weights, i, 0.0, 0, index, fwork, output, index, none, result) < 0:
             return i
         scores[i] = result[0]
+        if doubtful or has_nan(fwork[: len(output) * S]):  # one that does not win is not seen in the score
+            scores[i] = np.nan
     return -1

@@ -219,6 +219,19 @@ def chain_planes(meta, ints, floats, example, emit, output, iwork, index, value,
     )  # fmt: skip
 
 
+@register_jitable
+def true_score(meta, ints, floats, w, first, T, table, pair):
+    """The score of the true labels in a score table."""
+    S, labels, truth = meta[STRIDE], meta[AT_LABELS] + first, 0.0
+    for t in range(T):
+        truth += table[t * S + ints[labels + t]]
+        if t > 0:
+            if meta[N_EDGE] > 0:
+                pair_table(meta, ints, floats, w, first + t, pair)
+            truth += pair[ints[labels + t - 1] * S + ints[labels + t]]
+    return truth
+
+
 @kernel(PLANE_SIGNATURE, borrows=True)
 def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """Viterbi on the cost-augmented score table, then the plane of the winner.
@@ -241,17 +254,7 @@ def chain_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
         pair_table(meta, ints, floats, w, first, pair)
     else:
         pair = w[meta[W_TRANSITION] : meta[W_TRANSITION] + K * S]
-    labels = meta[AT_LABELS] + first
-
-    truth = 0.0
-    if has_labels:
-        for t in range(T):
-            truth += table[t * S + ints[labels + t]]
-            if t > 0:
-                if has_edges:
-                    pair_table(meta, ints, floats, w, first + t, pair)
-                truth += pair[ints[labels + t - 1] * S + ints[labels + t]]
-
+    truth = true_score(meta, ints, floats, w, first, T, table, pair) if has_labels else 0.0
     pairs, work = pair.reshape((K, S)), fwork[T * S + K * S : T * S + K * S + S]
     reach = fwork[T * S + K * S + S : T * S + K * S + 2 * S]
     prune = K >= PRUNE_FROM

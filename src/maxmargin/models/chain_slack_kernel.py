@@ -1,141 +1,272 @@
-"""Exact searches of the chain model, compiled: the argmax of cost times violation, and the best wrong output."""
+"""Exact searches of the chain model, compiled: the argmax of cost times violation, and the best wrong output.
+
+The scores of an example are added up once, and all further questions are answered from their table.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numba.extending import register_jitable
 
-from maxmargin.inference.recursion_kernel import fill_by_cost, path_of_cost
+from maxmargin.inference.recursion_chain_kernel import viterbi_last, viterbi_step
 from maxmargin.kernel import kernel
 from maxmargin.models import chain_kernel as ck
+from maxmargin.models.search_kernel import try_cost_weights
 from maxmargin.models.signature import SEARCH_SIGNATURE
 
-QUERIES = 3  # plain argmaxes before the costs are told apart
-EQUAL = 1.0 + 1e-12
+QUERIES = 4  # plain argmaxes before the costs are told apart
+ROUNDING = 1e-9  # of scores: so far below what is needed an output is not given up
+
+
+class Tables(NamedTuple):
+    """One example, and what :func:`ask_wrong` answers from."""
+
+    meta: np.ndarray
+    ints: np.ndarray
+    floats: np.ndarray
+    w: np.ndarray
+    example: int
+    first: np.int64  # token
+    T: np.int64  # tokens
+    fwork: np.ndarray  # scratch of :func:`~maxmargin.models.chain_kernel.chain_plane`
+    scores: np.ndarray  # float64 (T x S,)
+    costs: np.ndarray  # float64 (T x S,)
+    free: np.ndarray  # float64 (T x S,): best starts without cost that end in each label; -inf where it costs something
+    arcs: np.ndarray  # float64 (K x S,): those into the last token looked at, where they differ
+    truth: float  # score of the true labels
 
 
 @register_jitable
-def chain_tables(meta, ints, floats, w, example):
-    """Scores (T, K), those of arcs by right and left label (T - 1 or 1, K, K), costs (T, K), the score of the truth."""
+def chain_tables(meta, ints, floats, w, example, fwork):
+    """The tables of an example. O(T (nnz + K f)) where f labels cost nothing, at each position; mostly one."""
     K, S = meta[ck.N_LABELS], meta[ck.STRIDE]
     first, last = np.int64(ints[meta[ck.AT_TOKENS] + example]), np.int64(ints[meta[ck.AT_TOKENS] + example + 1])
-    T, labels = last - first, meta[ck.AT_LABELS] + first
-    flat, pair = np.empty(T * S), np.empty(K * S)
-    ck.score_table(meta, ints, floats, w, example, 0.0, flat)
-    unary, cost = np.empty((T, K)), np.empty((T, K))
-    arcs = np.empty((T - 1 if meta[ck.N_EDGE] and T > 1 else 1, K, K))
-    truth = 0.0
+    T = last - first
+    scores, costs, free = np.empty(T * S), np.zeros(T * S), np.full(T * S, -np.inf)
+    ck.score_table(meta, ints, floats, w, example, 0.0, scores)
+    arcs = w[meta[ck.W_TRANSITION] : meta[ck.W_TRANSITION] + K * S]
+    if meta[ck.N_EDGE] > 0 or meta[ck.CONSTRAINED]:
+        arcs = fwork[T * S : T * S + K * S]
+        ck.pair_table(meta, ints, floats, w, first, arcs)
+    truth = ck.true_score(meta, ints, floats, w, first, T, scores, arcs)
+    tables = Tables(meta, ints, floats, w, example, first, T, fwork, scores, costs, free, arcs, truth)
     for t in range(T):
-        true = np.int64(ints[labels + t])
+        if t > 0:
+            arcs_into(tables, t)
         weight = floats[meta[ck.AT_TOKEN_WEIGHT] + first + t]
+        begin = meta[ck.AT_COST] + ints[meta[ck.AT_LABELS] + first + t] * K
         for k in range(K):
-            unary[t, k] = flat[t * S + k]
-            cost[t, k] = weight * floats[meta[ck.AT_COST] + true * K + k]
-        truth += unary[t, true]
-        if t == 1 or (t > 1 and meta[ck.N_EDGE]):
-            ck.pair_table(meta, ints, floats, w, first + t, pair)
+            costs[t * S + k] = weight * floats[begin + k]
+            if costs[t * S + k] == 0.0:
+                free[t * S + k] = scores[t * S + k] + (best_left(tables, free, t, k)[0] if t > 0 else 0.0)
+    return tables
+
+
+@register_jitable
+def arcs_into(tables, t):
+    """Fill ``arcs`` with the scores of those into position t > 0, where they differ from position to position."""
+    if tables.meta[ck.N_EDGE]:
+        ck.pair_table(tables.meta, tables.ints, tables.floats, tables.w, tables.first + t, tables.arcs)
+
+
+@register_jitable
+def best_left(tables, starts, t, k):
+    """The best score with which starts before position t lead to label k, and the label that they end in."""
+    K, S = tables.meta[ck.N_LABELS], tables.meta[ck.STRIDE]
+    reach, left = -np.inf, 0
+    for j in range(K):
+        v = starts[(t - 1) * S + j] + tables.arcs[j * S + k]
+        if v > reach:
+            reach, left = v, j
+    return reach, left
+
+
+@register_jitable
+def ask_wrong(plane, tables, mu, output, result):
+    """The labels of positive cost with the largest ``mu cost - w . psi``, its value, bound and cost; -1 for none.
+
+    The first ``T x S`` numbers of ``fwork`` keep the best starts that cost something. They come from such starts, or
+    from one without cost at the first label that costs something:
+
+        starts[t, k] = score[t, k] + mu cost[t, k] + max_j (starts[t-1, j], and where k costs, free[t-1, j]) + arc[j, k]
+    """
+    meta, T, scores, costs, free, arcs = tables.meta, tables.T, tables.scores, tables.costs, tables.free, tables.arcs
+    K, S = meta[ck.N_LABELS], meta[ck.STRIDE]
+    starts, behind = tables.fwork[: T * S], T * S + K * S
+    work, reach = tables.fwork[behind : behind + S], tables.fwork[behind + S : behind + 2 * S]
+    pairs, prune = arcs.reshape((K, S)), K >= ck.PRUNE_FROM
+    for i in range(T * S):
+        starts[i] = scores[i] + mu * costs[i] if i >= S or costs[i] > 0.0 else -np.inf
+    for t in range(1, T):
+        arcs_into(tables, t)
+        if prune and (t == 1 or meta[ck.N_EDGE] > 0):
+            ck.row_maxima(arcs, K, S, reach)
+        before, now = starts[(t - 1) * S : t * S], starts[t * S : t * S + S]
+        if prune:
+            ck.pruned_step(before, now, pairs, reach, work)
+        else:
+            viterbi_step(before, now, pairs, work)
+        for j in range(K):
+            if free[(t - 1) * S + j] > -np.inf:
+                begin, row = free[(t - 1) * S + j], pairs[j]
+                score, cost = scores[t * S : t * S + S], costs[t * S : t * S + S]
+                for k in range(S):
+                    v = begin + row[k] + score[k] + mu * cost[k] if cost[k] > 0.0 else -np.inf
+                    now[k] = v if v > now[k] else now[k]
+    top, label = viterbi_last(starts[(T - 1) * S :], K)
+    if label < 0:
+        return -1
+    costly = True
+    for t in range(T - 1, -1, -1):
+        output[t] = label
+        if t > 0:
+            arcs_into(tables, t)
+            v, left = best_left(tables, free, t, label)
+            if costly:
+                u, other = best_left(tables, starts, t, label)
+                costly = u >= v or costs[t * S + label] == 0.0
+                left = other if costly else left
+            label = left
+    result[0] = top - tables.truth
+    result[1], result[2] = result[0], ck.chain_cost(meta, tables.ints, tables.floats, tables.example, output)
+    return 0
+
+
+@register_jitable
+def best_ends(tables, mu, ends):
+    """Fill ``ends`` (T x S) with the most that labels behind each label can add to ``mu cost + score``."""
+    meta, T, scores, costs, arcs = tables.meta, tables.T, tables.scores, tables.costs, tables.arcs
+    K, S = meta[ck.N_LABELS], meta[ck.STRIDE]
+    back, column, work = np.full((K, S), -np.inf), np.empty(S), np.empty(S)
+    ends[:] = 0.0
+    for t in range(T - 1, 0, -1):
+        arcs_into(tables, t)
+        if t == T - 1 or meta[ck.N_EDGE]:
             for j in range(K):
                 for k in range(K):
-                    arcs[t - 1, k, j] = pair[j * S + k]
+                    back[k, j] = arcs[j * S + k]
+        for k in range(S):
+            column[k] = scores[t * S + k] + mu * costs[t * S + k] + ends[t * S + k]
+        viterbi_step(column, ends[(t - 1) * S : t * S], back, work)
+
+
+@register_jitable
+def best_of_all_costs(tables, lam, mu, unit, power, top, output):
+    """Write the labels of largest ``cost^p (lam - w . psi)`` if that is above ``top``; the larger of the two.
+
+    One table holds the best score of the starts of every cost. The last query, at cost weight mu, left the best starts
+    that end in each label. With the best ends, a label at a position, or a start of known cost, has the largest
+
+        reach = lam + mu cost - w . psi    of all labelings that go through it.
+
+    A labeling of cost g has the value ``g^p (reach - mu g)``, at most what the touching line allows, so that whatever
+    has a reach below ``(1 + p) (top (mu / p)^p)^(1 / (1 + p))`` is left out: mostly all but a few labels and costs. At
+    worst O(T K^2 c) time and O(T K c) memory for c different costs.
+
+    Bauer, Goernitz, Biegler, Mueller, Kloft 2014, Efficient algorithms for exact inference in sequence labeling SVMs.
+    """
+    meta, T, scores, costs, arcs, truth = tables.meta, tables.T, tables.scores, tables.costs, tables.arcs, tables.truth
+    K, S = meta[ck.N_LABELS], meta[ck.STRIDE]
+    starts, ends = tables.fwork[: T * S], np.empty(T * S)
+    best_ends(tables, mu, ends)
+    size, whole = abs(truth) + lam, lam - truth
+    needed = (1.0 + power) * (top * (mu / power) ** power) ** (1.0 / (1.0 + power))
+    for k in range(K):
+        size = max(size, abs(whole + starts[(T - 1) * S + k])) if starts[(T - 1) * S + k] > -np.inf else size
+    needed -= ROUNDING * size + whole  # of starts and ends together
+
+    label, begin, width = np.empty(T * K, np.int64), np.zeros(T + 1, np.int64), np.int64(1)
+    for t in range(T):
+        begin[t + 1], dearest = begin[t], np.int64(0)
+        for k in range(K):
+            if max(starts[t * S + k], tables.free[t * S + k]) + ends[t * S + k] >= needed:
+                label[begin[t + 1]] = k
+                begin[t + 1] += 1
+                dearest = max(dearest, np.int64(np.rint(costs[t * S + k] / unit)))
+        width += dearest
+    low, high = np.empty(begin[T], np.int64), np.empty(begin[T], np.int64)
+    table = np.empty((begin[T], width))
+    for t in range(T):
         if t > 0:
-            truth += arcs[t - 1 if meta[ck.N_EDGE] else 0, true, np.int64(ints[labels + t - 1])]
-    return unary, arcs, cost, truth
+            arcs_into(tables, t)
+        for v in range(begin[t], begin[t + 1]):
+            k, row = label[v], table[v]
+            own, score, end = np.int64(np.rint(costs[t * S + k] / unit)), scores[t * S + k], ends[t * S + k]
+            least, most = width, -1
+            if t == 0:
+                least, most = own, own
+                row[own] = score
+            else:
+                for u in range(begin[t - 1], begin[t]):
+                    if low[u] <= high[u]:
+                        least, most = min(least, low[u] + own), max(most, high[u] + own)
+                row[least : most + 1] = -np.inf
+                for u in range(begin[t - 1], begin[t]):
+                    before, arc = table[u], arcs[label[u] * S + k] + score
+                    for c in range(low[u], high[u] + 1):
+                        reach = before[c] + arc
+                        row[c + own] = reach if reach > row[c + own] else row[c + own]
+            low[v], high[v] = width, -1
+            for c in range(least, most + 1):
+                if row[c] + mu * unit * c + end >= needed:
+                    low[v], high[v] = min(low[v], c), c
+                else:
+                    row[c] = -np.inf
+    chosen, c, found = -1, 0, top
+    for v in range(begin[T - 1], begin[T]):
+        for paid in range(max(low[v], 1), high[v] + 1):
+            value = (paid * unit) ** power * (whole + table[v, paid])
+            if value > found:
+                found, chosen, c = value, v, paid
+    for t in range(T - 1, -1, -1):
+        if chosen < 0:
+            break
+        k = label[chosen]
+        output[t] = k
+        c -= np.int64(np.rint(costs[t * S + k] / unit))
+        reach, chosen = -np.inf, -1
+        if t > 0:
+            arcs_into(tables, t)
+            for u in range(begin[t - 1], begin[t]):
+                if low[u] <= c <= high[u] and table[u, c] + arcs[label[u] * S + k] > reach:
+                    reach, chosen = table[u, c] + arcs[label[u] * S + k], u
+    return found
 
 
 @register_jitable
-def best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, power, output):
-    """Write the output of largest ``cost^p (cost_weight - w . psi)`` among those of cost up to ``most``; its value.
+def best_product(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result, power):
+    """The labels of largest ``cost(y)^p (lam - w . psi(y))``, and planes of their runs of errors.
 
-    One table holds the best score for every cost (:mod:`~maxmargin.inference.recursion_kernel`). When no output has a
-    positive value, ``output`` stays as it is and 0 is returned. O(T K^2 most / unit).
+    The best wrong labels come first: where they have their margin, so have all others. Then a few queries, which mostly
+    settle it, and at last all costs that they leave open. The true labels, whose margin is 0, must be left out: with
+    them no query could prove that the others have theirs. The unit of cost of each example stands in ``floats`` where
+    the last entry of ``meta`` says.
     """
-    unary, arcs, cost, truth = chain_tables(meta, ints, floats, w, example)
-    T, K = unary.shape
-    steps = np.rint(cost / unit).astype(np.int64)
-    width = np.int64(np.floor(most / unit * (1.0 + 1e-9))) + 1
-    table, scores = np.empty((T * K, width)), np.empty(width)
-    node, arc, costs = unary.reshape(-1), arcs.reshape(-1), steps.reshape(-1)
-    none, free = np.empty(0, np.int32), np.empty(0, np.int64)  # no lists of arcs, and no cost of arcs
-    fill_by_cost(node, none, none, arc, K, costs, free, table, scores)
-    top, chosen = 0.0, -1
-    for c in range(1, width):
-        v = (c * unit) ** power * (cost_weight + scores[c] - truth)
-        if v > top:
-            top, chosen = v, c
-    if chosen > 0:
-        path_of_cost(node, none, none, arc, K, costs, free, table, chosen, output[:T], none)
-        for t in range(T):
-            output[t] -= t * K
-    return top
-
-
-@register_jitable
-def best_product(
-    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, power
-):  # fmt: skip
-    """The output of largest ``cost(y)^p (lam - w . psi(y))``, lam = cost_weight, and planes of its runs of errors.
-
-    With ``h = lam - w . psi`` and ``g = cost``, the argmax at cost weight mu proves ``h + mu g <= B`` for all outputs:
-
-    * at ``mu = lam / unit`` (unit: the smallest cost there is) the true output wins only if every other has h <= 0;
-    * no output has a value above that of the point where ``g^p h`` touches the line, ``p h = mu g``: when that is
-      reached the search is over, most often with mu = p h / g of the answer before;
-    * an output that beats the best so far has a cost g with ``g^p (B - mu g)`` above it: only costs up to the largest
-      such one are left for the exact search over all costs.
-
-    The unit of cost of each example stands in ``floats`` where the last entry of ``meta`` says.
-
-    Choi, Meshi, Srebro 2016 for the queries; Bauer et al. 2014 for the exact search.
-    """
-    if cost_weight <= 0.0:  # the prediction
+    if lam <= 0.0:  # the prediction
         return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
     first, last = ints[meta[ck.AT_TOKENS] + example], ints[meta[ck.AT_TOKENS] + example + 1]
     T, truth = last - first, meta[ck.AT_LABELS] + first
     unit = floats[meta[len(meta) - 1] + example]
-    result[:4] = 0.0
-    top, best = 0.0, ints[truth : truth + T].copy()
+    result[:4], top = 0.0, 0.0
+    best = ints[truth : truth + T].copy()
     if T == 0 or unit == 0.0:  # nothing costs anything
         output[:T] = best
         return min(emit, 1)
-    mu, most, bound = cost_weight / unit, np.inf, np.inf
-    for query in range(QUERIES):
-        plane(meta, ints, floats, w, example, mu, 0, iwork, fwork, output, index, value, result)
-        reach, g = cost_weight + result[0], result[2]
-        h = reach - mu * g
-        right = True  # rounding may leave the true output a little above itself
-        for t in range(T):
-            right = right and output[t] == ints[truth + t]
-        if query == 0 and (right or result[0] <= 0.0):
-            bound = 0.0
-            break
-        if h > 0.0 and g**power * h > top:
-            top = g**power * h
-            best[:] = output[:T]
-        touching = power * reach / ((1.0 + power) * mu)
-        bound = min(bound, touching**power * (reach - mu * touching))
-        if bound <= top * EQUAL:
-            break
-        most = min(most, largest_cost(reach, mu, unit, top, power))
-        if g <= 0.0 or h <= 0.0 or power * h == mu * g:
-            break
-        mu = power * h / g
-    if bound > top * EQUAL:
-        top = max(top, best_of_all_costs(meta, ints, floats, w, example, cost_weight, unit, most, power, best))
+    tables = chain_tables(meta, ints, floats, w, example, fwork)
+    if ask_wrong(plane, tables, 0.0, output, result) >= 0 and result[0] > -lam:
+        best[:] = output[:T]
+        h, g = lam + result[0], result[2]
+        made, mu, top, _at, bound = try_cost_weights(
+            ask_wrong, plane, tables, lam, unit, power * h / g, g**power * h, power, QUERIES, best, output, result
+        )
+        if bound > top:
+            top = best_of_all_costs(tables, lam, mu, unit, power, top, best)
     output[:T] = best
     made = ck.chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
     result[0], result[1] = top, top
     return made
-
-
-@register_jitable
-def largest_cost(reach, mu, unit, top, power):
-    """The largest g with ``g^p (reach - mu g) >= top``; for p other than 1, as a multiple of unit."""
-    if power == 1.0:
-        return (reach + np.sqrt(max(reach * reach - 4.0 * mu * top, 0.0))) / (2.0 * mu)
-    steps = np.floor(reach / (mu * unit))
-    while steps > 0.0 and (steps * unit) ** power * (reach - mu * steps * unit) * EQUAL < top:
-        steps -= 1.0
-    return steps * unit
 
 
 @kernel(SEARCH_SIGNATURE)
@@ -156,44 +287,6 @@ def chain_sqrt_slack(
     )  # fmt: skip
 
 
-@kernel("float64(float64[:, ::1], float64[:, :, ::1], float64[:, ::1], int32[::1])", fast=False)
-def best_costly_path(unary, arcs, cost, output):
-    """Write the best labeling of a chain with a positive cost; its score, -inf when there is none.
-
-    Two scores for each position and label: the best start without cost and the best start with cost,
-
-        free[t, k]   = unary[t, k] + max_j free[t-1, j] + arc[k, j]                      where k costs nothing at t
-        costly[t, k] = unary[t, k] + max_j (costly[t-1, j] or, where k costs, free[t-1, j]) + arc[k, j].
-
-    O(T K^2) time, O(T K) memory.
-    """
-    T, K = unary.shape
-    best = np.full((T, 2, K), -np.inf)  # without and with cost
-    came = np.zeros((T, 2, K), np.int32)
-    for k in range(K):
-        best[0, 1 if cost[0, k] > 0.0 else 0, k] = unary[0, k]
-    for t in range(1, T):
-        arc = arcs[t - 1 if arcs.shape[0] > 1 else 0]
-        for k in range(K):
-            for before in range(2):
-                after = 1 if before or cost[t, k] > 0.0 else 0
-                for j in range(K):
-                    reach = best[t - 1, before, j] + arc[k, j] + unary[t, k]
-                    if reach > best[t, after, k]:
-                        best[t, after, k] = reach
-                        came[t, after, k] = before * K + j
-    last, state = 0, 1
-    for k in range(1, K):
-        if best[T - 1, 1, k] > best[T - 1, 1, last]:
-            last = k
-    top = best[T - 1, 1, last]
-    if top > -np.inf:
-        for t in range(T - 1, -1, -1):
-            output[t] = last
-            state, last = came[t, state, last] // K, came[t, state, last] % K
-    return top
-
-
 @kernel(SEARCH_SIGNATURE)
 def chain_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """The output of positive cost with the largest ``lam - w . psi``, lam = cost_weight, and planes of runs of errors.
@@ -206,15 +299,14 @@ def chain_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork,
         result[1] += cost_weight
         return made
     result[:2] = 0.0
-    T = ints[meta[ck.AT_TOKENS] + example + 1] - ints[meta[ck.AT_TOKENS] + example]
-    if T == 0 or cost_weight <= 0.0:  # nothing is wrong, or only the prediction is wanted
+    first, last = ints[meta[ck.AT_TOKENS] + example], ints[meta[ck.AT_TOKENS] + example + 1]
+    if first == last or cost_weight <= 0.0:  # nothing is wrong, or only the prediction is wanted
         return made
-    unary, arcs, cost, truth = chain_tables(meta, ints, floats, w, example)
-    top = cost_weight + best_costly_path(unary, arcs, cost, output) - truth
-    if top <= 0.0:  # every wrong output has its margin, or there is none
-        for t in range(T):
-            output[t] = ints[meta[ck.AT_LABELS] + ints[meta[ck.AT_TOKENS] + example] + t]
-        top = 0.0
+    tables, top = chain_tables(meta, ints, floats, w, example, fwork), 0.0
+    if ask_wrong(plane, tables, 0.0, output, result) >= 0:
+        top = max(cost_weight + result[0], 0.0)
+    if top == 0.0:  # every wrong output has its margin, or there is none
+        output[: last - first] = ints[meta[ck.AT_LABELS] + first : meta[ck.AT_LABELS] + last]
     made = ck.chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
     result[0], result[1] = top, top
     return made

@@ -31,8 +31,9 @@ from maxmargin.models.label_set_kernel import (
     message,
     messages,
     parted,
+    power_of,
 )
-from maxmargin.models.signature import PLANE_SIGNATURE, SEARCH_SIGNATURE
+from maxmargin.models.signature import PLANE_SIGNATURE
 
 LOW = 8  # labels in the table that the inner loops run over: a few kilobytes, which stay in the nearest cache
 
@@ -181,20 +182,8 @@ def best_of_all(meta, ints, floats, w, example, lam, power, emit, fwork, output,
 
 @kernel(PLANE_SIGNATURE, borrows=True)
 def all_sets_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The set of largest ``w . phi + cost_weight cost``."""
-    return best_of_all(
-        meta, ints, floats, w, example, cost_weight, MARGIN, emit, fwork, output, index, value, result
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE, borrows=True)
-def all_sets_search(
-    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
-):  # fmt: skip
-    """The set of largest ``cost^p (cost_weight - w . psi)``, p where the last entry of ``meta`` points."""
-    if cost_weight <= 0.0:  # the prediction
-        return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
-    power = floats[meta[len(meta) - 1]]
+    """The set of largest ``w . phi + cost_weight cost`` or ``cost^p (cost_weight - w . psi)``."""
+    power = power_of(meta, floats, cost_weight)
     return best_of_all(
         meta, ints, floats, w, example, cost_weight, power, emit, fwork, output, index, value, result
     )  # fmt: skip

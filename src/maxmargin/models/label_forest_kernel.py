@@ -24,13 +24,18 @@ from maxmargin.models.label_set_kernel import (
     AT_PARENT,
     AT_SIZE,
     AT_TABLE,
+    MARGIN,
+    best_flips,
     conclude,
     flip_scores,
     parted,
     scaled,
+    value_of_flips,
 )
-from maxmargin.models.search_kernel import EQUAL, best_product
+from maxmargin.models.search_kernel import try_cost_weights
 from maxmargin.models.signature import SEARCH_SIGNATURE
+
+QUERIES = 24  # before the numbers of mistakes are told apart; three are usual
 
 
 @register_jitable
@@ -93,12 +98,10 @@ def flips_with(meta, ints, gain, cost, pair, tables, mistakes, left, output):
 
 
 @register_jitable
-def best_by_mistakes(meta, ints, floats, w, example, lam, power, emit, fwork, output, index, value, result):
-    """The set of largest ``cost^p (lam - w . psi)``, exact, where all mistakes that cost something cost the same."""
+def best_by_mistakes(meta, ints, gain, cost, pair, rest, lam, power, output):
+    """The flips of largest ``cost^p (lam - w . psi)``, exact, where all mistakes that cost something cost the same."""
     M = meta[mk.N_LABELS]
-    score, gain, cost, pair, rest = parted(meta, fwork)
     left, tables = rest[:M], rest[M:]
-    flip_scores(meta, ints, floats, w, example, score, gain, cost, pair)
     fill_tables(meta, ints, gain, cost, pair, tables)
     unit = 0.0
     for k in range(M):
@@ -112,22 +115,37 @@ def best_by_mistakes(meta, ints, floats, w, example, lam, power, emit, fwork, ou
     output[:M] = 0
     if mistakes > 0:
         flips_with(meta, ints, gain, cost, pair, tables, mistakes, left, output)
-    return conclude(meta, ints, floats, example, lam, power, emit, gain, cost, pair, output, index, value, result)
+
+
+@register_jitable
+def ask_flips(plane, question, mu, output, result):
+    """A query, answered from the gains of flips."""
+    meta, ints, example, gain, cost, pair, delta = question
+    best_flips(meta, ints, mu, gain, cost, pair, delta, output)
+    value_of_flips(meta, ints, example, mu, MARGIN, gain, cost, pair, output, result)
+    return 0
 
 
 @register_jitable
 def queries_then_tables(
-    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, power
-):
+    plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result, power
+):  # fmt: skip
     """A few argmaxes; all numbers of mistakes where their bound stays open."""
-    made = best_product(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, power
-    )  # fmt: skip
-    if cost_weight <= 0.0 or result[1] <= result[0] + EQUAL * abs(result[0]):
-        return made
-    return best_by_mistakes(
-        meta, ints, floats, w, example, cost_weight, power, emit, fwork, output, index, value, result
-    )  # fmt: skip
+    if lam <= 0.0:  # the prediction
+        return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
+    M = meta[mk.N_LABELS]
+    score, gain, cost, pair, rest = parted(meta, fwork)
+    flip_scores(meta, ints, floats, w, example, score, gain, cost, pair)
+    question, best = (meta, ints, example, gain, cost, pair, rest[:M]), np.zeros(M, np.int32)
+    least = floats[meta[len(meta) - 1] + example]
+    mu = lam / least if least > 0.0 else lam
+    _made, _mu, top, _at, bound = try_cost_weights(
+        ask_flips, plane, question, lam, least, mu, 0.0, power, QUERIES, best, output, result
+    )
+    output[:M] = best
+    if bound > top:
+        best_by_mistakes(meta, ints, gain, cost, pair, rest, lam, power, output)
+    return conclude(meta, ints, floats, example, lam, power, emit, gain, cost, pair, output, index, value, result)
 
 
 @kernel(SEARCH_SIGNATURE)
@@ -157,6 +175,9 @@ def forest_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork
             result[0] += cost_weight
             result[1] += cost_weight
         return made
-    return best_by_mistakes(
-        meta, ints, floats, w, example, cost_weight, 0.0, emit, fwork, output, index, value, result
+    score, gain, cost, pair, rest = parted(meta, fwork)
+    flip_scores(meta, ints, floats, w, example, score, gain, cost, pair)
+    best_by_mistakes(meta, ints, gain, cost, pair, rest, cost_weight, 0.0, output)
+    return conclude(
+        meta, ints, floats, example, cost_weight, 0.0, emit, gain, cost, pair, output, index, value, result
     )  # fmt: skip

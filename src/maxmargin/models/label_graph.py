@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from maxmargin.costs import HammingCost, WeightedHammingCost
-from maxmargin.models.labels import Labels
+from maxmargin.models.labels import Labels, weighted
 
 __all__ = ["COST_KINDS", "Forest", "forest_of", "label_costs", "label_edges"]
 
@@ -70,13 +70,15 @@ class Forest(NamedTuple):
     parent: np.ndarray
     above: np.ndarray
 
-    def siblings(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def siblings(self, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """First child and next sibling of each label (-1: none; roots are siblings), int32 (M,).
 
-        And the number of labels in the trees of a label and of its later siblings.
+        And the number of labels, or the sum of their weights, in the trees of a label and of its later siblings.
         """
         M = len(self.order)
-        child, following, size, whole = np.full(M + 1, -1), np.full(M, -1), np.ones(M), np.ones(M)
+        child, following = np.full(M + 1, -1), np.full(M, -1)
+        whole = np.ones(M) if weights is None else weights.astype(np.float64)
+        size = whole.copy()
         for k in self.order[::-1]:  # ``child[-1]`` is the first root
             after = following[k] = child[self.parent[k]]
             child[self.parent[k]] = k
@@ -107,7 +109,9 @@ def forest_of(n_labels: int, edges: np.ndarray) -> Forest | None:
     return Forest(np.array(order, np.int32), parent, above)
 
 
-def label_costs(cost: object, labels: Labels) -> tuple[int, np.ndarray]:
+def label_costs(
+    cost: object, labels: Labels, class_weight: Mapping[Hashable, float] | None = None
+) -> tuple[int, np.ndarray]:
     """The kind of a cost, a place in :data:`COST_KINDS`, and costs (M, 2) of adding and of missing each label.
 
     Parameters
@@ -115,6 +119,8 @@ def label_costs(cost: object, labels: Labels) -> tuple[int, np.ndarray]:
     cost : {"hamming", "f1", "jaccard"}, HammingCost, WeightedHammingCost, or mapping of label to weight
         A mapping weighs mistakes of both sorts; WeightedHammingCost those by="true" (a label is missed) or by="label"
         (one is added).
+    class_weight : mapping of label to weight, optional
+        Multiplies the cost of missing it.
     """
     weights, kind = np.ones((len(labels), 2)), 0
     if isinstance(cost, str):
@@ -131,6 +137,10 @@ def label_costs(cost: object, labels: Labels) -> tuple[int, np.ndarray]:
         raise TypeError(f"cost is a {type(cost).__name__}; give {', '.join(COST_KINDS)}, or weights of labels.")
     if isinstance(cost, (HammingCost, WeightedHammingCost)) and cost.normalize:
         weights /= len(labels)
+    if class_weight is not None:
+        if kind:
+            raise ValueError(f'class_weight is for costs that add up over labels; cost="{cost}" is one of whole sets.')
+        weights[:, 1:] = weighted(weights[:, 1:], labels, class_weight)
     return kind, weights
 
 

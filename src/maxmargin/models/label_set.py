@@ -16,6 +16,8 @@ a forest, cost that adds up over labels               dynamic program           
                                                                                    queries, with a bound
 ====================================================  ===========================  ===================================
 
+With a hierarchy, outputs are closed under ancestors (:mod:`maxmargin.models.hierarchy_pack`).
+
 Choi, Meshi, Srebro 2016, Fast and scalable structural SVM with slack rescaling. Finley, Joachims 2008, Training
 structural SVMs when exact inference is intractable (the pairwise model).
 """
@@ -23,7 +25,7 @@ structural SVMs when exact inference is intractable (the pairwise model).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -31,13 +33,16 @@ import numpy as np
 from maxmargin.contracts import ModelKernel
 from maxmargin.door import weight_vector
 from maxmargin.models.base import CompiledModel, laid_out, least_positive, offsets_of
+from maxmargin.models.hierarchy import MOST_LISTED, Hierarchy, Outputs, stored_outputs, with_named_labels
 from maxmargin.models.label_graph import COST_KINDS, Forest, forest_of, label_costs, label_edges
 from maxmargin.models.label_targets import LabelTargets
+from maxmargin.models.labels import Labels
 from maxmargin.models.layout_state import StateReader, facts_of
 from maxmargin.models.multiclass import (
     POWERS,
     Dense,
     FeatureRows,
+    FeatureRowsBound,
     Sparse,
     both_blocks,
     check_size,
@@ -51,6 +56,7 @@ from maxmargin.parameters import Parameters
 __all__ = ["LabelSet", "LabelSetBound", "LabelSetLayout"]
 
 MOST_ENUMERATED = 18  # labels whose sets are all looked at
+PATHS = ("multiple", "single")
 MOST_TABULATED = 500  # labels of a forest whose tables of mistakes are made: some megabytes
 
 
@@ -65,6 +71,7 @@ class LabelSetLayout(FeatureRows):
     cost_kind: int
     edges: np.ndarray
     costs: np.ndarray
+    outputs: Outputs | None = None  # which sets are outputs, where not all are
 
     @property
     def n_weights(self) -> int:
@@ -110,7 +117,11 @@ class LabelSetLayout(FeatureRows):
         return np.append(super().real(), np.ones(len(self.edges), bool))
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
-        return facts_of(self), {"edges": self.edges.astype(np.uint32), "costs": self.costs}
+        tensors = {"edges": self.edges.astype(np.uint32), "costs": self.costs}
+        if self.outputs is None:
+            return facts_of(self), tensors
+        flags = {"single": self.outputs.single, "leaves_only": self.outputs.leaves_only}
+        return facts_of(self, **flags), tensors | {"above": self.outputs.hierarchy.edges.astype(np.uint32)}
 
     @classmethod
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> LabelSetLayout:
@@ -126,13 +137,15 @@ class LabelSetLayout(FeatureRows):
         if (edges[:, 0] >= edges[:, 1]).any() or (np.diff(keys) <= 0).any():
             raise ValueError("its tensor 'edges' has an edge twice, or edges out of order")
         scaling, kind = state.number("intercept_scaling", 1e-300), state.whole("cost_kind", 0, len(COST_KINDS))
-        layout = cls(**state.announced(cls, intercept_scaling=scaling, cost_kind=kind, edges=edges, costs=costs))
+        outputs = stored_outputs(state) if "above" in tensors else None
+        known = {"intercept_scaling": scaling, "cost_kind": kind, "edges": edges, "costs": costs, "outputs": outputs}
+        layout = cls(**state.announced(cls, **known))
         check_inference(layout)
         return layout
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelSetBound(CompiledModel):
+class LabelSetBound(FeatureRowsBound):
     """The label-set model bound to n examples."""
 
     layout: LabelSetLayout
@@ -144,11 +157,26 @@ class LabelSetBound(CompiledModel):
 
         layout, meta = self.layout, self.meta.copy()
         meta[HAS_LABELS] = 0  # scores count from the empty set
+        if layout.outputs is not None:
+            from maxmargin.models.hierarchy_pack import fill_max_marginals
+
+            return fill_max_marginals(self, meta, weight_vector(w, self.n_weights))
         forest = forest_of(len(layout.labels), layout.edges) is not None
         fill = ek.forest_max_marginals if forest else ek.all_sets_max_marginals
         out, w = np.empty((self.n_examples, len(layout.labels))), weight_vector(w, self.n_weights)
         fill(meta, self.ints, self.floats, w, np.empty(self.fwork_size), out)
         return out
+
+    def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """The k best sets, bool (m, M), and their scores (m,), best first."""
+        from maxmargin.models.label_kbest import k_best_of_all, k_best_of_forest
+
+        layout, pair = self.layout, self.layout.groups(w)["edge"]
+        gain = self.scores(w, np.array([example]))[0]
+        forest = forest_of(len(layout.labels), layout.edges)
+        if forest is not None:
+            return k_best_of_forest(gain, forest, pair, k)
+        return k_best_of_all(gain, layout.edges, pair, k)
 
     def indicators(self, w: np.ndarray) -> np.ndarray:
         """The sets of largest score, bool (n, M)."""
@@ -167,6 +195,13 @@ class LabelSet(Parameters):
         in the training data.
     cost : {"hamming", "f1", "jaccard"}, HammingCost, WeightedHammingCost, or mapping of label to weight
         The number of wrong labels, plain or weighted; or 1 - F1, 1 - Jaccard index of the two sets.
+    hierarchy : None, networkx.DiGraph, pairs (parent, child), mapping of child to parent(s), or vector of parents
+        A label is on only where all its parents are; see :mod:`maxmargin.models.hierarchy_pack`. A vector has the
+        number of the parent's column for each label, -1 for roots. ``graph`` must be None then.
+    paths : {"multiple", "single"}
+        "single": an output is one label with its ancestors.
+    leaves_only : bool
+        Outputs are sets of leaves with their ancestors; otherwise a path may stop at any label.
     fit_intercept : bool
         A constant for each label, regularised like the other weights.
     intercept_scaling : float
@@ -177,11 +212,21 @@ class LabelSet(Parameters):
 
     graph: object = None
     cost: object = "hamming"
+    hierarchy: object = None
+    paths: str = "multiple"
+    leaves_only: bool = False
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
     classes: Iterable[Hashable] | None = None
 
-    def bind(self, X: object, Y: object = None, *, layout: LabelSetLayout | None = None) -> LabelSetBound:
+    def bind(
+        self,
+        X: object,
+        Y: object = None,
+        *,
+        layout: LabelSetLayout | None = None,
+        class_weight: Mapping[Hashable, float] | None = None,
+    ) -> LabelSetBound:
         """Pack examples (and their sets) for the kernel.
 
         Parameters
@@ -190,11 +235,15 @@ class LabelSet(Parameters):
             A mapping has the keys ``"sparse"`` and ``"dense"``, each a matrix with n rows.
         Y : n sets, in any form that :meth:`LabelTargets.of` takes; missing at prediction time
         layout : LabelSetLayout of the training data, for further data
+        class_weight : mapping of label to weight, optional
+            Multiplies the cost of missing that label; stored in the layout.
         """
         sparse, dense = feature_blocks(X)
         n = next(block.shape[0] for block in (sparse, dense) if block is not None)
         classes = self.classes if layout is None else layout.labels.classes
         targets = None if Y is None else LabelTargets.of(Y, classes)
+        if targets is not None and classes is None and self.hierarchy is not None:
+            targets = with_named_labels(targets, self.hierarchy)
         if targets is not None and len(targets.on) != n:
             raise ValueError(f"X has {n} examples and Y has {len(targets.on)}; they must agree.")
         if layout is None:
@@ -202,15 +251,27 @@ class LabelSet(Parameters):
                 raise ValueError("labels are needed to learn the layout of a label-set model; pass Y.")
             if n == 0:
                 raise ValueError("X is empty; at least one example is needed.")
-            layout = self._layout(sparse, dense, targets)
+            layout = self._layout(sparse, dense, targets, class_weight)
+        elif class_weight is not None:
+            raise ValueError("class_weight is part of the layout; pass one or the other.")
         check_width(layout, sparse, dense)
         if targets is not None and targets.labels.classes != layout.labels.classes:
             raise ValueError("Y has other labels than the model, or in another order; give those it was fitted with.")
-        return _pack(layout, n, sparse, dense, None if targets is None else targets.on)
+        on = None if targets is None else targets.on
+        if layout.outputs is None:
+            return _pack(layout, n, sparse, dense, on)
+        from maxmargin.models.hierarchy_pack import pack
 
-    def _layout(self, sparse: Sparse, dense: Dense, targets: LabelTargets) -> LabelSetLayout:
+        fault = None if on is None else layout.outputs.fault(on)
+        if fault is not None:
+            raise ValueError(fault.said(layout.labels))
+        return pack(layout, n, sparse, dense, on)
+
+    def _layout(
+        self, sparse: Sparse, dense: Dense, targets: LabelTargets, class_weight: Mapping[Hashable, float] | None
+    ) -> LabelSetLayout:
         labels = targets.labels
-        kind, costs = label_costs(self.cost, labels)
+        kind, costs = label_costs(self.cost, labels, class_weight)
         layout = LabelSetLayout(
             labels=labels,
             n_sparse=0 if sparse is None else sparse.shape[1],
@@ -220,15 +281,33 @@ class LabelSet(Parameters):
             cost_kind=kind,
             edges=label_edges(self.graph, targets.on, labels),
             costs=costs,
+            outputs=self._outputs(labels),
         )
         check_size(layout)
         check_inference(layout)
         return layout
 
+    def _outputs(self, labels: Labels) -> Outputs | None:
+        if self.paths not in PATHS:
+            raise ValueError(f'paths must be "multiple" or "single"; got {self.paths!r}.')
+        if self.hierarchy is None:
+            if self.paths != "multiple" or self.leaves_only:
+                raise ValueError("paths and leaves_only are about a hierarchy; give hierarchy=, or leave them out.")
+            return None
+        if self.graph is not None:
+            raise ValueError("graph and hierarchy cannot be combined; leave one of them None.")
+        return Outputs(Hierarchy.of(self.hierarchy, labels), self.paths == "single", bool(self.leaves_only))
+
 
 def check_inference(layout: LabelSetLayout) -> None:
     """Refuse what has no exact argmax, and say what has."""
     M, n_edges = len(layout.labels), len(layout.edges)
+    if layout.outputs is not None:
+        if layout.cost_kind and layout.outputs.listed is None:
+            name = COST_KINDS[layout.cost_kind]
+            advice = 'use cost="hamming" or weights of labels, or paths="single"'
+            raise ValueError(f'cost="{name}" needs a hierarchy with at most {MOST_LISTED} outputs; {advice}.')
+        return
     if layout.enumerable or (n_edges == 0 and layout.by_counts):
         return
     forest = forest_of(M, layout.edges) is not None
@@ -249,12 +328,11 @@ def _tabulated(bound: CompiledModel, name: str) -> ModelKernel:
     return bound.packed(kernels[name], more=bound.least_cost)
 
 
-def _searched(bound: CompiledModel, power: float, all_sets: bool) -> ModelKernel:
-    """An exact search for a power of the cost."""
-    from maxmargin.models.label_enumeration_kernel import all_sets_search
-    from maxmargin.models.label_set_kernel import counts_search
+def _searched(bound: CompiledModel, power: float, plane: Callable[..., int]) -> ModelKernel:
+    """An exact search for a power of the cost: a kernel that looks at all answers is asked once."""
+    from maxmargin.models.search_kernel import argmax
 
-    return bound.packed(all_sets_search if all_sets else counts_search, more=np.array([power]))
+    return replace(bound, plane=plane).packed(argmax, more=np.array([power]))
 
 
 def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.ndarray | None) -> LabelSetBound:
@@ -281,7 +359,8 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     scratch = 2 * M + 2  # of forests and numbers of mistakes; that of all sets, and of tables, is larger
     searches: dict[str, Callable[[CompiledModel], ModelKernel]] = {}
     if exact:
-        searches = {name: partial(_searched, power=power, all_sets=not by_counts) for name, power in POWERS.items()}
+        answers = lk.counts_plane if by_counts else all_sets_plane
+        searches = {name: partial(_searched, power=power, plane=answers) for name, power in POWERS.items()}
     elif layout.tabulated and forest is not None:
         child, following, size = forest.siblings()
         at = offsets_of(2 * (size + 1))
@@ -294,9 +373,10 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     return LabelSetBound(
         n_examples=n,
         layout=layout,
+        capabilities=frozenset({"exact", "k_best"}),
         plane=plane,
         searches=searches,
-        least_cost=np.zeros(0) if exact or on is None else _least_costs(layout, on),
+        least_cost=np.zeros(0) if exact or on is None else least_costs(layout, on),
         meta=meta,
         ints=laid_out(ints, meta, np.int32),
         floats=laid_out(floats, meta, np.float64),
@@ -307,7 +387,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     )
 
 
-def _least_costs(layout: LabelSetLayout, on: np.ndarray) -> np.ndarray:
+def least_costs(layout: LabelSetLayout, on: np.ndarray) -> np.ndarray:
     """The least positive cost of one mistake, for each example."""
     flips = np.where(on, layout.costs[:, 1], layout.costs[:, 0])
     return np.array([least_positive(row) for row in flips])

@@ -19,7 +19,7 @@ from numba.extending import register_jitable
 from maxmargin.kernel import kernel
 from maxmargin.models import multiclass_kernel as mk
 from maxmargin.models.multiclass_kernel import multiclass_scores
-from maxmargin.models.signature import PLANE_SIGNATURE, SEARCH_SIGNATURE
+from maxmargin.models.signature import PLANE_SIGNATURE
 
 # positions in ``meta`` behind those of the multiclass kernel
 N_EDGES, COST_KIND, AT_EDGES, AT_ORDER, AT_PARENT, AT_ABOVE, W_EDGES = range(mk.META_SIZE, mk.META_SIZE + 7)
@@ -42,6 +42,12 @@ def count_cost(kind, n_on, added, missed):
     if union == 0:
         return 0.0
     return 1.0 - 2.0 * both / (both + union) if kind == F1 else 1.0 - both / union
+
+
+@register_jitable
+def power_of(meta, floats, cost_weight):
+    """What a kernel that knows all answers maximises: that of its search, whose power stands behind ``meta``."""
+    return floats[meta[len(meta) - 1]] if len(meta) > META_SIZE and cost_weight > 0.0 else MARGIN
 
 
 @register_jitable
@@ -96,20 +102,27 @@ def flips_cost(meta, ints, example, cost, output):
 
 
 @register_jitable
-def conclude(meta, ints, floats, example, lam, power, emit, gain, cost, pair, output, index, value, result):
-    """Turn the flips in ``output`` into the set that they make, and write its value and its plane. O(M + E + nnz)."""
-    M, E, S, D = meta[mk.N_LABELS], meta[N_EDGES], meta[mk.STRIDE], meta[mk.N_DENSE]
-    has_labels, nnz = meta[mk.HAS_LABELS], 0
+def value_of_flips(meta, ints, example, lam, power, gain, cost, pair, output, result):
+    """Write value, bound and cost of the flips in ``output`` (M,). O(M + E)."""
     h = 0.0
-    for k in range(M):
+    for k in range(meta[mk.N_LABELS]):
         if output[k] != 0:
             h += gain[k]
-    for e in range(E):
+    for e in range(meta[N_EDGES]):
         if output[ints[meta[AT_EDGES] + 2 * e]] != 0 and output[ints[meta[AT_EDGES] + 2 * e + 1]] != 0:
             h += pair[e]
     result[2] = flips_cost(meta, ints, example, cost, output)
     result[0] = scaled(h, result[2], lam, power)
-    result[1] = max(result[0], 0.0) if has_labels else result[0]  # the truth gives 0; rounding may miss it
+    # the truth gives 0; rounding may miss it
+    result[1] = max(result[0], 0.0) if meta[mk.HAS_LABELS] else result[0]
+
+
+@register_jitable
+def conclude(meta, ints, floats, example, lam, power, emit, gain, cost, pair, output, index, value, result):
+    """Turn the flips in ``output`` into the set that they make, and write its value and its plane. O(M + E + nnz)."""
+    M, E, S, D = meta[mk.N_LABELS], meta[N_EDGES], meta[mk.STRIDE], meta[mk.N_DENSE]
+    has_labels, nnz = meta[mk.HAS_LABELS], 0
+    value_of_flips(meta, ints, example, lam, power, gain, cost, pair, output, result)
     if emit > 0 and has_labels:
         begin, end = np.int64(ints[meta[mk.AT_ROWS] + example]), np.int64(ints[meta[mk.AT_ROWS] + example + 1])
         for k in range(M):
@@ -170,16 +183,10 @@ def message(delta, pair):
     return max(0.0, delta + pair) - max(0.0, delta)
 
 
-@kernel(PLANE_SIGNATURE, borrows=True)
-def forest_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The set of largest ``w . phi + cost_weight cost`` where the graph is a forest and the cost adds up over labels.
-
-    Without edges every label decides for itself. O(nnz S + M).
-    """
+@register_jitable
+def best_flips(meta, ints, cost_weight, gain, cost, pair, delta, output):
+    """The flips of largest ``h + cost_weight cost`` in a forest; without edges every label decides for itself. O(M)."""
     M = meta[mk.N_LABELS]
-    score, gain, cost, pair, rest = parted(meta, fwork)
-    delta = rest[:M]
-    flip_scores(meta, ints, floats, w, example, score, gain, cost, pair)
     for k in range(M):
         delta[k] = gain[k] + cost_weight * cost[k]
     messages(meta, ints, pair, delta)
@@ -189,6 +196,17 @@ def forest_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork
         if parent >= 0 and output[parent] != 0:
             d += pair[ints[meta[AT_ABOVE] + k]]
         output[k] = 1 if d > 0.0 else 0
+
+
+@kernel(PLANE_SIGNATURE, borrows=True)
+def forest_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The set of largest ``w . phi + cost_weight cost`` where the graph is a forest and the cost adds up over labels.
+
+    O(nnz S + M).
+    """
+    score, gain, cost, pair, rest = parted(meta, fwork)
+    flip_scores(meta, ints, floats, w, example, score, gain, cost, pair)
+    best_flips(meta, ints, cost_weight, gain, cost, pair, rest[: meta[mk.N_LABELS]], output)
     return conclude(
         meta, ints, floats, example, cost_weight, MARGIN, emit, gain, cost, pair, output, index, value, result
     )  # fmt: skip
@@ -242,20 +260,8 @@ def best_counts(meta, ints, floats, w, example, lam, power, emit, fwork, output,
 
 @kernel(PLANE_SIGNATURE)
 def counts_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The set of largest ``w . phi + cost_weight cost``; see :func:`best_counts`."""
-    return best_counts(
-        meta, ints, floats, w, example, cost_weight, MARGIN, emit, fwork, output, index, value, result
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE)
-def counts_search(
-    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
-):  # fmt: skip
-    """The set of largest ``cost^p (cost_weight - w . psi)``, p where the last entry of ``meta`` points."""
-    if cost_weight <= 0.0:  # the prediction
-        return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
-    power = floats[meta[len(meta) - 1]]
+    """The set of largest ``w . phi + cost_weight cost`` or ``cost^p (cost_weight - w . psi)``, by counts."""
+    power = power_of(meta, floats, cost_weight)
     return best_counts(
         meta, ints, floats, w, example, cost_weight, power, emit, fwork, output, index, value, result
     )  # fmt: skip

@@ -79,11 +79,15 @@ class LabelTargets:
         matrix_like = _as_matrix(rows)
         return _from_sets(rows, classes) if matrix_like is None else _from_matrix(matrix_like, classes, "dense")
 
+    def sets(self) -> list[set[Hashable]]:
+        """The labels of each example."""
+        classes = self.labels.classes
+        return [{classes[k] for k in np.flatnonzero(row)} for row in self.on]
+
     def in_form(self, like: object = None) -> object:
         """The sets in their form; a frame has the index of ``like``, where that is one."""
         if self.form == "sets":
-            classes = self.labels.classes
-            return [{classes[k] for k in np.flatnonzero(row)} for row in self.on]
+            return self.sets()
         matrix = self.on.astype(self.dtype)
         if self.form == "sparse":
             return sp.csr_matrix(matrix)

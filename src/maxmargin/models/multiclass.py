@@ -7,6 +7,7 @@ Crammer and Singer 2001, On the algorithmic implementation of multiclass kernel-
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from maxmargin.models.labels import Labels, check_count, padded, plain, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.parameters import Parameters
 
-__all__ = ["FeatureRows", "Multiclass", "MulticlassBound", "MulticlassLayout"]
+__all__ = ["FeatureRows", "FeatureRowsBound", "Multiclass", "MulticlassBound", "MulticlassLayout"]
 
 Sparse: TypeAlias = "sp.csr_array | None"
 Dense: TypeAlias = "np.ndarray | None"
@@ -54,6 +55,10 @@ class FeatureRows(StorableLayout):
     def stride(self) -> int:
         """The number of labels, padded so that rows stay aligned."""
         return padded(len(self.labels))
+
+    @abstractmethod
+    def output(self, codes: np.ndarray) -> object:
+        """The user's output behind a decoded one."""
 
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``coef`` (F, K), sparse features first, and ``intercept`` (K,): the scores are ``X @ coef + intercept``."""
@@ -95,13 +100,13 @@ class MulticlassLayout(FeatureRows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MulticlassBound(CompiledModel):
-    """The multiclass model bound to n examples."""
+class FeatureRowsBound(CompiledModel):
+    """A model with the rows of weights of :class:`FeatureRows`, bound to n examples."""
 
-    layout: MulticlassLayout
+    layout: FeatureRows
 
     def scores(self, w: np.ndarray, examples: np.ndarray | None = None) -> np.ndarray:
-        """``w . phi(x, y)`` for every class: (n, K), or one row for each of ``examples``."""
+        """What each label scores by itself: (n, K), or one row for each of ``examples``."""
         from maxmargin.models import multiclass_kernel as mk
 
         n, meta, rows = self.n_examples, self.meta, slice(None) if examples is None else examples
@@ -116,6 +121,13 @@ class MulticlassBound(CompiledModel):
             entries = (self.floats[meta[mk.AT_VALUES] :][: starts[-1]], self.ints[meta[mk.AT_COLUMNS] :][: starts[-1]])
             out += sp.csr_array((*entries, starts), shape=(n, F - D))[rows] @ weights["coef"][: F - D]
         return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class MulticlassBound(FeatureRowsBound):
+    """The multiclass model bound to n examples."""
+
+    layout: MulticlassLayout
 
     def truth(self, example: int) -> np.ndarray:
         """Code (1,) of the true label."""
@@ -371,14 +383,19 @@ def _pack(
     )
 
 
-def _label_blocks(layout: MulticlassLayout, sparse: sp.csr_array, dense: np.ndarray) -> LabelBlocks:
-    from maxmargin.models.multiclass_kernel import label_add, label_scores
-
+def squares(layout: FeatureRows, sparse: sp.csr_array, dense: np.ndarray) -> tuple[np.ndarray, float]:
+    """The squared length of the features of each example, the constant one among them, and their density."""
     n = len(dense)
     square = np.zeros(n)
     np.add.at(square, np.repeat(np.arange(n), np.diff(sparse.indptr)), sparse.data**2)
     square += np.einsum("ij,ij->i", dense, dense)
     if layout.intercept:
         square += layout.intercept_scaling**2
-    density = (sparse.nnz + dense.size) / max(1, n * layout.n_features)
-    return LabelBlocks(label_scores, label_add, len(layout.labels), layout.stride, square, density)
+    return square, (sparse.nnz + dense.size) / max(1, n * layout.n_features)
+
+
+def _label_blocks(layout: MulticlassLayout, sparse: sp.csr_array, dense: np.ndarray) -> LabelBlocks:
+    from maxmargin.models.multiclass_kernel import label_add, label_fetch, label_scores
+
+    square, density = squares(layout, sparse, dense)
+    return LabelBlocks(label_scores, label_add, label_fetch, len(layout.labels), layout.stride, square, density)

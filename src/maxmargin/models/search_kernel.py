@@ -69,36 +69,67 @@ def best_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, 
     return made
 
 
+@register_jitable(inline="always")  # functions passed to a kernel in another way could not be cached
+def try_cost_weights(ask, plane, question, lam, least, mu, top, power, queries, best, output, result):
+    """Ask at one cost weight after another, first mu, for the largest ``cost^p (lam - w . psi)`` above ``top``.
+
+    ``ask(plane, question, mu, output, result)`` writes the output of largest ``mu cost - w . psi`` with value, bound
+    and cost as the kernel of a model does, and returns less than 0 where there is none; it may leave the true output
+    out. ``least`` is the least positive cost (0: unknown). When the true output wins at ``mu = lam / least``, all
+    others have their margin and nothing is left to gain. ``best`` receives the first labels of the best output, as
+    many as it has room for. Returns what the last query returned and its mu, the largest value found, the mu where it
+    was found (-1: nowhere), and a bound, the same as the value when that is the largest.
+
+    Choi, Meshi, Srebro 2016, Fast and scalable structural SVM with slack rescaling.
+    """
+    kept, at, bound, made = np.zeros((2, 4)), -1.0, np.inf, 0
+    rounding = EQUAL * lam * least**power
+    for n in range(queries):
+        made = ask(plane, question, mu, output, result)
+        if made < 0:
+            break
+        g = result[2]
+        h = lam + result[0] - mu * g
+        if g > 0.0 and h > 0.0 and g**power * h > top:
+            top, at = g**power * h, mu
+            best[:] = output[: len(best)]
+        reach = lam + result[1]
+        bound = min(bound, proven_bound(kept, mu, reach, power, least))
+        if bound <= top * (1.0 + EQUAL) + rounding:
+            bound = top
+            break
+        following = next_cost_weight(kept, mu, h, g, reach, power)
+        if following == 0.0 or n + 1 == queries:
+            break
+        mu = following
+    return made, mu, top, at, bound
+
+
+@register_jitable
+def ask_plane(plane, question, mu, output, result):
+    """A query by the model's own kernel."""
+    meta, ints, floats, w, example, emit, iwork, fwork, index, value = question
+    return plane(meta, ints, floats, w, example, mu, emit, iwork, fwork, output, index, value, result)
+
+
 @register_jitable
 def best_product(
     plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, power
 ):
     """The output of largest ``cost^p (lam - w . psi)`` among the corners of the hull, lam = cost_weight, and a bound.
 
-    The least positive cost of each example (0: unknown) stands in ``floats`` where the last entry of ``meta`` says;
-    when the true output wins at ``mu = lam / least``, all others have their margin and the bound is 0.
+    The least positive cost of each example (0: unknown) stands in ``floats`` where the last entry of ``meta`` says.
     """
+    question = (meta, ints, floats, w, example, emit, iwork, fwork, index, value)
     if cost_weight <= 0.0:  # the prediction
-        return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
+        return ask_plane(plane, question, 0.0, output, result)
     least = floats[meta[len(meta) - 1] + example]
-    mu, kept = cost_weight / least if least > 0.0 else cost_weight, np.zeros((2, 4))
-    top, at, bound, made = 0.0, -1.0, np.inf, 0
-    for n in range(MOST_QUERIES):
-        made = plane(meta, ints, floats, w, example, mu, emit, iwork, fwork, output, index, value, result)
-        if made < 0:
-            return made
-        g = result[2]
-        h = cost_weight + result[0] - mu * g
-        if g > 0.0 and h > 0.0 and g**power * h > top:
-            top, at = g**power * h, mu
-        reach = cost_weight + max(result[1], 0.0)
-        bound = min(bound, proven_bound(kept, mu, reach, power, least))
-        following = next_cost_weight(kept, mu, h, g, reach, power) if bound > top * (1.0 + EQUAL) else 0.0
-        if following == 0.0 or n + 1 == MOST_QUERIES:
-            break
-        mu = following
-    if at >= 0.0 and at != mu:
-        made = plane(meta, ints, floats, w, example, at, emit, iwork, fwork, output, index, value, result)
+    mu = cost_weight / least if least > 0.0 else cost_weight
+    made, mu, top, at, bound = try_cost_weights(
+        ask_plane, plane, question, cost_weight, least, mu, 0.0, power, MOST_QUERIES, output[:0], output, result
+    )
+    if made >= 0 and at >= 0.0 and at != mu:
+        made = ask_plane(plane, question, at, output, result)
     result[0], result[1] = top, max(bound, top)
     return made
 

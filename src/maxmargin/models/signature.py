@@ -30,6 +30,14 @@ an example can be solved at once. Such a model gives two more functions (:class:
 
     scores(meta, ints, floats, w, example, score, cost) -> the true label        score[y] = w . phi(x, y), cost[y]
     add(meta, ints, floats, example, change, w)                                  w += sum_y change[y] phi(x, y)
+    fetch(meta, ints, floats, example)                                           the example comes soon: a hint
+
+Where the outputs are sets t of labels, ``phi(x, t)`` is x in the weights of each label of t, and the costs add up over
+labels, ``cost[k]`` is what label k adds to the cost when it joins the output (negative where it belongs there), and two
+further functions speak of the convex hull H of the outputs, as vectors of 0 and 1; ``work`` is scratch (6 M,):
+
+    excess(meta, ints, floats, example, r, work) -> max_(y in H) r . (y - t)
+    retreat(meta, ints, floats, example, v, work)                   v becomes  t - (the point of H nearest to t + v)
 
 A *search* is a kernel with the model's own as its first argument, which it asks once or several times:
 
@@ -44,7 +52,8 @@ from __future__ import annotations
 from numba import types
 
 __all__ = [
-    "ADD_FUNCTION", "ADD_SIGNATURE", "DECODE_SIGNATURE", "PLANE_FUNCTION", "PLANE_SIGNATURE", "SCORES_FUNCTION",
+    "ADD_FUNCTION", "ADD_SIGNATURE", "DECODE_SIGNATURE", "EXCESS_FUNCTION", "EXCESS_SIGNATURE", "FETCH_FUNCTION",
+    "FETCH_SIGNATURE", "PLANE_FUNCTION", "PLANE_SIGNATURE", "RETREAT_FUNCTION", "RETREAT_SIGNATURE", "SCORES_FUNCTION",
     "SCORES_SIGNATURE", "SEARCH_FUNCTION", "SEARCH_SIGNATURE",
 ]  # fmt: skip
 
@@ -63,3 +72,9 @@ SCORES_SIGNATURE = _i8(_i8s, _i4s, _f8s, _f8s, _i8, _f8s, _f8s)
 SCORES_FUNCTION = types.FunctionType(SCORES_SIGNATURE)
 ADD_SIGNATURE = types.void(_i8s, _i4s, _f8s, _i8, _f8s, _f8s)
 ADD_FUNCTION = types.FunctionType(ADD_SIGNATURE)
+FETCH_SIGNATURE = types.void(_i8s, _i4s, _f8s, _i8)
+FETCH_FUNCTION = types.FunctionType(FETCH_SIGNATURE)
+EXCESS_SIGNATURE = _f8(_i8s, _i4s, _f8s, _i8, _f8s, _f8s)
+EXCESS_FUNCTION = types.FunctionType(EXCESS_SIGNATURE)
+RETREAT_SIGNATURE = types.void(_i8s, _i4s, _f8s, _i8, _f8s, _f8s)
+RETREAT_FUNCTION = types.FunctionType(RETREAT_SIGNATURE)

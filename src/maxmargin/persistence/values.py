@@ -165,8 +165,10 @@ def _decode(value: object, tensors: dict[str, np.ndarray], make: Maker) -> objec
         if dtype not in _NUMBERS:
             raise ValueError(f"a stored number has the unknown type {str(dtype)[:40]!r}")
         number = inner(number)
-        if type(number) not in (bool, int, float):
+        if not isinstance(number, (bool, int, float)):
             raise ValueError(f"a stored number is a {type(number).__name__}")
+        if np.dtype(dtype).kind in "iu" and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+            raise ValueError(f"a stored number is {str(number)[:40]}, which is no {dtype}")
         with np.errstate(over="ignore"):
             return np.dtype(dtype).type(number)
     if mark == "$bytes":

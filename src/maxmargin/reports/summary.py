@@ -38,10 +38,11 @@ def summary(estimator: Structured) -> str:
     if certificate.certified and math.isfinite(certificate.gap):
         bounds += f"; the objective is within {max(certificate.gap, 0.0):.3g} of the best possible"
     loss = "loss^2" if estimator.loss == "squared_hinge" else "loss"
-    other = conversions(estimator.C, n)
+    C = vars(estimator).get("C_", estimator.C)  # chosen in the fit, or given
+    other = conversions(C, n)
     return (
         f"{name} on {n} examples. {estimator.status_.sentence} {bounds}. "
-        f"C = {estimator.C:.4g} on the sum of the losses, which is C' = {other['over_n']:.4g} in "
+        f"C = {C:.4g} on the sum of the losses, which is C' = {other['over_n']:.4g} in "
         f"1/2 |w|^2 + (C'/n) sum {loss} and lambda = {other['lambda']:.4g} in "
         f"lambda/2 |w|^2 + (1/n) sum {loss}. Time {time_split(estimator.seconds_)}."
     )

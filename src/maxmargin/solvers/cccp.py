@@ -32,7 +32,7 @@ from maxmargin.formulations.ramp import Linearisation, RampProblem
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle, all_losses
 from maxmargin.solvers.blocks import Blocks
-from maxmargin.solvers.proof import Losses, agree
+from maxmargin.solvers.proof import Claims, Losses, agree
 from maxmargin.solvers.saved import COUNT, FINITE, FLAG, NUMBER, SECONDS, Saved
 from maxmargin.solvers.state import SPENT, OuterState, numbers_of, plane_arrays
 
@@ -307,10 +307,10 @@ class CCCP:
         state.last = self._saved_pair(problem, "last", saved, len(present_w))
         w = np.zeros(problem.n_columns)
         w[: len(present_w)] = present_w
-        losses = Losses(saved, replace(convex, oracle=problem.concave), Blocks(None), w)
+        losses = Losses.around(saved, replace(convex, oracle=problem.concave), Blocks(None), w)
         for name, part in (("present", present), ("next", state.next)):
             planes = None if part is None else part.term.planes
-            if planes is not None and losses.exceeded(planes.to_csr(), planes.b, planes.example) >= 0:
+            if planes is not None and losses.exceeded(Claims.of_planes(planes)) >= 0:
                 raise saved.refusal(f"{name}/b", "holds a plane above what may be subtracted")
         if state.last is not None and state.next is not None:
             value = state.next.term.at(state.last[1])

@@ -17,6 +17,7 @@ import numpy as np
 
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import DualPoint, Fused, State
+from maxmargin.formulations.divergence import Proximal
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
 from maxmargin.oracles.batch_kernel import Rows, planes_batch
@@ -31,9 +32,10 @@ from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolatio
 from maxmargin.solvers.masters.joint import FEW_STEPS, solve_jointly
 from maxmargin.solvers.masters.smo_kernel import smo_pass
 from maxmargin.solvers.masters.smo_signed_kernel import smo_signed_pass
-from maxmargin.solvers.proof import Losses
+from maxmargin.solvers.masters.smo_tables_kernel import smo_tables_pass
+from maxmargin.solvers.proof import Claims, Losses, check_around, check_at
 from maxmargin.solvers.saved import FINITE, Saved
-from maxmargin.solvers.saved_set import check_claims, saved_set
+from maxmargin.solvers.saved_set import check_sums, saved_set
 from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.state import COUNTS, FIRST_TAU, NUMBERS, DualState
@@ -52,6 +54,7 @@ ROUNDING = 1e-13  # of the dual: joint masters are not solved further
 IDLE, IDLE_MASTERS = 1e-3, 3  # that many joint masters in a row may gain less than this share of the gap
 POLISH_BELOW, POLISH_STEPS, EXACT = 200, 20, 1e-13  # planes, steps and relative gap of a polish
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
+NO_SIGNS = np.empty(0, np.int8)
 AVERAGING = {None: wk.NO_MEAN, "uniform": wk.UNIFORM, "weighted": wk.WEIGHTED, "tail": wk.UNIFORM}
 
 
@@ -86,6 +89,7 @@ class DualEngine(Engine):
         if warm is not None or problem.shift is not None or not problem.quadratic:
             self._rebuild(state)
         if warm is not None:
+            state.resumed = warm.resumed if isinstance(warm, DualState) else ""
             state.since = self.settings.certificate_every  # it may be good enough already: look first
         return state
 
@@ -102,6 +106,7 @@ class DualEngine(Engine):
             self._rebuild(state)
         point = self.dual_point(state)
         planes, losses = self._ask(state, np.arange(state.n_blocks), point.w)
+        check_at(state, point.w, losses)
         certificate = Certificate(
             problem.primal(point.w, losses) + retired_losses(state, point.w),
             problem.dual(point.linear, point.u),
@@ -112,7 +117,7 @@ class DualEngine(Engine):
             totals, costs = (float(sizes.max(initial=0.0)) for sizes in state.working_set.scales())
             certificate = resolved(state, certificate, totals, costs)
         if np.isfinite(certificate.gap):
-            if problem.quadratic:
+            if problem.quadratic or self.settings.master == "smo":
                 state.tau = self._tau(state, certificate, planes)
             state.gap = max(certificate.gap, 0.0)
             state.slow = certificate.relative_gap > 0.5 * state.relative_gap
@@ -166,14 +171,15 @@ class DualEngine(Engine):
         if state.pending is not None:
             planes, state.pending = state.pending, None
             gain = self._absorb(state, planes)
-            in_turn = not state.problem.quadratic and self.settings.selection != "whole"
+            in_turn = state.joint and not state.problem.quadratic and self.settings.selection != "whole"
             if not (in_turn and state.working_set.n_planes > NEWTON_BELOW):  # else visits must do
                 self._inner(state, np.arange(state.working_set.n_blocks), gain)
         else:
-            count = self._visits(state)
-            visited = select(
-                self.settings.selection, state.working_set.store, state.rng, count, state.cursor, self._choices(state)
-            )
+            count, store = self._visits(state), state.working_set.store
+            if state.retired:  # blocks of examples that are gone cannot be asked
+                names = ("held", "gap", "origin", "total")
+                store = store._replace(**{name: getattr(store, name)[: state.n_blocks] for name in names})
+            visited = select(self.settings.selection, store, state.rng, count, state.cursor, self._choices(state))
             if state.blocks.subsets is not None:
                 visited = np.unique(np.concatenate([state.blocks.subsets[t] for t in visited]))
             first = state.certificates == 0 and state.oracle.oracle_calls == 0
@@ -184,6 +190,8 @@ class DualEngine(Engine):
                 state.since += len(visited) / state.n_blocks
         if self.settings.averaging == "tail":
             self._keep_tail(state)
+        if not state.problem.quadratic and not state.joint:
+            state.w[:] = state.problem.regulariser.weights(state.u)  # a run that is resumed here begins with these
 
     def dual_point(self, state: DualState) -> DualPoint:
         """The multipliers that the run would end with: the present ones or their average."""
@@ -209,11 +217,15 @@ class DualEngine(Engine):
         """A fit of labels that has converged with few planes is solved as far as rounding allows: Newton makes it free.
 
         So small problems put in other words, such as weights in place of repeated examples, get equal solutions. The
-        looks at the examples that this takes are not counted.
+        looks at the examples that this takes are not counted. Planes of a resumed run are looked at once more.
         """
         few = self.settings.master == "auto" and state.working_set.n_planes <= POLISH_BELOW
-        if not (code == "converged" and few and state.problem.labels is not None):
-            return certificate
+        if code == "converged" and few and state.problem.labels is not None:
+            certificate = self._polished(state, certificate)
+        check_around(state, state.problem, self.dual_point(state).w)
+        return certificate
+
+    def _polished(self, state: DualState, certificate: Certificate) -> Certificate:
         calls, argmax_calls, seconds = state.oracle.oracle_calls, state.oracle.argmax_calls, state.oracle.seconds
         for _ in range(POLISH_STEPS):
             if certificate.relative_gap <= EXACT:
@@ -274,8 +286,12 @@ class DualEngine(Engine):
         state.u[:] = saved.reals("u", (d,))
         if state.w is not state.u:
             state.w[:] = problem.regulariser.weights(state.u)
-        losses = Losses(saved, problem, state.blocks, state.w)
-        check_claims(saved, state.working_set, problem, state.u, losses)
+        check_sums(saved, state.working_set, problem, state.u)
+        dual = problem.dual(state.working_set.linear, state.u)
+        losses = Losses.around(saved, problem, state.blocks, state.w, dual)
+        wrong = losses.exceeded(Claims.of_set(state.working_set))
+        if wrong >= 0:
+            raise saved.refusal("set/entries", f"and set/b hold a plane of block {wrong} that lies above the losses")
         state.cursor[:] = saved.whole("cursor", np.int64, state.cursor.shape, (0, 2.0**62))
         if self.settings.selection == "shuffled" and state.cursor[0]:
             if not np.array_equal(np.sort(state.cursor[1:]), np.arange(len(state.cursor) - 1)):
@@ -291,8 +307,9 @@ class DualEngine(Engine):
             raise saved.refusal("set/mean", "and earlier make an average above the losses")
         if "pending/b" in saved:
             state.pending = pending = saved.planes("pending", d, state.n_blocks)
-            if losses.exceeded(pending.to_csr(), pending.b, pending.example) >= 0:
+            if losses.exceeded(Claims.of_planes(pending)) >= 0:
                 raise saved.refusal("pending/b", "holds a plane that lies above the losses")
+        state.resumed = saved.place
         return state
 
     # --- inside -------------------------------------------------------------------------------------------------------
@@ -350,15 +367,18 @@ class DualEngine(Engine):
 
     def _block_solver(self, state: DualState) -> tuple[Callable[..., float], wk.Point]:
         """The compiled function that visits blocks in turn with the planes they have, and the point it changes."""
-        mask = state.problem.positive
+        mask, regulariser = state.problem.positive, state.problem.regulariser
+        if "tables" in regulariser.traits:
+            assert isinstance(regulariser, Proximal)
+            return smo_tables_pass, wk.Point(state.u, state.w, NO_SIGNS, *regulariser.arrays)
         if mask is None:
-            return smo_pass, wk.Point(state.u, state.w, np.empty(0, np.int8))
+            return smo_pass, wk.Point(state.u, state.w)
         return smo_signed_pass, wk.Point(state.u, state.w, mask.astype(np.int8))
 
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
         if not state.problem.quadratic:
-            return True
+            return self.settings.master == "newton"
         if self.settings.master != "auto":
             return self.settings.master == "newton"
         late = (state.relative_gap <= NEWTON_LATE or state.slow) and state.pending is not None
@@ -369,7 +389,8 @@ class DualEngine(Engine):
 
     def _lift(self, state: DualState) -> np.ndarray:
         """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example."""
-        lift = state.problem.lift if state.members is None and state.problem.quadratic else None
+        in_turn = state.problem.quadratic or not state.joint
+        lift = state.problem.lift if state.members is None and in_turn else None
         return np.empty(0) if lift is None else lift
 
     def _absorb(self, state: DualState, planes: Planes) -> float:

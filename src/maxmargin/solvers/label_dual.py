@@ -4,7 +4,10 @@
 
 over ``beta_i(y) = -alpha_i(y) <= 0`` for wrong labels, ``beta_i`` of the true one their sum, at most C_i. A visit of an
 example solves its whole block exactly (:func:`~maxmargin.solvers.label_dual_kernel.solve_block`), so no planes are
-kept: the multipliers are one number for each example and label. A sweep visits the examples whose gap, when last seen,
+kept: the multipliers are one number for each example and label. Where outputs are sets of labels, ``beta_i`` is
+``C_i (t_i - mu_i)`` with the true set t_i and a point mu_i of the hull of all outputs
+(:func:`~maxmargin.solvers.label_dual_kernel.set_sweep`); planes of sets have the features of every label that differs,
+so this pays with dense features too. A sweep visits the examples whose gap, when last seen,
 was not far below the mean; the others are looked at again with the next certificate. Memory O(n K), a visit O(nnz K).
 
 Crammer, Singer 2001; Keerthi, Sundararajan, Chang, Hsieh, Lin 2008, A sequential dual method for large scale
@@ -33,8 +36,8 @@ from maxmargin.solvers.state import InnerState, numbers_of
 __all__ = ["LabelDual", "LabelEngine", "LabelState"]
 
 MEMORY = 4 << 30  # bytes that multipliers may take
-CLOSED = 0.01  # share of the mean gap below which an example is not visited until the next certificate
-LOOK_AT = 0.1  # a certificate is due when the gaps seen in a sweep are this share of the last certificate's
+CLOSED = 0.1  # share of the mean gap below which an example is not visited until the next certificate
+LOOK_AT = 0.3  # a certificate is due when the gaps seen in a sweep are this share of the last certificate's
 MOST_SWEEPS, FIRST_SWEEPS = 15, 4  # between two certificates, and before the first
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 DENSE = 0.01  # share of non-zeros from which on blocks pull at the same weights: then jumps over all of them pay
@@ -77,7 +80,7 @@ class LabelDual(BaseSolver):
     def suits(problem: AnyProblem) -> bool:
         """Whether blocks can be solved label by label, hardly disturb each other, and fit into memory."""
         labels = problem.labels if problem.traits <= LabelDual.handles else None
-        if labels is None or labels.density > DENSE:
+        if labels is None or (labels.density > DENSE and labels.retreat is None):
             return False
         return 8 * problem.n_examples * labels.n_labels <= MEMORY
 
@@ -185,16 +188,22 @@ class LabelEngine(Engine):
 
     def _check_multipliers(self, state: LabelState, saved: Saved) -> None:
         """Refuse saved multipliers that are not feasible, or weights that are not theirs; else take the weights."""
-        room, beta = 1e-9 * (1.0 + state.problem.weight), state.beta
-        rising = np.maximum(beta, 0.0)
-        sums = (np.abs(beta.sum(axis=1)) <= room).all() and (rising.sum(axis=1) <= state.problem.weight + room).all()
-        if not (sums and ((beta > 0).sum(axis=1) <= 1).all()):
+        if not self._feasible(state):
             raise saved.refusal("beta", "holds multipliers that are not feasible")
         u = saved.reals("u", state.u.shape)
         self._rebuild(state)
         if np.abs(u - state.u).max(initial=0.0) > 1e-6 * (1.0 + float(np.abs(state.u).max(initial=0.0))):
             raise saved.refusal("u", "is not what the multipliers make")
         state.u[:] = u
+
+    def _feasible(self, state: LabelState) -> bool:
+        data, labels = _data(state)
+        if labels.retreat is not None:
+            return bool(lk.distance_from_hull(labels.retreat, data) <= 1e-9)
+        room, beta = 1e-9 * (1.0 + state.problem.weight), state.beta
+        rising = np.maximum(beta, 0.0)
+        sums = (np.abs(beta.sum(axis=1)) <= room).all() and (rising.sum(axis=1) <= state.problem.weight + room).all()
+        return bool(sums and ((beta > 0).sum(axis=1) <= 1).all())
 
     def _open(self, state: LabelState) -> np.ndarray:
         """Examples whose gap is not far below the mean, or was never seen."""
@@ -206,7 +215,11 @@ class LabelEngine(Engine):
     def _sweep(self, state: LabelState, examples: np.ndarray, solve: bool) -> np.ndarray:
         """Visit or look at examples in turn; returns the losses seen on the way, 0 for the others."""
         begin, (data, labels) = clock(), _data(state)
-        lk.label_sweep(labels.scores, labels.add, data, examples, int(solve), labels.stride)
+        if labels.retreat is None:
+            lk.label_sweep(labels.scores, labels.add, labels.fetch, data, examples, int(solve), labels.stride)
+        else:
+            hull = (labels.excess, labels.retreat)
+            lk.set_sweep(labels.scores, labels.add, *hull, data, examples, int(solve), labels.stride)
         state.linear = float(data.linear[0])
         spent = clock() - begin
         state.oracle.count(len(examples), 0.0 if solve else spent)

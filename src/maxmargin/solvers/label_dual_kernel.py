@@ -8,7 +8,16 @@ import numpy as np
 from numba import types
 
 from maxmargin.kernel import kernel, record
-from maxmargin.models.signature import ADD_FUNCTION, SCORES_FUNCTION
+from maxmargin.models.signature import (
+    ADD_FUNCTION,
+    EXCESS_FUNCTION,
+    FETCH_FUNCTION,
+    RETREAT_FUNCTION,
+    SCORES_FUNCTION,
+)
+from maxmargin.prefetch_kernel import prefetch
+
+TINY = 1e-12  # |x|^2 of an example without features
 
 _i8, _f8 = types.int64, types.float64
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
@@ -32,6 +41,7 @@ class Labelled(NamedTuple):
     loss: np.ndarray  # float64 (n,): and the loss of its example
 
 
+AHEAD = 4  # examples between asking memory for one and its visit
 LABELLED = record(Labelled, _i8s, _i4s, _f8s, _f8s, _f8s, _f8, types.float64[:, ::1], _f8s, _f8s, _f8s, _f8s)
 
 
@@ -84,15 +94,26 @@ def solve_block(data, i, true, score, margin, bend, change):
     return largest
 
 
-@kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, LABELLED, _i8s, _i8, _i8))
-def label_sweep(scores, add, data, examples, solve, stride):
+@kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, FETCH_FUNCTION, LABELLED, _i8s, _i8, _i8))
+def label_sweep(scores, add, fetch, data, examples, solve, stride):
     """Look at examples in turn: loss and gap of each, and with ``solve`` the best multipliers of its block at once.
 
     O(nnz K) an example. Without ``solve`` nothing changes but what is noted.
     """
     K = data.beta.shape[1]
     score, margin, bend, change = np.empty(stride), np.empty(K), np.empty(K), np.zeros(stride)
-    for i in examples:
+    flat = data.beta.reshape(-1)
+    for e in range(len(examples)):
+        i = examples[e]
+        if e + AHEAD < len(examples):  # in random order every example would wait for memory
+            later = examples[e + AHEAD]
+            fetch(data.meta, data.ints, data.floats, later)
+            for k in range(0, K, 8):
+                prefetch(flat, later * K + k)
+            prefetch(data.gap, later)
+            prefetch(data.loss, later)
+            prefetch(data.weight, later)
+            prefetch(data.square, later)
         true = scores(data.meta, data.ints, data.floats, data.u, i, score, margin)
         best, inner = score[true], 0.0
         for y in range(K):
@@ -103,6 +124,56 @@ def label_sweep(scores, add, data, examples, solve, stride):
         data.gap[i] = max(data.weight[i] * data.loss[i] - inner, 0.0)
         if solve and data.gap[i] > 0.0 and solve_block(data, i, true, score, margin, bend, change) > 0.0:
             add(data.meta, data.ints, data.floats, i, change, data.u)
+
+
+@kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, EXCESS_FUNCTION, RETREAT_FUNCTION, LABELLED, _i8s, _i8, _i8))
+def set_sweep(scores, add, excess, retreat, data, examples, solve, stride):
+    """As :func:`label_sweep` where outputs are sets t of labels with hull H: ``beta_i = C_i (t - mu_i)``, mu_i in H.
+
+    With B = W' x - |x|^2 beta + lam cost the best block is the minimum of ``1/2 |x|^2 |beta|^2 + B . beta``, that is,
+    mu is the point of H nearest to ``t + B / (|x|^2 C)``.
+    """
+    K = data.beta.shape[1]
+    score, margin, pull, change = np.empty(stride), np.empty(K), np.empty(K), np.zeros(stride)
+    work = np.empty(6 * K)
+    for i in examples:
+        scores(data.meta, data.ints, data.floats, data.u, i, score, margin)
+        own, C, square, inner = data.beta[i], data.weight[i], max(data.square[i], TINY), 0.0
+        for k in range(K):
+            margin[k] *= data.cost_weight
+            pull[k] = score[k] + margin[k]
+            inner -= own[k] * pull[k]
+        data.loss[i] = max(excess(data.meta, data.ints, data.floats, i, pull, work), 0.0)
+        data.gap[i] = max(C * data.loss[i] - inner, 0.0)
+        if not solve or data.gap[i] <= 0.0:
+            continue
+        for k in range(K):
+            pull[k] = (pull[k] - square * own[k]) / (square * C)
+        retreat(data.meta, data.ints, data.floats, i, pull, work)
+        largest = 0.0
+        for k in range(K):
+            change[k] = C * pull[k] - own[k]
+            own[k] = C * pull[k]
+            data.linear[0] -= change[k] * margin[k]
+            largest = max(largest, abs(change[k]))
+        if largest > 0.0:
+            add(data.meta, data.ints, data.floats, i, change, data.u)
+
+
+@kernel(_f8(RETREAT_FUNCTION, LABELLED))
+def distance_from_hull(retreat, data):
+    """The most by which a multiplier lies outside of what sets of labels allow, as a share of its C_i."""
+    n, K = data.beta.shape
+    v, work, most = np.empty(K), np.empty(6 * K), 0.0
+    for i in range(n):
+        C = data.weight[i]
+        for k in range(K):
+            v[k] = -data.beta[i, k] / C if C > 0.0 else 0.0
+            most = max(most, abs(data.beta[i, k])) if C <= 0.0 else most
+        retreat(data.meta, data.ints, data.floats, i, v, work)
+        for k in range(K):
+            most = max(most, abs(v[k] - data.beta[i, k] / C)) if C > 0.0 else most
+    return most
 
 
 @kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, LABELLED, _i8))

@@ -265,7 +265,7 @@ class PrimalEngine(Engine):
         zeta, (linear, u, w) = self._present(state)[d : d + n], self.dual_point(state)
         if zeta.min(initial=0.0) < 0.0:
             raise saved.refusal("vector", "holds multipliers below 0")
-        losses = Losses(saved, problem, Blocks(None), w)
+        losses = Losses.around(saved, problem, Blocks(None), w, problem.dual(linear, u))
         if losses.sum_exceeded(linear, u if problem.shift is None else u + problem.shift):
             raise saved.refusal("vector", "claims planes that lie above the losses")
         return state

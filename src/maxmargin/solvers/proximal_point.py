@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["BoundColumns", "ProximalPoint"]
 
 MOST_BLOCKS = 2000  # that are solved all at once
-GROUPS, MOST_GROUPS, EXAMPLES_IN_GROUP = 40, 50, 10  # of blocks="auto"; the first where weights are as many as examples
+EXAMPLES_PER_WEIGHT = 10  # up to which blocks="auto" makes a block of each example
+GROUPS, MOST_GROUPS, EXAMPLES_IN_GROUP = 40, 50, 10  # of groups, which are GROUPS divided by the examples per weight
 PLANES, PLANES_IN_BLOCK = 100, 15  # of limit="auto"
+# of blocks that are single examples: as those of solvers.presets.Auto, with fewer passes over planes at hand, because
+# these take longer than the argmax of small models
+IN_TURN: dict[str, Any] = {
+    "selection": "gap", "visits": 0.2, "batch": 8, "cached_passes": 5, "cached_share": 0.3, "max_steps": 5, "parts": 4,
+    "patience": 5, "certificate_every": 2.0,
+}  # fmt: skip
+MASTERS = ("auto", "smo", "newton")
 RULES = ("gap", "improvement", "optimality", "paper")
 
 
@@ -32,9 +40,14 @@ class ProximalPoint(BaseSolver):
     ----------
     blocks : "auto", "one", "product", int, or sequence of sequences of examples
         One simplex for all examples, one for each, that many groups, or the subsets of a stream, which may overlap:
-        examples in the same subsets then share a simplex. "auto" makes 40 groups where there are as many weights as
-        examples, more or fewer in proportion, up to 50 of ten examples or more: in a pass more groups find more
-        planes, but the sum of many losses is smooth by itself, and the master problem grows.
+        examples in the same subsets then share a simplex. "auto" makes one for each example, visited in turn, up to ten
+        examples for each weight. Beyond that the sum of many losses is smooth by itself, and a few groups find fewer
+        planes in less time: 40 divided by the number of examples for each weight.
+    master : {"auto", "smo", "newton"}
+        How multipliers are found: "newton" solves all blocks that a step visits together; "smo" visits single examples
+        in proportion to their gaps and moves pairs of multipliers, as the default solver of other models does. "auto"
+        is "smo" where ``blocks="auto"`` makes a block of each example; not for ramps, whose first round must not be
+        solved too well, so that there are groups instead.
     visits : int or None
         Blocks (subsets of a stream) visited in a step, the others fixed: coordinate ascent. None: all at once.
     repeats : int
@@ -74,6 +87,7 @@ class ProximalPoint(BaseSolver):
     handles = frozenset({"tables", "squared", "ramp"})
 
     blocks: str | int | Sequence[Sequence[int]] = "auto"
+    master: str = "auto"
     visits: int | None = None
     repeats: int = 1
     selection: str = "cyclic"
@@ -94,7 +108,7 @@ class ProximalPoint(BaseSolver):
     theta: str = "closed"
     memory: int = 1 << 30
 
-    def settings(self, n_examples: int, n_columns: int) -> Settings:
+    def settings(self, n_examples: int, n_weights: int) -> Settings:
         """The setting of the dual engine inside."""
         check_words("rule", self.rule, RULES)
         check_words("theta", self.theta, ("closed", "newton"))
@@ -105,10 +119,15 @@ class ProximalPoint(BaseSolver):
         for name in ("share", "decay", "delta_decay", "accuracy"):
             if not 0 < getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in (0, 1], got {getattr(self, name)!r}.")
+        check_words("master", self.master, MASTERS)
+        if self._by_example(n_examples, n_weights):
+            limit = None if isinstance(self.limit, str) else self.limit
+            return self.setting(Settings, **IN_TURN, blocks="product", limit=limit, master="smo")
         in_turn = self.visits is not None or not isinstance(self.blocks, (str, int, np.integer))
         blocks = self.blocks
         if isinstance(blocks, str) and blocks == "auto":
-            blocks = max(1, min(GROUPS * n_columns // max(n_examples, 1), MOST_GROUPS, n_examples // EXAMPLES_IN_GROUP))
+            groups = GROUPS * n_weights // max(n_examples, 1)
+            blocks = max(1, min(groups, MOST_GROUPS, n_examples // EXAMPLES_IN_GROUP))
         groups = n_examples if isinstance(blocks, str) and blocks == "product" else blocks
         if not in_turn and isinstance(groups, (int, np.integer)) and min(groups, n_examples) > MOST_BLOCKS:
             raise ValueError(
@@ -127,12 +146,26 @@ class ProximalPoint(BaseSolver):
             certificate_every=self.certificate_every if in_turn else 0.0,
         )  # fmt: skip
 
+    def _by_example(self, n_examples: int, n_weights: int) -> bool:
+        """Whether single examples are visited in turn."""
+        auto = isinstance(self.blocks, str) and self.blocks == "auto"
+        if self.master == "auto":
+            return auto and self.visits is None and n_examples <= EXAMPLES_PER_WEIGHT * n_weights
+        if self.master == "smo" and not (auto or (isinstance(self.blocks, str) and self.blocks == "product")):
+            raise ValueError(f'master="smo" visits single examples; set blocks="product", got {self.blocks!r}.')
+        return self.master == "smo"
+
     def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> Recentring:
         """The outer loop around the dual engine with this setting."""
         from maxmargin.solvers.engine import DualEngine
         from maxmargin.solvers.recentring import Recentring
 
-        return Recentring(DualEngine(self.settings(problem.n_examples, problem.n_columns), random_state), self)
+        slacks = problem.n_examples if "squared" in problem.traits else 0  # columns of their own
+        # a first round of a ramp that is solved too well ends at a hinge fit with no mistake left to forgive
+        rough = self.master == "auto" and "ramp" in problem.traits
+        chosen = replace(self, master="newton") if rough else self
+        settings = chosen.settings(problem.n_examples, problem.n_columns - slacks)
+        return Recentring(DualEngine(settings, random_state), self)
 
 
 class BoundColumns(Callback):

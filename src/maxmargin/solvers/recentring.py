@@ -30,7 +30,9 @@ from maxmargin.planes import Planes, weighted_sum
 from maxmargin.solvers.base import OTHER_FAMILY, Engine
 from maxmargin.solvers.blocks import natural_scale
 from maxmargin.solvers.engine import DualEngine
+from maxmargin.solvers.masters.block_bound import bound_by_blocks
 from maxmargin.solvers.masters.joint import best_bound, blas_threads
+from maxmargin.solvers.proof import check_around
 from maxmargin.solvers.recentring_state import NUMBERS, RecentringState
 from maxmargin.solvers.saved import Saved
 
@@ -40,8 +42,11 @@ if TYPE_CHECKING:
 __all__ = ["Recentring"]
 
 JOINT_BELOW = 400  # planes that the lower bound is taken from one by one; beyond, from one point for each block
+BOUND_EVERY = 3  # looks between two lower bounds where blocks are single examples
 REPORT_EVERY = 100  # certificates of the engine without a better bound between two reports; three equal ones end a run
 ROUNDING = 1e-13
+FLOOR = 0.05  # of the largest C_i: the least gamma where blocks are single examples
+NEAR = 5e-3  # of sum alpha b: how far multipliers may be outside the domain of the dual for a bound to be tried
 
 
 @dataclass(eq=False)
@@ -64,7 +69,11 @@ class Recentring(Engine):
             raise ValueError(OTHER_FAMILY)
         theta = _divergence(problem).first() if warm is None else warm.best.copy()
         gamma = np.nan if isinstance(self.options.gamma, str) else float(self.options.gamma)
-        inner = self.inner.init(self._around(problem, theta, gamma), None if warm is None else warm.inner)
+        around, multipliers = self._around(problem, theta, gamma), None if warm is None else warm.inner
+        if multipliers is not None and multipliers.members is None and self.options.blocks == "auto":
+            # a ramp that follows a hinge has groups in place of single examples: only theta goes on then
+            multipliers = multipliers if self._by_example else None
+        inner = self.inner.init(around, multipliers)
         state = RecentringState(problem, inner, theta.copy(), theta, gamma)
         self.inner.begin_at(state.inner, theta)
         return state
@@ -109,6 +118,11 @@ class Recentring(Engine):
             self.inner.begin_at(state.inner, best)
         return state
 
+    def conclude(self, state: RecentringState, certificate: Certificate, code: str) -> Certificate:
+        """Of a resumed run, the planes behind the lower bound are looked at once more, where they prove it."""
+        check_around(state.inner, state.problem, state.bound_weights())
+        return certificate
+
     # --- rounds of CCCP -----------------------------------------------------------------------------------------------
 
     def dual_point(self, state: RecentringState) -> DualPoint:
@@ -146,8 +160,11 @@ class Recentring(Engine):
 
     def _around(self, problem: Problem, centre: np.ndarray, gamma: float) -> Problem:
         """(P_n). Before the first look gamma may not be known; theta is the centre until then whatever it is."""
-        gamma, newton = 1.0 if np.isnan(gamma) else gamma, self.options.theta == "newton"
-        return replace(problem, regulariser=_divergence(problem).proximal(centre, gamma, newton))
+        divergence, newton = _divergence(problem), self.options.theta == "newton"
+        weight = np.full(len(centre), 1.0 if np.isnan(gamma) else gamma)
+        if self._by_example:  # rare values are pulled by few examples, and c + u >= 0 leaves them little room
+            weight *= np.sqrt(divergence.reference / divergence.reference.mean())
+        return replace(problem, regulariser=divergence.proximal(centre, weight, newton))
 
     def _move_inner(self, state: RecentringState) -> None:
         """Let the engine go on around the present centre."""
@@ -177,7 +194,7 @@ class Recentring(Engine):
         here = upper - proximal.term(theta)
         point = self.inner.dual_point(inner)
         bound, linear, u = problem.lower_bound(point.linear, point.u), point.linear, point.u
-        if state.looks >= state.bound_at:
+        if state.looks >= state.bound_at and self._near(state):
             bound, linear, u = max((bound, linear, u), self._bound(state, min(here, state.primal)), key=itemgetter(0))
         better = here < state.primal or bound > state.dual
         state.improved, state.unchanged = state.improved or better, 0 if better else state.unchanged + 1
@@ -198,6 +215,8 @@ class Recentring(Engine):
     def _recentre(self, state: RecentringState, here: float) -> bool:
         """Move the centre to theta when the rule says so."""
         s, floor = self.options, self.options.least * float(_divergence(state.problem).reference.max())
+        if self._by_example:  # planes of one example pull with C_i: a smaller gamma only slows down its block
+            floor = max(floor, FLOOR * float(state.problem.weight.max(initial=0.0)))
         if np.isinf(state.centre_primal):
             state.centre_primal, state.first = here, max(abs(here), 1e-300)
             state.gap = state.first if np.isinf(state.gap) else state.gap
@@ -237,20 +256,36 @@ class Recentring(Engine):
         total = inner.working_set.store.total[planes.example]
         return planes, *natural_scale(planes.to_csr(), planes.b, total, inner.w, state.problem.n_weights)
 
+    def _near(self, state: RecentringState) -> bool:
+        """Whether the multipliers are so near to ``c + u >= 0`` that a bound from all planes is worth its time."""
+        if not self._by_example or _divergence(state.problem).pull:
+            return True
+        reference = _divergence(state.problem).reference
+        outside = -np.minimum(reference + state.inner.u[: len(reference)], 0.0).sum()
+        return outside <= NEAR * abs(state.inner.working_set.linear)
+
+    @property
+    def _by_example(self) -> bool:
+        """Whether blocks are single examples that are solved in turn."""
+        return self.inner.settings.master == "smo"
+
     def _bound(self, state: RecentringState, primal: float) -> tuple[float, float, np.ndarray]:
         """The lower bound from all planes, with ``sum alpha b`` and u of its multipliers.
 
         While it does not close the gap by much, it is asked for less often.
         """
         every, bound, used = self.options.bound_every, -np.inf, np.empty(0, np.int32)
+        if self._by_example:
+            every = min(every, BOUND_EVERY)  # it takes less than the passes between two looks
         inner, problem, ws = state.inner, state.problem, state.inner.working_set
         linear, u = 0.0, inner.u
         if state.looks:
             tol = max(self.options.accuracy * (primal - state.dual), ROUNDING * abs(primal))
-            bound, linear, u, used = best_bound(
-                ws, inner.u, _divergence(problem), problem.offset, state.best, state.gamma, tol,
-                JOINT_BELOW,
-            )  # fmt: skip
+            place = ws, inner.u, _divergence(problem), problem.offset, state.best
+            if self._by_example:
+                bound, linear, u, used = bound_by_blocks(*place, primal)
+            else:
+                bound, linear, u, used = best_bound(*place, state.gamma, tol, JOINT_BELOW)
         closed = bound - state.dual >= 0.3 * (primal - state.dual)
         state.bound_wait = every if closed else min(2 * max(state.bound_wait, every // 2), 8 * every)
         state.bound_at = state.looks + state.bound_wait

@@ -22,6 +22,9 @@ TRACE = (
 )  # fmt: skip
 
 
+LEAST = -1e3  # log-probability at which planes are looked at in place of minus infinity
+
+
 @dataclass
 class RecentringState(OuterState):
     """Where a run stands; arrays and numbers only, so it can be saved and resumed."""
@@ -99,17 +102,23 @@ class RecentringState(OuterState):
         saved.take_over("numbers", self, NUMBERS, unknown="gamma")
         self.trace = [tuple(row) for row in saved.array("trace", np.float64, (None, len(TRACE)))]
         w[: len(self.best)] = self.best
-        losses, proven = Losses(saved, problem, Blocks(None), w), -np.inf
+        losses, proven = Losses.around(saved, problem, Blocks(None), w), -np.inf
         if "bound/u" in saved:
             linear, u = float(saved.reals("bound/linear", ())), saved.reals("bound/u", (problem.n_columns,))
             if losses.sum_exceeded(linear, u):
                 raise saved.refusal("bound/linear", "claims planes that lie above the losses")
             self.bound, proven = (linear, u), problem.lower_bound(linear, u - self._shift)
-        objective = problem.primal(w, losses.points[-1][1])
+        objective = problem.primal(w, losses.points[0][1])
         if self.certified and np.isfinite(self.primal) and not agree(self.primal, objective):
             raise saved.refusal("numbers", f"has the primal {self.primal} where the weights have {objective}")
         if np.isfinite(self.dual) and not agree(self.dual, proven, abs(objective)):
             raise saved.refusal("numbers", f"has the dual {self.dual} where {proven} is proven")
+
+    def bound_weights(self) -> np.ndarray:
+        """Where the lower bound is attained (n_columns,)."""
+        linear, u = (0.0, np.zeros(self.problem.n_columns)) if self.bound is None else self.bound
+        _, scale = self.problem.regulariser.lower_bound(linear + self.problem.offset, u - self._shift)
+        return np.maximum(self.problem.regulariser.weights(scale * (u - self._shift)), LEAST)
 
     def prove(self, value: float, linear: float, u: np.ndarray) -> None:
         """Take note of multipliers whose lower bound is the best so far; u is without the shift of the problem."""

@@ -29,9 +29,9 @@ class Saved(Mapping[str, np.ndarray]):
     """The arrays of a state by name; ``place`` is where they stand in the checkpoint, for messages."""
 
     def __init__(
-        self, arrays: Mapping[str, np.ndarray], place: str = "state", losses: dict[str, np.ndarray] | None = None
+        self, arrays: Mapping[str, np.ndarray], place: str = "state", known: dict[str, np.ndarray] | None = None
     ) -> None:
-        self._arrays, self.place, self._losses = arrays, place, {} if losses is None else losses
+        self._arrays, self.place, self._known = arrays, place, {} if known is None else known
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray]) -> Saved:
@@ -51,7 +51,7 @@ class Saved(Mapping[str, np.ndarray]):
         """The arrays called ``name/...``, by the rest of their names."""
         begin = f"{name}/"
         inside = {key.removeprefix(begin): array for key, array in self._arrays.items() if key.startswith(begin)}
-        return Saved(inside, self._path(name), self._losses)
+        return Saved(inside, self._path(name), self._known)
 
     def refusal(self, name: str, what: str) -> ValueError:
         """The error that says which array is wrong, how, and what to do."""
@@ -155,9 +155,16 @@ class Saved(Mapping[str, np.ndarray]):
     def losses(self, problem: Problem, w: np.ndarray) -> np.ndarray:
         """Losses of all examples at weights (n_columns,), asked for once."""
         key = problem.oracle.fingerprint + digest(w)
-        if key not in self._losses:
-            self._losses[key] = all_losses(problem.oracle, w)
-        return self._losses[key]
+        if key not in self._known:
+            self._known[key] = all_losses(problem.oracle, w)
+        return self._known[key]
+
+    def directions(self, d: int, number: int) -> np.ndarray:
+        """Random directions (number, d) of length 1, the same at every call, which the writer cannot have foreseen."""
+        if "seed" not in self._known:
+            self._known["seed"] = np.random.default_rng().integers(2**63, size=1)
+        found = np.random.default_rng(self._known["seed"]).normal(size=(number, d))
+        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-300)
 
     def belongs_to(self, problem: Problem, *, same: bool = True, needs: str = " and loss") -> None:
         """Refuse a state of other examples, another cost or other weights C_i than those of a problem."""

@@ -49,3 +49,30 @@ def wrong_products(store, dense, share):
         if error > share * longest or error == np.inf:
             return block
     return -1
+
+
+@kernel(_i8(_i8s, _i8s, _i4s, _f8s, _f8s, _i8s, _f8s, _f8s, _f8s, _f8s, types.boolean, _f8), borrows=True)
+def first_above(start, length, columns, entries, b, owner, total, w, limit, slacks, lifted, share):
+    """The first row with ``b - w . a`` above the limit of its owner by more than a share of their parts, or -1.
+
+    Rows whose owners have no total are passed over. Of ``lifted`` rows the columns behind the weights, which may not be
+    negative, say how much each example counts: the limit is their product with ``slacks``.
+    """
+    d = len(w)
+    for row in range(len(b)):
+        if not total[owner[row]] > 0.0:
+            continue
+        value, size, most, least, largest = b[row], abs(b[row]), 0.0, 0.0, 0.0
+        for p in range(start[row], start[row] + length[row]):
+            j, entry = columns[p], entries[p]
+            if j < d:
+                value -= entry * w[j]
+                size += abs(entry * w[j])
+            else:
+                most += entry * slacks[j - d]
+                least, largest = min(least, entry), max(largest, abs(entry))
+        if not lifted:
+            most = limit[owner[row]]
+        if not value <= most + share * (size + abs(most)) or least < -share * largest:
+            return row
+    return -1

@@ -10,11 +10,11 @@ import numpy as np
 
 from maxmargin.formulations.problem import Problem
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.proof import ROUNDING, Losses, agree
+from maxmargin.solvers.proof import ROUNDING, agree
 from maxmargin.solvers.saved import NUMBER, SIZE, Saved, twice
 from maxmargin.solvers.working_set import WorkingSet
 
-__all__ = ["check_claims", "saved_set"]
+__all__ = ["check_sums", "saved_set"]
 
 AT_ONCE = 1024  # blocks whose planes are looked at together
 NOISE = 1e-12  # what sums of planes that are gone may leave
@@ -121,17 +121,14 @@ def _check_multipliers(part: Saved, store: wk.Store) -> None:
         raise part.refusal("iterate", f"marks two planes of block {int(np.argmax(iterates > 1))}")
 
 
-def check_claims(saved: Saved, ws: WorkingSet, problem: Problem, u: np.ndarray, losses: Losses) -> None:
-    """Refuse planes above the losses, and sums over planes that are not those of the multipliers."""
+def check_sums(saved: Saved, ws: WorkingSet, problem: Problem, u: np.ndarray) -> None:
+    """Refuse sums over planes that are not those of the multipliers."""
     linear, size, total, most = 0.0, 0.0, np.zeros(ws.n_columns), np.zeros(ws.n_columns)
     bounded = np.where(np.isfinite(ws.store.total), ws.store.total, 0.0)
     for begin in range(0, ws.n_blocks, AT_ONCE):
         blocks = np.arange(begin, min(begin + AT_ONCE, ws.n_blocks))
         ids, owner = ws.ids(blocks), np.repeat(blocks, ws.store.held[blocks])
         A, b, alpha = ws.rows(ids), ws.store.b[ids], ws.store.alpha[ids]
-        wrong = losses.exceeded(A, b, owner)
-        if wrong >= 0:
-            raise saved.refusal("set/entries", f"and set/b hold a plane of block {wrong} that lies above the losses")
         linear, size = linear + float(alpha @ b), size + float(alpha @ np.abs(b))
         total, most = total + A.T @ alpha, most + abs(A).T @ np.maximum(alpha, bounded[owner])
     if problem.shift is not None:

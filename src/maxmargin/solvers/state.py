@@ -137,6 +137,7 @@ class DualState(InnerState):
     idle_masters: int = 0  # joint master problems in a row that gained next to nothing
     joint: bool = False  # whether the step at hand ends with a joint master problem
     retired: int = 0  # blocks at the end whose examples are gone: their planes and multipliers stay
+    resumed: str = ""  # where it stood in a checkpoint: planes from there are looked at with every certificate
 
     @property
     def members(self) -> list[np.ndarray] | None:

@@ -31,8 +31,8 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
 
     ``blocks`` (m,) names the block of each plane; consecutive planes of one block come in together, the plane of the
     argmax first. A plane that is not above all planes of its block at the current weights cannot help: it is left
-    out, unless ``visit.bits`` is 0. The block gap ``weight * loss - sum_p alpha_p g_p`` (squared slacks: the cone's
-    form) is noted on the way.
+    out, unless R is not quadratic and a joint master follows. The block gap ``weight * loss - sum_p alpha_p g_p``
+    (squared slacks: the cone's form) is noted on the way.
 
     Returns the number of rows absorbed; less than all of them means that the store has to grow first. ``gain[0]``
     receives the gain of the dual.
@@ -76,7 +76,8 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
         for p in range(store.held[block]):
             scale = max(scale, abs(store.b[store.slots[block, p]]))
         wanted = violation > best + 1e-12 * scale or best == -np.inf
-        if wanted or (visit.bits == 0 and (last > first or b[row] != 0.0)):
+        jointly = visit.bits == 0 and visit.max_steps == 0  # the master problem that follows does it all
+        if wanted or (jointly and (last > first or b[row] != 0.0)):
             moved = 0
             for new in range(row, end):
                 if limit < wk.NO_LIMIT:
@@ -91,7 +92,7 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
                 wk.gradients(store, block, w, g)
         elif violation < best - 1e-9 * scale:
             store.size[wk.WORSE] += 1
-        if visit.bits > 0:  # else the master problem that follows does it all
+        if not jointly:
             gain[0] += solve(store, blocks[row : row + 1], point, visit, 1)
         row = end
     return row

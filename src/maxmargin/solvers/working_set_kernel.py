@@ -45,11 +45,15 @@ class Store(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Where a run stands: u, the weights (the same array without sign constraints), and which of them are >= 0."""
+    """Where a run stands: u, the weights (the same array where R is ``1/2 |w|^2``), and what R* needs beside."""
 
     u: np.ndarray
     w: np.ndarray
-    positive: np.ndarray  # int8 (columns,), or empty
+    positive: np.ndarray = np.empty(0, np.int8)  # (columns,): which weights are >= 0; or empty
+    starts: np.ndarray = np.empty(0, np.int64)  # (J + 1,): where each table begins; or empty, as all below
+    table: np.ndarray = np.empty(0, np.int64)  # (weights,): table of each weight
+    fixed: np.ndarray = np.empty(0)  # (weights,): s of the proximal divergence at u = 0
+    curving: np.ndarray = np.empty(0)  # (weights,): its second derivative
 
 
 class Visit(NamedTuple):
@@ -61,7 +65,7 @@ class Visit(NamedTuple):
     tau: float  # gradients may differ by this share of the block's largest cost
     max_steps: int
     patience: int  # visits that a plane without weight survives
-    bits: int  # of the hash table; 0 when R is not quadratic: then no Gram entries are kept, and no plane is left out
+    bits: int  # of the hash table; 0 when R is not quadratic: then no Gram entries are kept
     table: np.ndarray
     dense: np.ndarray  # zeros, as long as the weights
     g: np.ndarray
@@ -83,7 +87,7 @@ STORE = record(
     Store, types.int32[:, ::1], _i4s, _f8s, _f8s, _i1s, _f8s, _i8s, _i4s, _f8s, _f8s, _i4s, _i1s,
     types.float64[:, ::1], _i4s, _f8s, _i4s, _i8s, _f8s, _f8s, _f8s,
 )  # fmt: skip
-POINT = record(Point, _f8s, _f8s, _i1s)
+POINT = record(Point, _f8s, _f8s, _i1s, _i8s, _i8s, _f8s, _f8s)
 VISIT = record(Visit, _i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s)
 BLOCK_SIGNATURE = _f8(STORE, _i8, POINT, VISIT)  # solves a block from the gradients in visit.g; returns the gain
 PASS_SIGNATURE = _f8(STORE, _i8s, POINT, VISIT, _i8)  # visits blocks with the planes they have; returns the gain

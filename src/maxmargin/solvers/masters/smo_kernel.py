@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
+from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
@@ -23,6 +24,30 @@ def tolerance(store, block, g, tau):
         for p in range(store.held[block]):
             scale = max(scale, abs(g[p]))
     return tau * scale
+
+
+@register_jitable
+def steepest(store, block, g):
+    """The plane of largest gradient (-1: the origin, where it takes part), and that gradient; -inf for none."""
+    hi, top = -1, 0.0 if store.open[block] else -np.inf
+    for p in range(store.held[block]):
+        if g[p] > top:
+            hi, top = p, g[p]
+    return hi, top
+
+
+@register_jitable
+def hand_over(store, block, hi_plane, lo_plane, step, available):
+    """Move so much weight from one plane, or the origin (-1), to another."""
+    left = 0.0 if step == available else available - step
+    if lo_plane >= 0:
+        store.alpha[lo_plane] = left
+    else:
+        store.origin[block] = left
+    if hi_plane >= 0:
+        store.alpha[hi_plane] += step
+    else:
+        store.origin[block] += step
 
 
 @kernel(wk.BLOCK_SIGNATURE, borrows=True)
@@ -47,12 +72,7 @@ def smo(store, block, point, visit):
     for p in range(m):
         change[p] = 0.0
     for _ in range(max_steps):
-        hi, top = -1, -np.inf
-        if store.open[block]:
-            top = 0.0
-        for p in range(m):
-            if g[p] > top:
-                hi, top = p, g[p]
+        hi, top = steepest(store, block, g)
         if top == -np.inf:
             break
         hi_plane = store.slots[block, hi] if hi >= 0 else -1
@@ -86,16 +106,11 @@ def smo(store, block, point, visit):
             step = difference / d
         if step == np.inf:  # an orthant and a plane of no length: nothing bounds the step
             break
+        hand_over(store, block, hi_plane, lo_plane, step, available)
         if lo >= 0:
-            store.alpha[lo_plane] = 0.0 if step == available else store.alpha[lo_plane] - step
             change[lo] -= step
-        else:
-            store.origin[block] = 0.0 if step == available else store.origin[block] - step
         if hi >= 0:
-            store.alpha[hi_plane] += step
             change[hi] += step
-        else:
-            store.origin[block] += step
         gain += step * (difference - 0.5 * step * max(d, 0.0))
         for p in range(m):
             plane = store.slots[block, p]
@@ -117,12 +132,9 @@ def smo(store, block, point, visit):
     return gain
 
 
-@kernel(wk.PASS_SIGNATURE, borrows=True)
-def smo_pass(store, blocks, point, visit, known):
-    """Visit blocks in turn with the planes they have; returns the gain of the dual.
-
-    ``known`` means that there is one block, and that ``visit.g`` holds its gradients already.
-    """
+@register_jitable(inline="always")  # functions passed to a kernel in another way could not be cached
+def visit_blocks(solve, store, blocks, point, visit, known):
+    """Solve blocks in turn with the planes they have; the gain of the dual."""
     total = 0.0
     for k in range(len(blocks)):
         block = blocks[k]
@@ -130,6 +142,15 @@ def smo_pass(store, blocks, point, visit, known):
             if store.held[block] == 0:
                 continue
             wk.gradients(store, block, point.w, visit.g)
-        total += smo(store, block, point, visit)
+        total += solve(store, block, point, visit)
         wk.end_visit(store, block, visit.patience)
     return total
+
+
+@kernel(wk.PASS_SIGNATURE, borrows=True)
+def smo_pass(store, blocks, point, visit, known):
+    """Visit blocks in turn with the planes they have; returns the gain of the dual.
+
+    ``known`` means that there is one block, and that ``visit.g`` holds its gradients already.
+    """
+    return visit_blocks(smo, store, blocks, point, visit, known)

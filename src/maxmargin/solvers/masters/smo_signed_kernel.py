@@ -8,7 +8,7 @@ from numba import types
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.masters.smo_kernel import tolerance
+from maxmargin.solvers.masters.smo_kernel import hand_over, steepest, tolerance, visit_blocks
 
 _i1s, _i4s, _f8s = types.int8[::1], types.int32[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
@@ -70,12 +70,7 @@ def smo_signed(store, block, point, visit):
     m = store.held[block]
     gain = 0.0
     for _ in range(max_steps):
-        hi, top = -1, -np.inf
-        if store.open[block]:
-            top = 0.0
-        for p in range(m):
-            if g[p] > top:
-                hi, top = p, g[p]
+        hi, top = steepest(store, block, g)
         if top == -np.inf:
             break
         lo, worst = -2, top
@@ -129,14 +124,7 @@ def smo_signed(store, block, point, visit):
         gain += step * slope - 0.5 * (after - before)
         store.linear[0] += step * slope
         store.moment[wk.LINEAR] -= store.moment[wk.TOTAL] * step * slope
-        if lo >= 0:
-            store.alpha[lo_plane] = 0.0 if step == available else store.alpha[lo_plane] - step
-        else:
-            store.origin[block] = 0.0 if step == available else store.origin[block] - step
-        if hi >= 0:
-            store.alpha[hi_plane] += step
-        else:
-            store.origin[block] += step
+        hand_over(store, block, hi_plane, lo_plane, step, available)
         wk.gradients(store, block, w, g)
         store.size[wk.STEPS] += 1
     return gain
@@ -145,13 +133,4 @@ def smo_signed(store, block, point, visit):
 @kernel(wk.PASS_SIGNATURE, borrows=True)
 def smo_signed_pass(store, blocks, point, visit, known):
     """As :func:`~maxmargin.solvers.masters.smo_kernel.smo_pass`, with sign constraints."""
-    total = 0.0
-    for k in range(len(blocks)):
-        block = blocks[k]
-        if not known:
-            if store.held[block] == 0:
-                continue
-            wk.gradients(store, block, point.w, visit.g)
-        total += smo_signed(store, block, point, visit)
-        wk.end_visit(store, block, visit.patience)
-    return total
+    return visit_blocks(smo_signed, store, blocks, point, visit, known)

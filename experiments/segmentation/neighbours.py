@@ -1,0 +1,99 @@
+"""What more neighbours cost: processor time and memory per edge, of images and of volumes with as many voxels.
+
+Images of 128 x 128 pixels and volumes of 32 x 16 x 32 voxels show balls under noise. For each number of neighbours a
+process of its own makes the features of four of them, passes over them at fixed weights (features to capacities, one
+cut, features to plane; best of five), and fits ``ImageSegmenter`` until the end. Memory is the largest that the process
+ever had, less what it had with the kernels loaded::
+
+    python experiments/segmentation/neighbours.py            # 4, 8, 6, 18 and 26 neighbours
+    python experiments/segmentation/neighbours.py --only 18
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from maxmargin.estimators.image_segmenter import ImageSegmenter
+from maxmargin.features.images import ImageFeatures
+from maxmargin.inference.min_cut import NEIGHBOURS, directions
+from maxmargin.models.grid import Grid
+from maxmargin.oracles.oracle import ModelOracle
+
+KINDS = (4, 8, 6, 18, 26)
+SHAPES = {2: (128, 128), 3: (32, 16, 32)}
+
+
+def scenes(shape: tuple[int, ...], count: int, noise: float = 0.7) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Balls under noise, and their masks."""
+    rng, images, masks = np.random.default_rng(0), [], []
+    places = np.stack(np.meshgrid(*[(np.arange(n) + 0.5) / max(shape) for n in shape], indexing="ij"), axis=-1)
+    for _ in range(count):
+        centres, radii = rng.random((6, len(shape))) * shape / max(shape), 0.05 + 0.15 * rng.random(6)
+        balls = [((places - c) ** 2).sum(axis=-1) < r**2 for c, r in zip(centres, radii, strict=True)]
+        masks.append(np.any(balls, axis=0).astype(np.uint8))
+        images.append(masks[-1] + noise * rng.standard_normal(shape))
+    return images, masks
+
+
+def edges_of(shape: tuple[int, ...], neighbours: int) -> int:
+    """Pairs of neighbours in a grid."""
+    return sum(int(np.prod(np.array(shape) - np.abs(step))) for step in directions(neighbours))
+
+
+def measured(neighbours: int, count: int = 4) -> dict[str, float]:
+    """Processor seconds and memory (MB) of one number of neighbours."""
+    warnings.filterwarnings("ignore", message="Stopped")
+    flat = neighbours in NEIGHBOURS[2]
+    ImageSegmenter(neighbours=neighbours).fit(*scenes((9, 9) if flat else (6, 6, 6), 2))  # loads the kernels
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    shape = SHAPES[2 if flat else 3]
+    images, masks = scenes(shape, count)
+    begin = time.process_time()
+    segmenter = ImageSegmenter(neighbours=neighbours).fit(images, masks)
+    fit = time.process_time() - begin
+    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) / 1024
+    begin = time.process_time()
+    X = ImageFeatures().fit_transform(images, masks, directions(neighbours))
+    features = time.process_time() - begin
+    oracle = ModelOracle(Grid(neighbours).bind(X, masks))
+    passes = []
+    for _ in range(5):
+        begin = time.process_time()
+        oracle.planes(segmenter.weights_, np.arange(count))
+        passes.append(time.process_time() - begin)
+    edges = count * edges_of(shape, neighbours)
+    return {"edges": edges, "features": features, "pass": min(passes), "fit": fit, "memory": memory}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What more neighbours cost.")
+    parser.add_argument("--only", type=int, choices=KINDS, help="print the measurements of one kind as JSON")
+    args = parser.parse_args()
+    if args.only:
+        print(json.dumps(measured(args.only)))
+        return
+    print("neighbours    edges   features s   pass ms   fit s   memory MB   per edge, of 4: pass   fit   memory")
+    first: dict[str, float] = {}
+    for neighbours in KINDS:
+        command = [sys.executable, str(Path(__file__)), "--only", str(neighbours)]
+        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        first = first or found
+        share = [found[what] / found["edges"] * first["edges"] / first[what] for what in ("pass", "fit", "memory")]
+        print(
+            f"{neighbours:10d} {found['edges']:8.0f} {found['features']:12.2f} {1e3 * found['pass']:9.1f} "
+            f"{found['fit']:7.2f} {found['memory']:11.0f} {share[0]:22.2f} {share[1]:5.2f} {share[2]:8.2f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
