@@ -26,11 +26,11 @@ from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import Planes, weighted_sum
 from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
-from maxmargin.solvers.blocks import blocks_of
+from maxmargin.solvers.blocks import Blocks
 from maxmargin.solvers.linear_programs.masters import master_named
 from maxmargin.solvers.linear_programs.program import Master, Point
 from maxmargin.solvers.linear_programs.rows import Rows
-from maxmargin.solvers.proof import Losses
+from maxmargin.solvers.proof import FALSE_PLANES, Claims, Losses
 from maxmargin.solvers.saved import COUNT, NUMBER, SECONDS, SIZE, Saved
 from maxmargin.solvers.settings import check_whole, check_words
 from maxmargin.solvers.state import InnerState, numbers_of, plane_arrays
@@ -68,6 +68,7 @@ class ColumnState(InnerState):
     relative_gap: float = np.inf  # of the last certificate
     tol: float = SHARE  # of the next master
     masters: int = 0  # solved so far
+    resumed: str = ""  # where the rows were saved, which are then held against every certificate
     solver_seconds: float = 0.0
     rounds: list[dict[str, float]] = field(default_factory=list)
 
@@ -167,6 +168,10 @@ class ColumnEngine(Engine):
         begin, oracle_before, problem = clock(), state.oracle.seconds, state.problem
         found = state.oracle.planes(state.w, np.arange(problem.n_examples), self.most_rows)
         losses = found.losses(problem.n_examples)
+        if state.resumed:
+            known = Losses(problem, Blocks(None)).add(state.w, losses)
+            if known.exceeded(Claims.of_planes(state.rows.planes)) >= 0:
+                raise Saved({}, state.resumed).refusal("rows/data", FALSE_PLANES)
         primal, before = problem.primal(state.w, losses), len(state.rows)
         certified = bool(np.isfinite(losses[problem.weight > 0]).all())
         certificate = Certificate(primal, state.linear, certified)
@@ -245,14 +250,13 @@ class ColumnEngine(Engine):
         idle = saved.whole("idle", np.int64, m, COUNT)
         state.w, state.best = saved.weights("w", problem, (d,)), saved.weights("best", problem, (d,))
         state.columns = saved.array("columns", np.bool_, (d,))
-        claims = Losses(saved, problem, blocks_of("product", problem.n_examples), state.w)
-        wrong = claims.exceeded(planes.to_csr(), planes.b, planes.example)
+        wrong = Losses.around(saved, problem, Blocks(None), state.w).exceeded(Claims.of_planes(planes))
         if wrong >= 0:
             raise saved.refusal("rows/b", f"holds a plane of example {wrong} above what the example can lose")
         rows = Rows.of(problem, planes, alpha, proof, idle)
         if (proof > rows.program.feasible(proof) * (1.0 + 1e-9)).any():
             raise saved.refusal("proof", "holds multipliers that are not feasible")
-        state.rows = rows
+        state.rows, state.resumed = rows, saved.place
         saved.take_over("column_numbers", state, NUMBERS)
         if np.isfinite(state.best_primal):  # believed only if it can be found again
             state.best_primal = problem.primal(state.best, saved.losses(problem, state.best))

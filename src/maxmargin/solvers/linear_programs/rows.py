@@ -78,7 +78,7 @@ class Rows:
 
     def with_planes(self, found: Planes) -> Rows:
         """With further planes, each once."""
-        seen, new = set(self.keys), {}
+        seen, new = set(self.keys), dict[bytes, int]()
         for row, key in enumerate(_keys(found)):
             if key not in seen:
                 new.setdefault(key, row)
