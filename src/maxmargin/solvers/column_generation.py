@@ -43,7 +43,7 @@ WARM_UP = 40  # passes before the first master, with start="l2"
 MOST_MASTERS = 20  # that one step solves, with further columns each time
 OUT = 0.5  # share of the relative gap by which prices must exceed 1 for columns to join
 NEAR = 0.9  # price from which columns join with those beyond 1
-FEW_COLUMNS = 200  # columns that may join at a time; when there are more already, as many as there are
+FEW_COLUMNS = 1000  # columns that may join at a time; when there are more already, as many as there are
 NUMBERS = {
     "solver_seconds": SECONDS, "oracle.seconds": SECONDS, "oracle.oracle_calls": COUNT, "oracle.argmax_calls": COUNT,
     "tol": (0.0, 1.0), "best_primal": NUMBER, "relative_gap": SIZE, "masters": COUNT,

@@ -11,27 +11,31 @@ from maxmargin.solvers.linear_programs.program import Master, Point, Program
 
 __all__ = ["MASTERS", "AutoMaster", "master_named"]
 
-FEW = 2_000  # non-zeros of a program that HiGHS solves in next to no time
+FEW = 2_000  # non-zeros of a program that HiGHS solves in next to no time,
+MANY = 50_000  # and of one that it may take minutes for
 
 
 @dataclass(repr=False, eq=False)
 class AutoMaster(Parameters):
-    """HiGHS for small programs, the restarted primal-dual method for large ones, and HiGHS again where that is slow.
+    """HiGHS for small programs, the restarted primal-dual method for others, and HiGHS again where that is slow.
+
+    Of a large program that stays unsolved the best point is enough: the next round goes on from it.
 
     Parameters
     ----------
     max_steps : int
-        Steps of the primal-dual method after which HiGHS takes over.
+        The most steps of the primal-dual method in one solve.
     """
 
-    max_steps: int = 20_000
+    max_steps: int = 5_000
 
     def solve(self, program: Program, start: Point, tol: float) -> Point:
         """See :class:`~maxmargin.solvers.linear_programs.program.Master`."""
         if program.A.nnz <= FEW:
             return Highs().solve(program, start, tol)
         point = _primal_dual(self.max_steps).solve(program, start, tol)
-        return point if program.bounds(point).relative_gap <= tol else Highs().solve(program, point, tol)
+        solved = program.A.nnz > MANY or program.bounds(point).relative_gap <= tol
+        return point if solved else Highs().solve(program, point, tol)
 
 
 def _primal_dual(max_steps: int = 100_000) -> Master:
