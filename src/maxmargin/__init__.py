@@ -17,7 +17,7 @@ _NAMES = {
     "inference.graph": "GraphAnswer graph_argmax",
     "features": "Sequences TextFeatures ImageFeatures superpixels region_graph region_labels DictFeatures",
     "solvers": "Auto SimplicialDecomposition SequentialDual BCFW FrankWolfe CuttingPlane Pegasos SGD Perceptron MIRA "
-    "ProximalPoint",
+    "ProximalPoint ColumnGeneration",
     "formulations": "MarginRescaling SlackRescaling Ramp",
     "costs": "HammingCost WeightedHammingCost MatrixCost FunctionCost",
     "callbacks": "EarlyStopping Checkpoint JsonLog Progress",

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "Answers", "BoundModel", "DualPoint", "Executor", "Formulation", "Fused", "InnerSolver", "KBestModel",
-    "Layout", "MarginalsModel", "ModelKernel", "Oracle", "PartScoresModel", "Problem", "Regulariser", "Solver",
-    "State", "Sum", "offers_k_best", "offers_marginals", "offers_part_scores", "refusal", "require",
+    "Layout", "ListingModel", "MarginalsModel", "ModelKernel", "Oracle", "PartScoresModel", "Problem", "Regulariser",
+    "Solver", "State", "Sum", "lists_outputs", "offers_k_best", "offers_marginals", "offers_part_scores", "refusal",
+    "require",
 ]  # fmt: skip
 
 # --- models -----------------------------------------------------------------------------------------------------------
@@ -142,6 +143,16 @@ class KBestModel(BoundModel, Protocol):
 
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Codes (m, T) and scores (m,) of the k best outputs, best first; m < k when there are no more."""
+
+
+class ListingModel(KBestModel, Protocol):
+    """A bound model that also gives the plane of any output: the capabilities "k_best" and "outputs"."""
+
+    def difference(self, example: int, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``phi(x, y_i) - phi(x, y)`` of the output with these codes, as indices (none twice) and values."""
+
+    def codes(self, example: int, output: object) -> np.ndarray:
+        """The codes of a user's output; a ValueError that names the example when it is none."""
 
 
 class MarginalsModel(BoundModel, Protocol):
@@ -315,7 +326,7 @@ class State(Protocol):
     @property
     def seconds(self) -> Mapping[str, float]: ...
     @property
-    def rounds(self) -> list[dict[str, float]] | None: ...  # one row per round of a ramp fit; None for other fits
+    def rounds(self) -> list[dict[str, float]] | None: ...  # one row per round, of solvers that have rounds
 
     def to_arrays(self) -> dict[str, np.ndarray]: ...
 
@@ -414,6 +425,7 @@ class Executor(Protocol):
 
 TRAITS = {
     "quadratic": "the regulariser 1/2 |w|^2",
+    "l1": 'the regulariser |w|_1 (penalty="l1")',
     "signs": "weights that must be >= 0 (positive=)",
     "squared": "squared slacks",
     "tables": "log-probabilities in tables (a generative model)",
@@ -423,6 +435,7 @@ TRAITS = {
 CAPABILITIES = {
     "exact": "an exact argmax",
     "k_best": "the k best outputs",
+    "outputs": "the plane of any output",
     "marginals": "marginal probabilities",
     "part_scores": "scores of the labels of single parts",
     "slack": "a search for slack rescaling",
@@ -434,6 +447,11 @@ CAPABILITIES = {
 def offers_k_best(bound: BoundModel) -> TypeGuard[KBestModel]:
     """Whether a bound model lists its k best outputs."""
     return "k_best" in bound.capabilities
+
+
+def lists_outputs(bound: BoundModel) -> TypeGuard[ListingModel]:
+    """Whether a bound model lists its k best outputs and has the plane of each."""
+    return {"k_best", "outputs"} <= bound.capabilities
 
 
 def offers_marginals(bound: BoundModel) -> TypeGuard[MarginalsModel]:

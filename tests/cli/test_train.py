@@ -220,3 +220,18 @@ def test_bad_configurations(files, run, tmp_path, text, code, message):
     if code == 1:
         assert "c.toml" in done.stderr and len(done.stderr.splitlines()) == 1
     assert run("train", files.train, "--config", tmp_path / "no.toml", "-o", tmp_path / "m.mm").exit_code == 1
+
+
+def test_the_l1_penalty_leaves_most_weights_at_zero(files, run, tmp_path):
+    done = run("train", files.train, "-t", files.template, "--penalty", "l1", "-C", 5, "-o", tmp_path / "sparse.mm")
+    assert done.exit_code == 0, done.stderr
+    tagger, other = mm.load(tmp_path / "sparse.mm"), mm.load(files.model)
+    assert (tagger.penalty, tagger.rescaling) == ("l1", None)
+    share = re.search(r"(\d+) weights, (\d+) not zero", done.stderr)
+    assert share is not None and int(share[2]) == (tagger.weights_ != 0).sum() < 0.5 * (other.weights_ != 0).sum()
+    shown = run("inspect", tmp_path / "sparse.mm")
+    assert "l1 penalty, unit rescaling" in " ".join(shown.stdout.split())
+    refused = run(
+        "train", files.train, "-t", files.template, "--penalty", "l1", "--loss", "ramp", "-o", tmp_path / "x.mm"
+    )
+    assert refused.exit_code != 0 and 'use loss="hinge"' in refused.stderr

@@ -25,7 +25,7 @@ from maxmargin.solvers.base import BaseSolver
 class L1:
     """``R(w) = |w|_1``; its conjugate is 0 in the unit cube and infinite outside."""
 
-    traits = frozenset({"l1"})
+    traits = frozenset({"own_l1"})
     positive = None
     fingerprint = " l1"
 
@@ -74,7 +74,7 @@ class LPState:
 class CuttingPlaneLP(BaseSolver):
     """One linear program per round, over all planes found so far; both the solver and its engine."""
 
-    handles = frozenset({"l1"})
+    handles = frozenset({"own_l1"})
 
     def engine(self, problem, random_state=None):
         return self

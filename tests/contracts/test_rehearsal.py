@@ -117,7 +117,7 @@ def test_the_linear_program_reaches_the_enumerated_optimum_and_is_sparse():
 def test_the_linear_program_is_refused_by_other_solvers_and_refuses_other_problems():
     X, Y = random_chains(4, 3, 2, lengths=(2, 3), seed=1)
     model = mm.Chain(classes=[0, 1, 2])
-    with pytest.raises(ValueError, match=r'this problem needs l1, which solver="auto" does not offer'):
+    with pytest.raises(ValueError, match=r'this problem needs own_l1, which solver="auto" does not offer'):
         mm.StructuredSVM(model, formulation=L1Hinge()).fit(X, [y.tolist() for y in Y])
     with pytest.raises(ValueError, match=r"needs the regulariser .*, which solver=CuttingPlaneLP\(\) does not"):
         mm.StructuredSVM(model, solver=CuttingPlaneLP()).fit(X, [y.tolist() for y in Y])

@@ -67,9 +67,11 @@ def inspect(
 
 
 def _facts(tagger: SequenceTagger, path: str) -> None:
+    from maxmargin.estimators.large_margin import rescaling_of
     from maxmargin.reports.time_split import time_split
 
     layout, features, known = tagger.layout_, text_features(tagger), vars(tagger)  # a model file may lack some
+    rescaling, solver = rescaling_of(tagger.penalty, tagger.rescaling), f"solver {tagger.solver}"
     hashed = " (hashed)" if features.hashing is not None else ""
     rows = [
         ("file", f"{path}, {os.path.getsize(path)} bytes"),
@@ -78,7 +80,7 @@ def _facts(tagger: SequenceTagger, path: str) -> None:
         ("labels", f"{len(tagger.classes_)}: {' '.join(map(str, tagger.classes_))}"),
         ("features", f"{features.n_features_} of tokens, {features.n_edge_features_} of pairs{hashed}"),
         ("weights", f"{layout.n_weights} stored, {int((tagger.weights_ != 0).sum())} not zero"),
-        ("training", f"C {tagger.C:g}, {tagger.loss}, {tagger.rescaling} rescaling, solver {tagger.solver}"),
+        ("training", f"C {tagger.C:g}, {tagger.loss}, {tagger.penalty} penalty, {rescaling} rescaling, {solver}"),
         ("constraints", str(tagger.constraints)),
     ]
     column, columns = known_labels(tagger)

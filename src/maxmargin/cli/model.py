@@ -82,7 +82,8 @@ class TrainingOptions:
     constraints: o.ConstraintsOption = None
     ends: o.Ends = False
     loss: o.LossOption = o.Loss.hinge
-    rescaling: o.RescalingOption = o.Rescaling.margin
+    penalty: o.PenaltyOption = o.Penalty.l2
+    rescaling: o.RescalingOption = None
     solver: o.SolverOption = o.Solver.auto
     tol: o.Tol = 1e-3
     max_passes: o.MaxPasses = 1000

@@ -25,9 +25,13 @@ Constraints = StrEnum("Constraints", ["bio", "iobes"])
 Loss = StrEnum("Loss", ["hinge", "squared_hinge", "ramp"])
 RampName = StrEnum("RampName", ["cost_diminished", "best_output", "cost_diminished_vs_best"])
 Rescaling = StrEnum("Rescaling", ["margin", "slack", "sqrt_slack", "unit"])
+Penalty = StrEnum("Penalty", ["l2", "l1"])
 Format = StrEnum("Format", ["auto", "columns", "conllu"])
 Precision = StrEnum("Precision", ["float64", "float32"])
-Solver = StrEnum("Solver", "auto simplicial sequential_dual bcfw frank_wolfe cutting_plane pegasos sgd perceptron mira")
+Solver = StrEnum(
+    "Solver",
+    "auto simplicial sequential_dual bcfw frank_wolfe cutting_plane pegasos sgd perceptron mira column_generation",
+)
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -164,10 +168,15 @@ _ABOUT_START = "Where --loss ramp begins: zero, hinge (a finished hinge fit), or
 Start = Annotated[str, of_training(help=_ABOUT_START, metavar="zero|hinge|FILE")]
 _ABOUT_RESCALING = (
     "margin: the cost is the required margin; slack: it multiplies the violation of a margin of 1; "
-    "sqrt_slack: its square root does; unit: all wrong outputs need a margin of 1."
+    "sqrt_slack: its square root does; unit: all wrong outputs need a margin of 1 (the default with --penalty l1)."
 )
-RescalingOption = Annotated[Rescaling, of_training("--rescaling", help=_ABOUT_RESCALING)]
-_ABOUT_SOLVER = "Training method; auto closes the gap fastest, and the last four are online methods."
+RescalingOption = Annotated[Rescaling | None, of_training("--rescaling", help=_ABOUT_RESCALING)]
+_ABOUT_PENALTY = "What keeps the weights small: half their squares, or their absolute values (l1: most weights are 0)."
+PenaltyOption = Annotated[Penalty, of_training("--penalty", help=_ABOUT_PENALTY)]
+_ABOUT_SOLVER = (
+    "Training method; auto closes the gap fastest. pegasos, sgd, perceptron and mira are online methods; "
+    "column_generation is for --penalty l1."
+)
 SolverOption = Annotated[Solver, of_training("--solver", help=_ABOUT_SOLVER)]
 Jobs = Annotated[int | None, of_training("--n-jobs", "-j", help="Number of threads; -1 for all cores.")]
 Seed = Annotated[int, of_training(help="Random seed.")]

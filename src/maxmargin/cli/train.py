@@ -120,7 +120,7 @@ def train(
         stopping.restore(tagger)
     facts = {
         "examples": f"{len(table)} sentences, {table.n_tokens} tokens, {len(tagger.classes_)} labels, "
-        f"{features.n_features_} features, {tagger.layout_.n_weights} weights",
+        f"{features.n_features_} features, {tagger.layout_.n_weights} weights, {(tagger.weights_ != 0).sum()} not zero",
         "features": _features(feature_options.template, place, columns),
     }
     more = {}

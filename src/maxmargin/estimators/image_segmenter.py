@@ -23,7 +23,6 @@ from maxmargin.estimators.saveable import Fitted
 from maxmargin.features.image_files import Picture, read_images, read_masks, read_scribbles
 from maxmargin.features.images import ImageFeatures
 from maxmargin.formulations.problem import check_sample_weight
-from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import mean_iou
 from maxmargin.models.grid import IGNORE, Grid, GridBound, GridLayout, sure_labels
@@ -179,7 +178,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
                 latent=None if known is None else lambda w: bound.with_truth(known.argmax(w).outputs),
                 refits=self.refits,
                 first_completion=first,
-                formulation=None if centre is None else RescaledHinge(str(self.loss), self.rescaling).centred(centre),
+                formulation=None if centre is None else self._hinge().centred(centre),
                 resume=resume,
                 begin=begin,
                 C=C,

@@ -1,8 +1,8 @@
-"""What estimators with linear scores share: the rescaled hinge or ramp, signs of weights, and learning from streams."""
+"""What estimators with linear scores share: the rescaled hinge or ramp, penalties, signs of weights, and streams."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -13,41 +13,82 @@ from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
 from maxmargin.estimators.parameters import ALL_AT_ONCE, parameters
 from maxmargin.estimators.positive_weights import GroupedWeights, Positive, positive_weights
 from maxmargin.formulations.problem import Problem
+from maxmargin.formulations.references import References
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.planes import aligned_zeros
 from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.presets import SOLVERS
 
-__all__ = ["LargeMargin", "learns_from_streams"]
+__all__ = ["GoodOutputs", "LargeMargin", "learns_from_streams", "rescaling_of"]
+
+
+GoodOutputs = Sequence[Iterable[object]]  # of each example
 
 
 @parameters
 class LargeMargin(Structured[Inputs, Outputs]):
-    """Base of estimators that minimise ``1/2 |w|^2 + C sum_i s_i loss_i(w)``.
+    """Base of estimators that minimise ``R(w) + C sum_i s_i loss_i(w)``, R being ``1/2 |w|^2`` or ``|w|_1``.
 
     Parameters
     ----------
-    rescaling : {"margin", "slack", "sqrt_slack", "unit"}
-        How the cost of an output enters its loss. "margin": the true output must outscore it by its cost. "slack" and
-        "sqrt_slack": by 1, and the cost or its square root multiplies the violation. "unit": by 1, whatever its cost.
-        Classes, label sets and chains are searched exactly (chains need costs that are whole multiples of one number,
-        and time that grows with the square of the length). Other models ask their argmax a few times, which may miss
-        the most violating output: the certificate counts what was missed, so its gap may stay open. A model of your own
-        may bring an exact ``slack_argmax``, and has no "unit". A ramp takes "margin" only.
+    penalty : {"l2", "l1"}
+        R: ``1/2 |w|^2``, or ``|w|_1``, which leaves most weights at 0. "l1" makes a linear program, which
+        ``solver="column_generation"`` (what "auto" stands for then) solves; it takes ``loss="hinge"`` only.
+    rescaling : None or {"margin", "slack", "sqrt_slack", "unit"}
+        How the cost of an output enters its loss; None is "margin", and "unit" with ``penalty="l1"``. "margin": the
+        true output must outscore it by its cost. "slack" and "sqrt_slack": by 1, and the cost or its square root
+        multiplies the violation. "unit": by 1, whatever its cost. Classes, label sets and chains are searched exactly
+        (chains need costs that are whole multiples of one number, and time that grows with the square of the length).
+        Other models ask their argmax a few times, which may miss the most violating output: the certificate counts what
+        was missed, so its gap may stay open. A model of your own may bring an exact ``slack_argmax``, and has no
+        "unit". A ramp takes "margin" only.
     positive : None, True, name or names of groups of weights, array of indices, or bool array (n_weights,)
         Weights that must be >= 0: those named, all but intercepts (True), or those that the model asks for (None).
         Names are the keys of ``layout_.groups(weights_)``; indices and masks follow ``weights_``.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
     """
 
-    rescaling: str = "margin"
+    penalty: str = "l2"
+    rescaling: str | None = None
     positive: Positive = None
 
     def _formulation(self) -> Formulation:
         ramp = self._ramp()
-        if ramp is not None:
-            return ramp.with_convex(RescaledHinge(rescaling=self.rescaling))
-        return RescaledHinge(cast(str, self.loss), self.rescaling)
+        if ramp is None:
+            return self._hinge()
+        if self.penalty == "l1":
+            raise ValueError('penalty="l1" makes a linear program, which a ramp loss is not; use loss="hinge".')
+        return ramp.with_convex(RescaledHinge(rescaling=rescaling_of(self.penalty, self.rescaling)))
+
+    def _hinge(self) -> RescaledHinge:
+        """The convex loss that the parameters say."""
+        return RescaledHinge(cast(str, self.loss), rescaling_of(self.penalty, self.rescaling), self.penalty)
+
+    def _references(
+        self, y: Iterable[object] | None, references: GoodOutputs | None, pairing: str
+    ) -> tuple[list[object], References | None]:
+        """An output for each example, and the formulation of a fit with several good ones; None without references.
+
+        The good outputs are the references of an example and the one in y, where there is y.
+        """
+        if references is None:
+            if y is None:
+                raise ValueError("y is None: give the outputs of the examples, or references.")
+            return list(y), None
+        if self.loss != "hinge" or self.rescaling not in (None, "unit"):
+            raise ValueError('references= has margins of 1: use loss="hinge", and rescaling=None or "unit".')
+        good = [list(outputs) for outputs in references]
+        if y is not None:
+            given = list(y)
+            if len(given) != len(good):
+                raise ValueError(f"y has {len(given)} entries and references {len(good)}; give one for each example.")
+            good = [[output, *others] for output, others in zip(given, good, strict=True)]
+        for i, outputs in enumerate(good):
+            if not outputs:
+                raise ValueError(
+                    f"example {i} has no good output; give at least one in references, or its output in y."
+                )
+        return [outputs[0] for outputs in good], References(good, pairing, self.penalty)
 
     def _positive(self, bound: BoundModel, layout: GroupedWeights) -> np.ndarray | None:
         """Weights that must be >= 0: those asked for, and those without which the model has no exact argmax."""
@@ -82,6 +123,13 @@ class LargeMargin(Structured[Inputs, Outputs]):
         self.n_iter_ = state.passes
         for name in ("certificate_", "history_", "status_", "state_", "rounds_", "temperature_"):
             self.__dict__.pop(name, None)
+
+
+def rescaling_of(penalty: str, rescaling: str | None) -> str:
+    """The rescaling that an estimator uses; None is that of the literature on its penalty."""
+    if rescaling is not None:
+        return rescaling
+    return "unit" if penalty == "l1" else "margin"
 
 
 def incremental(solver: str | BaseSolver) -> bool:

@@ -68,6 +68,11 @@ _PARTS = {
     "solvers.perceptron": "Perceptron",
     "solvers.mira": "MIRA",
     "solvers.proximal_point": "ProximalPoint",
+    "solvers.column_generation": "ColumnGeneration",
+    "solvers.linear_programs.highs": "Highs",
+    "solvers.linear_programs.masters": "AutoMaster",
+    "solvers.linear_programs.extragradient": "Extragradient",
+    "solvers.linear_programs.primal_dual": "PrimalDual",
 }
 
 # All that a file can name. A file names one of these and can name nothing else; classes are imported when needed.

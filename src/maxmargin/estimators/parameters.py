@@ -62,14 +62,15 @@ class Training:
     Parameters
     ----------
     C : float
-        Weight of the losses: ``1/2 |w|^2 + C sum_i s_i loss_i``; larger fits the training data more closely.
+        Weight of the losses: ``1/2 |w|^2 + C sum_i s_i loss_i``, or another R(w) by ``penalty``; larger fits the
+        training data more closely.
     loss : {"hinge", "squared_hinge", "ramp"} or Ramp
         A ramp is bounded, so that wrong labels can do little harm; it is minimised by a sequence of convex fits (CCCP).
         "ramp" is ``Ramp()``; :class:`~maxmargin.formulations.ramp.Ramp` says which others there are, where training
         begins, and how many convex fits it makes.
     solver : str or solver object
         "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", "pegasos", "sgd", "perceptron",
-        "mira", or an object of one of their classes.
+        "mira", "column_generation" (for ``penalty="l1"``), or an object of one of their classes.
     tol : float
         Relative duality gap at which training ends.
     max_passes, max_oracle_calls, max_seconds : number or None

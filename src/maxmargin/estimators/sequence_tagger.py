@@ -16,7 +16,7 @@ from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.examples import Predictions, by_sequence, listed
 from maxmargin.estimators.explaining import Contribution, WeightRow, coef_table, explain
 from maxmargin.estimators.label_weights import LabelWeights
-from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
+from maxmargin.estimators.large_margin import GoodOutputs, LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Extractor, Fitted, matrix_cost
 from maxmargin.features.choose import extractor_for
@@ -55,8 +55,9 @@ class SequenceTagger(
 ):
     """A label for every token, learned from examples with a large margin.
 
-    Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` over the weights of a first-order chain and stops with a
-    certificate: the final weights are within ``certificate_.gap`` of the best possible objective.
+    Minimises ``1/2 |w|^2 + C sum_i s_i loss_i(w)`` (or with ``|w|_1``, by ``penalty``) over the weights of a
+    first-order chain and stops with a certificate: the final weights are within ``certificate_.gap`` of the best
+    possible objective.
 
     Parameters
     ----------
@@ -107,11 +108,13 @@ class SequenceTagger(
     def fit(
         self,
         X: SequenceInput,
-        y: Labellings,
+        y: Labellings | None,
         sample_weight: SampleWeight = None,
         *,
         fixed: Known = None,
         resume: Resume = None,
+        references: GoodOutputs | None = None,
+        pairing: str = "all",
     ) -> Self:
         """Learn from sequences.
 
@@ -126,14 +129,23 @@ class SequenceTagger(
         fixed : list of sequences, optional
             Labels that will be known at prediction time too, None where unknown: no margin is asked against others.
         resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
+        references : list, optional
+            Further good outputs of each example; with ``y=None`` all of them. Every good output must then outscore the
+            others by 1 (``pairing="all"``), or only those to which it is the nearest (``"nearest"``).
+        pairing : {"all", "nearest"}
         """
-        begin = Stopwatch()
+        begin, formulation = Stopwatch(), None
+        if references is not None or y is None:
+            found, formulation = self._references(y, references, pairing)
+            y = cast(Labellings, found)
         for name in ("temperature_", "label_column_", "columns_"):  # they belong to an earlier fit
             self.__dict__.pop(name, None)
         bound = self._bind_first(X, y, fixed)
         del X  # packed now, and may be the largest thing there is
         positive = self._positive(bound, bound.layout)
-        self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
+        self._train(
+            bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin, formulation=formulation
+        )
         return self
 
     @available_if(learns_from_streams)

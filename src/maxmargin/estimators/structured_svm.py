@@ -14,7 +14,7 @@ from maxmargin.contracts import BoundModel, Formulation, Layout
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.examples import Predictions, listed
-from maxmargin.estimators.large_margin import LargeMargin, learns_from_streams
+from maxmargin.estimators.large_margin import GoodOutputs, LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.positive_weights import GroupedWeights
 from maxmargin.estimators.saveable import Fitted, matrix_cost
@@ -57,7 +57,7 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         own with four functions: ``n_weights(X, Y)``, ``joint_features(x, y)``, ``cost(y_true, y)`` and
         ``argmax(x, w, y_true=None, cost_weight=0.0)``. :func:`maxmargin.testing.check_model` finds mistakes in it.
     formulation : Formulation, optional
-        In place of ``loss`` and ``rescaling``.
+        In place of ``loss``, ``penalty`` and ``rescaling``.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
     Attributes
@@ -88,7 +88,16 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
     model: Model | UserModel = field(kw_only=False)
     formulation: Formulation | None = None
 
-    def fit(self, X: Objects, y: Objects, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
+    def fit(
+        self,
+        X: Objects,
+        y: Objects | None,
+        sample_weight: SampleWeight = None,
+        *,
+        resume: Resume = None,
+        references: GoodOutputs | None = None,
+        pairing: str = "all",
+    ) -> Self:
         """Learn the weights.
 
         Parameters
@@ -98,11 +107,21 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         sample_weight : array (n_examples,), optional
         resume : path or mapping, optional
             A checkpoint of an interrupted fit on the same examples.
+        references : list, optional
+            Further good outputs of each example; with ``y=None`` all of them. Every good output must then outscore the
+            others by 1 (``pairing="all"``), or only those to which it is the nearest (``"nearest"``).
+        pairing : {"all", "nearest"}
         """
-        begin = Stopwatch()
+        begin, formulation = Stopwatch(), None
+        if references is not None or y is None:
+            if self.formulation is not None and references is not None:
+                raise ValueError("references= makes a formulation of its own; leave out formulation=.")
+            y, formulation = self._references(y, references, pairing)
         bound = self._bind_first(X, y)
         positive = self._positive(bound, self.layout_)
-        self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
+        self._train(
+            bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin, formulation=formulation
+        )
         return self
 
     @available_if(learns_from_streams)

@@ -3,9 +3,10 @@
     hinge            P(w) = R(w) + C sum_i s_i loss_i(w)
     squared hinge    P(w) = R(w) + C sum_i s_i loss_i(w)^2
 
-where the loss is that of a row of the table in :mod:`maxmargin.oracles.rescaling`. With margin rescaling an output must
-be outscored by as much as it costs. With slack rescaling every output needs the same margin 1, and outputs that have it
-cost nothing however bad they are. Taskar, Guestrin, Koller 2003; Tsochantaridis, Joachims, Hofmann, Altun 2005.
+with ``R(w) = 1/2 |w|^2`` or ``|w|_1``, where the loss is that of a row of the table in
+:mod:`maxmargin.oracles.rescaling`. With margin rescaling an output must be outscored by as much as it costs. With slack
+rescaling every output needs the same margin 1, and outputs that have it cost nothing however bad they are.
+Taskar, Guestrin, Koller 2003; Tsochantaridis, Joachims, Hofmann, Altun 2005.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.contracts import BoundModel, Regulariser
+from maxmargin.formulations.absolute import Absolute
 from maxmargin.formulations.problem import Problem, example_weights, lift_of
 from maxmargin.formulations.regularisers import Quadratic, SignedQuadratic
 from maxmargin.oracles.oracle import ModelOracle
 from maxmargin.oracles.rescaling import rescaling_named
 from maxmargin.parameters import Parameters
 
-__all__ = ["MarginRescaling", "RescaledHinge", "SlackRescaling"]
+__all__ = ["PENALTIES", "MarginRescaling", "RescaledHinge", "SlackRescaling", "regulariser_of"]
+
+PENALTIES = ("l2", "l1")
 
 
 @dataclass(repr=False, eq=False)
@@ -33,13 +37,18 @@ class RescaledHinge(Parameters):
     ----------
     loss : {"hinge", "squared_hinge"}
     rescaling : {"margin", "slack", "sqrt_slack", "unit", "none"}
+    penalty : {"l2", "l1"}
+        "l1" takes the hinge only.
     """
 
     loss: str = "hinge"
     rescaling: str = "margin"
+    penalty: str = "l2"
 
     def centred(self, centre: np.ndarray) -> CentredHinge:
         """The same losses with ``1/2 |w - centre|^2`` in place of ``1/2 |w|^2``."""
+        if self.penalty != "l2":
+            raise ValueError(f'weights that are pulled to a centre need penalty="l2", got {self.penalty!r}.')
         return CentredHinge(self, centre)
 
     def problem(
@@ -49,16 +58,25 @@ class RescaledHinge(Parameters):
         """The problem of fitting a bound model; see :class:`~maxmargin.contracts.Formulation`."""
         model.kernel(rescaling_named(self.rescaling).search)  # refuses what the model cannot search, before anything
         weight, squared = example_weights(self.loss, C, sample_weight, model.n_examples)
+        if squared and self.penalty == "l1":
+            raise ValueError('penalty="l1" makes a linear program, which squared slacks are not; use loss="hinge".')
         lift = lift_of(weight) if squared else None
         oracle = ModelOracle(model, self.rescaling, cost_weight, np.empty(0) if lift is None else lift)
-        regulariser: Regulariser = Quadratic()
-        if positive is not None:
-            positive = np.asarray(positive)
-            d = model.n_weights
-            if positive.shape != (d,):
-                raise ValueError(f"positive must have one entry per weight, ({d},); got {positive.shape}.")
-            regulariser = SignedQuadratic(np.pad(positive.astype(bool), (0, oracle.n_columns - d)))
+        regulariser = regulariser_of(self.penalty, positive, model.n_weights, oracle.n_columns)
         return Problem(oracle, weight, model.n_weights, regulariser, lift)
+
+
+def regulariser_of(penalty: str, positive: np.ndarray | None, n_weights: int, n_columns: int) -> Regulariser:
+    """R by the name of the penalty and the weights that must be >= 0, bool (n_weights,); None when all are free."""
+    if penalty not in PENALTIES:
+        raise ValueError(f'penalty must be "l2" or "l1", got {penalty!r}.')
+    if positive is None:
+        return Quadratic() if penalty == "l2" else Absolute()
+    positive = np.asarray(positive)
+    if positive.shape != (n_weights,):
+        raise ValueError(f"positive must have one entry per weight, ({n_weights},); got {positive.shape}.")
+    positive = np.pad(positive.astype(bool), (0, n_columns - n_weights))
+    return SignedQuadratic(positive) if penalty == "l2" else Absolute(positive)
 
 
 @dataclass(frozen=True)
@@ -86,6 +104,8 @@ class MarginRescaling(RescaledHinge):
     Parameters
     ----------
     loss : {"hinge", "squared_hinge"}
+    penalty : {"l2", "l1"}
+        "l1" takes the hinge only.
     """
 
     rescaling: str = field(default="margin", init=False)
@@ -98,6 +118,8 @@ class SlackRescaling(RescaledHinge):
     Parameters
     ----------
     loss : {"hinge", "squared_hinge"}
+    penalty : {"l2", "l1"}
+        "l1" takes the hinge only.
     """
 
     rescaling: str = field(default="slack", init=False)

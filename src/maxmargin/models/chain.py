@@ -175,6 +175,26 @@ class ChainBound(SequenceBound):
     """The chain model bound to n sequences."""
 
     layout: ChainLayout
+    capabilities: frozenset[str] = frozenset({"exact", "k_best", "marginals", "part_scores", "outputs"})
+
+    def difference(self, example: int, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``phi(x, y_i) - phi(x, y)`` of given labels, as indices and values."""
+        from maxmargin.models.chain_output_kernel import chain_output
+
+        index, value, result = np.empty(self.room, np.int32), np.empty(self.room), np.zeros(4)
+        iwork, _, _ = self.workspace()
+        codes = np.ascontiguousarray(codes, np.int32)
+        chain_output(self.meta, self.ints, self.floats, example, codes, iwork, index, value, result)
+        nnz = int(result[3])
+        return index[:nnz], value[:nnz]
+
+    def codes(self, example: int, output: object) -> np.ndarray:
+        """The labels of a sequence as codes (T,)."""
+        wanted = int(self.output_at[example + 1] - self.output_at[example])
+        labels = output if isinstance(output, (list, tuple, np.ndarray)) else [output]
+        if len(labels) != wanted:
+            raise ValueError(f"example {example} has {wanted} tokens, but an output of {len(labels)} labels.")
+        return self.layout.labels.encode(list(labels), example)
 
     def tables(self, w: np.ndarray, example: int, cost_weight: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         from maxmargin.models import chain_kernel as ck

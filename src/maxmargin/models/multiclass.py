@@ -141,6 +141,29 @@ class MulticlassBound(FeatureRowsBound):
         cost = self.layout.cost_table[self.truth(example)] if cost_weight else 0.0
         return scores + cost_weight * cost, np.zeros((0, K, K))
 
+    def difference(self, example: int, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``phi(x, y_i) - phi(x, y)`` of a given label, as indices and values."""
+        from maxmargin.models import multiclass_kernel as mk
+
+        n, meta, D, F = self.n_examples, self.meta, int(self.meta[mk.N_DENSE]), self.layout.n_features
+        rows, entries = [np.arange(F - D, F)], [self.floats[meta[mk.AT_DENSE] + example * D :][:D]]
+        if F > D:
+            starts = self.ints[meta[mk.AT_ROWS] : meta[mk.AT_ROWS] + n + 1]
+            own = slice(starts[example], starts[example + 1])
+            rows.append(self.ints[meta[mk.AT_COLUMNS] :][own])
+            entries.append(self.floats[meta[mk.AT_VALUES] :][own])
+        if self.layout.intercept:
+            rows.append(np.array([F]))
+            entries.append(np.array([self.layout.intercept_scaling]))
+        at, x, truth = np.concatenate(rows) * self.layout.stride, np.concatenate(entries), int(self.truth(example)[0])
+        if int(codes[0]) == truth:
+            return np.empty(0, np.int32), np.empty(0)
+        return np.concatenate([at + truth, at + int(codes[0])]).astype(np.int32), np.concatenate([x, -x])
+
+    def codes(self, example: int, output: Hashable) -> np.ndarray:
+        """A label as a code (1,)."""
+        return self.layout.labels.encode([output], example)
+
     def part_scores(self, w: np.ndarray, codes: Sequence[np.ndarray]) -> np.ndarray:
         """The scores (n, K): an example has one part."""
         return self.scores(w)
@@ -346,7 +369,7 @@ def _pack(
     return MulticlassBound(
         n_examples=n,
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "marginals", "part_scores"}),
+        capabilities=frozenset({"exact", "k_best", "marginals", "part_scores", "outputs"}),
         plane=mk.multiclass_plane,
         searches={name: partial(_enumerated, power=power) for name, power in POWERS.items()},
         meta=meta,

@@ -8,6 +8,7 @@ _NAMES = {
     "perceptron": "Perceptron",
     "mira": "MIRA",
     "proximal_point": "ProximalPoint",
+    "column_generation": "ColumnGeneration",
     "base": "BaseSolver",
     "cccp": "CCCP",
     "refits": "Refits",

@@ -14,7 +14,8 @@ Auto                      product                     by gap, batches    by memo
 
 (*) Those with weight when steps are pairwise (Osokin et al. 2016), which converge linearly instead of at the rate 1/t.
 
-The primal family (Pegasos, SGD, Perceptron, MIRA) has files of its own; :data:`SOLVERS` names them all.
+The primal family (Pegasos, SGD, Perceptron, MIRA) and column generation have files of their own; :data:`SOLVERS` names
+them all.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 
 from maxmargin.contracts import Problem
 from maxmargin.solvers.base import BaseSolver, check_solver
+from maxmargin.solvers.column_generation import ColumnGeneration
 from maxmargin.solvers.mira import MIRA
 from maxmargin.solvers.perceptron import Perceptron
 from maxmargin.solvers.proximal_point import ProximalPoint
@@ -296,7 +298,7 @@ class Auto(DualSolver):
 SOLVERS: dict[str, type[BaseSolver]] = {
     "auto": Auto, "simplicial": SimplicialDecomposition, "sequential_dual": SequentialDual, "bcfw": BCFW,
     "frank_wolfe": FrankWolfe, "cutting_plane": CuttingPlane, "pegasos": Pegasos, "sgd": SGD,
-    "perceptron": Perceptron, "mira": MIRA, "proximal": ProximalPoint,
+    "perceptron": Perceptron, "mira": MIRA, "proximal": ProximalPoint, "column_generation": ColumnGeneration,
 }  # fmt: skip
 
 
@@ -307,6 +309,8 @@ def solver_for(solver: object, problem: Problem) -> BaseSolver:
     if isinstance(solver, str):
         if solver not in SOLVERS:
             raise ValueError(f"{wanted}; got {solver!r}.")
+        if solver == "auto" and problem.traits <= ColumnGeneration.handles:
+            return ColumnGeneration()
         check_solver(f'solver="{solver}"', SOLVERS[solver].handles, problem)
         if solver == "auto" and problem.labels is not None:
             from maxmargin.solvers.label_dual import LabelDual

@@ -1,0 +1,324 @@
+"""Column generation: the linear program of L1-regularised large margins over few rows and few columns at a time.
+
+    min  |w|_1 + sum_i C_i xi_i    over  w . a_i(y) + xi_i >= b_i(y)  for all outputs y,  xi >= 0
+
+A round asks the oracle for the most violated rows at the weights at hand, adds them, and solves the linear program over
+the rows so far (the master). Weights are priced too: one takes part once ``|sum alpha a|_j`` exceeds 1, so that the
+master sees a small share of them. The certificate is that of the whole problem: the primal has the oracle's bounds over
+all outputs, the dual multipliers that were made feasible over all weights. A round costs one argmax for each example
+and one or a few masters. Wang, Shawe-Taylor 2009, algorithm 1; Dedieu, Mazumder, Wang 2022 (pricing).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin import contracts
+from maxmargin.certificate import Certificate
+from maxmargin.contracts import DualPoint, State
+from maxmargin.formulations.problem import Problem
+from maxmargin.formulations.regularisers import Quadratic, SignedQuadratic
+from maxmargin.kernel import clock
+from maxmargin.oracles.counting import CountingOracle
+from maxmargin.planes import Planes, weighted_sum
+from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
+from maxmargin.solvers.blocks import Blocks
+from maxmargin.solvers.linear_programs.masters import master_named
+from maxmargin.solvers.linear_programs.program import Master, Point
+from maxmargin.solvers.linear_programs.rows import Rows
+from maxmargin.solvers.proof import FALSE_PLANES, Claims, Losses
+from maxmargin.solvers.saved import COUNT, NUMBER, SECONDS, SIZE, Saved
+from maxmargin.solvers.settings import check_whole, check_words
+from maxmargin.solvers.state import InnerState, numbers_of, plane_arrays
+
+__all__ = ["ColumnGeneration"]
+
+SHARE = 0.1  # of the relative gap of the whole problem, to which a master is solved
+LEAST_TOL = 1e-13  # to which masters are solved
+WARM_UP = 40  # passes before the first master, with start="l2"
+MOST_MASTERS = 20  # that one step solves, with further columns each time
+OUT = 0.5  # share of the relative gap by which prices must exceed 1 for columns to join
+NEAR = 0.9  # price from which columns join with those beyond 1
+FEW_COLUMNS = 1000  # columns that may join at a time; when there are more already, as many as there are
+NUMBERS = {
+    "solver_seconds": SECONDS, "oracle.seconds": SECONDS, "oracle.oracle_calls": COUNT, "oracle.argmax_calls": COUNT,
+    "tol": (0.0, 1.0), "best_primal": NUMBER, "relative_gap": SIZE, "masters": COUNT,
+}  # fmt: skip
+ROUND = {
+    "round": COUNT, "rows": COUNT, "columns": COUNT, "masters": COUNT, "primal": NUMBER, "dual": NUMBER,
+    "oracle_seconds": SECONDS, "solver_seconds": SECONDS,
+}  # fmt: skip
+
+
+@dataclass
+class ColumnState(InnerState):
+    """Where a run stands; arrays only, so it can be saved and resumed."""
+
+    problem: Problem
+    oracle: CountingOracle
+    rows: Rows
+    columns: np.ndarray  # bool (n_columns,): the weights that take part
+    w: np.ndarray  # those of the last master
+    best: np.ndarray  # the weights of least primal value so far, which may rise from round to round,
+    best_primal: float = np.inf  # and that value
+    relative_gap: float = np.inf  # of the last certificate
+    tol: float = SHARE  # of the next master
+    masters: int = 0  # solved so far
+    resumed: str = ""  # where the rows were saved, which are then held against every certificate
+    solver_seconds: float = 0.0
+    rounds: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def linear(self) -> float:
+        """What the rows prove."""
+        return float(self.rows.planes.b @ self.rows.proof)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on exactly here."""
+        arrays = plane_arrays("rows", self.rows.planes)
+        arrays |= {"alpha": self.rows.alpha, "proof": self.rows.proof, "idle": self.rows.idle, "columns": self.columns}
+        arrays |= {"w": self.w, "best": self.best, "column_numbers": numbers_of(self, NUMBERS)}
+        arrays["rounds"] = np.array([[row[name] for name in ROUND] for row in self.rounds]).reshape(-1, len(ROUND))
+        arrays |= {"weight": self.problem.weight, "data": np.array(self.problem.fingerprint)}
+        return {name: np.array(array) for name, array in arrays.items()}
+
+
+@dataclass(repr=False, eq=False)
+class ColumnGeneration(BaseSolver):
+    """Linear programs over the rows and columns that matter, for ``penalty="l1"``.
+
+    Parameters
+    ----------
+    master : {"auto", "highs", "extragradient", "primal_dual"} or an object with ``solve(program, start, tol)``
+        What solves the linear programs; see :mod:`maxmargin.solvers.linear_programs`.
+    rows : int
+        The most rows that an example may add in a round.
+    patience : int
+        Rounds that a row without a multiplier survives.
+    start : {"l2", "zero", "ones"}
+        What the first master has for rows: those that a few passes with ``penalty="l2"`` end with, or the most violated
+        ones at weights that are all 0 or all 1. "ones" is the paper's.
+    pricing : bool
+        Let weights take part once they are priced; else all that occur do.
+
+    References
+    ----------
+    Wang, Shawe-Taylor 2009, Large-margin structured prediction via linear programming. Dedieu, Mazumder, Wang 2022,
+    Solving L1-regularized SVMs and related linear programs: revisiting the effectiveness of column and constraint
+    generation.
+    """
+
+    master: str | Master = "auto"
+    rows: int = 16
+    patience: int = 5
+    start: str = "l2"
+    pricing: bool = True
+
+    handles = frozenset({"l1", "signs"})
+
+    def engine(self, problem: contracts.Problem, random_state: int | np.random.Generator | None = None) -> ColumnEngine:
+        """Column generation draws no random numbers."""
+        check_words("start", self.start, ("l2", "zero", "ones"))
+        check_whole(self, {"rows": 1, "patience": 0})
+        return ColumnEngine(master_named(self.master), self.rows, self.patience, self.start, self.pricing)
+
+
+@dataclass(eq=False)
+class ColumnEngine(Engine):
+    """What the driver runs; the fields are those of :class:`ColumnGeneration`."""
+
+    master: Master
+    most_rows: int = 16
+    patience: int = 5
+    start: str = "l2"
+    pricing: bool = True
+
+    handles = frozenset({"l1", "signs"})
+    minimises = True
+
+    # --- the contract with the driver ---------------------------------------------------------------------------------
+
+    def init(self, problem: Problem, warm: State | None = None) -> ColumnState:
+        """Start without rows, or from the rows and multipliers of an earlier run on the same examples."""
+        d = problem.n_columns
+        w = np.ones(d) if self.start == "ones" else np.zeros(d)
+        oracle, columns = CountingOracle(problem.oracle), np.zeros(d, bool)
+        if warm is None:
+            return ColumnState(problem, oracle, Rows.none(problem), columns, w, w)
+        if not isinstance(warm, ColumnState):
+            raise ValueError(OTHER_FAMILY)
+        if warm.problem.fingerprint != problem.fingerprint:
+            raise ValueError("warm start needs the same examples, costs and rescaling; else set warm_start=False.")
+        before, after = warm.problem.weight, problem.weight
+        ratio = np.divide(after, before, out=np.zeros(len(after)), where=before > 0)[warm.rows.planes.example]
+        rows = Rows.of(problem, warm.rows.planes, ratio * warm.rows.alpha, np.zeros(len(ratio)), warm.rows.idle)
+        w = problem.feasible(warm.w)
+        return ColumnState(problem, oracle, rows.with_multipliers(rows.alpha), warm.columns.copy(), w, w)
+
+    def certificate_due(self, state: ColumnState) -> bool:
+        """After every step, and before the first."""
+        return True
+
+    def certificate(self, state: ColumnState) -> Certificate:
+        """Primal and dual of the whole problem at the present weights. One oracle pass, whose rows join."""
+        begin, oracle_before, problem = clock(), state.oracle.seconds, state.problem
+        found = state.oracle.planes(state.w, np.arange(problem.n_examples), self.most_rows)
+        losses = found.losses(problem.n_examples)
+        if state.resumed:
+            known = Losses(problem, Blocks(None)).add(state.w, losses)
+            if known.exceeded(Claims.of_planes(state.rows.planes)) >= 0:
+                raise Saved({}, state.resumed).refusal("rows/data", FALSE_PLANES)
+        primal, before = problem.primal(state.w, losses), len(state.rows)
+        certified = bool(np.isfinite(losses[problem.weight > 0]).all())
+        certificate = Certificate(primal, state.linear, certified)
+        if primal < state.best_primal:
+            state.best, state.best_primal = state.w, primal
+        state.rows = state.rows.with_violated(found, state.w)
+        state.relative_gap = certificate.relative_gap
+        state.tol = min(state.tol, SHARE * min(state.relative_gap, 1.0))
+        if len(state.rows) == before:  # nothing but a better master can help
+            state.tol *= SHARE
+        state.tol = max(state.tol, LEAST_TOL)
+        state.note_gap(certificate.gap)
+        state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
+        sizes = len(state.rounds), len(state.rows), state.columns.sum(), state.masters
+        spent = state.oracle.seconds, state.solver_seconds
+        numbers = (*sizes, primal, certificate.dual, *spent)
+        state.rounds.append(dict(zip(ROUND, map(float, numbers), strict=True)))
+        return certificate
+
+    def step_calls(self, state: ColumnState) -> int:
+        """Those of the certificate behind a step, which asks nothing itself."""
+        return state.problem.n_examples
+
+    def step(self, state: ColumnState) -> None:
+        """Solve the linear program over the rows at hand, again with further columns while some are priced out."""
+        begin = clock()
+        if self.start == "l2" and state.masters == 0:
+            begin += self._warm_up(state)
+        state.rows = state.rows.without_idle(self.patience)
+        self._join(state)
+        for _ in range(MOST_MASTERS):
+            columns = np.flatnonzero(state.columns)
+            start = Point(state.w[columns], state.rows.alpha)
+            point = self.master.solve(state.rows.over(columns), start, state.tol)
+            w = np.zeros(len(state.w))
+            w[columns] = point.w
+            w = state.problem.feasible(w)
+            state.w, state.rows = w, state.rows.with_multipliers(np.maximum(point.alpha, 0.0))
+            state.masters += 1
+            if not self._join(state):
+                break
+        state.solver_seconds += clock() - begin
+
+    def weights(self, state: ColumnState) -> np.ndarray:
+        """The weights of the model (n_weights,)."""
+        return state.w[: state.problem.n_weights]
+
+    def conclude(self, state: ColumnState, certificate: Certificate, code: str) -> Certificate:
+        """Back to the best weights seen: the primal may rise from one round to the next."""
+        if not state.best_primal < certificate.primal:
+            return certificate
+        state.w = state.best
+        return Certificate(state.best_primal, certificate.dual, certificate.certified)
+
+    def dual_point(self, state: ColumnState) -> DualPoint:
+        """The multipliers that have proven most, and the present weights."""
+        return DualPoint(state.linear, weighted_sum(state.rows.planes, state.rows.proof), state.w)
+
+    def begin_at(self, state: ColumnState, w: np.ndarray) -> None:
+        """Ask for rows there first."""
+        start = np.zeros(len(state.w))
+        start[: len(w)] = w
+        state.w = state.problem.feasible(start)
+
+    def move(self, state: ColumnState, problem: Problem) -> None:
+        """Outer loops ask for this; none takes linear programs."""
+        raise ValueError('penalty="l1" has no ramp and no latent outputs; use loss="hinge".')
+
+    def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> ColumnState:
+        """Resume where :meth:`ColumnState.to_arrays` left off."""
+        saved, state, d = Saved.of(arrays), self.init(problem), problem.n_columns
+        saved.belongs_to(problem, same=saved["w"].shape == (d,), needs=", loss and rescaling")
+        planes = saved.planes("rows", d, problem.n_examples)
+        m = (len(planes),)
+        alpha, proof = saved.reals("alpha", m, SIZE), saved.reals("proof", m, SIZE)
+        idle = saved.whole("idle", np.int64, m, COUNT)
+        state.w, state.best = saved.weights("w", problem, (d,)), saved.weights("best", problem, (d,))
+        state.columns = saved.array("columns", np.bool_, (d,))
+        wrong = Losses.around(saved, problem, Blocks(None), state.w).exceeded(Claims.of_planes(planes))
+        if wrong >= 0:
+            raise saved.refusal("rows/b", f"holds a plane of example {wrong} above what the example can lose")
+        rows = Rows.of(problem, planes, alpha, proof, idle)
+        if (proof > rows.program.feasible(proof) * (1.0 + 1e-9)).any():
+            raise saved.refusal("proof", "holds multipliers that are not feasible")
+        state.rows, state.resumed = rows, saved.place
+        saved.take_over("column_numbers", state, NUMBERS)
+        if np.isfinite(state.best_primal):  # believed only if it can be found again
+            state.best_primal = problem.primal(state.best, saved.losses(problem, state.best))
+        table = saved.reals("rounds", (None, len(ROUND)), NUMBER)
+        state.rounds = [dict(zip(ROUND, map(float, row), strict=True)) for row in table]
+        return state
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _warm_up(self, state: ColumnState) -> float:
+        """Add the rows that a few passes with the quadratic regulariser end with; returns the oracle's seconds.
+
+        Far from the optimum a linear program says little about which rows matter, and takes longer to say it.
+        """
+        from maxmargin.solvers.presets import Auto
+
+        positive = state.problem.positive
+        smooth = replace(state.problem, regulariser=Quadratic() if positive is None else SignedQuadratic(positive))
+        solver = Auto(sampling="permutation").engine(smooth, 0)
+        inner = solver.init(smooth)
+        while inner.oracle_calls < WARM_UP * smooth.n_examples:
+            solver.step(inner)
+        A, b, alpha, block = inner.working_set.planes()
+        used = np.flatnonzero(alpha > 0.0)
+        A = sp.csr_array(A)[used]
+        bound = np.full(len(used), np.inf)
+        rows = Planes(
+            A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data, b[used], block[used], bound, A.shape[1]
+        )
+        state.rows = state.rows.with_planes(rows)
+        state.oracle.count(inner.oracle_calls, inner.oracle.seconds)
+        return inner.oracle.seconds
+
+    def _join(self, state: ColumnState) -> bool:
+        """Let the columns join that the multipliers price beyond 1, the dearest first; whether there were any."""
+        rows = state.rows
+        if not self.pricing:
+            occur = np.zeros(len(state.columns), bool)
+            occur[rows.planes.indices] = True
+            more = (occur & ~state.columns).any()
+            state.columns = state.columns | occur
+            return bool(more)
+        if not state.columns.any():  # multipliers of the weights 0: each example has all it may on its dearest row
+            rows = rows.with_multipliers(_all_on_one(rows))
+        prices = np.where(state.columns, 0.0, rows.prices())
+        slack = OUT * min(state.relative_gap, 1.0) if state.columns.any() else 0.0
+        out = np.flatnonzero(prices > 1.0 + max(slack, LEAST_TOL))
+        if len(out) == 0 and not state.columns.any():
+            out = np.array([np.argmax(prices)])  # a program needs a column
+        most = max(FEW_COLUMNS, int(state.columns.sum()))
+        if len(out):
+            out = np.flatnonzero(prices > min(NEAR, prices.max()) * (1.0 - LEAST_TOL))
+        chosen = out[np.argsort(-prices[out], kind="stable")[:most]]
+        state.columns = state.columns.copy()
+        state.columns[chosen] = True
+        return len(chosen) > 0
+
+
+def _all_on_one(rows: Rows) -> np.ndarray:
+    """Multipliers (m,): for each example C_i on its row of largest b."""
+    order = np.lexsort((-rows.planes.b, rows.planes.example))
+    first = order[np.flatnonzero(np.diff(rows.planes.example[order], prepend=-1))]
+    alpha = np.zeros(len(rows))
+    alpha[first] = rows.weight[rows.planes.example[first]]
+    return alpha

@@ -1,0 +1,1 @@
+"""The linear program over some planes, and the methods that solve it."""

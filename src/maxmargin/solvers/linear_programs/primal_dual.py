@@ -1,0 +1,141 @@
+"""The restarted primal-dual method as a master: it solves over the columns that matter and prices the others.
+
+Most weights of an L1-regularised model are zero, and stay so: a column whose price ``|A' alpha|_j`` is far below 1 has
+no part in the steps. So a stage steps over columns with a weight or a price near 1, the bounds are then taken over all
+columns, and those whose price has risen join for the next stage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.parameters import Parameters
+from maxmargin.solvers.linear_programs.primal_dual_kernel import Pair, Saddle, Sparse, primal_dual
+from maxmargin.solvers.linear_programs.program import Bounds, Point, Program
+
+__all__ = ["PrimalDual"]
+
+POWER_STEPS = 20  # of the estimate of a matrix norm,
+SAFETY = 1.05  # which is from below
+OPENING = 30  # steps over all columns, when nothing is known about prices
+SHARE = 0.3  # of the gap over all columns: where a stage ends
+CONTROL = 0.3  # how fast the balance of the steps follows that of the weights and multipliers
+NEAR = 0.7  # price from which a column takes part
+
+
+@dataclass(repr=False, eq=False)
+class PrimalDual(Parameters):
+    """Restarted primal-dual hybrid gradient method with reflected Halpern steps, for large programs.
+
+    A step costs two sparse products and proves bounds; a warm start keeps its meaning, whatever rows were added. Steps
+    have the lengths of Pock and Chambolle, scaled up by the true norm.
+
+    Parameters
+    ----------
+    max_steps : int
+        The most steps in one solve; the point is then the best so far.
+
+    References
+    ----------
+    Chambolle, Pock 2011. Pock, Chambolle 2011, Diagonal preconditioning. Applegate et al. 2021, PDLP. Lu, Yang 2024,
+    Restarted Halpern PDHG for linear programming.
+    """
+
+    max_steps: int = 100_000
+
+    def solve(self, program: Program, start: Point, tol: float) -> Point:
+        """See :class:`~maxmargin.solvers.linear_programs.program.Master`."""
+        order = np.argsort(program.owner, kind="stable")
+        A = sp.csr_array(program.A[order])
+        program = Program(A, program.b[order], program.owner[order], program.weight, program.positive)
+        point = best = Point(start.w, start.alpha[order])
+        bounds = program.bounds(point)
+        columns = np.arange(A.shape[1])
+        omega, left = 0.0, self.max_steps
+        while bounds.relative_gap > tol and left > 0:
+            few = left
+            if point.alpha.any():
+                columns = np.flatnonzero((program.prices(point.alpha) > NEAR) | (point.w != 0.0))
+            else:  # no prices yet
+                few = min(left, OPENING)
+            stage = _Stage(program, columns, point, omega)
+            steps, omega = stage.run(max(0.8 * tol, SHARE * min(bounds.relative_gap, 1.0)), few)
+            left, point = left - steps, stage.last
+            found = program.bounds(stage.best)
+            best = Point(
+                stage.best.w if found.primal < bounds.primal else best.w,
+                stage.best.alpha if found.dual > bounds.dual else best.alpha,
+            )
+            bounds = Bounds(min(found.primal, bounds.primal), max(found.dual, bounds.dual))
+        alpha = np.empty(len(order))
+        alpha[order] = best.alpha
+        return Point(best.w, alpha)
+
+
+class _Stage:
+    """Steps over some columns of a program whose rows are ordered by owner."""
+
+    def __init__(self, program: Program, columns: np.ndarray, start: Point, omega: float) -> None:
+        m, d = program.A.shape
+        T = program.transposed[columns]
+        A = sp.csr_array(T.T)
+        longest = np.zeros(len(program.weight))
+        np.maximum.at(longest, program.owner, abs(A).sum(axis=1))
+        tau = _inverse(abs(T).sum(axis=1))  # Pock, Chambolle: then the norm is at most 1,
+        sigma = _inverse(longest[program.owner])
+        norm = min(1.0, SAFETY * _norm(A, tau, sigma))  # but mostly it is less
+        ends = np.searchsorted(program.owner, np.arange(len(program.weight) + 1))
+        positive = np.zeros(len(columns), bool) if program.positive is None else program.positive[columns]
+        tau, sigma = 0.998 * tau / norm, 0.998 * sigma / norm
+        self.saddle = Saddle(_sparse(A), _sparse(T), program.b, ends, program.weight, positive, tau, sigma)
+        self.columns, self.n_columns = columns, d
+        self.z, self.image, self.anchor = (Pair(*map(np.empty, (len(columns), m, len(columns), m))) for _ in range(3))
+        self.z.w[:], self.z.alpha[:] = start.w[columns], start.alpha
+        self.best_w, self.best_alpha = self.z.w.copy(), self.z.alpha.copy()
+        far, wide = (self.z.w**2 / tau).sum(), (self.z.alpha**2 / sigma).sum()
+        self.omega = omega or (float(np.sqrt(wide / far)) if far > 0.0 and wide > 0.0 else 1.0)
+
+    def run(self, tol: float, most: int) -> tuple[int, float]:
+        """Step until the gap over these columns is at most ``tol``; returns the number of steps, and omega."""
+        steps, _, _, omega = primal_dual(
+            self.saddle, self.z, self.image, self.anchor, self.best_w, self.best_alpha, self.omega, CONTROL, tol, most
+        )
+        return int(steps), float(omega)
+
+    @property
+    def best(self) -> Point:
+        return Point(self._spread(self.best_w), self.best_alpha)
+
+    @property
+    def last(self) -> Point:
+        return Point(self._spread(self.image.w), self.image.alpha)
+
+    def _spread(self, w: np.ndarray) -> np.ndarray:
+        full = np.zeros(self.n_columns)
+        full[self.columns] = w
+        return full
+
+
+def _sparse(A: sp.csr_array) -> Sparse:
+    return Sparse(A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data)
+
+
+def _inverse(x: np.ndarray) -> np.ndarray:
+    """1 / x, and 1 where x is 0: what nothing depends on may go any way."""
+    return 1.0 / np.where(x > 0.0, x, 1.0)
+
+
+def _norm(A: sp.csr_array, tau: np.ndarray, sigma: np.ndarray) -> float:
+    """An estimate from below of the largest singular value of ``A``, its columns times sqrt(tau), rows sqrt(sigma)."""
+    x = np.random.default_rng(0).random(len(tau)) + 0.5
+    square = 0.0
+    for _ in range(POWER_STEPS):
+        x = tau * (A.T @ (sigma * (A @ x)))  # in coordinates divided by sqrt(tau)
+        square = float(np.sqrt((x**2 / tau).sum()))
+        if square == 0.0:
+            return 1.0
+        x /= square
+    return float(np.sqrt(square))

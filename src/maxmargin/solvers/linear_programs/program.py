@@ -1,0 +1,92 @@
+"""The linear program of L1-regularised large margins over the planes at hand, and what proves how well it is solved.
+
+    min  |w|_1 + sum_i C_i xi_i    over  A w + xi_owner >= b,  xi >= 0,  w_j >= 0 where positive
+    max  b . alpha                 over  alpha >= 0,  sum of each owner's alpha <= C_i,  |A' alpha|_j <= 1
+
+where the last row is ``(A' alpha)_j <= 1`` for weights that must be >= 0. Wang, Shawe-Taylor 2009, equations (9), (10).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = ["Bounds", "Master", "Point", "Program"]
+
+
+class Point(NamedTuple):
+    """Weights (d,) and one multiplier per row (m,)."""
+
+    w: np.ndarray
+    alpha: np.ndarray
+
+
+class Bounds(NamedTuple):
+    """Values at a point: ``dual <= optimum <= primal``."""
+
+    primal: float
+    dual: float
+
+    @property
+    def relative_gap(self) -> float:
+        """gap / max(|primal|, |dual|), 0 when there is none."""
+        gap = self.primal - self.dual
+        return gap / max(abs(self.primal), abs(self.dual)) if gap > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class Program:
+    """A linear program over m planes of n examples and d weights.
+
+    ``A`` (m, d) and ``b`` (m,) are the planes, ``owner`` (m,) their examples, ``weight`` (n,) holds C_i, and
+    ``positive`` (d,) says which weights must be >= 0; None when all are free.
+    """
+
+    A: sp.csr_array
+    b: np.ndarray
+    owner: np.ndarray
+    weight: np.ndarray
+    positive: np.ndarray | None = None
+
+    @cached_property
+    def transposed(self) -> sp.csr_array:
+        """``A'`` by rows, (d, m)."""
+        return sp.csr_array(self.A.T)
+
+    def losses(self, w: np.ndarray) -> np.ndarray:
+        """The largest of 0 and ``b - A w`` over the rows of each example, (n,): the best slacks for w."""
+        losses = np.zeros(len(self.weight))
+        np.maximum.at(losses, self.owner, self.b - self.A @ w)
+        return losses
+
+    def feasible(self, alpha: np.ndarray) -> np.ndarray:
+        """Multipliers made feasible: the negative ones 0, then each example scaled, then all of them."""
+        alpha = np.maximum(alpha, 0.0)
+        sums = np.bincount(self.owner, alpha, minlength=len(self.weight))
+        share = np.divide(self.weight, sums, out=np.ones(len(sums)), where=sums > self.weight)
+        alpha = alpha * share[self.owner]
+        prices = self.prices(alpha)
+        return alpha / max(1.0, float(prices.max(initial=0.0)))
+
+    def prices(self, alpha: np.ndarray) -> np.ndarray:
+        """``|A' alpha|`` (d,), without the absolute value where weights must be >= 0: feasible up to 1."""
+        u = self.transposed @ alpha
+        return np.where(self.positive, u, np.abs(u)) if self.positive is not None else np.abs(u)
+
+    def bounds(self, point: Point) -> Bounds:
+        """What a point proves: the objective at its weights, and at its multipliers made feasible."""
+        w = point.w if self.positive is None else np.where(self.positive, np.maximum(point.w, 0.0), point.w)
+        primal = float(np.abs(w).sum() + self.weight @ self.losses(w))
+        return Bounds(primal, float(self.b @ self.feasible(point.alpha)))
+
+
+@runtime_checkable
+class Master(Protocol):
+    """A method that solves the program."""
+
+    def solve(self, program: Program, start: Point, tol: float) -> Point:
+        """A point whose bounds have a relative gap of at most ``tol``, from a start of any kind."""

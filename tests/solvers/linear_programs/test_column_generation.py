@@ -1,0 +1,243 @@
+"""Column generation against the linear program over all outputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import maxmargin as mm
+from maxmargin.callbacks.base import Callback
+from maxmargin.formulations.rescaled_hinge import RescaledHinge
+from maxmargin.solvers.column_generation import ColumnGeneration
+from maxmargin.solvers.driver import run
+from maxmargin.solvers.linear_programs.highs import Highs, MasterError
+from maxmargin.solvers.linear_programs.masters import AutoMaster
+from maxmargin.solvers.linear_programs.program import Point, Program
+from reference.linear_programs import lp_optimum, unit
+from reference.problems import chain_planes, multiclass_planes, random_cost_matrix
+
+CHAIN = mm.Chain(classes=[0, 1, 2])
+
+
+def learnable_chains(n=8, K=3, F=4, seed=0, lengths=(2, 3)):
+    """Features that tell the label of most tokens."""
+    rng = np.random.default_rng(seed)
+    Y = [rng.integers(0, K, rng.integers(lengths[0], lengths[1] + 1)) for _ in range(n)]
+    return [np.eye(K, F)[y] + 0.4 * rng.normal(size=(len(y), F)) for y in Y], Y
+
+
+def rows_of(X, Y, rescaling):
+    if rescaling != "unit":
+        return chain_planes(X, Y, 3, rescaling=rescaling).planes
+    every = chain_planes(X, Y, 3)
+    return [unit(A, costs) for (A, _), costs in zip(every.planes, every.costs, strict=True)]
+
+
+def fitted(X, Y, **parameters):
+    svm = mm.StructuredSVM(CHAIN, **{"penalty": "l1", "C": 2.0, "tol": 1e-7, **parameters})
+    return svm.fit(X, [y.tolist() for y in Y])
+
+
+@pytest.mark.parametrize("rescaling", ["unit", "margin", "slack"])
+@pytest.mark.parametrize("positive", [None, True])
+def test_the_optimum_over_all_outputs_and_bounds_around_it_at_every_round(rescaling, positive):
+    for seed in range(3):
+        X, Y = learnable_chains(seed=seed)
+        svm = fitted(X, Y, rescaling=rescaling, positive=positive)
+        best = lp_optimum(rows_of(X, Y, rescaling), 2.0, None if positive is None else np.ones(21, bool))
+        assert svm.certificate_.primal == pytest.approx(best, rel=1e-6) and svm.status_.converged
+        history = svm.history_
+        assert (history["dual"] <= best * (1 + 1e-9)).all() and (history["primal"] >= best * (1 - 1e-9)).all()
+        assert positive is None or (svm.weights_ >= 0).all()
+        assert (svm.weights_ == 0).sum() > 5
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        ColumnGeneration("highs"), ColumnGeneration(Highs("ipm")), ColumnGeneration("primal_dual"),
+        ColumnGeneration("extragradient"), ColumnGeneration(start="ones"), ColumnGeneration(pricing=False),
+        ColumnGeneration(rows=1, patience=0),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_all_masters_and_settings_agree(solver):
+    X, Y = learnable_chains(seed=5)
+    tol = 1e-5 if solver.master == "extragradient" else 1e-7
+    svm = fitted(X, Y, solver=solver, tol=tol)
+    assert svm.certificate_.primal == pytest.approx(lp_optimum(rows_of(X, Y, "unit"), 2.0), rel=2 * tol)
+
+
+def test_classes_with_costs_and_sample_weights():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 30)
+    X, cost = np.eye(4, 6)[y] + 0.5 * rng.normal(size=(30, 6)), random_cost_matrix(4, seed=1)
+    weight = rng.choice([0.0, 0.5, 2.0], 30)
+    svm = mm.StructuredSVM(mm.Multiclass(cost=cost, fit_intercept=False, classes=[0, 1, 2, 3]), penalty="l1", tol=1e-8)
+    svm.set_params(rescaling="margin").fit(X, y, sample_weight=weight)
+    assert svm.certificate_.primal == pytest.approx(
+        lp_optimum(multiclass_planes(X, y, 4, cost=cost).planes, weight), rel=1e-7
+    )
+
+
+class Stop(Callback):
+    def __init__(self, after):
+        self.after, self.arrays = after, None
+
+    def on_certificate(self, run):
+        self.after -= 1
+        if self.after == 0:
+            self.arrays = run.to_arrays()
+            return "stop"
+        return None
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_a_resumed_run_goes_on_as_if_nothing_had_happened(after):
+    X, Y = learnable_chains(seed=2)
+    whole = fitted(X, Y)
+    stop = Stop(after)
+    with pytest.warns(match="callback"):
+        fitted(X, Y, callbacks=[stop])
+    resumed = mm.StructuredSVM(CHAIN, penalty="l1", C=2.0, tol=1e-7).fit(X, [y.tolist() for y in Y], resume=stop.arrays)
+    assert np.array_equal(resumed.weights_, whole.weights_)
+    assert list(resumed.history_["primal"]) == list(whole.history_["primal"])
+    assert list(resumed.rounds_["rows"]) == list(whole.rounds_["rows"])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("rows/b", lambda b: b + 1.0, "above what the example can lose"),
+        ("proof", lambda proof: 100.0 * proof, "not feasible"),
+        ("alpha", lambda alpha: alpha - 1.0, "alpha"),
+        ("rows/indices", lambda at: at + 1000, "indices"),
+        ("w", lambda w: w[:-1], "another problem"),
+    ],
+)
+def test_changed_checkpoints_are_refused(name, change, told):
+    X, Y = learnable_chains(seed=2)
+    stop = Stop(3)
+    with pytest.warns(match="callback"):
+        fitted(X, Y, callbacks=[stop])
+    arrays = stop.arrays | {f"state/{name}": change(stop.arrays[f"state/{name}"])}
+    with pytest.raises(ValueError, match=told):
+        mm.StructuredSVM(CHAIN, penalty="l1", C=2.0, tol=1e-7).fit(X, [y.tolist() for y in Y], resume=arrays)
+
+
+def test_a_warm_start_at_another_C_takes_fewer_rounds():
+    X, Y = learnable_chains(n=20, seed=3)
+    Y = [y.tolist() for y in Y]
+    svm = mm.StructuredSVM(CHAIN, penalty="l1", C=1.0, tol=1e-6, warm_start=True).fit(X, Y)
+    cold = mm.StructuredSVM(CHAIN, penalty="l1", C=1.2, tol=1e-6).fit(X, Y)
+    svm.set_params(C=1.2).fit(X, Y)
+    assert svm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=2e-6)
+    assert svm.n_iter_ < cold.n_iter_
+    with pytest.raises(ValueError, match="warm start"):
+        svm.set_params(rescaling="margin").fit(X, Y)
+
+
+def test_the_best_weights_of_a_run_that_ends_early_are_kept():
+    X, Y = learnable_chains(n=20, seed=4)
+    with pytest.warns(match="max_passes"):
+        svm = fitted(X, Y, max_passes=4)
+    assert svm.certificate_.primal == min(svm.history_["primal"])
+    problem = RescaledHinge(rescaling="unit", penalty="l1").problem(CHAIN.bind(X, [y.tolist() for y in Y]), C=2.0)
+    losses = problem.oracle.planes(svm.weights_, np.arange(20)).losses(20)
+    assert problem.primal(svm.weights_, losses) == pytest.approx(svm.certificate_.primal, rel=1e-12)
+
+
+def test_rows_without_multipliers_leave_and_few_columns_take_part():
+    X, Y = learnable_chains(n=30, F=40, seed=6)
+    svm = fitted(X, Y, solver=ColumnGeneration(patience=1), C=0.5)
+    kept = fitted(X, Y, solver=ColumnGeneration(patience=1000), C=0.5)
+    assert svm.rounds_["rows"].iloc[-1] < kept.rounds_["rows"].iloc[-1]
+    assert svm.certificate_.primal == pytest.approx(kept.certificate_.primal, rel=1e-6)
+    assert svm.rounds_["columns"].iloc[-1] < 0.7 * len(svm.weights_)
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"loss": "squared_hinge"}, "squared slacks"),
+        ({"loss": "ramp"}, "ramp"),
+        ({"penalty": "l0"}, 'penalty must be "l2" or "l1"'),
+        ({"solver": "bcfw"}, r'penalty="l1".*solver="bcfw" does not offer; use solver="column_generation"'),
+        ({"solver": ColumnGeneration("simplex")}, "master must be one of"),
+        ({"solver": ColumnGeneration(rows=0)}, "rows must be a whole number"),
+        ({"solver": ColumnGeneration(start="two")}, "start must be"),
+        ({"penalty": "l2", "solver": "column_generation"}, "column_generation"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(parameters, told):
+    X, Y = learnable_chains(n=3)
+    with pytest.raises(ValueError, match=told):
+        fitted(X, Y, **parameters)
+
+
+# --- HiGHS ------------------------------------------------------------------------------------------------------------
+
+
+def small_program(scale=1.0):
+    A = sp.csr_array(scale * np.array([[1.0, -1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]))
+    return Program(A, np.ones(3), np.array([0, 1, 1]), np.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("method", ["auto", "simplex", "ipm"])
+def test_highs_without_highspy_goes_through_scipy(monkeypatch, method):
+    monkeypatch.setitem(__import__("sys").modules, "highspy", None)
+    program = small_program()
+    point = Highs(method).solve(program, Point(np.zeros(3), np.zeros(3)), 1e-7)
+    assert program.bounds(point).relative_gap <= 1e-7
+
+
+def test_a_missing_library_names_the_extra(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "highspy", None)
+    with pytest.raises(ImportError, match=r"maxmargin\[lp\]"):
+        Highs("pdlp").solve(small_program(), Point(np.zeros(3), np.zeros(3)), 1e-7)
+
+
+def test_the_word_of_highs_is_not_taken(monkeypatch):
+    """A warm simplex that says "optimal" at a point that is not: the program is solved again, cold."""
+    from maxmargin.solvers.linear_programs import highs
+
+    program, asked, honest = small_program(), [], highs._run
+
+    def lying(program, start, method, tol):
+        asked.append((method, start is not None))
+        return (
+            (Point(np.zeros(3), np.zeros(3)), "Optimal") if start is not None else honest(program, start, method, tol)
+        )
+
+    monkeypatch.setattr(highs, "_run", lying)
+    point = Highs().solve(program, Point(np.ones(3), np.full(3, 0.1)), 1e-7)
+    assert program.bounds(point).relative_gap <= 1e-7
+    assert asked == [("simplex", True), ("simplex", False)]
+
+
+def test_a_program_that_no_method_solves_is_an_error_with_a_remedy(monkeypatch):
+    from maxmargin.solvers.linear_programs import highs
+
+    monkeypatch.setattr(highs, "_run", lambda *_: (None, "Infeasible"))
+    with pytest.raises(MasterError, match=r"3 rows and 3 weights \(simplex: Infeasible; .*Scale the features"):
+        Highs().solve(small_program(), Point(np.zeros(3), np.zeros(3)), 1e-7)
+
+
+def test_the_automatic_choice_ends_with_highs_where_steps_are_too_few(monkeypatch):
+    from maxmargin.solvers.linear_programs import masters
+
+    monkeypatch.setattr(masters, "FEW", 0)
+    program = small_program()
+    point = AutoMaster(max_steps=1).solve(program, Point(np.zeros(3), np.zeros(3)), 1e-9)
+    assert program.bounds(point).relative_gap <= 1e-9
+
+
+def test_the_problem_runs_without_an_estimator():
+    X, Y = learnable_chains(n=4)
+    problem = RescaledHinge(rescaling="unit", penalty="l1").problem(CHAIN.bind(X, [y.tolist() for y in Y]), C=1.0)
+    result = run(ColumnGeneration().engine(problem), problem, tol=1e-6)
+    assert result.status.converged and problem.traits == {"l1"}
