@@ -29,6 +29,7 @@ from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
+from common import Data as Halves
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
@@ -82,14 +83,9 @@ GRID = {
 
 
 @dataclass(frozen=True)
-class Data:
-    """Examples for training and testing; ``held`` marks those of training that settings are chosen on."""
+class Data(Halves):
+    """With the parent of each label; ``held`` marks the training examples that settings are chosen on."""
 
-    name: str
-    X: np.ndarray
-    Y: np.ndarray
-    X_test: np.ndarray
-    Y_test: np.ndarray
     parent: np.ndarray
     held: np.ndarray
 

@@ -10,6 +10,7 @@ import pytest
 from maxmargin.callbacks import Callback, Checkpoint, EarlyStopping, JsonLog, Progress
 from maxmargin.certificate import Certificate
 from maxmargin.persistence.checkpoint import load_checkpoint
+from maxmargin.solvers.base import Engine
 from maxmargin.solvers.driver import run
 
 PROBLEM = SimpleNamespace(n_examples=4, traits=frozenset())
@@ -20,11 +21,11 @@ class State(SimpleNamespace):
         return {"steps": np.array(self.steps), "w": self.w}
 
 
-class Halving:
+class Halving(Engine):
     handles = frozenset()
 
     def init(self, problem, warm=None):
-        return State(steps=0, w=np.zeros(2), oracle_calls=0, argmax_calls=0, seconds={})
+        return State(steps=0, w=np.zeros(2), oracle_calls=0, argmax_calls=0, unproven=0, seconds={})
 
     def certificate_due(self, state):
         return True
@@ -34,7 +35,9 @@ class Halving:
 
     def from_arrays(self, problem, arrays):
         steps = int(arrays["steps"])
-        return State(steps=steps, w=np.array(arrays["w"]), oracle_calls=4 * steps, argmax_calls=4 * steps, seconds={})
+        return State(
+            steps=steps, w=np.array(arrays["w"]), oracle_calls=4 * steps, argmax_calls=4 * steps, unproven=0, seconds={}
+        )
 
     def certificate(self, state):
         return Certificate(1 + 2.0**-state.steps, 1.0)
@@ -47,15 +50,6 @@ class Halving:
 
     def weights(self, state):
         return state.w
-
-    def may_end(self, state):
-        return True
-
-    def finished(self, state):
-        return None
-
-    def conclude(self, state, certificate, code):
-        return certificate
 
 
 def test_base_callback_does_nothing():

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from maxmargin.certificate import Certificate, WeakDualityError
+from maxmargin.solvers.base import Engine
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.history import History
 from maxmargin.solvers.status import Status
@@ -29,13 +30,14 @@ class HalvingState:
     steps: int = 0
     oracle_calls: int = 0
     argmax_calls: int = 0
+    unproven: int = 0
     seconds: dict = field(default_factory=lambda: {"oracle": 0.0, "solver": 0.0})
 
     def to_arrays(self):
         return {"steps": np.array(self.steps), "calls": np.array([self.oracle_calls, self.argmax_calls])}
 
 
-class Halving:
+class Halving(Engine):
     """After k steps the certificate is (1 + 2^-k, 1): relative gap 2^-k / (1 + 2^-k). A step is a pass."""
 
     handles = frozenset()
@@ -67,15 +69,6 @@ class Halving:
 
     def weights(self, state):
         return np.array([float(state.steps)])
-
-    def may_end(self, state):
-        return True
-
-    def finished(self, state):
-        return None
-
-    def conclude(self, state, certificate, code):
-        return certificate
 
     def from_arrays(self, problem, arrays):
         calls = arrays["calls"]
