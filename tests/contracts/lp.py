@@ -62,8 +62,7 @@ class LPState:
     planes: list[Planes] = field(default_factory=list)
     linear: float = 0.0
     u: np.ndarray | float = 0.0
-    rounds = None
-    unproven = 0
+    rounds, unproven = None, 0
     oracle_calls = property(lambda self: self.oracle.oracle_calls)
     argmax_calls = property(lambda self: self.oracle.argmax_calls)
     seconds = property(lambda self: {"oracle": self.oracle.seconds, "solver": 0.0})
