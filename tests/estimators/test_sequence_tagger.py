@@ -308,7 +308,7 @@ def test_warm_start_on_other_examples_is_refused():
 def test_attributes_of_a_fit():
     fitted = mm.SequenceTagger(C=0.3).fit(X, Y)
     columns = ["pass", "oracle_calls", "argmax_calls", "seconds", "primal", "dual", "gap", "relative_gap", "certified"]
-    assert list(fitted.history_.columns) == columns
+    assert list(fitted.history_.columns) == [*columns, "proven"]
     last = fitted.history_.iloc[-1]
     assert last["primal"] == fitted.certificate_.primal and last["dual"] == fitted.certificate_.dual
     assert last["pass"] == fitted.n_iter_ == fitted.oracle_calls_ / len(X)

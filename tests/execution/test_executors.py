@@ -176,13 +176,14 @@ def test_sharded_planes_and_sums_are_those_of_one_worker(n):
         results.append((sharded.planes(w, examples, 3), sharded.sum(w, examples, scale)))
         executor.close()
         assert (sharded.n_examples, sharded.n_columns, sharded.longest) == (60, bound.n_weights, oracle.longest)
-    planes, (a, b, losses) = results[0]
+    planes, (a, b, losses, counts) = results[0]
     direct = oracle.planes(w, examples, 3)
     for name in ("indptr", "indices", "data", "b", "example", "bound"):
         np.testing.assert_array_equal(getattr(planes, name), getattr(direct, name))
         for other, _ in results[1:]:
             np.testing.assert_array_equal(getattr(planes, name), getattr(other, name), strict=True)
-    for _, (a_, b_, losses_) in results[1:]:
+    for _, (a_, b_, losses_, counts_) in results[1:]:
+        assert counts == counts_
         np.testing.assert_array_equal(a, a_)
         np.testing.assert_array_equal(losses, losses_)
         assert b == b_

@@ -98,7 +98,7 @@ def test_curvatures_make_the_pairs_concave(seed, n, density, integral):
     st.integers(1, 8),
     st.booleans(),
     st.sampled_from([0, 4, 10**6]),
-    st.sampled_from(["sum", 1.0, 0.5, 0.0, "angle"]),
+    st.sampled_from(["sum", 1.0, 0.5, 0.0]),
 )
 def test_branching_finds_the_best_or_bounds_it(seed, n, integral, most, power):
     edges, gain, pair = drawn(seed, n, 0.8, integral)
@@ -109,16 +109,9 @@ def test_branching_finds_the_best_or_bounds_it(seed, n, integral, most, power):
     aim[[bk.MU, bk.LAM]] = mu, lam
     sets, h = all_values(gain, P)
     g = sets @ cost
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slope = np.where(lam + h > 0, g / (lam + h), -1.0)
     good = (g > 0) & (lam + h > 0)
     if power == "sum":
         aim[bk.POWER], objective, start = bk.SUM, h + mu * g, 0.0
-    elif power == "angle":
-        low, high = np.sort(rng.choice([0.0, 0.5, 1.0, 3.0, np.inf], 2, replace=False))
-        aim[[bk.POWER, bk.LOW, bk.HIGH, bk.CLOSED_ABOVE, bk.AT]] = bk.ANGLE, low, high, 1.0, 0.7
-        inside = good & (slope > low) & (slope <= high)
-        objective, start = np.where(inside, lam + h + 0.7 * g, -np.inf), -np.inf
     else:
         aim[bk.POWER], start = power, 0.0
         objective = np.where(good, (lam + h) * g ** float(power), 0.0)
