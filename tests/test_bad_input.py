@@ -94,7 +94,7 @@ DATA = {
         rf"sequence 0 has {len(X[0])} tokens and 7 rows of edge features; give {len(X[0]) - 1}\.",
     ),
     "unknown part": (ValueError, [{"features": X[0]}], Y[:1], r"sequence 0 has the keys.*use 'sparse' and/or 'dense'"),
-    "no labels": (ValueError, X, None, r"labels are needed.*pass Y"),
+    "no labels": (ValueError, X, None, r"y is None: give the outputs of the examples"),
     "flat labels": (TypeError, X, [1] * 6, r"example 0: 1 is not a sequence of labels; give a list"),
     "unhashable label": (TypeError, X, put(Y, 2, [["u"]] * len(X[2])), r"labels must be hashable \(text, numbers, tu"),
     "NaN label": (ValueError, X, put(Y, 2, [np.nan] * len(X[2])), r"example 2 has the label nan; give the token a l"),
