@@ -11,7 +11,7 @@ from maxmargin.formulations.generative_kernel import follow_table
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.masters.smo_kernel import tolerance
+from maxmargin.solvers.masters.smo_kernel import steepest, tolerance, visit_blocks
 
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
@@ -91,12 +91,7 @@ def smo_tables(store, block, point, visit):
     m = store.held[block]
     gain = 0.0
     for _ in range(max_steps):
-        hi, top = -1, -np.inf
-        if store.open[block]:
-            top = 0.0
-        for p in range(m):
-            if g[p] > top:
-                hi, top = p, g[p]
+        hi, top = steepest(store, block, g)
         if top == -np.inf:
             break
         lo, worst = -2, top
@@ -195,13 +190,4 @@ def smo_tables(store, block, point, visit):
 @kernel(wk.PASS_SIGNATURE, borrows=True)
 def smo_tables_pass(store, blocks, point, visit, known):
     """As :func:`~maxmargin.solvers.masters.smo_kernel.smo_pass`, for tables."""
-    total = 0.0
-    for k in range(len(blocks)):
-        block = blocks[k]
-        if not known:
-            if store.held[block] == 0:
-                continue
-            wk.gradients(store, block, point.w, visit.g)
-        total += smo_tables(store, block, point, visit)
-        wk.end_visit(store, block, visit.patience)
-    return total
+    return visit_blocks(smo_tables, store, blocks, point, visit, known)
