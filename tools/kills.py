@@ -71,6 +71,7 @@ def jobs() -> dict[str, Job]:
     y = [rng.integers(0, 4, len(x)).tolist() for x in X]
     words = [["abcd"[a] for a in rng.integers(0, 4, 8)] for _ in range(40)]
     states = [rng.integers(0, 3, 8).tolist() for _ in range(40)]
+    marks = rng.integers(0, 2, (sum(map(len, X)), 5))
     table, target = rng.integers(0, 3, (80, 5)).astype(str), rng.integers(0, 3, 80)
     ring = np.stack([np.arange(6), (np.arange(6) + 1) % 6], 1)
     graphs = [{"node": rng.normal(size=(6, 3)), "edges": ring} for _ in range(20)]
@@ -91,7 +92,9 @@ def jobs() -> dict[str, Job]:
         "squared": Job(tagger(loss="squared_hinge"), X, y),
         "ramp": Job(tagger(loss=Ramp(start="hinge")), X, y),
         "ramp by pegasos": Job(tagger(loss=Ramp(), solver=mm.Pegasos(certificate_every=2.0)), X, y),
+        "linear program": Job(tagger(penalty="l1"), X, y),
         "multiclass": Job(mm.MulticlassClassifier(**hard), np.vstack(X), np.concatenate(y)),
+        "label sets": Job(mm.MultilabelClassifier(rescaling="slack", **hard), np.vstack(X), marks),
         "graph": Job(mm.GraphLabeler(**hard | {"max_passes": 30}), graphs, nodes),
         "segmenter": Job(mm.ImageSegmenter(tolerance=1.0, **hard | {"max_passes": 15}), images, masks),
         "hmm": Job(mm.DiscriminativeHMM(C=0.1, **hard), words, states),
