@@ -70,16 +70,21 @@ def ring() -> Seconds:
 
 
 def connect4() -> Seconds:
-    """Connect-4, the whole set to 1 % and six rounds over subsets."""
+    """Connect-4, the whole set to a gap of 0.01 and six rounds over subsets.
+
+    Version 0.1 counts a constant in its objective, so that a share of it asks for less there: an absolute gap, about
+    1 % of what training can change, is the same work in every tree.
+    """
     import connect4 as experiment
 
     data = experiment.load()
     network = next(iter(experiment.graphs(data, True).values()))
     part = experiment.Part(data, network, np.arange(20_000))
     experiment.fit(network, experiment.Part(data, network, np.arange(200)), C=0.1, max_passes=3)
-    whole, _ = experiment.fit(network, part, C=1e-4)
+    _, near = experiment.fit(network, part, C=1e-4)
+    whole, _ = experiment.fit(network, part, C=1e-4, tol=0.01 / near.certificate_.primal)
     rounds, _ = experiment.rounds(network, part, 1e-4, 6)
-    return {"Connect-4 to 1 %": whole, "Connect-4, six rounds": rounds}
+    return {"Connect-4 to a gap of 0.01": whole, "Connect-4, six rounds": rounds}
 
 
 def first_fit(kind: str) -> Seconds:

@@ -76,6 +76,17 @@ X = [RNG.normal(size=(T, 3)) for T in (1, 5, 2, 4, 3, 6, 1, 2)]
 Y = [RNG.integers(0, 3, len(x)).tolist() for x in X]
 ROWS, CLASSES = RNG.normal(size=(40, 4)), RNG.integers(0, 3, 40)
 LABELS = np.random.default_rng(1).random((40, 30)) < 0.3
+TREE, DAG = [-1, -1, 0, 0, 1, 1, 4], [(0, 2), (0, 3), (1, 3), (1, 4), (3, 5)]
+
+
+def closed_sets(pairs):
+    """The first labels of each row, with their ancestors."""
+    found = LABELS[:, : max(max(pair) for pair in pairs) + 1].copy()
+    for parent, child in sorted(pairs, reverse=True):
+        found[:, parent] |= found[:, child]
+    return found
+
+
 WORDS = [["abc"[a] for a in RNG.integers(0, 3, 5)] for _ in range(8)]
 STATES = [RNG.integers(0, 2, 5).tolist() for _ in range(8)]
 TABLE, TARGET = RNG.integers(0, 3, (40, 4)).astype(str), RNG.integers(0, 2, 40)
@@ -93,6 +104,7 @@ SOLVERS = [
     mm.SimplicialDecomposition(blocks="one", working_set=3, limit=2), mm.BCFW(averaging="tail", sampling="gap"),
     mm.Auto(memory=60_000), "pegasos", mm.Pegasos(averaging="weighted"), "sgd", "perceptron", "mira",
 ]  # fmt: skip
+MASTERS = ("highs", "extragradient", "primal_dual")
 FITS = [
     *((mm.SequenceTagger(solver=solver, **SHORT), X, Y) for solver in SOLVERS),
     *((mm.SequenceTagger(loss="squared_hinge", solver=solver, **SHORT), X, Y) for solver in SOLVERS[:7]),
@@ -109,6 +121,14 @@ FITS = [
         for way in ("margin", "slack", "unit")
     ),
     *((mm.MultilabelClassifier(graph=graph, cost="f1", **SHORT), ROWS, LABELS[:, :9]) for graph in (None, "full")),
+    (mm.MultilabelClassifier(graph="full", rescaling="slack", **SHORT), ROWS, LABELS[:, :20]),
+    *(
+        (mm.MultilabelClassifier(hierarchy=pairs, rescaling=way, **SHORT), ROWS, closed_sets(pairs))
+        for pairs in ([(p, c) for c, p in enumerate(TREE) if p >= 0], DAG)
+        for way in ("margin", "slack")
+    ),
+    *((mm.SequenceTagger(penalty="l1", solver=mm.ColumnGeneration(master), **SHORT), X, Y) for master in MASTERS),
+    (mm.MulticlassClassifier(penalty="l1", **SHORT), ROWS, CLASSES),
     (mm.DiscriminativeHMM(C=0.1, **SHORT), WORDS, STATES),
     (mm.DiscriminativeHMM(C=0.1, loss="squared_hinge", **SHORT), WORDS, STATES),
     (mm.DiscriminativeHMM(C=0.1, loss=Ramp(), **SHORT), WORDS, STATES),
