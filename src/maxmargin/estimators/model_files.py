@@ -94,7 +94,7 @@ KINDS: dict[str, Kind] = {
 }
 for _module, _names in _PARTS.items():
     KINDS |= {_name: Kind("component", f"maxmargin.{_module}") for _name in _names.split()}
-for _name in ("Chain", "Multiclass", "Grid", "Graph", "LabelSet"):
+for _name in ("Chain", "Multiclass", "Grid", "Graph", "LabelSet", "Matching"):
     _file = "label_set" if _name == "LabelSet" else _name.lower()
     KINDS[f"{_name}Layout"] = Kind("layout", f"maxmargin.models.{_file}")
     KINDS[_name] = Kind("component", f"maxmargin.models.{_file}", f"{_name}Layout")

@@ -9,6 +9,8 @@ Checked functions for arrays of your own, of which each says what is wrong with 
 :func:`submodular_terms`  costs of pairs of labels as costs and capacities for :func:`graph_cut`
 :func:`directions`        which neighbour each capacity of a grid leads to
 :func:`graph_argmax`      best labels, any number, of any graph, with an upper bound: exact where that is cheap
+:func:`best_matching`     best links between two sides, each node with as many as its prices allow
+:func:`k_best_matchings`  the k best sets of such links
 ========================  =============================================================================================
 
 The kernel modules compile (or load from disk) when they are imported; these functions import them when called.
@@ -18,6 +20,7 @@ from maxmargin.lazy import lazy
 
 _NAMES = {
     "graph": "GraphAnswer graph_argmax",
+    "matching": "Matched best_matching k_best_matchings",
     "min_cut": "GridCut directions graph_cut grid_cut submodular_terms",
 }
 

@@ -10,6 +10,8 @@ _NAMES = {
     "hmm": "HMM",
     "grid": "Grid",
     "graph": "Graph",
+    "matching": "Matching",
+    "links": "Links",
     "bayes_net": "BayesNet",
     "network": "Network",
     "structure": "learn_structure",
