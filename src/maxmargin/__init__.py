@@ -11,11 +11,12 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "estimators": "StructuredSVM SequenceTagger MulticlassClassifier MultilabelClassifier ImageSegmenter GraphLabeler "
-    "DiscriminativeHMM DiscriminativeBayesNet regularisation_path load audit",
-    "models": "Chain Multiclass LabelSet with_ancestors HMM Grid Network BayesNet Graph",
+    "Aligner DiscriminativeHMM DiscriminativeBayesNet regularisation_path load audit",
+    "models": "Chain Multiclass LabelSet with_ancestors HMM Grid Network BayesNet Graph Matching Links",
     "inference.junction_tree": "JunctionTree",
     "inference.graph": "GraphAnswer graph_argmax",
-    "features": "Sequences TextFeatures ImageFeatures superpixels region_graph region_labels DictFeatures",
+    "features": "Sequences TextFeatures ImageFeatures superpixels region_graph region_labels DictFeatures "
+    "AlignmentFeatures",
     "solvers": "Auto SimplicialDecomposition SequentialDual BCFW FrankWolfe CuttingPlane Pegasos SGD Perceptron MIRA "
     "ProximalPoint ColumnGeneration",
     "formulations": "MarginRescaling SlackRescaling Ramp",

@@ -85,7 +85,7 @@ def test_the_k_best_links_and_their_planes_are_those_of_brute_force(problem):
         codes, scores = bound.k_best(w, i, 12)
         np.testing.assert_allclose(scores, every[:12], atol=1e-9)
         truth = bound.codes(i, bound.layout.output(bound.codes(i, Links(Y[i].sure))))
-        at, psi = bound.difference(i, truth)
+        at, _ = bound.difference(i, truth)
         assert len(at) == 0
         for code, score in zip(codes, scores, strict=True):
             table = np.zeros(x.shape[:2], int)

@@ -9,6 +9,7 @@ _NAMES = {
     "multilabel_classifier": "MultilabelClassifier",
     "image_segmenter": "ImageSegmenter",
     "graph_labeler": "GraphLabeler",
+    "aligner": "Aligner",
     "discriminative_hmm": "DiscriminativeHMM",
     "discriminative_bayes_net": "DiscriminativeBayesNet",
     "interactive_segmentation": "InteractiveSegmentation",

@@ -82,6 +82,7 @@ KINDS: dict[str, Kind] = {
     "MultilabelClassifier": Kind("estimator", "maxmargin.estimators.multilabel_classifier", "LabelSetLayout"),
     "ImageSegmenter": Kind("estimator", "maxmargin.estimators.image_segmenter", "GridLayout"),
     "GraphLabeler": Kind("estimator", "maxmargin.estimators.graph_labeler", "GraphLayout"),
+    "Aligner": Kind("estimator", "maxmargin.estimators.aligner", "MatchingLayout"),
     "DiscriminativeHMM": Kind("estimator", "maxmargin.estimators.discriminative_hmm", "HMMLayout"),
     "DiscriminativeBayesNet": Kind("estimator", "maxmargin.estimators.discriminative_bayes_net", "BayesNetLayout"),
     "StructuredSVM": Kind("estimator", "maxmargin.estimators.structured_svm"),  # the layout is that of its model
@@ -90,6 +91,7 @@ KINDS: dict[str, Kind] = {
     "PythonLayout": Kind("layout", "maxmargin.models.user"),
     "TextFeatures": Kind("features", "maxmargin.features.extractor", "ChainLayout"),
     "DictFeatures": Kind("features", "maxmargin.features.dicts", "ChainLayout"),
+    "AlignmentFeatures": Kind("features", "maxmargin.features.alignment", "MatchingLayout"),
     "ImageFeatures": Kind("features", "maxmargin.features.images", "GridLayout"),
 }
 for _module, _names in _PARTS.items():

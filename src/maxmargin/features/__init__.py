@@ -11,6 +11,7 @@ _NAMES = {
     "template": "Template",
     "definition": "Transform",
     "window": "CharNGrams Ends Gazetteer Join Lower Prefix Shape Suffix Window",
+    "alignment": "AlignmentFeatures",
     "regions": "region_graph region_labels region_sizes superpixels",
     "image_files": "read_image read_images read_masks read_scribbles",
     "choose": "default_words extractor_for",

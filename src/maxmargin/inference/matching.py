@@ -1,8 +1,8 @@
 """Matchings of two sides, the best and the k best, from a table of scores.
 
 ``best_matching(score)`` links each row to at most one column and each column to at most one row, where that pays: pairs
-with a score below 0 stay apart. With ``left=[0, 2]`` a row may take a second link, for a price of 2. The formulas are in
-:mod:`maxmargin.inference.matching_kernel`.
+with a score below 0 stay apart. With ``left=[0, 2]`` a row may take a second link, for a price of 2. The formulas are
+in :mod:`maxmargin.inference.matching_kernel`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def k_best_matchings(score: ArrayLike, k: int, left: ArrayLike = (0.0,), right: 
             heapq.heappush(queue, (-_value(table, prices, links), next(order), part, links))
 
     push(_Part((), (), 0))
-    found = []
+    found: list[Matched] = []
     while queue and len(found) < k:
         value, _, part, links = heapq.heappop(queue)
         found.append(Matched(np.stack(np.divmod(np.array(links, np.int32), np.int32(table.shape[1])), axis=1), -value))

@@ -1,5 +1,6 @@
 """Scores of predictions, counted by the conventions of the field."""
 
+from maxmargin.metrics.alignments import AlignmentReport, alignment_error_rate, alignment_report
 from maxmargin.metrics.hierarchies import hierarchical_f1, micro_average_precision
 from maxmargin.metrics.label_sets import (
     LabelReport,
@@ -26,8 +27,9 @@ from maxmargin.metrics.spans import (
 from maxmargin.metrics.tokens import sequence_accuracy, token_accuracy, token_error
 
 __all__ = [
-    "SCORERS", "LabelReport", "Scorer", "Span", "SpanReport", "SpanScores", "boundary_f", "example_f1", "get_scorer",
-    "hierarchical_f1", "jaccard_accuracy", "label_loss", "label_report", "macro_f1", "mean_dice", "mean_iou",
-    "micro_average_precision", "micro_f1", "pixel_accuracy", "sequence_accuracy", "span_f1", "span_precision",
-    "span_recall", "span_report", "spans", "subset_accuracy", "token_accuracy", "token_error",
+    "SCORERS", "AlignmentReport", "LabelReport", "Scorer", "Span", "SpanReport", "SpanScores", "alignment_error_rate",
+    "alignment_report", "boundary_f", "example_f1", "get_scorer", "hierarchical_f1", "jaccard_accuracy", "label_loss",
+    "label_report", "macro_f1", "mean_dice", "mean_iou", "micro_average_precision", "micro_f1", "pixel_accuracy",
+    "sequence_accuracy", "span_f1", "span_precision", "span_recall", "span_report", "spans", "subset_accuracy",
+    "token_accuracy", "token_error",
 ]  # fmt: skip

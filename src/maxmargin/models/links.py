@@ -32,7 +32,8 @@ class Links(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Links:
         """From a line such as ``0-0 1-2 2?1``; ``2p1`` and ``2-1-P`` are possible links too."""
-        sure, possible = set(), set()
+        sure: set[Pair] = set()
+        possible: set[Pair] = set()
         for word in text.split():
             match = _LINK.fullmatch(word)
             if match is None:

@@ -1,0 +1,159 @@
+"""Links between the words of two sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from typing import Self, cast
+
+import numpy as np
+
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
+from maxmargin.estimators.examples import Predictions, listed
+from maxmargin.estimators.large_margin import LargeMargin
+from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.saveable import Fitted
+from maxmargin.features.alignment import AlignmentFeatures, sentence_pairs
+from maxmargin.metrics.alignments import alignment_error_rate
+from maxmargin.models.links import Pair
+from maxmargin.models.matching import Matching, MatchingBound, MatchingLayout
+
+__all__ = ["Aligner"]
+
+SentencePairs = Sequence[object]
+LinkLists = Sequence[object]
+
+
+@parameters
+class Aligner(LargeMargin[SentencePairs, LinkLists]):
+    """Word alignment, learned with a large margin from a few hundred aligned sentence pairs.
+
+    The score of a set of links is the sum of the scores of its links, less a price for the second, third, ... link of a
+    word; the best set is found exactly (:mod:`maxmargin.models.matching`). Features of word pairs come from two
+    alignment models that are learned, without any links, from all sentence pairs at hand, from spelling and position
+    (:class:`~maxmargin.features.alignment.AlignmentFeatures`); or give arrays of features of your own, for sentences
+    and anything else that has two sides.
+
+    Parameters
+    ----------
+    max_links : int or (int, int)
+        The most links of a word, or of a word on the left and one on the right.
+    missed, false : float
+        Cost of a sure link that is missed, and of a link that is not even possible.
+    features : AlignmentFeatures, optional
+        How word pairs become numbers; those of the library by default.
+    ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
+
+    Attributes
+    ----------
+    features_ : AlignmentFeatures or None
+        None when arrays of features were given.
+    coef_ : array (F,)
+        Weights of the features of word pairs, named by ``features_.names()``.
+    prices_ : (array, array)
+        Prices of the first, second, ... link of a word on the left and on the right.
+
+    Examples
+    --------
+    >>> from maxmargin import Aligner
+    >>> pairs = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book"), ("ein Haus", "a house")]
+    >>> aligner = Aligner().fit(pairs[:3], ["0-0 1-1"] * 3, bitext=pairs)
+    >>> aligner.predict(pairs[3:])
+    [[(0, 0), (1, 1)]]
+    """
+
+    max_links: int | tuple[int, int] = 2
+    missed: float = 3.0
+    false: float = 1.0
+    features: AlignmentFeatures | None = None
+    C: float = 1.0
+    tol: float = 1e-3
+
+    def fit(
+        self,
+        X: SentencePairs,
+        y: LinkLists,
+        sample_weight: SampleWeight = None,
+        *,
+        bitext: Iterable[object] | None = None,
+        resume: Resume = None,
+    ) -> Self:
+        """Learn from pairs of sentences and their links.
+
+        Parameters
+        ----------
+        X : list of n pairs (left, right) of sentences
+            Each a text, which is split at spaces, or a list of words. Or arrays (words, words, F) of features.
+        y : list of n sets of links
+            Text such as "0-0 1-2 2?1", where ``?`` marks a possible link, pairs of positions, or
+            :class:`~maxmargin.models.links.Links`.
+        sample_weight : array (n,), optional
+        bitext : list of pairs of sentences, optional
+            Further pairs without links, for the alignment models: the more, the better. Pairs to be aligned later may
+            be among them. They are added to those in X.
+        resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
+        """
+        begin = Stopwatch()
+        X, self.features_ = listed(X), None
+        if _are_arrays(X):
+            if bitext is not None:
+                raise ValueError("bitext is for pairs of sentences; X holds features of your own.")
+        else:
+            pairs = sentence_pairs(X)
+            more = [] if bitext is None else list(bitext)
+            self.features_ = copy(AlignmentFeatures() if self.features is None else self.features)
+            self.features_.fit([*pairs, *(sentence_pairs(more) if more else [])])
+        self.model_ = self._model()
+        bound = self.model_.bind(self._arrays(X), listed(y))
+        self.layout_ = bound.layout
+        positive = self._positive(bound, self.layout_)
+        self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
+        return self
+
+    @property
+    def coef_(self) -> np.ndarray:
+        return self._groups()["pair"]
+
+    @property
+    def prices_(self) -> tuple[np.ndarray, np.ndarray]:
+        self._check_fitted()
+        return self.layout_.prices(self.weights_)
+
+    def predict(self, X: SentencePairs) -> Predictions[list[Pair]]:
+        """The best links of each pair of sentences, pairs of positions in order."""
+        self._check_fitted()
+        return Predictions(self._predict_codes(self.weights_, X))
+
+    def _model(self) -> Matching:
+        return Matching(self.max_links, missed=self.missed, false=self.false)
+
+    def _arrays(self, X: SentencePairs) -> Sequence[np.ndarray]:
+        if self.features_ is None and not _are_arrays(X):
+            raise ValueError("the aligner was fitted with arrays of features; give such arrays, (words, words, F).")
+        return cast(Sequence[np.ndarray], X) if self.features_ is None else self.features_.transform(X)
+
+    def _bind_held_out(self, X: SentencePairs, y: LinkLists | None = None) -> MatchingBound:
+        return self.model_.bind(self._arrays(listed(X)), None if y is None else listed(y), layout=self.layout_)
+
+    def _predict_codes(self, weights: np.ndarray, X: SentencePairs) -> list[list[Pair]]:
+        X = listed(X)
+        if len(X) == 0:
+            return []
+        return [self.layout_.output(codes) for codes in self._bind_held_out(X).argmax(weights).outputs]
+
+    def _score_predictions(self, y: LinkLists, predicted: list) -> float:
+        """1 less the alignment error rate."""
+        return 1.0 - alignment_error_rate(y, predicted)
+
+    def _fitted(self) -> Fitted:
+        return Fitted(self.layout_, self.weights_, features=self.features_)
+
+    def _take_fitted(self, fitted: Fitted) -> None:
+        assert isinstance(fitted.layout, MatchingLayout)
+        assert fitted.features is None or isinstance(fitted.features, AlignmentFeatures)
+        self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
+        self.features_ = fitted.features
+
+
+def _are_arrays(X: SentencePairs) -> bool:
+    return len(X) > 0 and isinstance(X[0], np.ndarray) and X[0].ndim == 3

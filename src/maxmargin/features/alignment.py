@@ -1,0 +1,239 @@
+"""Features of every pair of words of two sentences, for an aligner.
+
+====================  ================================================================================================
+a constant            what any link is worth
+dice                  how often the two words come together, and whether neither has a better partner in the sentence
+model 1, markov       posteriors of two alignment models learned from the bitext, in both directions and their product
+neighbours            the product for the pairs before and behind, and the best rival of each word
+position              how far the pair is from the diagonal, and its square
+spelling              the same word, common beginnings, numbers, punctuation against words
+frequency             both words rare; how different their frequencies are
+====================  ================================================================================================
+
+Taskar, Lacoste-Julien, Klein 2005, A discriminative matching approach to word alignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+import numpy as np
+
+from maxmargin.features.interning import pack_strings, unpack_strings
+from maxmargin.features.word_models import Bitext, Lexicon, Translation, WordModels, Words, learn
+from maxmargin.parameters import Parameters
+
+__all__ = ["AlignmentFeatures", "sentence_pairs"]
+
+NAMES = (
+    "constant", "dice", "dice best", "one right", "one left", "markov right", "markov left", "markov both",
+    "markov agrees", "markov before", "markov behind", "markov rival left", "markov rival right", "lexicon right",
+    "lexicon left", "unknown pair", "distance", "distance squared", "same word", "common beginning", "both numbers",
+    "both punctuation", "one punctuation", "both rare", "frequencies differ",
+)  # fmt: skip
+AGREES = 0.25  # of the product of two posteriors: each word is the other's likely partner
+RARE = 3  # sentences
+STORED = "stored alignment features"
+N_JUMPS = 21  # 2 REACH + 1 of the kernel
+
+
+def sentence_pairs(X: Iterable[object]) -> list[tuple[list[str], list[str]]]:
+    """Pairs of sentences as lists of words; a sentence may be text, which is split at spaces."""
+    if isinstance(X, str) or not isinstance(X, Iterable):
+        raise TypeError(f"X is {X!r:.60}; give pairs of sentences.")
+    found = []
+    for i, pair in enumerate(X):
+        if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ValueError(f"example {i} is {pair!r:.60}; give a pair of sentences, (left, right).")
+        left, right = (_words(sentence, i) for sentence in pair)
+        found.append((left, right))
+    if not found:
+        raise ValueError("X is empty; at least one pair of sentences is needed.")
+    return found
+
+
+def _words(sentence: object, i: int) -> list[str]:
+    words = sentence.split() if isinstance(sentence, str) else sentence
+    if not isinstance(words, Iterable):
+        raise ValueError(f"example {i} has the sentence {sentence!r:.60}; give text or a list of words.")
+    found = list(words)
+    for word in found:
+        if not isinstance(word, str):
+            raise ValueError(f"example {i} has the word {word!r:.60}; words must be text.")
+    return found
+
+
+@dataclass(repr=False, eq=False)
+class AlignmentFeatures(Parameters):
+    """Numbers for every pair of words, learned from a bitext.
+
+    Parameters
+    ----------
+    iterations : int
+        Of the training of each of the two alignment models.
+
+    Examples
+    --------
+    >>> from maxmargin.features import AlignmentFeatures
+    >>> pairs = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
+    >>> features = AlignmentFeatures().fit(pairs)
+    >>> features.transform([("ein Haus", "a house")])[0].shape
+    (2, 2, 25)
+    """
+
+    iterations: int = 5
+
+    def fit(self, X: Iterable[object], y: object = None) -> Self:
+        """Learn the models from pairs of sentences."""
+        if (
+            not isinstance(self.iterations, (int, np.integer))
+            or isinstance(self.iterations, bool)
+            or self.iterations < 1
+        ):
+            raise ValueError(f"iterations is {self.iterations!r:.60}; give a whole number >= 1.")
+        self.models_ = learn([_lower(pair) for pair in sentence_pairs(X)], int(self.iterations))
+        return self
+
+    def transform(self, X: Iterable[object]) -> list[np.ndarray]:
+        """Features (n, m, 25) of every pair of words of each pair of sentences."""
+        pairs = sentence_pairs(X)
+        models, lexicon = self.models_, self.models_.lexicon
+        bitext = lexicon.read([_lower(pair) for pair in pairs])
+        one, markov = models.posteriors(bitext, markov=False), models.posteriors(bitext, markov=True)
+        logs = [np.log(np.maximum(lexicon.of_cells(bitext, t), 1e-4)) / 4.0 + 1.0 for t in models.markov.pairs]
+        cells = [lexicon.of_cells(bitext, lexicon.dice), *one, *markov, *logs, (bitext.cells < 0).astype(float)]
+        found = []
+        for s, pair in enumerate(pairs):
+            tables = self._of_pair(pair, bitext, s, *(bitext.table(values, s) for values in cells))
+            found.append(np.ascontiguousarray(np.stack(tables, axis=-1)))
+        return found
+
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return list(NAMES)
+
+    def _of_pair(
+        self, pair: tuple[Words, Words], bitext: Bitext, s: int, dice: np.ndarray, one_right: np.ndarray,
+        one_left: np.ndarray, right: np.ndarray, left: np.ndarray, t_right: np.ndarray, t_left: np.ndarray,
+        unknown: np.ndarray,
+    ) -> list[np.ndarray]:  # fmt: skip
+        """The tables (n, m) of one pair of sentences, in the order of their names."""
+        n, m = dice.shape
+        both = np.sqrt(right * left)
+        wide = np.pad(both, 1)
+        off = np.abs(np.arange(n)[:, None] / max(n, 1) - np.arange(m) / max(m, 1))
+        counts = [
+            np.append(count, 0.0)[words[begin[s] : begin[s + 1]]]
+            for count, words, begin in (
+                (self.models_.lexicon.left_count, bitext.left_words, bitext.left),
+                (self.models_.lexicon.right_count, bitext.right_words, bitext.right),
+            )
+        ]
+        logs = [np.log1p(count) for count in counts]
+        return [
+            np.ones((n, m)), dice, ((dice > 0) & (dice >= _peak(dice, 1)) & (dice >= _peak(dice, 0))).astype(float),
+            one_right, one_left, right, left, both, (right * left > AGREES).astype(float), wide[:-2, :-2], wide[2:, 2:],
+            _rival(both, 1), _rival(both, 0), t_right, t_left, unknown, off, off**2, *_spelling(pair),
+            ((counts[0] < RARE)[:, None] & (counts[1] < RARE)).astype(float),
+            np.abs(logs[0][:, None] - logs[1]) / 8.0,
+        ]  # fmt: skip
+
+    def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, object]]:
+        """Arrays and JSON-able facts for :meth:`from_state`."""
+        models, lexicon = self.models_, self.models_.lexicon
+        arrays = {"keys": lexicon.keys, "together": lexicon.together, "jumps": models.jumps}
+        arrays |= {"left_count": lexicon.left_count, "right_count": lexicon.right_count}
+        for name, translation in (("one", models.one), ("markov", models.markov)):
+            arrays |= {f"{name}.{part}": array for part, array in translation._asdict().items()}
+        for side, code in (("left", lexicon.left), ("right", lexicon.right)):
+            arrays |= {f"{side}:{name}": array for name, array in pack_strings(list(code)).items()}
+        return arrays, {"version": 1, "iterations": int(self.iterations)}
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> AlignmentFeatures:
+        """The fitted features that :meth:`to_state` described; a ValueError names what does not fit."""
+        iterations = facts.get("iterations")
+        if facts.get("version") != 1 or type(iterations) is not int or iterations < 1:
+            raise ValueError(f"{STORED} have another version, or no iterations; upgrade maxmargin or save them again.")
+        left, right = (_stored_words(arrays, side) for side in ("left", "right"))
+        n, m = max(1, len(left)), max(1, len(right))
+        keys = arrays.get("keys", np.empty(0))
+        fine = keys.dtype == np.int64 and keys.ndim == 1 and (np.diff(keys) > 0).all()
+        if not fine or (len(keys) and not (0 <= keys[0] and keys[-1] < n * m)) or len(keys) >= 2**31:
+            raise ValueError(f"{STORED} have word pairs that are out of order or of unknown words; save them again.")
+        numbers = partial(_stored_numbers, arrays)
+        counts = numbers("left_count", (n,)), numbers("right_count", (m,))
+        lexicon = Lexicon(left, right, *counts, np.ascontiguousarray(keys), numbers("together", keys.shape))
+        one, markov = (
+            Translation(
+                numbers(f"{name}.pairs", (2, len(keys))),
+                numbers(f"{name}.none_right", (m,)),
+                numbers(f"{name}.none_left", (n,)),
+            )
+            for name in ("one", "markov")
+        )
+        made = cls(iterations)
+        made.models_ = WordModels(lexicon, one, markov, numbers("jumps", (2, N_JUMPS)))
+        return made
+
+
+def _stored_words(arrays: Mapping[str, np.ndarray], side: str) -> dict[str, int]:
+    own = {name.partition(":")[2]: array for name, array in arrays.items() if name.startswith(f"{side}:")}
+    try:
+        words = unpack_strings(own, STORED)
+    except KeyError as error:
+        raise ValueError(f"{STORED} lack {error} of the {side} words; save them again.") from None
+    found = {word: k for k, word in enumerate(words)}
+    if len(found) < len(words):
+        raise ValueError(f"{STORED} have a {side} word twice; save them again.")
+    return found
+
+
+def _stored_numbers(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    array = arrays.get(name, np.empty(0))
+    fine = array.dtype == np.float64 and array.shape == shape
+    if not fine or not (np.isfinite(array).all() and array.min(initial=0.0) >= 0 and array.max(initial=0.0) < 1e9):
+        raise ValueError(f"{STORED} have numbers in {name!r} that cannot be; save them again.")
+    return np.ascontiguousarray(array)
+
+
+def _lower(pair: tuple[Words, Words]) -> tuple[Words, Words]:
+    left, right = ([word.lower() for word in words] for words in pair)
+    return left, right
+
+
+def _peak(table: np.ndarray, axis: int) -> np.ndarray:
+    return table.max(axis=axis, keepdims=True, initial=0.0)
+
+
+def _rival(table: np.ndarray, axis: int) -> np.ndarray:
+    """The largest of the other numbers in the same row (axis 1) or column (axis 0)."""
+    if table.shape[axis] < 2:
+        return np.zeros_like(table)
+    ranked = np.sort(table, axis=axis)
+    first, second = np.take(ranked, [-1], axis), np.take(ranked, [-2], axis)
+    return np.where(table == first, second, first)
+
+
+def _spelling(pair: tuple[Words, Words]) -> list[np.ndarray]:
+    """Tables of what the spelling of two words says."""
+    left, right = _lower(pair)
+    same, begin = np.zeros((len(left), len(right))), np.zeros((len(left), len(right)))
+    for i, a in enumerate(left):
+        for j, b in enumerate(right):
+            same[i, j] = a == b
+            shared = 0
+            for x, y in zip(a, b, strict=False):
+                if x != y:
+                    break
+                shared += 1
+            begin[i, j] = shared / max(len(a), len(b)) if shared > 2 else 0.0
+    marks = [np.array([not any(c.isalnum() for c in word) for word in words], bool) for words in (left, right)]
+    numbers = [np.array([any(c.isdigit() for c in word) for word in words], bool) for words in (left, right)]
+    return [
+        same, begin, (numbers[0][:, None] & numbers[1]).astype(float), (marks[0][:, None] & marks[1]).astype(float),
+        (marks[0][:, None] ^ marks[1]).astype(float),
+    ]  # fmt: skip

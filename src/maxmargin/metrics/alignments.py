@@ -1,0 +1,50 @@
+"""Scores of word alignments against sure and possible links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from maxmargin.models.links import as_links
+
+__all__ = ["AlignmentReport", "alignment_error_rate", "alignment_report"]
+
+MOST = 2**31
+
+
+class AlignmentReport(NamedTuple):
+    """Precision (of links that are possible), recall (of sure links) and alignment error rate, over all examples."""
+
+    precision: float
+    recall: float
+    error_rate: float
+
+
+def alignment_report(y_true: Iterable[object], y_pred: Iterable[object]) -> AlignmentReport:
+    """Compare links with gold ones.
+
+    ``AER = 1 - (|A & S| + |A & P|) / (|A| + |S|)`` with the links A found, sure ones S and possible ones P, S included.
+    Och, Ney 2003, A systematic comparison of various statistical alignment models.
+
+    Parameters
+    ----------
+    y_true : list of links
+        Text such as "0-0 1-2 2?1", :class:`~maxmargin.models.links.Links`, or pairs, which are sure.
+    y_pred : list of links
+    """
+    golds, founds = list(y_true), list(y_pred)
+    if len(golds) != len(founds):
+        raise ValueError(f"there are {len(golds)} examples with true links and {len(founds)} with found ones.")
+    found = sure = right_sure = right = 0
+    for i, (gold, given) in enumerate(zip(golds, founds, strict=True)):
+        truth, links = as_links(gold, i, (MOST, MOST)), as_links(given, i, (MOST, MOST)).sure
+        found, sure = found + len(links), sure + len(truth.sure)
+        right_sure += len(links & truth.sure)
+        right += len(links & (truth.sure | truth.possible))
+    share = (right_sure + right) / (found + sure) if found + sure else 1.0
+    return AlignmentReport(right / found if found else 1.0, right_sure / sure if sure else 1.0, 1.0 - share)
+
+
+def alignment_error_rate(y_true: Iterable[object], y_pred: Iterable[object]) -> float:
+    """The error rate of :func:`alignment_report`; less is better."""
+    return alignment_report(y_true, y_pred).error_rate

@@ -1,0 +1,116 @@
+"""Alignment models against enumeration of all alignments, and the features made of them."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from maxmargin.features import AlignmentFeatures
+from maxmargin.features.word_models import ABSENT, learn
+from maxmargin.features.word_models_kernel import REACH
+
+PAIRS = [
+    ("das haus".split(), "the house".split()),
+    ("das buch".split(), "the book".split()),
+    ("ein buch".split(), "a book".split()),
+    ("das kleine haus".split(), "the small house".split()),
+]
+
+
+def enumerated(n, m, t, null, jump):
+    """Posteriors of the hidden Markov model by the sum over all alignments of m words to n partners or none."""
+    total, found = 0.0, np.zeros((n, m))
+    for states in product(range(2 * n), repeat=m):  # k >= n: none, and k - n is remembered
+        p = 1.0
+        for j, k in enumerate(states):
+            before = -1 if j == 0 else states[j - 1] % n
+            if k >= n:
+                p *= ABSENT * null[j] * (1.0 / n if j == 0 else float(k - n == before))
+            else:
+                row = np.array([jump[min(max(i - before, -REACH), REACH) + REACH] for i in range(n)])
+                p *= (1 - ABSENT) * row[k] / row.sum() * t[k, j]
+        total += p
+        for j, k in enumerate(states):
+            if k < n:
+                found[k, j] += p
+    return found / total
+
+
+def test_posteriors_are_those_of_enumeration():
+    models = learn(PAIRS, 2)
+    bitext = models.lexicon.read(PAIRS[3:])
+    right, left = models.posteriors(bitext, markov=True)
+    t = [models.lexicon.of_cells(bitext, row).reshape(3, 3) for row in models.markov.pairs]
+    none = models.markov.none_right[bitext.right_words], models.markov.none_left[bitext.left_words]
+    np.testing.assert_allclose(right.reshape(3, 3), enumerated(3, 3, t[0], none[0], models.jumps[0]), atol=1e-10)
+    np.testing.assert_allclose(left.reshape(3, 3).T, enumerated(3, 3, t[1].T, none[1], models.jumps[1]), atol=1e-10)
+    one = models.posteriors(bitext, markov=False)[0].reshape(3, 3)
+    t, none = models.lexicon.of_cells(bitext, models.one.pairs[0]).reshape(3, 3), models.one.none_right
+    np.testing.assert_allclose(one, t / (t.sum(axis=0) + none[bitext.right_words]), atol=1e-10)
+
+
+def test_words_find_their_partners():
+    models = learn(PAIRS * 3, 5)
+    bitext = models.lexicon.read([PAIRS[3]])
+    both = models.posteriors(bitext, markov=True).prod(axis=0).reshape(3, 3)
+    assert both.argmax(axis=1).tolist() == [0, 1, 2]
+
+
+def test_unknown_words_and_empty_sentences_are_no_trouble():
+    features = AlignmentFeatures().fit(PAIRS)
+    found = features.transform([("zwei autos", "the car"), ("", "the"), ("das", "")])
+    assert [x.shape[:2] for x in found] == [(2, 2), (0, 1), (1, 0)]
+    assert all(np.isfinite(x).all() for x in found)
+    assert found[0].shape[2] == len(features.names())
+
+
+def test_features_say_what_they_are_called():
+    features = AlignmentFeatures().fit(PAIRS)
+    x = features.transform([("das Haus 12 !", "the Haus 12 house")])[0]
+    at = {name: k for k, name in enumerate(features.names())}
+    assert x[1, 1, at["same word"]] == 1.0 and x[0, 0, at["same word"]] == 0.0
+    assert x[2, 2, at["both numbers"]] == 1.0
+    assert x[3, 0, at["one punctuation"]] == 1.0
+    assert x[1, 3, at["dice"]] == pytest.approx(1.0)  # haus and house always come together
+    assert x[0, 2, at["distance"]] == pytest.approx(0.5)
+
+
+def test_states_are_kept_and_damaged_ones_are_refused():
+    features = AlignmentFeatures(3).fit(PAIRS)
+    arrays, facts = features.to_state()
+    again = AlignmentFeatures.from_state(arrays, facts)
+    for a, b in zip(features.transform(PAIRS), again.transform(PAIRS), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for name in arrays:
+        with pytest.raises(ValueError, match="stored alignment features"):
+            AlignmentFeatures.from_state(arrays | {name: arrays[name][:-1]}, facts)
+    for name in ("one.pairs", "jumps", "left_count"):
+        with pytest.raises(ValueError, match=name):
+            AlignmentFeatures.from_state(arrays | {name: arrays[name] * np.nan}, facts)
+    with pytest.raises(ValueError, match="word pairs"):
+        AlignmentFeatures.from_state(arrays | {"keys": arrays["keys"][::-1]}, facts)
+    with pytest.raises(ValueError, match="version"):
+        AlignmentFeatures.from_state(arrays, facts | {"version": 2})
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([], "X is empty"),
+        ("text", "give pairs of sentences"),
+        (["das haus"], "example 0 is 'das haus'"),
+        ([("a", "b"), ("a",)], "example 1"),
+        ([("a", 3)], "example 0 has the sentence 3"),
+        ([("a", ["b", None])], "example 0 has the word None"),
+    ],
+)
+def test_what_is_wrong_is_named(X, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        AlignmentFeatures().fit(X)
+
+
+def test_iterations_are_checked():
+    with pytest.raises(ValueError, match="iterations is 0"):
+        AlignmentFeatures(0).fit(PAIRS)
