@@ -56,6 +56,7 @@ FACTORIES = {
     "estimators/multilabel_classifier.py",
     "estimators/image_segmenter.py",
     "estimators/graph_labeler.py",
+    "estimators/aligner.py",
     "estimators/discriminative_hmm.py",
     "estimators/discriminative_bayes_net.py",
     "estimators/structured_svm.py",

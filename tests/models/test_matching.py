@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import maxmargin as mm
-from maxmargin.models import Links, Matching
+from maxmargin.datasets import Links
+from maxmargin.models import Matching
 from maxmargin.testing import check_model
 
 

@@ -4,6 +4,7 @@ from maxmargin.lazy import lazy
 
 _NAMES = {
     "arff": "read_arff",
+    "bitext": "Alignments load_hansards read_bitext read_links write_links",
     "columns": "ColumnTable iter_conllu iter_sentences read_column_table read_columns",
     "conll2000": "load_conll2000",
     "digit_words": "DigitWords make_digit_words",
@@ -12,6 +13,7 @@ _NAMES = {
     "label_csv": "read_label_csv",
     "label_data": "LabelData",
     "libsvm": "read_libsvm",
+    "links": "Links",
     "ocr_letters": "OcrLetters load_ocr_letters",
     "synthetic": "Chains Multiclass make_chains make_multiclass",
 }

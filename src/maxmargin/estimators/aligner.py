@@ -8,6 +8,7 @@ from typing import Self, cast
 
 import numpy as np
 
+from maxmargin.datasets.links import Pair
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.examples import Predictions, listed
 from maxmargin.estimators.large_margin import LargeMargin
@@ -15,7 +16,6 @@ from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.features.alignment import AlignmentFeatures, sentence_pairs
 from maxmargin.metrics.alignments import alignment_error_rate
-from maxmargin.models.links import Pair
 from maxmargin.models.matching import Matching, MatchingBound, MatchingLayout
 
 __all__ = ["Aligner"]
@@ -86,7 +86,7 @@ class Aligner(LargeMargin[SentencePairs, LinkLists]):
             Each a text, which is split at spaces, or a list of words. Or arrays (words, words, F) of features.
         y : list of n sets of links
             Text such as "0-0 1-2 2?1", where ``?`` marks a possible link, pairs of positions, or
-            :class:`~maxmargin.models.links.Links`.
+            :class:`~maxmargin.datasets.links.Links`.
         sample_weight : array (n,), optional
         bitext : list of pairs of sentences, optional
             Further pairs without links, for the alignment models: the more, the better. Pairs to be aligned later may

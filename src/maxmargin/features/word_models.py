@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-
-from maxmargin.models.base import offsets_of
+from numpy.typing import ArrayLike
 
 __all__ = ["Bitext", "Lexicon", "Translation", "WordModels", "learn"]
 
@@ -79,7 +78,7 @@ class Lexicon:
         place = np.searchsorted(self.keys, keys)
         known = np.append(self.keys, -1)[place] == keys
         cells = np.where(known & (keys >= 0), place, -1).astype(np.int32)
-        return Bitext(left, right, offsets_of(np.diff(left) * np.diff(right)), left_words, right_words, cells)
+        return Bitext(left, right, _offsets(np.diff(left) * np.diff(right)), left_words, right_words, cells)
 
     def of_cells(self, bitext: Bitext, values: np.ndarray) -> np.ndarray:
         """Values (entries,) of every cell, 0 where the word pair is unknown."""
@@ -148,10 +147,15 @@ def _improved(lexicon: Lexicon, bitext: Bitext, now: Translation, jumps: np.ndar
     return Translation(np.stack(rows), *none), moved / moved.sum(axis=1, keepdims=True)
 
 
+def _offsets(lengths: ArrayLike) -> np.ndarray:
+    """Where parts of these lengths begin, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
 def _numbers(sentences: Iterable[Words], code: dict[str, int]) -> tuple[np.ndarray, np.ndarray]:
     """Where sentences begin, and the numbers of their words."""
     rows = [[code.get(word, -1) for word in sentence] for sentence in sentences]
-    return offsets_of([len(row) for row in rows]), np.array([number for row in rows for number in row], np.int32)
+    return _offsets([len(row) for row in rows]), np.array([number for row in rows for number in row], np.int32)
 
 
 def _keys(pair: SentencePair, left: dict[str, int], right: dict[str, int]) -> np.ndarray:

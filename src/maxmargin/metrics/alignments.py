@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from maxmargin.models.links import as_links
+from maxmargin.datasets.links import as_links
 
 __all__ = ["AlignmentReport", "alignment_error_rate", "alignment_report"]
 
@@ -29,7 +29,7 @@ def alignment_report(y_true: Iterable[object], y_pred: Iterable[object]) -> Alig
     Parameters
     ----------
     y_true : list of links
-        Text such as "0-0 1-2 2?1", :class:`~maxmargin.models.links.Links`, or pairs, which are sure.
+        Text such as "0-0 1-2 2?1", :class:`~maxmargin.datasets.links.Links`, or pairs, which are sure.
     y_pred : list of links
     """
     golds, founds = list(y_true), list(y_pred)

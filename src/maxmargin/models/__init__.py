@@ -11,7 +11,6 @@ _NAMES = {
     "grid": "Grid",
     "graph": "Graph",
     "matching": "Matching",
-    "links": "Links",
     "bayes_net": "BayesNet",
     "network": "Network",
     "structure": "learn_structure",

@@ -21,12 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.datasets.links import Links, Pair, as_links
 from maxmargin.door import numbers, refuse_not_finite
 from maxmargin.inference.matching import best_matching, k_best_matchings
 from maxmargin.models.base import CompiledModel, laid_out, offsets_of
 from maxmargin.models.labels import check_count
 from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
-from maxmargin.models.links import Links, Pair, as_links
 from maxmargin.parameters import Parameters
 
 __all__ = ["Matching", "MatchingBound", "MatchingLayout"]
@@ -166,7 +166,7 @@ class Matching(Parameters):
         X : list of arrays (n, m, F)
             Features of every pair of a node on the left and one on the right.
         Y : list of links; missing at prediction time
-            Pairs (i, j), text such as "0-0 1-2 2?1", or :class:`~maxmargin.models.links.Links` with possible ones. Of
+            Pairs (i, j), text such as "0-0 1-2 2?1", or :class:`~maxmargin.datasets.links.Links` with possible ones. Of
             a node with more sure links than ``max_links`` only so many are asked for; the others become possible.
         layout : MatchingLayout of the training data, for further data
         """
