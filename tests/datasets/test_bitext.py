@@ -29,7 +29,7 @@ def test_files_are_read_line_by_line(tmp_path):
 def test_lines_that_do_not_fit_are_named(tmp_path):
     (tmp_path / "a").write_text("x\ny\n")
     (tmp_path / "b").write_text("x\n")
-    with pytest.raises(ValueError, match="2 lines and .* has 1; a sentence and its translation"):
+    with pytest.raises(ValueError, match="a sentence and its translation must stand"):
         read_bitext(tmp_path / "a", tmp_path / "b")
     (tmp_path / "c").write_text("0-0\n0:1\n")
     with pytest.raises(ValueError, match="line 2: '0:1' is no link"):
