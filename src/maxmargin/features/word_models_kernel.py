@@ -24,13 +24,13 @@ _BITEXT = "int64[::1], int64[::1], int64[::1], int32[::1], int32[::1], int32[::1
 
 @register_jitable
 def choose(n, m, t, null, out):
-    """Posteriors of model 1: out[i, j] of word j's partner being i, when t (n, m) and null (m,) compete for j."""
+    """Posteriors of model 1: out[j, i] of word j's partner being i, when t (m, n) and null (m,) compete for j."""
     for j in range(m):
         total = null[j] + TINY
         for i in range(n):
-            total += t[i, j]
+            total += t[j, i]
         for i in range(n):
-            out[i, j] = t[i, j] / total
+            out[j, i] = t[j, i] / total
 
 
 @register_jitable
@@ -45,56 +45,59 @@ def jump_row(n, jump, i, row):
 
 
 @register_jitable
-def walk(n, m, t, null, jump, absent, out, counts, forward, backward, steps):
-    """Posteriors of the hidden Markov model, and expected jumps added to ``counts``.
+def walk(n, m, t, null, jump, absent, out, counts, forward, backward, steps, pairs, ahead):
+    """Posteriors (m, n) of the hidden Markov model, and expected jumps added to ``counts``.
 
-    States are the partner i, real (first n) or remembered while the word has none (last n). O(m n^2).
+    The partner k of a word is real, ``forward[j, k]``, or remembered while the word has none, ``forward[j, n + k]``.
+    ``steps[i, k]`` is the probability to go from i to k; ``pairs[i, k]`` gathers how often that is expected. O(m n^2).
     """
     for i in range(n):
         jump_row(n, jump, i, steps[i])
-    jump_row(n, jump, -1, steps[n])
+        pairs[i, :n] = 0.0
+    jump_row(n, jump, -1, ahead)
     for j in range(m):
+        if j > 0:
+            ahead[:n] = 0.0
+            for i in range(n):
+                before = forward[j - 1, i] + forward[j - 1, n + i]
+                for k in range(n):
+                    ahead[k] += before * steps[i, k]
         total = TINY
         for k in range(n):
-            come, stay = steps[n, k], 1.0 / n
-            if j > 0:
-                come, stay = 0.0, forward[j - 1, k] + forward[j - 1, n + k]
-                for i in range(n):
-                    come += (forward[j - 1, i] + forward[j - 1, n + i]) * steps[i, k]
-            forward[j, k] = (1.0 - absent) * come * t[k, j]
+            stay = 1.0 / n if j == 0 else forward[j - 1, k] + forward[j - 1, n + k]
+            forward[j, k] = (1.0 - absent) * ahead[k] * t[j, k]
             forward[j, n + k] = absent * stay * null[j]
             total += forward[j, k] + forward[j, n + k]
         for k in range(2 * n):
             forward[j, k] /= total
     backward[m - 1, : 2 * n] = 1.0
-    for j in range(m - 2, -1, -1):
-        total = TINY
-        for i in range(n):
-            value = absent * null[j + 1] * backward[j + 1, n + i]
-            for k in range(n):
-                value += (1.0 - absent) * steps[i, k] * t[k, j + 1] * backward[j + 1, k]
-            backward[j, i] = backward[j, n + i] = value
-            total += value
-        for k in range(2 * n):
-            backward[j, k] /= total
-    for j in range(m):
+    for j in range(m - 1, -1, -1):
         total = TINY
         for k in range(2 * n):
             total += forward[j, k] * backward[j, k]
         for k in range(n):
-            out[k, j] = forward[j, k] * backward[j, k] / total
-    for j in range(1, m):
-        total = TINY
+            out[j, k] = forward[j, k] * backward[j, k] / total
+        if j == 0:
+            break
+        for k in range(n):
+            ahead[k] = (1.0 - absent) * t[j, k] * backward[j, k]
+        total = share = TINY
         for i in range(n):
-            before = forward[j - 1, i] + forward[j - 1, n + i]
-            total += before * absent * null[j] * backward[j, n + i]
+            value = absent * null[j] * backward[j, n + i]
             for k in range(n):
-                total += before * (1.0 - absent) * steps[i, k] * t[k, j] * backward[j, k]
+                value += steps[i, k] * ahead[k]
+            backward[j - 1, i] = backward[j - 1, n + i] = value
+            total += value
+            share += value * (forward[j - 1, i] + forward[j - 1, n + i])
         for i in range(n):
-            before = forward[j - 1, i] + forward[j - 1, n + i]
+            before = (forward[j - 1, i] + forward[j - 1, n + i]) / share
             for k in range(n):
-                share = before * (1.0 - absent) * steps[i, k] * t[k, j] * backward[j, k] / total
-                counts[min(max(k - i, -REACH), REACH) + REACH] += share
+                pairs[i, k] += before * ahead[k]
+        for k in range(2 * n):
+            backward[j - 1, k] /= total
+    for i in range(n):
+        for k in range(n):
+            counts[min(max(k - i, -REACH), REACH) + REACH] += pairs[i, k] * steps[i, k]
 
 
 @kernel(
@@ -117,50 +120,50 @@ def expect(
     both = np.empty((4, longest * longest))
     null = np.empty(longest)
     forward, backward = np.empty((longest, 2 * longest)), np.empty((longest, 2 * longest))
-    steps = np.empty((longest + 1, longest))
+    steps, pairs, ahead = np.empty((longest, longest)), np.empty((longest, longest)), np.empty(longest)
     markov = jumps.shape[0] > 0
     for s in range(len(at) - 1):
         n, m = left[s + 1] - left[s], right[s + 1] - right[s]
         if n == 0 or m == 0:
             continue
-        there, back = both[0, : n * m].reshape(n, m), both[1, : n * m].reshape(m, n)
-        p, q = both[2, : n * m].reshape(n, m), both[3, : n * m].reshape(m, n)
+        there, back = both[0, : n * m].reshape(m, n), both[1, : n * m].reshape(n, m)
+        p, q = both[2, : n * m].reshape(m, n), both[3, : n * m].reshape(n, m)
         for i in range(n):
             for j in range(m):
                 c = cells[at[s] + i * m + j]
-                there[i, j] = t[0, c] if c >= 0 else 0.0
-                back[j, i] = t[1, c] if c >= 0 else 0.0
+                there[j, i] = t[0, c] if c >= 0 else 0.0
+                back[i, j] = t[1, c] if c >= 0 else 0.0
         for j in range(m):
             word = right_words[right[s] + j]
             null[j] = none_right[word] if word >= 0 else TINY
         if markov:
-            walk(n, m, there, null, jumps[0], absent, p, jump_counts[0], forward, backward, steps)
+            walk(n, m, there, null, jumps[0], absent, p, jump_counts[0], forward, backward, steps, pairs, ahead)
         else:
             choose(n, m, there, null, p)
         for i in range(n):
             word = left_words[left[s] + i]
             null[i] = none_left[word] if word >= 0 else TINY
         if markov:
-            walk(m, n, back, null, jumps[1], absent, q, jump_counts[1], forward, backward, steps)
+            walk(m, n, back, null, jumps[1], absent, q, jump_counts[1], forward, backward, steps, pairs, ahead)
         else:
             choose(m, n, back, null, q)
         for i in range(n):
             for j in range(m):
                 c = cells[at[s] + i * m + j]
                 if c >= 0 and counts.shape[1] > 0:
-                    counts[0, c] += p[i, j] * q[j, i]
-                    counts[1, c] += p[i, j] * q[j, i]
+                    counts[0, c] += p[j, i] * q[i, j]
+                    counts[1, c] += p[j, i] * q[i, j]
                 if posteriors.shape[1] > 0:
-                    posteriors[0, at[s] + i * m + j] = p[i, j]
-                    posteriors[1, at[s] + i * m + j] = q[j, i]
+                    posteriors[0, at[s] + i * m + j] = p[j, i]
+                    posteriors[1, at[s] + i * m + j] = q[i, j]
         if counts.shape[1] > 0:
             for j in range(m):
                 rest = 1.0
                 for i in range(n):
-                    rest -= p[i, j]
+                    rest -= p[j, i]
                 count_right[right_words[right[s] + j]] += max(rest, 0.0)
             for i in range(n):
                 rest = 1.0
                 for j in range(m):
-                    rest -= q[j, i]
+                    rest -= q[i, j]
                 count_left[left_words[left[s] + i]] += max(rest, 0.0)
