@@ -89,6 +89,8 @@ def closed_sets(pairs):
 
 WORDS = [["abc"[a] for a in RNG.integers(0, 3, 5)] for _ in range(8)]
 STATES = [RNG.integers(0, 2, 5).tolist() for _ in range(8)]
+SENTENCES = [("a b c", "x y"), ("a", "x"), ("", "x"), ("b c d", "y z v w"), ("d", "")]
+LINKS = ["0-0 1-1 2?1", "0-0", "", "0-0 1-1 2-1", ""]
 TABLE, TARGET = RNG.integers(0, 3, (40, 4)).astype(str), RNG.integers(0, 2, 40)
 RING = np.stack([np.arange(6), (np.arange(6) + 1) % 6], 1)
 GRID = np.array([[r * 3 + c, s] for r in range(3) for c in range(3) for s in (r * 3 + c + 1, r * 3 + c + 3)])
@@ -129,6 +131,11 @@ FITS = [
     ),
     *((mm.SequenceTagger(penalty="l1", solver=mm.ColumnGeneration(master), **SHORT), X, Y) for master in MASTERS),
     (mm.MulticlassClassifier(penalty="l1", **SHORT), ROWS, CLASSES),
+    *(
+        (mm.Aligner(max_links=k, rescaling=way, **SHORT), SENTENCES, LINKS)
+        for k in (1, 2)
+        for way in ("margin", "slack")
+    ),
     (mm.DiscriminativeHMM(C=0.1, **SHORT), WORDS, STATES),
     (mm.DiscriminativeHMM(C=0.1, loss="squared_hinge", **SHORT), WORDS, STATES),
     (mm.DiscriminativeHMM(C=0.1, loss=Ramp(), **SHORT), WORDS, STATES),

@@ -72,6 +72,8 @@ def jobs() -> dict[str, Job]:
     words = [["abcd"[a] for a in rng.integers(0, 4, 8)] for _ in range(40)]
     states = [rng.integers(0, 3, 8).tolist() for _ in range(40)]
     marks = rng.integers(0, 2, (sum(map(len, X)), 5))
+    links = [rng.normal(size=(5, 4, 3)) for _ in range(30)]
+    nearest = [[(i, i) for i in range(4) if x[i, i, 0] > 0.0] for x in links]
     table, target = rng.integers(0, 3, (80, 5)).astype(str), rng.integers(0, 3, 80)
     ring = np.stack([np.arange(6), (np.arange(6) + 1) % 6], 1)
     graphs = [{"node": rng.normal(size=(6, 3)), "edges": ring} for _ in range(20)]
@@ -95,6 +97,7 @@ def jobs() -> dict[str, Job]:
         "linear program": Job(tagger(penalty="l1"), X, y),
         "multiclass": Job(mm.MulticlassClassifier(**hard), np.vstack(X), np.concatenate(y)),
         "label sets": Job(mm.MultilabelClassifier(rescaling="slack", **hard), np.vstack(X), marks),
+        "matching": Job(mm.Aligner(max_links=2, **hard), links, nearest),
         "graph": Job(mm.GraphLabeler(**hard | {"max_passes": 30}), graphs, nodes),
         "segmenter": Job(mm.ImageSegmenter(tolerance=1.0, **hard | {"max_passes": 15}), images, masks),
         "hmm": Job(mm.DiscriminativeHMM(C=0.1, **hard), words, states),
