@@ -160,6 +160,14 @@ def _inference() -> dict[str, tuple[Call, tuple]]:
         cut.solve(first, around)
         return labels(cut.solve(second), 2)
 
+    def matched(score: Any, left: Any, right: Any) -> object:
+        found = inference.k_best_matchings(score, 3, left, right)
+        for one in found:
+            finite(one.value, "values of links")
+            if one.links.size and (one.links.min() < 0 or (one.links >= np.shape(score)).any()):
+                raise Foreign(f"links that do not exist: {one.links!r}"[:300])
+        return found
+
     marginal = {
         "chain marginals": (recursion.marginals, (unary, tables)),
         "graph marginals": (lambda *given: recursion.graph_marginals(recursion.Graph(*given)), tuple(dag)),
@@ -168,6 +176,7 @@ def _inference() -> dict[str, tuple[Call, tuple]]:
     return {
         **marginal,
         "grid_cut": (lambda *given: labels(inference.grid_cut(*given), 2), (costs, capacities)),
+        "best_matching": (matched, (tables, [0.0, 0.5], [0.0])),
         "GridCut twice": (repeated, (costs, capacities, costs[::-1].copy())),
         "graph_cut": (lambda *given: labels(inference.graph_cut(*given), 2), (unary[:, :2], edges, rng.random(5))),
         "submodular_terms": (inference.submodular_terms, (5, edges, np.tile(1.0 - np.eye(2), (5, 1, 1)))),

@@ -132,6 +132,8 @@ def bases() -> tuple[Base, ...]:
     ring = np.array([[0, 1], [1, 2], [2, 3], [3, 0]])
     graphs = [{"node": rng.normal(size=(4, 2)), "edges": ring} for _ in range(4)]
     nodes = [rng.integers(0, 2, 4) for _ in range(4)]
+    pairs = [rng.normal(size=(3, 2, 2)) for _ in range(6)]
+    links = ["0-0 1-1", "2-0", "", "0-1", "1-0 2-1", "0-0"]
     masks = [(rng.random((5, 5)) < 0.5).astype(np.uint8) for _ in range(3)]
     images = [mask + rng.normal(scale=0.5, size=mask.shape) for mask in masks]
     hard = {"tol": 1e-5, "max_passes": 25, "random_state": 0}
@@ -160,6 +162,7 @@ def bases() -> tuple[Base, ...]:
         "ramp by pegasos": (tagger(loss=ramp, solver=mm.Pegasos(certificate_every=2.0)), X, y),
         "multiclass": (mm.MulticlassClassifier(**hard), rows, labels),
         "model in Python": (mm.StructuredSVM(Sign(), **hard), list(rows), (2 * (labels > 0) - 1).tolist()),
+        "matching": (mm.Aligner(**hard), pairs, links),
         "graph": (mm.GraphLabeler(**hard), graphs, nodes),
         "segmenter": (mm.ImageSegmenter(tolerance=1.0, refits=2, **hard), images, masks),
         "hmm": (mm.DiscriminativeHMM(C=0.1, **hard), words, states),

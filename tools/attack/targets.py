@@ -64,6 +64,13 @@ def masks_check(estimator: Any, X: Any, found: Any) -> None:
             raise Foreign(f"a mask with the values {np.unique(mask)[:20]}")
 
 
+def links_check(estimator: Any, X: Any, found: Any) -> None:
+    for x, links in zip(X, found, strict=True):
+        sizes = x.shape[:2] if isinstance(x, np.ndarray) else [len(s.split() if isinstance(s, str) else s) for s in x]
+        if any(not (0 <= i < sizes[0] and 0 <= j < sizes[1]) for i, j in links):
+            raise Foreign(f"links of words that do not exist: {links!r}"[:300])
+
+
 def svm_check(estimator: Any, X: Any, found: Any) -> None:
     known = set(estimator.layout_.labels.classes)
     for output in found:
@@ -243,6 +250,12 @@ def targets() -> dict[str, Target]:
         if name in ("graphs junction", "graphs factors"):
             verbs |= {"predict_kbest": _kbest, "predict_marginals": scored("predict_marginals")}
         made[name] = _target(mm.GraphLabeler(**options, **few), X, nodes, sequences_check, **verbs)
+
+    sentences = [("a b c", "x y"), (["a"], ["x"]), ("b c d", "y z v w"), ("d a", "x v")]
+    links = ["0-0 1-1 2?1", [(0, 0)], "0-0 1-1 2-1", "1-0"]
+    made["aligner"] = _target(mm.Aligner(**few), sentences, links, links_check, score=_score, fit=_fit)
+    pairs = [rng.normal(size=(n, m, 2)) for n, m in ((3, 2), (1, 1), (3, 4), (2, 2))]
+    made["aligner of arrays"] = _target(mm.Aligner(**few), pairs, links, links_check, score=_score, fit=_fit)
 
     symbols = [[str(k) for k in rng.integers(4, size=length)] for length in LENGTHS]
     hmm = {**SEQUENCE, "log_likelihood": scored("log_likelihood"), "tables": _coefficients}

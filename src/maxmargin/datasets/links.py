@@ -74,7 +74,7 @@ def _pairs(given: object) -> frozenset[Pair]:
             i, j = pair
             whole = int(i), int(j)
             fine = whole == (i, j)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             fine = False
         if not fine:
             raise ValueError(f"{pair!r:.60} is no link; give pairs of whole numbers")

@@ -94,7 +94,7 @@ class Aligner(LargeMargin[SentencePairs, LinkLists]):
         resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
         """
         begin = Stopwatch()
-        X, self.features_ = listed(X), None
+        X, self.features_ = _examples(X), None
         if _are_arrays(X):
             if bitext is not None:
                 raise ValueError("bitext is for pairs of sentences; X holds features of your own.")
@@ -133,10 +133,10 @@ class Aligner(LargeMargin[SentencePairs, LinkLists]):
         return cast(Sequence[np.ndarray], X) if self.features_ is None else self.features_.transform(X)
 
     def _bind_held_out(self, X: SentencePairs, y: LinkLists | None = None) -> MatchingBound:
-        return self.model_.bind(self._arrays(listed(X)), None if y is None else listed(y), layout=self.layout_)
+        return self.model_.bind(self._arrays(_examples(X)), None if y is None else listed(y), layout=self.layout_)
 
     def _predict_codes(self, weights: np.ndarray, X: SentencePairs) -> list[list[Pair]]:
-        X = listed(X)
+        X = _examples(X)
         if len(X) == 0:
             return []
         return [self.layout_.output(codes) for codes in self._bind_held_out(X).argmax(weights).outputs]
@@ -153,6 +153,12 @@ class Aligner(LargeMargin[SentencePairs, LinkLists]):
         assert fitted.features is None or isinstance(fitted.features, AlignmentFeatures)
         self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
         self.features_ = fitted.features
+
+
+def _examples(X: SentencePairs) -> SentencePairs:
+    if isinstance(X, (str, bytes)) or not isinstance(X, Iterable):
+        raise TypeError(f"X is {X!r:.60}; give a list of pairs of sentences, or of arrays of features.")
+    return list(X)
 
 
 def _are_arrays(X: SentencePairs) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.door import LARGEST_WEIGHT
+from maxmargin.door import LARGEST_WEIGHT, numbers
 
 __all__ = ["Matched", "best_matching", "k_best_matchings", "value_of"]
 
@@ -139,7 +139,7 @@ def _best_of(table: np.ndarray, prices: tuple[np.ndarray, np.ndarray], part: _Pa
 
 
 def _checked(score: ArrayLike, left: ArrayLike, right: ArrayLike) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]]:
-    table = np.ascontiguousarray(score, np.float64)
+    table = numbers(score, "score")
     if table.ndim != 2:
         raise ValueError(f"score has shape {table.shape}; give one number for each row and column, (n, m)")
     if np.isnan(table).any() or table.max(initial=0.0) > LARGEST_WEIGHT:
@@ -147,7 +147,7 @@ def _checked(score: ArrayLike, left: ArrayLike, right: ArrayLike) -> tuple[np.nd
     table = np.where(table < -LARGEST_WEIGHT, -np.inf, table)
     found = []
     for name, given in (("left", left), ("right", right)):
-        prices = np.ascontiguousarray(given, np.float64)
+        prices = numbers(given, name)
         if prices.ndim != 1 or prices.size == 0 or not np.isfinite(prices).all() or (np.diff(prices) < 0).any():
             what = "prices of the first, second, ... link; they must be finite and must not fall"
             raise ValueError(f"{name} is {given!r:.80}; give {what}")

@@ -32,6 +32,8 @@ def alignment_report(y_true: Iterable[object], y_pred: Iterable[object]) -> Alig
         Text such as "0-0 1-2 2?1", :class:`~maxmargin.datasets.links.Links`, or pairs, which are sure.
     y_pred : list of links
     """
+    if not isinstance(y_true, Iterable) or not isinstance(y_pred, Iterable):
+        raise TypeError(f"links are {y_true!r:.60} and {y_pred!r:.60}; give those of each example.")
     golds, founds = list(y_true), list(y_pred)
     if len(golds) != len(founds):
         raise ValueError(f"there are {len(golds)} examples with true links and {len(founds)} with found ones.")
