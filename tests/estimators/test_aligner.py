@@ -98,3 +98,13 @@ def test_possible_links_are_neither_asked_for_nor_wrong():
 def test_what_is_wrong_is_named(X, y, message):
     with pytest.raises((TypeError, ValueError), match=message):
         mm.Aligner().fit(X, y)
+
+
+def test_runners_up_are_further_matchings(fitted):
+    """The list begins with the prediction, its scores fall, and no set of links is there twice."""
+    pairs, _ = sentences(5, seed=9)
+    for best, ranked in zip(fitted.predict(pairs), fitted.predict_kbest(pairs, 4), strict=True):
+        outputs, scores = zip(*ranked, strict=True)
+        assert outputs[0] == best and len({tuple(links) for links in outputs}) == len(outputs) == 4
+        assert list(scores) == sorted(scores, reverse=True)
+    assert (fitted.predict_margin(pairs) >= 0.0).all()

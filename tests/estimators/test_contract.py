@@ -249,6 +249,9 @@ def parts():
     chains = [{"node": x, "edges": np.stack([np.arange(len(x) - 1), np.arange(1, len(x))], 1)} for x in X]
     images = [{"node": rng.normal(size=(4, 5, 2))} for _ in X]
     masks = [(image["node"][..., 0] + rng.normal(size=(4, 5)) > 0).astype(int) for image in images]
+    tables = [rng.normal(size=(3, 4, 2)) for _ in X]
+    links = [[(int(i), int(j)) for i, j in np.argwhere(rng.random((3, 4)) < 0.3)] for _ in X]
+    yield mm.Aligner(), tables, links
     yield mm.SequenceTagger(), X, noisy
     yield mm.StructuredSVM(mm.Chain()), X, noisy
     yield mm.DiscriminativeHMM(), words, noisy

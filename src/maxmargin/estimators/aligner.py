@@ -10,6 +10,7 @@ import numpy as np
 
 from maxmargin.datasets.links import Pair
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
+from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.examples import Predictions, listed
 from maxmargin.estimators.large_margin import LargeMargin
 from maxmargin.estimators.parameters import parameters
@@ -25,7 +26,7 @@ LinkLists = Sequence[object]
 
 
 @parameters
-class Aligner(LargeMargin[SentencePairs, LinkLists]):
+class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePairs, LinkLists]):
     """Word alignment, learned with a large margin from a few hundred aligned sentence pairs.
 
     The score of a set of links is the sum of the scores of its links, less a price for the second, third, ... link of a
@@ -132,18 +133,18 @@ class Aligner(LargeMargin[SentencePairs, LinkLists]):
             raise ValueError("the aligner was fitted with arrays of features; give such arrays, (words, words, F).")
         return cast(Sequence[np.ndarray], X) if self.features_ is None else self.features_.transform(X)
 
-    def _bind_held_out(self, X: SentencePairs, y: LinkLists | None = None) -> MatchingBound:
+    def _bind_held_out(self, X: SentencePairs, y: LinkLists | None) -> MatchingBound:
         return self.model_.bind(self._arrays(_examples(X)), None if y is None else listed(y), layout=self.layout_)
 
     def _predict_codes(self, weights: np.ndarray, X: SentencePairs) -> list[list[Pair]]:
         X = _examples(X)
         if len(X) == 0:
             return []
-        return [self.layout_.output(codes) for codes in self._bind_held_out(X).argmax(weights).outputs]
+        return [self.layout_.output(codes) for codes in self._bind_held_out(X, None).argmax(weights).outputs]
 
-    def _score_predictions(self, y: LinkLists, predicted: list) -> float:
+    def _score_predictions(self, y: LinkLists, predicted: list, weights: np.ndarray | None = None) -> float:
         """1 less the alignment error rate."""
-        return 1.0 - alignment_error_rate(y, predicted)
+        return 1.0 - alignment_error_rate(y, predicted, weights)
 
     def _fitted(self) -> Fitted:
         return Fitted(self.layout_, self.weights_, features=self.features_)

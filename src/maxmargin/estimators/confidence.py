@@ -80,6 +80,6 @@ def _refused(estimator: object, bound: BoundModel, method: str, capability: str,
         {capability},
         f"a {type(bound).__name__} of these examples",
         "chains, hidden Markov models, classes, label sets without a hierarchy (up to 18 labels, or a graph without "
-        "cycles), and graphs that are forests or narrow enough for a junction tree do. "
+        "cycles), matchings, and graphs that are forests or narrow enough for a junction tree do. "
         f"Use {instead} here",
     )

@@ -52,7 +52,7 @@ class References(Parameters):
             raise ValueError(f'pairing must be "all" or "nearest", got {self.pairing!r}.')
         if not lists_outputs(model):
             lacking = {"k_best", "outputs"} - model.capabilities
-            raise refusal("references=", lacking, "this model", "use a chain or a multiclass model")
+            raise refusal("references=", lacking, "this model", "use a chain, a multiclass or a matching model")
         weight, _ = example_weights("hinge", C, sample_weight, model.n_examples)
         oracle = ReferenceOracle(model, coded(model, self.good), self.pairing, self.closeness)
         d = model.n_weights
