@@ -130,9 +130,9 @@ class SequenceTagger(
             Labels that will be known at prediction time too, None where unknown: no margin is asked against others.
         resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
         references : list, optional
-            Further good outputs of each example; with ``y=None`` all of them. Every good output must then outscore the
-            others by 1 (``pairing="all"``), or only those to which it is the nearest (``"nearest"``).
+            Further good outputs of each example; with ``y=None`` all of them.
         pairing : {"all", "nearest"}
+            Which outputs they must outscore; see :class:`~maxmargin.formulations.references.References`.
         """
         begin, formulation = Stopwatch(), None
         if references is not None or y is None:

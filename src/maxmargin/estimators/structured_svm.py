@@ -108,9 +108,9 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         resume : path or mapping, optional
             A checkpoint of an interrupted fit on the same examples.
         references : list, optional
-            Further good outputs of each example; with ``y=None`` all of them. Every good output must then outscore the
-            others by 1 (``pairing="all"``), or only those to which it is the nearest (``"nearest"``).
+            Further good outputs of each example; with ``y=None`` all of them.
         pairing : {"all", "nearest"}
+            Which outputs they must outscore; see :class:`~maxmargin.formulations.references.References`.
         """
         begin, formulation = Stopwatch(), None
         if references is not None or y is None:
