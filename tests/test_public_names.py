@@ -15,8 +15,8 @@ import pytest
 import maxmargin
 
 ROOMS = [
-    "", ".callbacks", ".costs", ".datasets", ".estimators", ".execution", ".features", ".formulations", ".metrics",
-    ".models", ".oracles", ".persistence", ".reports", ".solvers", ".testing",
+    "", ".callbacks", ".costs", ".datasets", ".estimators", ".execution", ".features", ".formulations", ".inference",
+    ".metrics", ".models", ".oracles", ".persistence", ".reports", ".solvers", ".testing",
 ]  # fmt: skip
 
 

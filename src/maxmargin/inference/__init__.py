@@ -9,7 +9,14 @@ Checked functions for arrays of your own, of which each says what is wrong with 
 :func:`submodular_terms`  costs of pairs of labels as costs and capacities for :func:`graph_cut`
 :func:`directions`        which neighbour each capacity of a grid leads to
 :func:`graph_argmax`      best labels, any number, of any graph, with an upper bound: exact where that is cheap
+:class:`JunctionTree`     exact argmax, k best and marginals of tables over discrete variables
 ========================  =============================================================================================
+
+Searches for the largest product of cost and violation, each with an upper bound, ask an argmax of yours:
+:func:`bisecting_search`, :func:`binary_search`, :func:`golden_search`, :func:`sarawagi_gupta_search` and
+:func:`angular_search`, which needs an argmax within an angle, such as :class:`ConstrainedOracle` has by HiGHS; see
+:mod:`maxmargin.inference.slack_search`. Recursions over chains and directed acyclic graphs are in
+:mod:`maxmargin.inference.recursion`.
 
 The kernel modules compile (or load from disk) when they are imported; these functions import them when called.
 """
@@ -17,8 +24,12 @@ The kernel modules compile (or load from disk) when they are imported; these fun
 from maxmargin.lazy import lazy
 
 _NAMES = {
+    "constrained_oracle": "ConstrainedOracle",
     "graph": "GraphAnswer graph_argmax",
+    "junction_tree": "JunctionTree",
     "min_cut": "GridCut directions graph_cut grid_cut submodular_terms",
+    "slack_search": "Reply SearchResult Stop Wedge angular_search binary_search bisecting_search golden_search "
+    "sarawagi_gupta_search",
 }
 
 __all__, __getattr__, __dir__ = lazy(__name__, _NAMES)
