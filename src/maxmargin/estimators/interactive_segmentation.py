@@ -57,7 +57,7 @@ class InteractiveSegmentation:
         return self._scribble.copy()
 
     def update(self, scribble: ArrayLike | str | os.PathLike[str], *, replace: bool = False) -> np.ndarray:
-        """Add a stroke, an array (*shape) or path as in :meth:`ImageSegmenter.predict`; returns the new mask.
+        """Add a stroke and return the new mask; ``scribble`` is an array (*shape) or path, as for ``predict``.
 
         Where strokes overlap the last one counts. ``replace`` forgets all earlier ones; to undo one, give those that
         stay.
@@ -77,7 +77,7 @@ class InteractiveSegmentation:
         return self._cut_again(changed)
 
     def learn_colours(self, rounds: int = 4) -> np.ndarray:
-        """Let the strokes so far and the mask teach the colours of this image; returns the new mask.
+        """Let the strokes so far and the mask teach the colours of this image, in ``rounds``; returns the new mask.
 
         Formula: in each round label 1 costs ``t e - (1 - t) k r`` more than label 0, and different labels of neighbours
         cost ``t c + (1 - t) k v``, where e and c are learned, r is the log ratio of the colours inside and outside the

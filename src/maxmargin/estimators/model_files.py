@@ -133,6 +133,7 @@ def save(estimator: Saveable, path: str | os.PathLike[str], precision: str = "fl
 
     Parameters
     ----------
+    estimator : one of maxmargin's, fitted
     path : path-like
         Replaced when it exists, and only once the new file is complete.
     precision : {"float64", "float32"}
