@@ -79,6 +79,11 @@ class CCCPState(OuterState):
         return self.oracle_calls / max(1, self.problem.n_examples)
 
     @property
+    def trace(self) -> list[tuple]:
+        """That of the solver inside, where it is :class:`~maxmargin.solvers.recentring.Recentring`."""
+        return self.inner.trace
+
+    @property
     def seconds(self) -> dict[str, float]:
         inside = super().seconds
         return {"oracle": inside["oracle"] + self.concave.seconds, "solver": inside["solver"] + self.solver_seconds}
