@@ -204,7 +204,7 @@ def _read_tagger(path: str) -> tuple[dict[str, str], dict[str, np.ndarray]]:
 
 
 def check_model_input(path: str) -> None:
-    """Refuse what is no file."""
+    """Refuse anything but a file."""
     if path == "-":
         raise ValueError("a model cannot be read from standard input; give the path of its file.")
     if not os.path.exists(path):

@@ -53,7 +53,7 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
     ignore : hashable, optional
         The label of nodes to be left out of training.
     max_cells, message_passes, max_branches : int
-        The most cells of the tables of a junction tree, passes of tree-reweighted messages, and parts of the labelings
+        The most cells of the tables of a junction tree, passes of tree-reweighted messages, and parts of the labellings
         that a branch and bound looks at for one argmax.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 

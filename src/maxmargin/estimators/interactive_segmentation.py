@@ -85,7 +85,7 @@ class InteractiveSegmentation:
         of r; and ``t = max(0, 2 a - 1)``, where a is the share of the stroked pixels, averaged over the labels, that
         the learned scores get right. So a model that knows this kind of image is trusted, and on a foreign one the
         strokes decide, beginning with no foreground but theirs. Later strokes keep the costs. Complexity: two mixtures
-        and one cut a round. Rother, Kolmogorov, Blake (2004), "GrabCut": interactive foreground extraction using
+        and one cut per round. Rother, Kolmogorov, Blake (2004), "GrabCut": interactive foreground extraction using
         iterated graph cuts.
         """
         if self._colours is None:

@@ -160,9 +160,9 @@ def best_of_all_costs(tables, lam, mu, unit, power, top, output):
     One table holds the best score of the starts of every cost. The last query, at cost weight mu, left the best starts
     that end in each label. With the best ends, a label at a position, or a start of known cost, has the largest
 
-        reach = lam + mu cost - w . psi    of all labelings that go through it.
+        reach = lam + mu cost - w . psi    of all labellings that go through it.
 
-    A labeling of cost g has the value ``g^p (reach - mu g)``, at most what the touching line allows, so that whatever
+    A labelling of cost g has the value ``g^p (reach - mu g)``, at most what the touching line allows, so that whatever
     has a reach below ``(1 + p) (top (mu / p)^p)^(1 / (1 + p))`` is left out: mostly all but a few labels and costs. At
     worst O(T K^2 c) time and O(T K c) memory for c different costs.
 

@@ -157,7 +157,7 @@ class GraphBound(CompiledModel):
         return GraphProblem(graph.structure, unary, np.ascontiguousarray(pairwise), factors)
 
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Codes (m, nodes + 1) and scores (m,) of the k best labelings, best first; the last code is the method."""
+        """Codes (m, nodes + 1) and scores (m,) of the k best labellings, best first; the last code is the method."""
         labels, scores = inference.k_best(self.problem(w, example), k)
         return np.column_stack([labels, np.full(len(labels), CODED.index("junction_tree"))]), scores
 

@@ -202,7 +202,7 @@ class CCCP:
             return False
         if not (self.inner.free_certificates and state.inner.improved and self._stands(state)):
             return True
-        # only the bound of the round is better: news when it is one of J too, or when it may end the round
+        # only the bound of the round is better: worth a look when it is one of J too, or when it may end the round
         assert state.last is not None and state.next is not None
         gap = self.inner.certificate(state.inner).gap
         return state.next.same(state.present) or gap <= self.share * (state.last[0].gap - gap)
