@@ -61,7 +61,7 @@ class Kind(NamedTuple):
 _PARTS = {
     "costs.hamming": "HammingCost WeightedHammingCost",
     "costs.matrix": "MatrixCost",
-    "formulations.rescaled_hinge": "MarginRescaling SlackRescaling",
+    "formulations.rescaled_hinge": "MarginRescaling RescaledHinge SlackRescaling",
     "formulations.ramp": "Ramp",
     "solvers.presets": "Auto SimplicialDecomposition SequentialDual BCFW FrankWolfe CuttingPlane",
     "solvers.subgradient": "Pegasos SGD",
