@@ -13,10 +13,11 @@ from pkgutil import iter_modules
 import pytest
 
 import maxmargin
+import maxmargin.estimators
 
 ROOMS = [
-    "", ".callbacks", ".costs", ".datasets", ".estimators", ".execution", ".features", ".formulations", ".metrics",
-    ".models", ".oracles", ".persistence", ".reports", ".solvers", ".testing",
+    "", ".callbacks", ".costs", ".datasets", ".estimators", ".execution", ".features", ".formulations", ".inference",
+    ".metrics", ".models", ".oracles", ".persistence", ".reports", ".solvers", ".testing",
 ]  # fmt: skip
 
 
@@ -69,6 +70,26 @@ def test_every_parameter_is_described(cls):
     own = inspect.signature(cls.__init__).parameters if cls.__init__ is not object.__init__ else {}
     wanted = {name for name, p in own.items() if name != "self" and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
     assert wanted - described(cls) == set()
+
+
+METHODS = sorted(
+    {
+        (f"{name}.{method.__name__}", method)
+        for name, value in ((name, getattr(maxmargin.estimators, name)) for name in maxmargin.estimators.__all__)
+        for _, method in (inspect.getmembers(value, inspect.isroutine) if inspect.isclass(value) else [(name, value)])
+        if inspect.isroutine(method)
+        and not method.__name__.startswith("_")
+        and (method.__module__ or "").startswith("maxmargin")
+    },
+    key=lambda pair: pair[0],
+)
+
+
+@pytest.mark.parametrize("method", [pytest.param(method, id=name) for name, method in METHODS])
+def test_every_parameter_of_a_method_of_an_estimator_is_described(method):
+    """All but X and y, of which the first sentence speaks."""
+    wanted = set(inspect.signature(method).parameters) - {"self", "X", "y"}
+    assert wanted - {name.lstrip("*") for name in described(method)} == set()
 
 
 def messages():

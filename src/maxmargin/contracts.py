@@ -80,7 +80,7 @@ class ModelKernel:
     """What a compiled loop needs of a bound model: two functions and the arrays they read."""
 
     plane: Callable[..., int]  # the model's own argmax; see :mod:`maxmargin.models.signature`
-    # asks ``plane`` for the most violating output, once or several times; see :mod:`maxmargin.models.searches`
+    # asks ``plane`` for the most violating output, once or several times; see :mod:`maxmargin.models.search_kernel`
     search: Callable[..., int]
     meta: np.ndarray  # this and the next two: the packed data
     ints: np.ndarray
@@ -306,8 +306,8 @@ class Formulation(Protocol):
         positive : bool array (n_weights,), optional
             Weights that must be >= 0.
         cost_weight : float
-            Of those that a ramp can be made of: lam of the table in :mod:`maxmargin.oracles.rescaling`; 1 but for the
-            convex part of some ramp losses.
+            Only of formulations that a ramp can be made of: lam of the table in :mod:`maxmargin.oracles.rescaling`; 1
+            but for the convex part of some ramp losses.
         """
 
 

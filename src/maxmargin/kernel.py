@@ -38,7 +38,7 @@ from numba.extending import typeof_impl
 
 from maxmargin.kernel_cache import DiskCache, checks_bounds
 
-__all__ = ["Kernel", "clock", "compile_seconds", "kernel", "record"]
+__all__ = ["Kernel", "clock", "compile_seconds", "kernel", "omit_notice", "record"]
 
 NOTICE_AFTER = 2.0  # seconds of compiling after which a line on standard error says what is going on
 
@@ -81,6 +81,11 @@ class _Notice:
 
 
 _notice = _Notice()
+
+
+def omit_notice() -> None:
+    """Say nothing more: for a caller that shows what is being compiled itself."""
+    _notice.left = 0.0
 
 
 class _LinkedLibrary(JITCodeLibrary):

@@ -10,7 +10,7 @@ from maxmargin.formulations.ramp import RAMPS, Ramp
 from maxmargin.models.hmm import HMM
 from maxmargin.solvers.cccp import CCCP
 from maxmargin.solvers.driver import run
-from maxmargin.solvers.proximal_point import BoundColumns, ProximalPoint
+from maxmargin.solvers.proximal_point import ProximalPoint
 from reference.generative import BLOCKS, SUBSETS, optimum, random_problem
 from reference.generative_ramp import anchor, global_minimum, next_minimum, parts, ramp_objective, ramp_problem
 
@@ -250,11 +250,6 @@ def test_weights_of_zero_and_examples_without_other_outputs():
         case.check(case.solve(**VARIANTS[variant]))
     idle = Case(8, "cost_diminished", 0.0)
     np.testing.assert_allclose(idle.solve().weights, np.log(idle.c), atol=1e-9)
-
-
-def test_history_has_the_columns_of_the_solver():
-    history = Case(3).solve(callbacks=[BoundColumns()]).history
-    assert {"estimate", "centres", "gamma", "planes"} <= set(history[-1])
 
 
 def test_a_start_that_is_no_model_is_refused():

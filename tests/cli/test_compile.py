@@ -58,3 +58,9 @@ def test_a_folder_that_cannot_be_written_is_an_error(two, run, monkeypatch, tmp_
     with pytest.warns(RuntimeWarning, match="cannot be kept"):
         done = run("compile")
     assert done.exit_code == 1 and "writable folder" in done.stderr
+
+
+def test_it_shows_what_it_compiles_and_does_not_recommend_itself(two, run, monkeypatch):
+    monkeypatch.setattr("maxmargin.kernel._notice.left", 1e-6)
+    done = run("compile")
+    assert done.exit_code == 0 and "2/2" in done.stderr and "first use" not in done.stderr

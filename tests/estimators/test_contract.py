@@ -239,3 +239,31 @@ def test_pipeline():
     )
     assert search.fit(iris.data, iris.target).best_params_["multiclassclassifier__C"] == 1.0
     assert is_classifier(pipeline)
+
+
+def parts():
+    """Estimators whose outputs have parts, each with noisy examples."""
+    rng = np.random.default_rng(3)
+    noisy = [[label if rng.random() < 0.7 else "abc"[rng.integers(3)] for label in labels] for labels in Y]
+    words = [[str(int(value > 0)) for value in x[:, 0]] for x in X]
+    chains = [{"node": x, "edges": np.stack([np.arange(len(x) - 1), np.arange(1, len(x))], 1)} for x in X]
+    images = [{"node": rng.normal(size=(4, 5, 2))} for _ in X]
+    masks = [(image["node"][..., 0] + rng.normal(size=(4, 5)) > 0).astype(int) for image in images]
+    yield mm.SequenceTagger(), X, noisy
+    yield mm.StructuredSVM(mm.Chain()), X, noisy
+    yield mm.DiscriminativeHMM(), words, noisy
+    yield mm.GraphLabeler(), chains, noisy
+    yield mm.ImageSegmenter(C=0.1), images, masks
+
+
+@pytest.mark.parametrize("estimator, examples, outputs", [*parts()], ids=lambda value: type(value).__name__)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_of_scores_are_repetitions(estimator, examples, outputs):
+    weight = np.random.default_rng(4).integers(0, 4, len(examples))
+    fitted = clone(estimator).set_params(max_passes=3).fit(examples, outputs)
+    repeated = [[one for one, n in zip(given, weight, strict=True) for _ in range(n)] for given in (examples, outputs)]
+    found = fitted.score(examples, outputs, sample_weight=weight)
+    assert found == pytest.approx(fitted.score(*repeated), abs=1e-12)
+    assert abs(found - fitted.score(examples, outputs)) > 1e-6
+    with pytest.raises(ValueError, match="sample_weight must have one entry per example"):
+        fitted.score(examples, outputs, sample_weight=weight[1:])

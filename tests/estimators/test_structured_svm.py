@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
+from maxmargin.formulations import RescaledHinge
 from reference.problems import chain_planes, random_chains, random_multiclass
 from reference.qp import solve_primal
 
@@ -32,6 +33,20 @@ def test_multiclass_is_the_classifier():
     np.testing.assert_array_equal(svm.coef_, classifier.weights_)
     assert svm.predict(inputs) == classifier.predict(inputs).tolist()
     assert svm.score(inputs, classes) == pytest.approx(classifier.score(inputs, classes) - 1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_files_keep_the_model_and_the_formulation(tmp_path):
+    inputs, classes = random_multiclass(20, 4, 3, seed=1)
+    sets = [{label, "all"} for label in classes]
+    formulation = RescaledHinge(rescaling="unit")
+    for model, outputs in ((mm.Multiclass(), classes), (mm.LabelSet(graph="tree"), sets)):
+        svm = mm.StructuredSVM(model, formulation=formulation).fit(inputs, outputs)
+        svm.save(tmp_path / "model.mm")
+        loaded = mm.StructuredSVM.load(tmp_path / "model.mm")
+        assert loaded.predict(inputs) == svm.predict(inputs)
+        assert loaded.formulation.get_params() == formulation.get_params()
+        assert type(loaded.model) is type(model)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

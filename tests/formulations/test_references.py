@@ -72,6 +72,20 @@ def test_the_oracle_finds_the_most_violated_pair(pairing):
         assert np.maximum(planes.violations(w)[first], 0.0) == pytest.approx(losses)
 
 
+def test_scans_that_end_early_are_counted_and_bounded(monkeypatch):
+    X, good = chains_with_references(n=20, seed=7)
+    bound = mm.Chain(classes=[0, 1, 2]).bind(X, [outputs[0] for outputs in good])
+    oracle = References(good, "nearest").problem(bound).oracle
+    w, every = np.random.default_rng(0).normal(size=bound.n_weights), np.arange(20)
+    whole = oracle.planes(w, every)
+    assert whole.counts[0] >= 20 and whole.counts[1] == 0
+    monkeypatch.setattr("maxmargin.oracles.references.MOST_SCANNED", 1)
+    early = oracle.planes(w, every)
+    opened = np.count_nonzero(early.bound > np.maximum(early.violations(w), 0.0) + 1e-9)
+    assert early.counts == (20, opened) and opened > 0
+    assert (early.bound >= whole.bound - 1e-12).all()
+
+
 def test_one_good_output_is_the_unit_margin():
     X, good = chains_with_references(seed=3)
     y = [outputs[0] for outputs in good]

@@ -12,7 +12,7 @@ from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.masters.joint import solve_jointly
 from maxmargin.solvers.masters.newton import projected_newton
-from maxmargin.solvers.proximal_point import BoundColumns, ProximalPoint
+from maxmargin.solvers.proximal_point import ProximalPoint
 from reference.generative import (
     BLOCKS,
     SUBSETS,
@@ -272,14 +272,6 @@ def test_further_examples_without_the_first(squared, blocks):
     share = 0.7 if blocks == "one" else 0.2  # planes of single examples tell more about other weights
     assert both - value < share * (objective(planes, weight, c, alone, squared=squared) - value)
     assert certificate.primal <= both + 1e-6  # an estimate from below
-
-
-def test_history_has_the_labelled_estimate():
-    problem, *_ = make(3)
-    history = solve(problem, callbacks=[BoundColumns()]).history
-    row = history[-1]
-    assert {"estimate", "outside", "centres", "gamma", "proximal_upper", "proximal_lower", "planes"} <= set(row)
-    assert row["proximal_lower"] <= row["proximal_upper"] + 1e-9
 
 
 def test_an_oracle_without_upper_bounds_is_not_certified():

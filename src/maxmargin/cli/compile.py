@@ -41,8 +41,10 @@ def compile_kernels(
     from rich.console import Console
     from rich.progress import track
 
+    from maxmargin.kernel import omit_notice
     from maxmargin.kernel_cache import cache_folder
 
+    omit_notice()
     kernels = all_kernels()
     if listing:
         for name, one in kernels.items():

@@ -56,15 +56,10 @@ def train(
     C: o.CostWeight = 1.0,
     graph: Annotated[Graph, o.of_training("--graph", help=_ABOUT_GRAPH)] = Graph.none,
     hierarchy: Annotated[str | None, o.of_training(help=_ABOUT_HIERARCHY, metavar="FILE|declared")] = None,
-    rescaling: o.RescalingOption = o.Rescaling.margin,
     cost: Annotated[Cost, o.of_training("--cost", help=_ABOUT_COST)] = Cost.hamming,
-    loss: o.LossOption = o.Loss.hinge,
-    solver: o.SolverOption = o.Solver.auto,
-    tol: o.Tol = 1e-3,
-    max_passes: o.MaxPasses = 1000,
-    max_seconds: o.MaxSeconds = None,
-    n_jobs: o.Jobs = None,
-    seed: o.Seed = 0,
+    penalty: o.PenaltyOption = o.Penalty.l2,
+    rescaling: o.RescalingOption = None,
+    fit: o.FitOptions = o.FitOptions(),
     precision: o.PrecisionOption = o.Precision.float64,
     files: LabelFileOptions = LabelFileOptions(),
     config: o.Config = None,
@@ -102,10 +97,13 @@ def train(
     from maxmargin.estimators.multilabel_classifier import MultilabelClassifier
 
     model = MultilabelClassifier(
-        C=C, graph=None if graph == "none" else str(graph), rescaling=str(rescaling), cost=str(cost), loss=str(loss),
-        solver=str(solver), tol=tol, max_passes=max_passes, max_seconds=max_seconds, n_jobs=n_jobs, random_state=seed,
+        C=C,
+        graph=None if graph == "none" else str(graph),
+        cost=str(cost),
+        penalty=str(penalty),
+        rescaling=None if rescaling is None else str(rescaling),
         verbose=int(live),
-    )  # fmt: skip
+    ).set_params(**fit.parameters())
     if hierarchy is not None:
         model.set_params(hierarchy=data.hierarchy)
     with watch("train"), warnings.catch_warnings(), located(file, lambda example, _: data.lines[example]):

@@ -75,28 +75,20 @@ def _warn_of_numbers(table: Table, words: int) -> None:
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
-    """The options about training."""
+class TrainingOptions(o.FitOptions):
+    """The options about training a tagger."""
 
     weights: o.WeightsOption = o.Weights.all
     constraints: o.ConstraintsOption = None
     ends: o.Ends = False
-    loss: o.LossOption = o.Loss.hinge
     penalty: o.PenaltyOption = o.Penalty.l2
     rescaling: o.RescalingOption = None
-    solver: o.SolverOption = o.Solver.auto
-    tol: o.Tol = 1e-3
-    max_passes: o.MaxPasses = 1000
-    max_seconds: o.MaxSeconds = None
-    n_jobs: o.Jobs = None
-    seed: o.Seed = 0
 
     def tagger(self, **more: object) -> SequenceTagger:
         """An unfitted tagger that takes ready features."""
         from maxmargin.estimators.sequence_tagger import SequenceTagger
 
-        plain = {name: str(value) if isinstance(value, str) else value for name, value in vars(self).items()}
-        return SequenceTagger().set_params(random_state=plain.pop("seed"), **plain, **more)
+        return SequenceTagger().set_params(**self.parameters(), **more)
 
 
 def fit(tagger: SequenceTagger, X: Sequences, y: list[list[str]], table: Table) -> SequenceTagger:
@@ -212,7 +204,7 @@ def _read_tagger(path: str) -> tuple[dict[str, str], dict[str, np.ndarray]]:
 
 
 def check_model_input(path: str) -> None:
-    """Refuse what is no file."""
+    """Refuse anything but a file."""
     if path == "-":
         raise ValueError("a model cannot be read from standard input; give the path of its file.")
     if not os.path.exists(path):

@@ -6,7 +6,7 @@ import functools
 import inspect
 import tomllib
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from typing import Annotated, get_type_hints
 
@@ -15,7 +15,7 @@ from typer.models import OptionInfo
 
 from maxmargin.cli.errors import fail
 
-__all__ = ["MAX_UNPACKED", "Constraints", "Format", "Loss", "Precision", "Solver", "Weights", "grouped"]
+__all__ = ["MAX_UNPACKED", "Constraints", "FitOptions", "Format", "Loss", "Precision", "Solver", "Weights", "grouped"]
 
 MAX_UNPACKED = 64.0  # MB
 
@@ -187,3 +187,21 @@ PassesPerRound = Annotated[float | None, of_stopping(callback=positive, help=_AB
 Tol = Annotated[float, of_stopping(min=0.0, help="Stop when the relative duality gap is this small.")]
 MaxPasses = Annotated[float | None, of_stopping(callback=positive, help="Stop after so many passes over the data.")]
 MaxSeconds = Annotated[float | None, of_stopping(callback=positive, help="Stop after so many seconds.")]
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """The options of every command that trains."""
+
+    loss: LossOption = Loss.hinge
+    solver: SolverOption = Solver.auto
+    tol: Tol = 1e-3
+    max_passes: MaxPasses = 1000
+    max_seconds: MaxSeconds = None
+    n_jobs: Jobs = None
+    seed: Seed = 0
+
+    def parameters(self) -> dict[str, object]:
+        """As the constructor of an estimator takes them, with those that a subclass adds."""
+        given = {name: str(value) if isinstance(value, str) else value for name, value in vars(self).items()}
+        return {"random_state": given.pop("seed"), **given}

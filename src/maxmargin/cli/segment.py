@@ -32,6 +32,7 @@ segment = typer.Typer(name="segment", no_args_is_help=True, help="Foreground and
 
 @segment.command(no_args_is_help=True)
 @guarded
+@o.grouped
 def train(
     images: Annotated[str, typer.Argument(help="Folder of images or volumes.")],
     masks: Annotated[str, typer.Argument(help="Folder of masks with the same names; suffixes may differ.")],
@@ -43,15 +44,9 @@ def train(
             "-C", min=0.0, help="Weight of the losses; default: the best of 0, 0.01, 0.1, 1 by held-out images."
         ),
     ] = None,
-    loss: o.LossOption = o.Loss.hinge,
     cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "auto",
     tolerance: Annotated[float, typer.Option(help="How many pixels the boundaries of masks may be off.")] = 0.0,
-    solver: o.SolverOption = o.Solver.auto,
-    tol: o.Tol = 1e-2,
-    max_passes: o.MaxPasses = 1000,
-    max_seconds: o.MaxSeconds = None,
-    n_jobs: o.Jobs = None,
-    seed: o.Seed = 0,
+    fit: o.FitOptions = o.FitOptions(tol=1e-2),
     debug: o.Debug = False,
 ) -> None:
     """Learn a segmenter from a folder of images and a folder of masks.
@@ -68,10 +63,8 @@ def train(
 
     paths, truth = _pairs(images, masks)
     check_model_output(output, map(str, [*paths, *truth]))
-    segmenter = ImageSegmenter(
-        neighbours=neighbours, C=cost_weight, loss=str(loss), cost=_cost(cost), tolerance=tolerance, solver=str(solver),
-        tol=tol, max_passes=max_passes, max_seconds=max_seconds, n_jobs=n_jobs, random_state=seed,
-    )  # fmt: skip
+    segmenter = ImageSegmenter(neighbours=neighbours, C=cost_weight, cost=_cost(cost), tolerance=tolerance)
+    segmenter.set_params(**fit.parameters())
     _fit_and_save(segmenter, paths, truth, output)
 
 

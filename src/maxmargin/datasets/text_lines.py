@@ -1,4 +1,4 @@
-"""Lines of text from files that nobody has checked: what is no text, too long or a trap is refused by its line."""
+"""Lines of text from files that nobody has checked: lines that are not text, too long or a trap are refused."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from maxmargin.estimators.parameters import Training
 from maxmargin.estimators.saveable import Saveable
 from maxmargin.estimators.typed_sklearn import BaseEstimator
 from maxmargin.formulations.latent import LatentProblem
+from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.formulations.ramp import Ramp
 from maxmargin.kernel import compile_seconds
 from maxmargin.models.user import short
@@ -87,8 +88,8 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
         """Predictions at given weights."""
 
     @abstractmethod
-    def _score_predictions(self, y: Outputs, predicted: list) -> float:
-        """The estimator's default score."""
+    def _score_predictions(self, y: Outputs, predicted: list, weights: np.ndarray | None = None) -> float:
+        """The estimator's default score; ``weights`` (n,) say how much each example counts."""
 
     @abstractmethod
     def predict(self, X: Inputs) -> object:
@@ -99,9 +100,17 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
 
         Taggers, graphs and hidden Markov models: share of right labels. Images: mean intersection over union of the
         foregrounds. StructuredSVM: mean negative cost.
+
+        Parameters
+        ----------
+        X, y : as in fit
+        sample_weight : array (n_examples,), optional
+            How much each example counts.
         """
         self._check_fitted()
-        return self._score_predictions(y, self._predict_codes(self.weights_, X))
+        found = self._predict_codes(self.weights_, X)
+        weights = None if sample_weight is None else check_sample_weight(sample_weight, len(found))
+        return self._score_predictions(y, found, weights)
 
     def _bind_held_out(self, X: Inputs, y: Outputs | None) -> BoundModel:
         """Examples that were not trained on, bound to the fitted weights."""

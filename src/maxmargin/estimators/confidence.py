@@ -28,7 +28,7 @@ class RankedOutputs(Generic[Inputs, Output]):
         return self._bind_held_out(X, None), weights
 
     def predict_kbest(self, X: Inputs, k: int) -> list[list[tuple[Output, float]]]:
-        """The k best outputs of each example with their scores, best first; fewer when there are no more."""
+        """The ``k`` best outputs of each example with their scores, best first; fewer when there are no more."""
         if not (isinstance(k, (int, np.integer)) and k >= 1):
             raise ValueError(f"k must be a whole number >= 1, got {k!r}.")
         bound, w = self._bound_scores(X)
@@ -79,7 +79,7 @@ def _refused(estimator: object, bound: BoundModel, method: str, capability: str,
         f"{method} of {type(estimator).__name__}",
         {capability},
         f"a {type(bound).__name__} of these examples",
-        "chains, hidden Markov models, classes, label sets (up to 18 labels, or a graph without cycles), and graphs "
-        "that are forests or narrow enough for a junction tree do. "
+        "chains, hidden Markov models, classes, label sets without a hierarchy (up to 18 labels, or a graph without "
+        "cycles), and graphs that are forests or narrow enough for a junction tree do. "
         f"Use {instead} here",
     )

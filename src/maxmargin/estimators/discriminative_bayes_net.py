@@ -168,6 +168,10 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         What the earlier ones have taught stays in planes and multipliers, and their counts go on counting. The
         objective over all rows can no longer be known, so the certificate afterwards is not certified; its ``dual`` is
         still a lower bound. The first call is a fit; give it ``states`` when not all values occur in it.
+
+        Parameters
+        ----------
+        X, y, sample_weight, target, hidden : as in fit
         """
         if not self._continues():
             return self.fit(X, y, sample_weight, target=target, hidden=hidden)
@@ -352,7 +356,8 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     def score(self, X: object, y: Column = None, sample_weight: SampleWeight = None, *, hidden: Hidden = None) -> float:
         """Share of values that are right: of targets, of what is hidden, or of all variables, each hidden once.
 
-        The truth stands in X, or that of one target in y; ``hidden`` is as in fit.
+        The truth stands in X, or that of one target in y; ``hidden`` is as in fit. ``sample_weight`` (n,) says how much
+        each row counts.
         """
         right = count = 0.0
         for _, rows, truth, found in self._compared(X, y, hidden):
@@ -361,7 +366,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         return right / count if count else 1.0
 
     def mean_cost(self, X: object, y: Column = None, *, hidden: Hidden = None) -> float:
-        """Mean over rows of the cost of what is predicted."""
+        """Mean over rows of the cost of what is predicted; ``hidden`` is as in fit."""
         total = np.zeros(read_frame(X).n_rows)
         for v, rows, truth, found in self._compared(X, y, hidden):
             table = self.layout_.costs.get(v, np.zeros((1, 1)))
@@ -455,5 +460,6 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
                 answers.append((v, rows, codes[rows, v], filled[rows, v]))
         return answers
 
-    def _score_predictions(self, y: Column, predicted: Iterable[object]) -> float:
-        return float(np.mean([a == b for a, b in zip(plain(cast("Iterable[Hashable]", y)), predicted, strict=True)]))
+    def _score_predictions(self, y: Column, predicted: Iterable[object], weights: np.ndarray | None = None) -> float:
+        right = [a == b for a, b in zip(plain(cast("Iterable[Hashable]", y)), predicted, strict=True)]
+        return float(np.average(right, weights=weights))

@@ -117,6 +117,10 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         What the earlier ones have taught stays in planes and multipliers, and their counts go on counting. The
         objective over all sequences can no longer be known, so the certificate afterwards is not certified; its
         ``dual`` is still a lower bound. The first call is a fit; give it all ``classes`` and ``symbols``.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in fit
         """
         if not self._continues():
             return self.fit(X, y, sample_weight)
@@ -189,7 +193,10 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     def sample(
         self, n: int, length: int, random_state: int | np.random.RandomState | None = None
     ) -> tuple[list[list[Hashable]], list[list[Hashable]]]:
-        """``n`` sequences of symbols and their states, drawn from the renormalised model."""
+        """``n`` sequences of ``length`` symbols and their states, drawn from the renormalised model.
+
+        ``random_state`` is a seed or a generator of numpy, as in scikit-learn.
+        """
         theta, rng = self._normalised(), check_random_state(random_state)
         groups = self.layout_.groups(np.exp(theta))
         cumulative = {name: np.cumsum(table, axis=-1) for name, table in groups.items()}
@@ -295,8 +302,8 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         bound = self.model_.bind(X, layout=self.layout_)
         return [self.layout_.output(codes) for codes in bound.argmax(decodable(weights)).outputs]
 
-    def _score_predictions(self, y: Series, predicted: list) -> float:
-        return token_accuracy(label_lists(y), predicted)
+    def _score_predictions(self, y: Series, predicted: list, weights: np.ndarray | None = None) -> float:
+        return token_accuracy(label_lists(y), predicted, weights)
 
 
 def _values(given: int | Values, name: str) -> Values:

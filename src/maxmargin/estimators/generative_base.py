@@ -19,7 +19,6 @@ from maxmargin.formulations.generative import Generative
 from maxmargin.models.layout_state import check_log_probabilities
 from maxmargin.models.tables import reference_distribution
 from maxmargin.solvers.base import BaseSolver
-from maxmargin.solvers.cccp import CCCPState
 from maxmargin.solvers.history import Table, as_frame
 from maxmargin.solvers.recentring_state import TRACE, RecentringState
 
@@ -119,8 +118,7 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
     def _keep_trace(self, n_seen: int) -> None:
         """After training: what the solver went through, and how many examples it has seen."""
         self.n_seen_ = n_seen
-        state = self.state_.inner if isinstance(self.state_, CCCPState) else self.state_
-        self.trace_ = as_frame([dict(zip(TRACE, row, strict=True)) for row in state.trace])
+        self.trace_ = as_frame([dict(zip(TRACE, row, strict=True)) for row in self.state_.trace])
 
     def _continues(self) -> bool:
         """Whether further examples follow earlier ones, whose planes and multipliers they need."""

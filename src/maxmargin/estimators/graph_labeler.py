@@ -53,7 +53,7 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
     ignore : hashable, optional
         The label of nodes to be left out of training.
     max_cells, message_passes, max_branches : int
-        The most cells of the tables of a junction tree, passes of tree-reweighted messages, and parts of the labelings
+        The most cells of the tables of a junction tree, passes of tree-reweighted messages, and parts of the labellings
         that a branch and bound looks at for one argmax.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
 
@@ -173,10 +173,16 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         classes[:] = self.classes_
         return classes[codes]
 
-    def _score_predictions(self, y: Labellings, predicted: list) -> float:
+    def _score_predictions(self, y: Labellings, predicted: list, weights: np.ndarray | None = None) -> float:
         """Share of nodes with the right label, those to be ignored left out."""
         rows = label_lists(y)
         check_lengths([len(found) for found in predicted], rows, "y", "nodes", "labels")
-        pairs = [pair for both in zip(rows, predicted, strict=True) for pair in zip(*both, strict=True)]
-        right = [true == found for true, found in pairs if not self.layout_.ignored(true)]
-        return float(sum(right)) / len(right) if right else 0.0
+        each = np.ones(len(rows)) if weights is None else weights
+        judged = [
+            (weight * (true == found), weight)
+            for labels, answers, weight in zip(rows, predicted, each.tolist(), strict=True)
+            for true, found in zip(labels, answers, strict=True)
+            if not self.layout_.ignored(true)
+        ]
+        right, total = np.array(judged).reshape(-1, 2).sum(axis=0).tolist()
+        return right / total if total else 0.0

@@ -207,7 +207,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     def predict(
         self, X: Sequence[Image], scribbles: Sequence[Picture] | None = None, *, learn_colours: bool = True
     ) -> Predictions[np.ndarray]:
-        """Masks of 0 and 1 (uint8), one per image; with scribbles the best that agree with them.
+        """Masks of 0 and 1 (uint8), one per image; with ``scribbles`` the best that agree with them.
 
         These are arrays or paths: labels that are known, 0 or 1, and -1 elsewhere. In picture files white is 1, black 0
         and grey unknown. Unless the image came as feature arrays, or without ``learn_colours``, they also teach its
@@ -227,7 +227,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         return masks
 
     def interactive(self, image: Image) -> InteractiveSegmentation:
-        """The mask of one image that follows strokes: ``session.mask``, then ``session.update(scribble)``.
+        """The mask of one ``image`` that follows strokes: ``session.mask``, then ``session.update(scribble)``.
 
         Keeps the features and the cut, so that each stroke is answered far faster than by :meth:`predict`. The image is
         an array, a path or a mapping of feature arrays, as one of those in fit.
@@ -343,8 +343,8 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         codes = bound.argmax(weights).outputs
         return [code.reshape(shape).astype(np.uint8) for code, shape in zip(codes, bound.shapes, strict=True)]
 
-    def _score_predictions(self, y: Sequence[Picture], predicted: list) -> float:
-        return mean_iou(read_masks(y), predicted)
+    def _score_predictions(self, y: Sequence[Picture], predicted: list, weights: np.ndarray | None = None) -> float:
+        return mean_iou(read_masks(y), predicted, weights)
 
 
 def _one_picture(given: object, ndim: int, channels: int | None) -> bool:

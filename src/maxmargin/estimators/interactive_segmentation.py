@@ -57,7 +57,7 @@ class InteractiveSegmentation:
         return self._scribble.copy()
 
     def update(self, scribble: ArrayLike | str | os.PathLike[str], *, replace: bool = False) -> np.ndarray:
-        """Add a stroke, an array (*shape) or path as in :meth:`ImageSegmenter.predict`; returns the new mask.
+        """Add a stroke and return the new mask; ``scribble`` is an array (*shape) or path, as for ``predict``.
 
         Where strokes overlap the last one counts. ``replace`` forgets all earlier ones; to undo one, give those that
         stay.
@@ -77,7 +77,7 @@ class InteractiveSegmentation:
         return self._cut_again(changed)
 
     def learn_colours(self, rounds: int = 4) -> np.ndarray:
-        """Let the strokes so far and the mask teach the colours of this image; returns the new mask.
+        """Let the strokes so far and the mask teach the colours of this image, in ``rounds``; returns the new mask.
 
         Formula: in each round label 1 costs ``t e - (1 - t) k r`` more than label 0, and different labels of neighbours
         cost ``t c + (1 - t) k v``, where e and c are learned, r is the log ratio of the colours inside and outside the
@@ -85,7 +85,7 @@ class InteractiveSegmentation:
         of r; and ``t = max(0, 2 a - 1)``, where a is the share of the stroked pixels, averaged over the labels, that
         the learned scores get right. So a model that knows this kind of image is trusted, and on a foreign one the
         strokes decide, beginning with no foreground but theirs. Later strokes keep the costs. Complexity: two mixtures
-        and one cut a round. Rother, Kolmogorov, Blake (2004), "GrabCut": interactive foreground extraction using
+        and one cut per round. Rother, Kolmogorov, Blake (2004), "GrabCut": interactive foreground extraction using
         iterated graph cuts.
         """
         if self._colours is None:

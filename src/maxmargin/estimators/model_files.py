@@ -61,7 +61,7 @@ class Kind(NamedTuple):
 _PARTS = {
     "costs.hamming": "HammingCost WeightedHammingCost",
     "costs.matrix": "MatrixCost",
-    "formulations.rescaled_hinge": "MarginRescaling SlackRescaling",
+    "formulations.rescaled_hinge": "MarginRescaling RescaledHinge SlackRescaling",
     "formulations.ramp": "Ramp",
     "solvers.presets": "Auto SimplicialDecomposition SequentialDual BCFW FrankWolfe CuttingPlane",
     "solvers.subgradient": "Pegasos SGD",
@@ -135,6 +135,7 @@ def save(estimator: Saveable, path: str | os.PathLike[str], precision: str = "fl
 
     Parameters
     ----------
+    estimator : one of maxmargin's, fitted
     path : path-like
         Replaced when it exists, and only once the new file is complete.
     precision : {"float64", "float32"}

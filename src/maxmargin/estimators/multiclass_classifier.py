@@ -65,7 +65,15 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
     """
 
     def fit(self, X: Matrix, y: ArrayLike, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
-        """Learn from examples X (n, n_features), dense or sparse, and labels y (n,)."""
+        """Learn from labelled examples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame (n, n_features)
+        y : array (n,) of labels
+        sample_weight : array (n,), optional
+        resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
+        """
         begin = Stopwatch()
         self.__dict__.pop("temperature_", None)  # it belongs to an earlier fit
         X, y = validate_data(self, unconverted(X), y, accept_sparse="csr", dtype=np.float64)
@@ -89,7 +97,13 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
     ) -> Self:
         """Learn from further examples, one pass over them, with a solver of the primal family.
 
-        Give all labels as ``classes`` in the first call. There is no certificate, which would need all examples.
+        There is no certificate, which would need all examples.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in fit
+        classes : array, optional
+            All labels that may occur; needed in the first call when y does not have them all.
         """
         first = "stream_" not in self.__dict__
         X, y = validate_data(self, unconverted(X), y, accept_sparse="csr", dtype=np.float64, reset=first)
@@ -171,7 +185,7 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
     def predict_marginals(self, X: Matrix, temperature: float | None = None) -> np.ndarray:
         """Probabilities (n, n_classes) proportional to exp(score / temperature).
 
-        The temperature is by default that of :meth:`fit_temperature`, or else 1, which is not calibrated.
+        The ``temperature`` is by default that of :meth:`fit_temperature`, or else 1, which is not calibrated.
         """
         learned = vars(self).get("temperature_", 1.0)
         return softmax(self._scores(X) / check_temperature(learned if temperature is None else temperature), axis=1)
@@ -198,8 +212,8 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
         bound = self.model_.bind(self._unseen(X), None, layout=self.layout_)
         return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
-    def _score_predictions(self, y: ArrayLike, predicted: list) -> float:
-        return float(np.mean(np.asarray(y) == np.asarray(predicted)))
+    def _score_predictions(self, y: ArrayLike, predicted: list, weights: np.ndarray | None = None) -> float:
+        return float(np.average(np.asarray(y) == np.asarray(predicted), weights=weights))
 
 
 def _distinct(labels: ArrayLike) -> np.ndarray:

@@ -117,7 +117,15 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         return tags
 
     def fit(self, X: Matrix, y: Sets, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
-        """Learn from examples X (n, n_features), dense or sparse, and their sets of labels y."""
+        """Learn from examples and their sets of labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame (n, n_features)
+        y : indicator matrix (n, n_labels), or list of n sets of labels
+        sample_weight : array (n,), optional
+        resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
+        """
         begin = Stopwatch()
         X, targets = self._checked(X, y)
         self.model_ = self._model()
@@ -134,8 +142,13 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     ) -> Self:
         """Learn from further examples, one pass over them, with a solver of the primal family.
 
-        Give all labels as ``classes`` in the first call, unless y is a matrix. There is no certificate, which would
-        need all examples.
+        There is no certificate, which would need all examples.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in fit
+        classes : iterable of labels, optional
+            All labels that may occur; needed in the first call unless y is a matrix or has them all.
         """
         first = "stream_" not in self.__dict__
         if isinstance(self.graph, str) and self.graph == "tree":
@@ -214,7 +227,10 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         return LabelTargets(on, self.layout_.labels, self.target_form_, self.target_dtype_).in_form(X)
 
     def score(self, X: Matrix, y: Sets, sample_weight: object = None) -> float:
-        """Share of examples whose set is predicted exactly (subset accuracy, as in scikit-learn)."""
+        """Share of examples whose set is predicted exactly (subset accuracy, as in scikit-learn).
+
+        ``sample_weight`` (n,) says how much each example counts.
+        """
         right = self._right(y, self._bound(X).indicators(self.weights_))
         return float(np.average(right, weights=check_sample_weight(cast(SampleWeight, sample_weight), len(right))))
 
@@ -235,5 +251,5 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     def _predict_codes(self, weights: np.ndarray, X: Matrix) -> list[np.ndarray]:
         return list(self.model_.bind(self._unseen(X), None, layout=self.layout_).indicators(weights))
 
-    def _score_predictions(self, y: Sets, predicted: list[np.ndarray]) -> float:
-        return float(np.mean(self._right(y, np.array(predicted))))
+    def _score_predictions(self, y: Sets, predicted: list[np.ndarray], weights: np.ndarray | None = None) -> float:
+        return float(np.average(self._right(y, np.array(predicted)), weights=weights))

@@ -38,7 +38,7 @@ Values = Mapping[str, Sequence[Hashable]]
 def to_bif(network: Network, probabilities: np.ndarray, path: str | os.PathLike[str], *, name: str = "unknown") -> Path:
     """Write a BIF file. States are written as text; names and numbers are read back exactly.
 
-    What is no word for all readers, a space for instance, goes in as its code: ``sea_x0020_level``.
+    What some reader would not take for a word, a space for instance, goes in as its code: ``sea_x0020_level``.
     """
     network, p = completed(network, probabilities)
     return write_bif(path, Bif(name, _texts(network), _parents(network), network.groups(p)))

@@ -38,7 +38,10 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
     def sample(
         self, n: int, random_state: int | np.random.RandomState | None = None
     ) -> pandas.DataFrame | dict[str, list]:
-        """``n`` rows drawn from the renormalised model: a pandas frame, or a dict of lists without pandas."""
+        """``n`` rows drawn from the renormalised model: a pandas frame, or a dict of lists without pandas.
+
+        ``random_state`` is a seed or a generator of numpy, as in scikit-learn.
+        """
         p = np.exp(self._normalised())
         codes = draw(self.network_, p, n, check_random_state(random_state))
         net = self.network_
@@ -58,7 +61,7 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
         return table_frames(self.network_, np.exp(self._normalised() if renormalised else self.weights_))
 
     def to_bif(self, path: str | os.PathLike[str]) -> Path:
-        """Write the network as a BIF file; mass that tables leave goes to a last state, ``never_seen_``."""
+        """Write the network as a BIF file to ``path``; mass that tables leave goes to a last state, ``never_seen_``."""
         return net_exchange.to_bif(*self._as_trained(), path)
 
     def to_pgmpy(self) -> DiscreteBayesianNetwork:
@@ -84,28 +87,40 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
     def from_bif(
         cls, path: str | os.PathLike[str], target: Target = None, states: States = None, **parameters: Any
     ) -> Self:
-        """The network of a BIF file; ``states`` (name to sequence) where its values are not to be text."""
+        """The network of the BIF file at ``path``; ``states`` (name to sequence) where its values are not to be text.
+
+        ``target`` and ``parameters`` of the estimator are as in :meth:`from_network`.
+        """
         return cls.from_network(*net_exchange.from_bif(path, states), target=target, **parameters)
 
     @classmethod
     def from_pgmpy(
         cls, net: DiscreteBayesianNetwork, target: Target = None, states: States = None, **parameters: Any
     ) -> Self:
-        """A pgmpy ``DiscreteBayesianNetwork`` with its tables."""
+        """A pgmpy ``DiscreteBayesianNetwork``, ``net``, with its tables.
+
+        ``target``, ``states`` and ``parameters`` are as in :meth:`from_bif`.
+        """
         return cls.from_network(*net_exchange.from_pgmpy(net, states), target=target, **parameters)
 
     @classmethod
     def from_pyagrum(
         cls, net: pyagrum.BayesNet, target: Target = None, states: States = None, **parameters: Any
     ) -> Self:
-        """A ``pyagrum.BayesNet``; ``states`` (name to sequence) where its labels are not to be text."""
+        """A ``pyagrum.BayesNet``, ``net``, with its tables.
+
+        ``target``, ``states`` and ``parameters`` are as in :meth:`from_bif`.
+        """
         return cls.from_network(*net_exchange.from_pyagrum(net, states), target=target, **parameters)
 
     @classmethod
     def from_networkx(
         cls, graph: networkx.DiGraph, target: Target = None, states: States = None, **parameters: Any
     ) -> Self:
-        """A ``networkx.DiGraph`` with states and tables at its nodes, as :meth:`to_networkx` makes it."""
+        """A ``networkx.DiGraph``, ``graph``, with states and tables at its nodes, as :meth:`to_networkx` makes it.
+
+        ``target``, ``states`` and ``parameters`` are as in :meth:`from_bif`.
+        """
         return cls.from_network(*net_exchange.from_networkx(graph, states), target=target, **parameters)
 
     def _as_trained(self) -> tuple[Network, np.ndarray]:

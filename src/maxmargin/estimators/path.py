@@ -45,7 +45,7 @@ class PathPoint:
     passes: float
 
     def scaled(self, C: float) -> tuple[np.ndarray, Certificate]:
-        """Weights and certificate at another C >= self.C, without oracle calls."""
+        """Weights and certificate at another ``C``, at least that of the point, without oracle calls."""
         rho = C / self.C
         dual, gap = scaled_bound(self.certificate, self.linear, rho)
         return rho * self.weights, Certificate(dual + gap, dual, self.certificate.certified)
@@ -87,7 +87,7 @@ class RegularisationPath:
         return sum(point.passes for point in self.points)
 
     def at(self, C: float) -> tuple[np.ndarray, Certificate]:
-        """Weights and certificate at any C of the range."""
+        """Weights and certificate at any ``C`` of the range."""
         first, last = self.points[0].C, self.points[-1].C_until
         if not first <= C <= last:
             raise ValueError(f"the path goes from C = {first:g} to {last:g}; C = {C:g} is outside.")

@@ -130,9 +130,9 @@ class SequenceTagger(
             Labels that will be known at prediction time too, None where unknown: no margin is asked against others.
         resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
         references : list, optional
-            Further good outputs of each example; with ``y=None`` all of them. Every good output must then outscore the
-            others by 1 (``pairing="all"``), or only those to which it is the nearest (``"nearest"``).
+            Further good outputs of each example; with ``y=None`` all of them.
         pairing : {"all", "nearest"}
+            Which outputs they must outscore; see :class:`~maxmargin.formulations.references.References`.
         """
         begin, formulation = Stopwatch(), None
         if references is not None or y is None:
@@ -240,13 +240,19 @@ class SequenceTagger(
         self.classes_, self.model_ = fitted.layout.labels.classes, self._model()
 
     def coef_table(self, top: int | None = None, label: Hashable = None) -> list[WeightRow]:
-        """Weights by name, strongest first; see :func:`~maxmargin.estimators.explaining.coef_table`."""
+        """Weights by name, strongest first: the ``top``, or all, of one ``label``, or of all.
+
+        See :func:`~maxmargin.estimators.explaining.coef_table`.
+        """
         return coef_table(self, top, label)
 
     def explain(
         self, x: object, y: Sequence[Hashable] | None = None, other: Sequence[Hashable] | None = None
     ) -> list[Contribution]:
-        """Why one labelling scores higher than another; see :func:`~maxmargin.estimators.explaining.explain`."""
+        """Why the labelling y of a sequence ``x`` scores higher than an ``other``, by default the runner-up.
+
+        See :func:`~maxmargin.estimators.explaining.explain`.
+        """
         return explain(self, x, y, other)
 
     def _bind_held_out(self, X: SequenceInput, y: Labellings | None) -> ChainBound:
@@ -277,9 +283,9 @@ class SequenceTagger(
             found = bound.argmax(weight_vector(w, layout.n_weights))
         return [layout.output(codes) for codes in found.outputs]
 
-    def _score_predictions(self, y: Labellings, predicted: list) -> float:
+    def _score_predictions(self, y: Labellings, predicted: list, weights: np.ndarray | None = None) -> float:
         labels = by_sequence(y, offsets_of([len(found) for found in predicted]))
-        return token_accuracy(label_lists(labels), predicted)
+        return token_accuracy(label_lists(labels), predicted, weights)
 
 
 def _read_once(X: SequenceInput, y: Labellings) -> tuple[SequenceInput, Labellings]:

@@ -53,8 +53,8 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
     Parameters
     ----------
     model : object
-        :class:`~maxmargin.models.chain.Chain`, :class:`~maxmargin.models.multiclass.Multiclass`, or an object of your
-        own with four functions: ``n_weights(X, Y)``, ``joint_features(x, y)``, ``cost(y_true, y)`` and
+        A model of :mod:`maxmargin.models` (``Chain``, ``Multiclass``, ``LabelSet``, ``Grid``, ``Graph``), or an object
+        of your own with four functions: ``n_weights(X, Y)``, ``joint_features(x, y)``, ``cost(y_true, y)`` and
         ``argmax(x, w, y_true=None, cost_weight=0.0)``. :func:`maxmargin.testing.check_model` finds mistakes in it.
     formulation : Formulation, optional
         In place of ``loss``, ``penalty`` and ``rescaling``.
@@ -108,9 +108,9 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         resume : path or mapping, optional
             A checkpoint of an interrupted fit on the same examples.
         references : list, optional
-            Further good outputs of each example; with ``y=None`` all of them. Every good output must then outscore the
-            others by 1 (``pairing="all"``), or only those to which it is the nearest (``"nearest"``).
+            Further good outputs of each example; with ``y=None`` all of them.
         pairing : {"all", "nearest"}
+            Which outputs they must outscore; see :class:`~maxmargin.formulations.references.References`.
         """
         begin, formulation = Stopwatch(), None
         if references is not None or y is None:
@@ -126,7 +126,12 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
 
     @available_if(learns_from_streams)
     def partial_fit(self, X: Objects, y: Objects, sample_weight: SampleWeight = None) -> Self:
-        """Learn from further examples, one pass over them, with a solver of the primal family; no certificate."""
+        """Learn from further examples, one pass over them, with a solver of the primal family; no certificate.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in fit
+        """
         first = "stream_" not in self.__dict__
         self._learn_more(self._bind_first(X, y) if first else self._bind_held_out(X, y), sample_weight)
         return self
@@ -172,8 +177,9 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         bound = self.model_.bind(listed(X), None, layout=self.layout_)
         return [self.layout_.output(code) for code in bound.argmax(weights).outputs]
 
-    def _score_predictions(self, y: Objects, predicted: list) -> float:
+    def _score_predictions(self, y: Objects, predicted: list, weights: np.ndarray | None = None) -> float:
         cost = self.layout_.cost
         if not isinstance(y, Sized) or len(y) != len(predicted):
             raise ValueError(f"X has {len(predicted)} examples; y must have one output for each, got {y!r:.80}.")
-        return -float(np.mean([cost(true, found) for true, found in zip(y, predicted, strict=True)])) if len(y) else 0.0
+        costs = [cost(true, found) for true, found in zip(y, predicted, strict=True)]
+        return -float(np.average(costs, weights=weights)) if costs else 0.0

@@ -19,7 +19,7 @@ class Mixture(NamedTuple):
     factors: np.ndarray  # upper triangular, P with P P' the inverse covariance
 
     def check(self, d: int) -> None:
-        """Refuse what is no mixture over ``d`` dimensions."""
+        """Refuse anything but a mixture over ``d`` dimensions."""
         K = np.size(self.weights)
         for array, shape in zip(self, ((K,), (K, d), (K, d, d)), strict=True):
             if not isinstance(array, np.ndarray) or array.shape != shape or not np.isfinite(array).all():

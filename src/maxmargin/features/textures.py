@@ -30,7 +30,7 @@ def orientations(image: np.ndarray, scales: Sequence[float] = (2.0, 6.0)) -> np.
     """Strength and direction of the gradients around each pixel, from the structure tensor at each scale.
 
     Formula: with ``J = smooth(g g')`` of the gradients g, the square root of its trace, then its entries on and above
-    the diagonal divided by the trace, without the last one, which the others determine: 3 a scale for images, 6 for
+    the diagonal divided by the trace, without the last one, which the others determine: 3 per scale for images, 6 for
     volumes. Bigun, Granlund (1987), Optimal orientation detection of linear symmetry.
     """
     grey = image.mean(axis=-1)
@@ -47,7 +47,7 @@ def orientations(image: np.ndarray, scales: Sequence[float] = (2.0, 6.0)) -> np.
 def ridges(image: np.ndarray, scales: Sequence[float] = (1.0, 2.0, 4.0)) -> np.ndarray:
     """Eigenvalues of the Hessian at each scale, falling: large ones tell dark lines, low ones bright lines.
 
-    Formula: those of ``scale^2 H``, 2 a scale for images and 3 for volumes. Frangi et al. (1998), Multiscale vessel
+    Formula: those of ``scale^2 H``, 2 per scale for images and 3 for volumes. Frangi et al. (1998), Multiscale vessel
     enhancement filtering.
     """
     grey = image.mean(axis=-1)

@@ -8,7 +8,9 @@ _NAMES = {
     "generative": "Generative",
     "problem": "Problem",
     "latent": "LatentProblem",
+    "references": "References",
     "regularisers": "Quadratic SignedQuadratic",
+    "absolute": "Absolute",
 }
 
 __all__, __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -169,7 +169,7 @@ def best_shrink(starts, c, u, linear, quadratic, scale, entropy):
     """The largest of ``t linear - t^2 quadratic / 2 + sum_j H_j(c + t u)`` over t in [0, 1] where ``c + t u >= 0``.
 
     Concave in t: bisection on the slope. ``scale[0]`` receives t, and ``entropy`` (J,) the H_j there, which the value
-    that is returned leaves out. O(d) a step.
+    that is returned leaves out. O(d) per step.
     """
     most = 1.0
     for q in range(len(c)):

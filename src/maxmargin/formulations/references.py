@@ -31,7 +31,7 @@ class References(Parameters):
     good : sequence, one entry per example
         The good outputs of each example, besides its output in y.
     pairing : {"all", "nearest"}
-        Every good output must outscore every bad one, or only the bad ones to which it is the nearest.
+        Every good output must outscore every bad one by 1, or only the bad ones to which it is the nearest.
     penalty : {"l1", "l2"}
     closeness : callable (codes, codes) -> float
         Distance of a good output and a bad one, both as codes, for "nearest"; by default the number of parts in which

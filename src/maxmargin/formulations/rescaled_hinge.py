@@ -48,7 +48,9 @@ class RescaledHinge(Parameters):
     def centred(self, centre: np.ndarray) -> CentredHinge:
         """The same losses with ``1/2 |w - centre|^2`` in place of ``1/2 |w|^2``."""
         if self.penalty != "l2":
-            raise ValueError(f'weights that are pulled to a centre need penalty="l2", got {self.penalty!r}.')
+            raise ValueError(
+                f'a centre of the weights needs penalty="l2", got {self.penalty!r}; use that, or centre="zero".'
+            )
         return CentredHinge(self, centre)
 
     def problem(

@@ -11,7 +11,14 @@ Checked functions for arrays of your own, of which each says what is wrong with 
 :func:`graph_argmax`      best labels, any number, of any graph, with an upper bound: exact where that is cheap
 :func:`best_matching`     best links between two sides, each node with as many as its prices allow
 :func:`k_best_matchings`  the k best sets of such links
+:class:`JunctionTree`     exact argmax, k best and marginals of tables over discrete variables
 ========================  =============================================================================================
+
+Searches for the largest product of cost and violation, each with an upper bound, ask an argmax of yours:
+:func:`bisecting_search`, :func:`binary_search`, :func:`golden_search`, :func:`sarawagi_gupta_search` and
+:func:`angular_search`, which needs an argmax within an angle, such as :class:`ConstrainedOracle` has by HiGHS; see
+:mod:`maxmargin.inference.slack_search`. Recursions over chains and directed acyclic graphs are in
+:mod:`maxmargin.inference.recursion`.
 
 The kernel modules compile (or load from disk) when they are imported; these functions import them when called.
 """
@@ -19,9 +26,13 @@ The kernel modules compile (or load from disk) when they are imported; these fun
 from maxmargin.lazy import lazy
 
 _NAMES = {
+    "constrained_oracle": "ConstrainedOracle",
     "graph": "GraphAnswer graph_argmax",
     "matching": "Matched best_matching k_best_matchings",
+    "junction_tree": "JunctionTree",
     "min_cut": "GridCut directions graph_cut grid_cut submodular_terms",
+    "slack_search": "Reply SearchResult Stop Wedge angular_search binary_search bisecting_search golden_search "
+    "sarawagi_gupta_search",
 }
 
 __all__, __getattr__, __dir__ = lazy(__name__, _NAMES)

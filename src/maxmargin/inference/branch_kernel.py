@@ -1,4 +1,4 @@
-"""Compiled branch and bound over the labelings of a pairwise graph, with tree-reweighted messages for the bounds."""
+"""Compiled branch and bound over the labellings of a pairwise graph, with tree-reweighted messages for the bounds."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def choose_split(n, K, m, edges, begin, ends, unary, restricted, message, part, 
 
 @kernel(types.Tuple((_f8, _f8, _i8))(_i8, _i8, _i4s, _i4s, _i4s, _f8s, _f8s, _i8, _i8, _f8, _i4s, _f8s))
 def branch_and_bound(n, K, edges, begin, ends, unary, pair, passes, branches, known, labels, fwork):
-    """The best labeling found, its score, an upper bound of all scores, and the number of parts looked at.
+    """The best labelling found, its score, an upper bound of all scores, and the number of parts looked at.
 
-    The part of largest bound is split: into the labelings where one node has one label, and those where it has not, at
-    the node whose two best labels are closest. Every part gets a labeling and a bound by messages, which start from
-    those of the whole. The search ends when no part can beat the best labeling (or ``known``, a score known otherwise),
+    The part of largest bound is split: into the labellings where one node has one label, and those where it has not, at
+    the node whose two best labels are closest. Every part gets a labelling and a bound by messages, which start from
+    those of the whole. The search ends when no part can beat the best labelling (or ``known``, another known score),
     after ``branches`` parts, or when at this rate those will not be enough.
 
     Complexity: O(branches m K^2) at most. ``labels`` (3 n) has the answer first; scratch as ``scratch_size`` says. Sun,

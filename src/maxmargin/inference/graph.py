@@ -192,7 +192,7 @@ def graph_argmax(
     method : str
         "tree", "cut" and "junction_tree" are exact and refuse other graphs. "roof_duality" (two labels),
         "expansion" (metric tables), "trws" (any) and "relaxation" (any, small) give labels and a bound;
-        "branch_and_bound" continues from "trws" with parts of the labelings until both meet or ``max_branches`` run
+        "branch_and_bound" continues from "trws" with parts of the labellings until both meet or ``max_branches`` run
         out, "integer" until they meet. "auto": exact where that is cheap, otherwise the best labels and the best bound
         of those that apply.
     max_cells : int
@@ -337,9 +337,9 @@ def marginals(problem: GraphProblem) -> np.ndarray:
 
 
 def k_best(problem: GraphProblem, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k best labelings (m, n) and their scores (m,), best first; m < k when there are no more. May raise TooWide.
+    """The k best labellings (m, n) and their scores (m,), best first; m < k when there are no more. May raise TooWide.
 
-    All labelings but the best are split by the first node at which they differ from it; the best of each part is an
+    All labellings but the best are split by the first node at which they differ from it; the best of each part is an
     argmax with some nodes fixed and one label forbidden, and so on with the best of these. At most k n argmaxes. Lawler
     (1972), A procedure for computing the K best solutions to discrete optimization problems. Nilsson (1998), An
     efficient algorithm for finding the M most probable configurations in probabilistic expert systems.

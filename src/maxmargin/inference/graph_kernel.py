@@ -66,7 +66,7 @@ def spanning_forest(edges, begin, ends, order, up):
 
 @kernel(_f8(_i8, _i8, _i4s, _f8s, _f8s, _i4s))
 def total_score(n, K, edges, unary, pair, labels):
-    """Score of a labeling."""
+    """Score of a labelling."""
     total = 0.0
     for p in range(n):
         total += unary[p * K + labels[p]]
@@ -77,7 +77,7 @@ def total_score(n, K, edges, unary, pair, labels):
 
 @kernel(_f8(_i8, _i8, _i4s, _i4s, _i4s, _f8s, _f8s, _i4s, _f8s))
 def tree_argmax(n, K, edges, order, up, unary, pair, labels, belief):
-    """The best labeling of a forest and its score, by max-product; ``belief`` (n K) is scratch. O(n K^2)."""
+    """The best labelling of a forest and its score, by max-product; ``belief`` (n K) is scratch. O(n K^2)."""
     half = len(pair) // 2
     belief[: n * K] = unary[: n * K]
     total = 0.0
@@ -135,7 +135,7 @@ def cut_terms(edges, unary, pair, capacity, excess):
 
 @kernel("void(int64, int64, int32[::1], int32[::1], float64[::1], float64[::1], int32[::1], int32[::1], float64[::1])")
 def cut_argmax(n, m, edges, rows, excess, capacity, labels, work, fwork):
-    """The labeling of least ``excess`` and capacities, by a minimum cut.
+    """The labelling of least ``excess`` and capacities, by a minimum cut.
 
     ``rows`` are begin (n + 2), head (2 m + 1), back (2 m + 1), place (m) of ``graph_rows``. ``work`` (zeros, and handed
     back so) and ``fwork`` are scratch of STATE_SIZE + 5 (n + 1) and 2 m + n + 3.
@@ -199,7 +199,7 @@ def improve(n, K, edges, begin, ends, unary, pair, labels, belief):
 
 @kernel(_pair(_i8, _i8, _i4s, _i4s, _i4s, _f8s, _f8s, _i8, _f8, _b1, _i4s, _f8s))
 def trws(n, K, edges, begin, ends, unary, pair, passes, enough, fresh, labels, fwork):
-    """Sequential tree-reweighted message passing: a labeling, its score, and an upper bound of all scores.
+    """Sequential tree-reweighted message passing: a labelling, its score, and an upper bound of all scores.
 
     The graph is a sum of chains along which node numbers grow. The bound is the sum of the maxima of the chains, and no
     pass raises it. Labelings are made on the way, node by node, given the labels of the nodes before and the messages

@@ -1,8 +1,8 @@
-"""Minimum cuts: the labeling of least energy of binary grids and graphs, with real capacities.
+"""Minimum cuts: the labelling of least energy of binary grids and graphs, with real capacities.
 
 The energy of labels y in {0, 1} is ``E(y) = sum_p unary[p, y_p] + sum_{pairs (p, q)} capacity_pq [y_p != y_q]`` with
 capacities >= 0. :func:`grid_cut` and :func:`graph_cut` cut once; :class:`GridCut` keeps its flow and repairs it when
-costs have changed. Of several labelings of least energy all of them give the one with the fewest ones. Whole numbers
+costs have changed. Of several labellings of least energy all of them give the one with the fewest ones. Whole numbers
 are cut exactly, others up to rounding. All run without the GIL: cut many images in threads, each with an object of its
 own.
 """
@@ -165,7 +165,7 @@ def graph_cut(
     Formula: ``E(y) = sum_p unary[p, y_p] + sum_{e = (p, q)} (capacities[e] (1 - y_p) y_q + backward[e] y_p
     (1 - y_q))``, that is ``capacities[e] [y_p != y_q]`` when both are equal.
 
-    Complexity: as :meth:`GridCut.solve`. Memory: 40 bytes a node and 52 an edge. Goldberg et al. (2011), Maximum flows
+    Complexity: as :meth:`GridCut.solve`. Memory: 40 bytes per node, 52 per edge. Goldberg et al. (2011), Maximum flows
     by incremental breadth-first search.
 
     Parameters

@@ -1,6 +1,6 @@
 """Compiled minimum cut: one forest, grown breadth first from the nodes that want label 1.
 
-The energy of a labeling y in {0, 1}^n, with arcs in both directions between neighbours, is
+The energy of a labelling y in {0, 1}^n, with arcs in both directions between neighbours, is
 
     E(y) = sum_p excess_p y_p + sum_{arcs p -> q} residual_pq (1 - y_p) y_q .
 

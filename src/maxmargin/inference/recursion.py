@@ -44,7 +44,7 @@ class Paths(NamedTuple):
 
 
 def best(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, float]:
-    """The best labeling (T,) of a chain and its score; -1 and -inf when none is allowed. O(T K^2)."""
+    """The best labelling (T,) of a chain and its score; -1 and -inf when none is allowed. O(T K^2)."""
     from maxmargin.inference.recursion_chain_kernel import viterbi
 
     unary, transition = score_tables(unary, transition)
@@ -53,7 +53,7 @@ def best(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, float]:
 
 
 def k_best(unary: ArrayLike, transition: ArrayLike, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k distinct best labelings of a chain (m, T) and their scores (m,), best first; m < k when there are no more.
+    """The k distinct best labellings of a chain (m, T) and their scores (m,), best first; m < k when there are no more.
 
     O(T K (K + k log K)) time, O(T K k) memory.
     """
@@ -62,7 +62,7 @@ def k_best(unary: ArrayLike, transition: ArrayLike, k: int) -> tuple[np.ndarray,
     unary, transition = score_tables(unary, transition)
     length, n_labels = unary.shape
     k = _checked_k(k)
-    k = min(k, n_labels ** min(length, k.bit_length()))  # never more rows than labelings; the cut keeps the power small
+    k = min(k, n_labels ** min(length, k.bit_length()))  # never more rows than labellings; a cut keeps the power small
     _refuse_many(k, length * n_labels, n_labels, f"{length} positions and {n_labels} labels")
     nodes, arcs, scores = np.empty((k, length), np.int32), np.empty((k, 0), np.int32), np.empty(k)
     found = k_best_paths(*_as_graph(unary, transition), nodes, arcs, scores)
@@ -72,11 +72,11 @@ def k_best(unary: ArrayLike, transition: ArrayLike, k: int) -> tuple[np.ndarray,
 def by_cost(
     unary: ArrayLike, transition: ArrayLike, cost: ArrayLike, max_cost: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best score and labeling among the labelings of each cost 0, 1, ..., max_cost.
+    """The best score and labelling among the labellings of each cost 0, 1, ..., max_cost.
 
-    The cost of a labeling is the sum of ``cost`` (T, K), whole numbers >= 0, along it; ``max_cost`` is by default the
-    largest that any labeling has. Returns scores (max_cost + 1,) and labels (max_cost + 1, T), -inf and rows of -1
-    where no allowed labeling has that cost.
+    The cost of a labelling is the sum of ``cost`` (T, K), whole numbers >= 0, along it; ``max_cost`` is by default the
+    largest that any labelling has. Returns scores (max_cost + 1,) and labels (max_cost + 1, T), -inf and rows of -1
+    where no allowed labelling has that cost.
     """
     unary, transition = score_tables(unary, transition)
     cost = cost_table(cost, unary.shape)
@@ -93,7 +93,7 @@ def marginals(
 ) -> tuple[float, np.ndarray, np.ndarray | None]:
     """Log-partition, unary marginals (T, K) and pairwise marginals (T - 1, K, K) of a chain.
 
-    The log-partition is -inf when no labeling is allowed; the marginals are then zero. Pairwise marginals take
+    The log-partition is -inf when no labelling is allowed; the marginals are then zero. Pairwise marginals take
     (T - 1) K^2 numbers: for long chains with many labels, ``pairwise=False`` gives None for them.
     """
     from maxmargin.inference.recursion_kernel import path_marginals

@@ -65,7 +65,7 @@ def viterbi_left(before, pair, label):
 
 @kernel("float64(float64[:, ::1], float64[:, :, ::1], int64[::1])", fast=False)
 def viterbi(unary, transition, labels_out):
-    """Write the best labeling of a chain, all -1 when none is allowed, and return its score.
+    """Write the best labelling of a chain, all -1 when none is allowed, and return its score.
 
     It takes the maximum for all labels at once, which the compiler turns into vector instructions; a recursion over
     arcs cannot. Ties are broken as there.

@@ -10,7 +10,7 @@ no lists: ``begin`` and ``tail`` are empty, ``K`` is above 0, and ``arc`` holds 
 K), or (1, K, K) when they are the same at all positions. For graphs, ``K`` is 0.
 
 Ties, in every recursion: the smallest last node wins, then the first arc into it, and so on to the first node. For a
-chain, this is the best labeling that comes first when labelings are compared from their last position backwards.
+chain, this is the best labelling that comes first when labellings are compared from their last position backwards.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ __all__ = ["roof_duality", "roof_labels"]
 
 
 def roof_labels(problem: GraphProblem) -> tuple[np.ndarray, float]:
-    """Labels that some best labeling has, -1 where nothing is proven, and an upper bound on all scores.
+    """Labels that some best labelling has, -1 where nothing is proven, and an upper bound on all scores.
 
     Formula: every node p gets a twin with the opposite label, and the score becomes the mean of itself and of itself at
     the twins, where edges that favour different labels run between a node and the other's twin:

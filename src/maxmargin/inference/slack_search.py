@@ -34,6 +34,7 @@ __all__ = [
     "angular_search",
     "binary_search",
     "bisecting_search",
+    "edge_optimum",
     "golden_search",
     "sarawagi_gupta_search",
 ]

@@ -1,7 +1,7 @@
 """Score tables of one chain: the checks between a caller's arrays and the kernels.
 
 A chain of T positions over K labels has a unary table (T, K) and pairwise scores (S, K, K), where S == 1 means the same
-transition scores at every position and S == T - 1 one matrix for each pair of neighbours. The score of a labeling y is
+transition scores at every position and S == T - 1 one matrix for each pair of neighbours. The score of a labelling y is
 
     unary[0, y_0] + sum_{t >= 1} ( transition[t - 1, y_{t-1}, y_t] + unary[t, y_t] ),
 

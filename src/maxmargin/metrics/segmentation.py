@@ -13,14 +13,17 @@ from numpy.typing import ArrayLike
 __all__ = ["boundary_f", "mean_dice", "mean_iou", "pixel_accuracy"]
 
 
-def mean_iou(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> float:
-    """Intersection over union of the foregrounds, ``|A & B| / |A | B|``; 1 where both are empty."""
+def mean_iou(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike], sample_weight: ArrayLike | None = None) -> float:
+    """Intersection over union of the foregrounds, ``|A & B| / |A | B|``; 1 where both are empty.
+
+    ``sample_weight`` (n,) says how much each image counts in the mean.
+    """
 
     def iou(true: np.ndarray, found: np.ndarray) -> float:
         union = np.count_nonzero(true | found)
         return np.count_nonzero(true & found) / union if union else 1.0
 
-    return _mean(iou, y_true, y_pred)
+    return _mean(iou, y_true, y_pred, sample_weight)
 
 
 def mean_dice(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> float:
@@ -68,13 +71,14 @@ def boundary_f(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike], toleran
 
 
 def _mean(
-    score: Callable[[np.ndarray, np.ndarray], float], y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]
-) -> float:
+    score: Callable[[np.ndarray, np.ndarray], float], y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike],
+    sample_weight: ArrayLike | None = None,
+) -> float:  # fmt: skip
     values = []
     for true, found in _pairs(y_true, y_pred):
         used = (true == 0) | (true == 1)
         values.append(score(true[used] == 1, found[used] == 1))
-    return float(np.mean(values))
+    return float(np.average(values, weights=None if sample_weight is None else np.asarray(sample_weight)))
 
 
 def _pairs(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> list[tuple[np.ndarray, np.ndarray]]:

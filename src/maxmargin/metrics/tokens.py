@@ -30,13 +30,15 @@ def _right_tokens(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> list[tu
     return [(sum(bool(a == b) for a, b in zip(*pair, strict=True)), len(pair[0])) for pair in pairs]
 
 
-def token_accuracy(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
-    """Share of tokens with the right label, over all sequences together."""
-    counts = _right_tokens(y_true, y_pred)
-    total = sum(length for _, length in counts)
+def token_accuracy(
+    y_true: Sequence[Labels], y_pred: Sequence[Labels], sample_weight: Sequence[float] | np.ndarray | None = None
+) -> float:
+    """Share of tokens with the right label, over all sequences; those of sequence i count ``sample_weight[i]``."""
+    counts = np.array(_right_tokens(y_true, y_pred)).reshape(-1, 2)
+    right, total = (counts.sum(axis=0) if sample_weight is None else np.asarray(sample_weight) @ counts).tolist()
     if total == 0:
         raise ValueError("there are no tokens to score: pass at least one sequence with a label")
-    return sum(right for right, _ in counts) / total
+    return right / total
 
 
 def token_error(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:

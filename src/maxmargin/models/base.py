@@ -22,9 +22,10 @@ from numpy.typing import ArrayLike, DTypeLike
 from maxmargin.contracts import Answer, Answers, LabelBlocks, Layout, ModelKernel, refusal
 from maxmargin.door import weight_vector
 
-__all__ = ["SEARCHES", "BoundModel", "CompiledModel", "digest", "laid_out", "least_positive", "offsets_of"]
+__all__ = ["POWERS", "SEARCHES", "BoundModel", "CompiledModel", "digest", "laid_out", "least_positive", "offsets_of"]
 
-SEARCHES = ("argmax", "slack", "sqrt_slack", "best_wrong")  # functions of models/search_kernel.py
+POWERS = {"slack": 1.0, "sqrt_slack": 0.5, "best_wrong": 0.0}  # p of ``cost^p (lam - w . psi)``, over wrong outputs
+SEARCHES = ("argmax", *POWERS)
 FEW = 8  # examples that are decoded from Python: handing a kernel to a compiled loop takes longer than a sentence
 REFUSALS = {
     "slack": ('rescaling="slack"', 'use rescaling="margin"'),
@@ -119,14 +120,17 @@ class CompiledModel(BoundModel):
         known = len(self.least_cost) > 0
         if search not in SEARCHES or (search == "best_wrong" and not known):
             raise self.no_search(search)
-        by_name = {"slack": sk.slack, "sqrt_slack": sk.sqrt_slack, "best_wrong": sk.best_wrong}
-        return self.packed(by_name[search], more=self.least_cost if known else np.zeros(self.n_examples))
+        numbers = self.least_cost if known else np.zeros(self.n_examples)
+        return self.packed(sk.best_wrong if search == "best_wrong" else sk.slack, POWERS[search], numbers)
 
-    def packed(self, search: Callable[..., int], more: np.ndarray | None = None) -> ModelKernel:
-        """The model's arrays and functions; ``more`` numbers go behind ``floats``, their place behind ``meta``."""
+    def packed(
+        self, search: Callable[..., int], power: float | None = None, numbers: np.ndarray | None = None
+    ) -> ModelKernel:
+        """The model's arrays and functions, with what its search reads: a power of the cost, a number per example."""
         meta, floats = self.meta, self.floats
-        if more is not None:
-            meta, floats = np.append(meta, len(floats)), np.concatenate([floats, more])
+        if power is not None:
+            meta = np.append(meta, len(floats))
+            floats = np.concatenate([floats, [power], np.zeros(0) if numbers is None else numbers])
         sizes = (self.room, self.iwork_size, self.fwork_size, self._longest)
         return ModelKernel(self.plane, search, meta, self.ints, floats, *sizes, self.labels)
 

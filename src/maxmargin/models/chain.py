@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from maxmargin.costs import as_cost
 from maxmargin.features.sequences import Sequences
 from maxmargin.inference.constraints import transition_mask
-from maxmargin.models.base import laid_out, offsets_of
+from maxmargin.models.base import POWERS, laid_out, offsets_of
 from maxmargin.models.chain_slack import slack_search, wrong_search
 from maxmargin.models.labels import Labels, check_count, check_lengths, label_lists, padded, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, counted, facts_of
@@ -432,8 +432,8 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, f
         fwork_size=longest * S + K * S + 2 * S,
         output_at=sequences.offsets,
         searches={
-            "slack": partial(slack_search, layout=layout),
-            "sqrt_slack": partial(slack_search, layout=layout, square_root=True),
+            "slack": partial(slack_search, layout=layout, power=POWERS["slack"]),
+            "sqrt_slack": partial(slack_search, layout=layout, power=POWERS["sqrt_slack"]),
             "best_wrong": wrong_search,
         },
     )

@@ -35,10 +35,10 @@ def wrong_search(bound: CompiledModel) -> ModelKernel:
     return bound.packed(chain_wrong)
 
 
-def slack_search(bound: CompiledModel, layout: ChainLayout, square_root: bool = False) -> ModelKernel:
-    """A bound chain with the units of its costs behind the other numbers, and the search that reads them."""
+def slack_search(bound: CompiledModel, layout: ChainLayout, power: float) -> ModelKernel:
+    """A bound chain with the search for the largest ``cost^power (lam - w . psi)``, and the units of its costs."""
     from maxmargin.models import chain_kernel as ck
-    from maxmargin.models.chain_slack_kernel import chain_slack, chain_sqrt_slack
+    from maxmargin.models.chain_slack_kernel import chain_slack
 
     lengths, K = np.diff(bound.output_at), len(layout.labels)
     worst = layout.cost_table.max(axis=1)
@@ -59,7 +59,7 @@ def slack_search(bound: CompiledModel, layout: ChainLayout, square_root: bool = 
             'cut the sequence into shorter ones or use rescaling="margin"',
         )
     weight = 1.0 / np.maximum(lengths, 1) if layout.normalize else np.ones(bound.n_examples)
-    return bound.packed(chain_sqrt_slack if square_root else chain_slack, more=np.where(totals > 0, unit * weight, 0.0))
+    return bound.packed(chain_slack, power, np.where(totals > 0, unit * weight, 0.0))
 
 
 def _unit(costs: np.ndarray) -> float:

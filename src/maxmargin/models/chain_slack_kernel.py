@@ -11,9 +11,10 @@ import numpy as np
 from numba.extending import register_jitable
 
 from maxmargin.inference.recursion_chain_kernel import viterbi_last, viterbi_step
+from maxmargin.inference.slack_search_kernel import raised
 from maxmargin.kernel import kernel
 from maxmargin.models import chain_kernel as ck
-from maxmargin.models.search_kernel import try_cost_weights
+from maxmargin.models.search_kernel import search_number, search_power, try_cost_weights, wrong_prediction
 from maxmargin.models.signature import SEARCH_SIGNATURE
 
 QUERIES = 4  # plain argmaxes before the costs are told apart
@@ -159,9 +160,9 @@ def best_of_all_costs(tables, lam, mu, unit, power, top, output):
     One table holds the best score of the starts of every cost. The last query, at cost weight mu, left the best starts
     that end in each label. With the best ends, a label at a position, or a start of known cost, has the largest
 
-        reach = lam + mu cost - w . psi    of all labelings that go through it.
+        reach = lam + mu cost - w . psi    of all labellings that go through it.
 
-    A labeling of cost g has the value ``g^p (reach - mu g)``, at most what the touching line allows, so that whatever
+    A labelling of cost g has the value ``g^p (reach - mu g)``, at most what the touching line allows, so that whatever
     has a reach below ``(1 + p) (top (mu / p)^p)^(1 / (1 + p))`` is left out: mostly all but a few labels and costs. At
     worst O(T K^2 c) time and O(T K c) memory for c different costs.
 
@@ -217,7 +218,7 @@ def best_of_all_costs(tables, lam, mu, unit, power, top, output):
     chosen, c, found = -1, 0, top
     for v in range(begin[T - 1], begin[T]):
         for paid in range(max(low[v], 1), high[v] + 1):
-            value = (paid * unit) ** power * (whole + table[v, paid])
+            value = raised(paid * unit, power) * (whole + table[v, paid])
             if value > found:
                 found, chosen, c = value, v, paid
     for t in range(T - 1, -1, -1):
@@ -235,20 +236,19 @@ def best_of_all_costs(tables, lam, mu, unit, power, top, output):
     return found
 
 
-@register_jitable
-def best_product(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result, power):
+@kernel(SEARCH_SIGNATURE)
+def chain_slack(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result):
     """The labels of largest ``cost(y)^p (lam - w . psi(y))``, and planes of their runs of errors.
 
     The best wrong labels come first: where they have their margin, so have all others. Then a few queries, which mostly
     settle it, and at last all costs that they leave open. The true labels, whose margin is 0, must be left out: with
-    them no query could prove that the others have theirs. The unit of cost of each example stands in ``floats`` where
-    the last entry of ``meta`` says.
+    them no query could prove that the others have theirs. The number of each example is the unit of its costs.
     """
     if lam <= 0.0:  # the prediction
         return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
     first, last = ints[meta[ck.AT_TOKENS] + example], ints[meta[ck.AT_TOKENS] + example + 1]
     T, truth = last - first, meta[ck.AT_LABELS] + first
-    unit = floats[meta[len(meta) - 1] + example]
+    power, unit = search_power(meta, floats), search_number(meta, floats, example)
     result[:4], top = 0.0, 0.0
     best = ints[truth : truth + T].copy()
     if T == 0 or unit == 0.0:  # nothing costs anything
@@ -259,7 +259,18 @@ def best_product(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork,
         best[:] = output[:T]
         h, g = lam + result[0], result[2]
         made, mu, top, _at, bound = try_cost_weights(
-            ask_wrong, plane, tables, lam, unit, power * h / g, g**power * h, power, QUERIES, best, output, result
+            ask_wrong,
+            plane,
+            tables,
+            lam,
+            unit,
+            power * h / g,
+            raised(g, power) * h,
+            power,
+            QUERIES,
+            best,
+            output,
+            result,
         )
         if bound > top:
             top = best_of_all_costs(tables, lam, mu, unit, power, top, best)
@@ -270,33 +281,15 @@ def best_product(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork,
 
 
 @kernel(SEARCH_SIGNATURE)
-def chain_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The output of largest ``cost (lam - w . psi)``; exact."""
-    return best_product(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 1.0
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE)
-def chain_sqrt_slack(
-    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
-):  # fmt: skip
-    """The output of largest ``sqrt(cost) (lam - w . psi)``; exact."""
-    return best_product(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 0.5
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE)
 def chain_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """The output of positive cost with the largest ``lam - w . psi``, lam = cost_weight, and planes of runs of errors.
 
     The prediction when it is wrong; otherwise the best path among those that cost something.
     """
-    made = plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
-    if made < 0 or result[2] > 0.0:
-        result[0] += cost_weight
-        result[1] += cost_weight
+    made, wrong = wrong_prediction(
+        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
+    )
+    if wrong:
         return made
     result[:2] = 0.0
     first, last = ints[meta[ck.AT_TOKENS] + example], ints[meta[ck.AT_TOKENS] + example + 1]

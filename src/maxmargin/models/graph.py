@@ -24,7 +24,7 @@ from maxmargin.models.base import BoundModel, CompiledModel, offsets_of
 from maxmargin.models.graph_input import GraphInput, checked_graphs, checked_labels, checked_node_cost
 from maxmargin.models.labels import Labels, check_count, plain
 from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
-from maxmargin.models.search import POWERS, answer_by_queries
+from maxmargin.models.search import BY_QUERIES, answer_by_queries
 from maxmargin.parameters import Parameters
 
 __all__ = ["Graph", "GraphBound", "GraphLayout", "PlainGraphBound"]
@@ -157,7 +157,7 @@ class GraphBound(CompiledModel):
         return GraphProblem(graph.structure, unary, np.ascontiguousarray(pairwise), factors)
 
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Codes (m, nodes + 1) and scores (m,) of the k best labelings, best first; the last code is the method."""
+        """Codes (m, nodes + 1) and scores (m,) of the k best labellings, best first; the last code is the method."""
         labels, scores = inference.k_best(self.problem(w, example), k)
         return np.column_stack([labels, np.full(len(labels), CODED.index("junction_tree"))]), scores
 
@@ -202,12 +202,12 @@ class PlainGraphBound(BoundModel):
 
     def kernel(self, search: str = "argmax") -> None:
         """None: this method runs from Python."""
-        if search not in ("argmax", *POWERS):
+        if search not in ("argmax", *BY_QUERIES):
             raise self.no_search(search)
 
     def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
         """The labels found, or the true ones where those score more."""
-        if search in POWERS and cost_weight > 0.0:
+        if search in BY_QUERIES and cost_weight > 0.0:
             return answer_by_queries(self, w, example, cost_weight, search)
         inner = self.inner
         assert inner.codes is not None

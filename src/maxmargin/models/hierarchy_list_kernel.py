@@ -102,7 +102,7 @@ def listed_search(
 
 @kernel(FILL_SIGNATURE, borrows=True)
 def listed_max_marginals(meta, ints, floats, w, iwork, fwork, out):
-    """Best score with each label on minus the best with it off, (n, M). O(nnz S + M outputs) an example."""
+    """Best score with each label on minus the best with it off, (n, M). O(nnz S + M outputs) per example."""
     M = meta[mk.N_LABELS]
     score, gain, cost, pair, rest = parted(meta, fwork)
     prefer, off, on, stamp = rest[:M], rest[M : 2 * M], rest[2 * M : 3 * M], rest[3 * M : 4 * M]

@@ -29,10 +29,10 @@ from functools import partial
 import numpy as np
 
 from maxmargin.contracts import LabelBlocks, ModelKernel
-from maxmargin.models.base import CompiledModel, laid_out, offsets_of
+from maxmargin.models.base import POWERS, CompiledModel, laid_out, offsets_of
 from maxmargin.models.hierarchy import Hierarchy, Outputs
 from maxmargin.models.label_set import LabelSetBound, LabelSetLayout, least_costs
-from maxmargin.models.multiclass import POWERS, Dense, Sparse, both_blocks, packed_rows, squares
+from maxmargin.models.multiclass import Dense, Sparse, both_blocks, packed_rows, squares
 
 __all__ = ["cost_units", "fill_max_marginals", "pack"]
 
@@ -59,19 +59,18 @@ def cost_units(costs: np.ndarray) -> tuple[float, np.ndarray] | None:
     return None
 
 
-def _searched(bound: CompiledModel, power: float) -> ModelKernel:
+def _listed(bound: CompiledModel, power: float) -> ModelKernel:
     """An exact search among all outputs for a power of the cost."""
     from maxmargin.models.hierarchy_list_kernel import listed_search
 
-    return bound.packed(listed_search, more=np.array([power]))
+    return bound.packed(listed_search, power)
 
 
-def _tabulated(bound: CompiledModel, name: str) -> ModelKernel:
+def _tabulated(bound: CompiledModel, power: float) -> ModelKernel:
     """An exact search of a tree by costs."""
-    from maxmargin.models import hierarchy_table_kernel as tk
+    from maxmargin.models.hierarchy_table_kernel import tree_search
 
-    kernels = {"slack": tk.tree_slack, "sqrt_slack": tk.tree_sqrt_slack, "best_wrong": tk.tree_wrong}
-    return bound.packed(kernels[name], more=bound.least_cost)
+    return bound.packed(tree_search, power, bound.least_cost)
 
 
 def pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.ndarray | None) -> LabelSetBound:
@@ -97,7 +96,7 @@ def pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.nd
         ints |= {hk.AT_LISTED: offsets_of([len(labels) for labels in listed]).astype(np.int32)}
         ints |= {hk.AT_MEMBERS: np.array([k for labels in listed for k in labels], np.int32)}
         meta[hk.N_LISTED] = len(listed)
-        searches = {name: partial(_searched, power=power) for name, power in POWERS.items()}
+        searches = {name: partial(_listed, power=power) for name, power in POWERS.items()}
     if outputs.inference == "dynamic program" and layout.cost_kind == 0 and tree is not None and units is not None:
         unit, whole = units
         child, following, size = tree.siblings(whole.max(axis=1))
@@ -105,7 +104,7 @@ def pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.nd
         ints |= {lk.AT_CHILD: child, lk.AT_NEXT: following, lk.AT_SIZE: size, lk.AT_TABLE: at[:-1].astype(np.int32)}
         ints[hk.AT_UNITS], floats[hk.UNIT] = whole, np.array([unit])
         scratch = max(scratch, 4 * M + 2 + int(at[-1]))
-        searches = {name: partial(_tabulated, name=name) for name in POWERS}
+        searches = {name: partial(_tabulated, power=power) for name, power in POWERS.items()}
     if outputs.inference == "minimum cut":
         E = len(outputs.hierarchy.edges)
         meta[hk.N_PAIRS] = E

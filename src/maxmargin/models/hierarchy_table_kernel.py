@@ -31,7 +31,7 @@ from maxmargin.models.label_set_kernel import (
     parted,
     scaled,
 )
-from maxmargin.models.search_kernel import EQUAL, best_product
+from maxmargin.models.search_kernel import EQUAL, search_power, slack, wrong_prediction
 from maxmargin.models.signature import SEARCH_SIGNATURE
 
 
@@ -154,48 +154,20 @@ def best_by_cost(meta, ints, floats, w, example, lam, power, emit, fwork, output
     return conclude(meta, ints, floats, example, lam, power, emit, gain, cost, pair, output, index, value, result)
 
 
-@register_jitable
-def queries_then_tables(
-    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, power
-):
-    """A few argmaxes; all costs where their bound stays open."""
-    made = best_product(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, power
-    )  # fmt: skip
-    if cost_weight <= 0.0 or result[1] <= result[0] + EQUAL * abs(result[0]):
+@kernel(SEARCH_SIGNATURE)
+def tree_search(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result):
+    """The set of largest ``cost^p (lam - w . psi)``.
+
+    The prediction where p = 0 and it is wrong; a few argmaxes where p > 0; and all costs where these leave a doubt.
+    """
+    power = search_power(meta, floats)
+    if power == 0.0 and lam > 0.0:
+        made, settled = wrong_prediction(
+            plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result
+        )
+    else:
+        made = slack(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result)
+        settled = lam <= 0.0 or result[1] <= result[0] + EQUAL * abs(result[0])
+    if settled:
         return made
-    return best_by_cost(
-        meta, ints, floats, w, example, cost_weight, power, emit, fwork, output, index, value, result
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE)
-def tree_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The set of largest ``cost (cost_weight - w . psi)``."""
-    return queries_then_tables(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 1.0
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE)
-def tree_sqrt_slack(
-    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
-):  # fmt: skip
-    """The set of largest ``sqrt(cost) (cost_weight - w . psi)``."""
-    return queries_then_tables(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 0.5
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE)
-def tree_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The wrong set of largest ``cost_weight - w . psi``; the prediction where that is wrong."""
-    made = plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
-    if result[2] > 0.0 or cost_weight <= 0.0:
-        if cost_weight > 0.0:
-            result[0] += cost_weight
-            result[1] += cost_weight
-        return made
-    return best_by_cost(
-        meta, ints, floats, w, example, cost_weight, 0.0, emit, fwork, output, index, value, result
-    )  # fmt: skip
+    return best_by_cost(meta, ints, floats, w, example, lam, power, emit, fwork, output, index, value, result)

@@ -32,6 +32,7 @@ from maxmargin.models.label_set_kernel import (
     flip_scores,
     parted,
 )
+from maxmargin.models.search_kernel import search_number, search_power
 from maxmargin.models.signature import PLANE_SIGNATURE, SEARCH_SIGNATURE
 
 EQUAL = 1e-11  # relative difference of numbers that are the same but for rounding
@@ -219,16 +220,14 @@ def cycle_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
     return made
 
 
-@register_jitable
-def product_or_prediction(
-    plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result, power
-):
-    """The search of a power; least positive costs stand in ``floats`` where the last entry of ``meta`` says."""
+@kernel(SEARCH_SIGNATURE)
+def cycle_search(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result):
+    """A set of large ``cost^p (lam - w . psi)`` among those that cost something, and an upper bound of the largest."""
     if lam <= 0.0:
         return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
     score, gain, cost, pair, rest = parted(meta, fwork)
     flip_scores(meta, ints, floats, w, example, score, gain, cost, pair)
-    least = floats[meta[len(meta) - 1] + example]
+    power, least = search_power(meta, floats), search_number(meta, floats, example)
     _, bound, queries = best_product(
         graph_of(meta, ints), gain, cost, lam, least, power, pair, meta[PARTS], iwork, rest, output
     )
@@ -236,32 +235,6 @@ def product_or_prediction(
     made = conclude(meta, ints, floats, example, lam, power, emit, gain, cost, pair, output, index, value, result)
     result[1] = max(result[1], bound)
     return made
-
-
-@kernel(SEARCH_SIGNATURE)
-def cycle_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """A set of large ``cost (cost_weight - w . psi)``, and an upper bound of the largest."""
-    return product_or_prediction(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 1.0
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE)
-def cycle_sqrt_slack(
-    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
-):  # fmt: skip
-    """The same for ``sqrt(cost) (cost_weight - w . psi)``."""
-    return product_or_prediction(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 0.5
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE)
-def cycle_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The same for ``cost_weight - w . psi`` of the sets that cost something."""
-    return product_or_prediction(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 0.0
-    )  # fmt: skip
 
 
 @kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int32[::1], float64[::1], float64[:, ::1])")

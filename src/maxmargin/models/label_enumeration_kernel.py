@@ -194,7 +194,7 @@ _ARRAYS = "int64[::1], int32[::1], float64[::1], float64[::1]"
 
 @kernel(f"void({_ARRAYS}, float64[::1], float64[:, ::1])", borrows=True)
 def forest_max_marginals(meta, ints, floats, w, fwork, out):
-    """Best score with each label on minus the best with it off, (n, M), on a forest. O(nnz S + M) an example."""
+    """Best score with each label on minus the best with it off, (n, M), on a forest. O(nnz S + M) per example."""
     M = meta[mk.N_LABELS]
     score, gain, cost, pair, rest = parted(meta, fwork)
     for example in range(len(out)):
@@ -214,7 +214,7 @@ def forest_max_marginals(meta, ints, floats, w, fwork, out):
 
 @kernel(f"void({_ARRAYS}, float64[::1], float64[:, ::1])", borrows=True)
 def all_sets_max_marginals(meta, ints, floats, w, fwork, out):
-    """Best score with each label on minus the best with it off, (n, M), with any graph. O(nnz S + 2^M) an example."""
+    """Best score with each label on minus the best with it off, (n, M), with any graph. O(nnz S + 2^M) per example."""
     M = meta[mk.N_LABELS]
     L = min(M, LOW)
     n, H = 1 << L, M - L

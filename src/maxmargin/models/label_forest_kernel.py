@@ -32,7 +32,7 @@ from maxmargin.models.label_set_kernel import (
     scaled,
     value_of_flips,
 )
-from maxmargin.models.search_kernel import try_cost_weights
+from maxmargin.models.search_kernel import search_number, search_power, try_cost_weights, wrong_prediction
 from maxmargin.models.signature import SEARCH_SIGNATURE
 
 QUERIES = 24  # before the numbers of mistakes are told apart; three are usual
@@ -126,58 +126,33 @@ def ask_flips(plane, question, mu, output, result):
     return 0
 
 
-@register_jitable
-def queries_then_tables(
-    plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result, power
-):  # fmt: skip
-    """A few argmaxes; all numbers of mistakes where their bound stays open."""
+@kernel(SEARCH_SIGNATURE)
+def forest_search(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result):
+    """The set of largest ``cost^p (lam - w . psi)``.
+
+    The prediction where p = 0 and it is wrong; a few argmaxes, answered from the gains of flips, where p > 0; and all
+    numbers of mistakes where these leave a doubt.
+    """
     if lam <= 0.0:  # the prediction
         return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
+    power, settled = search_power(meta, floats), False
+    if power == 0.0:
+        made, wrong = wrong_prediction(
+            plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result
+        )
+        if wrong:
+            return made
     M = meta[mk.N_LABELS]
     score, gain, cost, pair, rest = parted(meta, fwork)
     flip_scores(meta, ints, floats, w, example, score, gain, cost, pair)
-    question, best = (meta, ints, example, gain, cost, pair, rest[:M]), np.zeros(M, np.int32)
-    least = floats[meta[len(meta) - 1] + example]
-    mu = lam / least if least > 0.0 else lam
-    _made, _mu, top, _at, bound = try_cost_weights(
-        ask_flips, plane, question, lam, least, mu, 0.0, power, QUERIES, best, output, result
-    )
-    output[:M] = best
-    if bound > top:
+    if power > 0.0:
+        question, best = (meta, ints, example, gain, cost, pair, rest[:M]), np.zeros(M, np.int32)
+        least = search_number(meta, floats, example)
+        mu = lam / least if least > 0.0 else lam
+        _made, _mu, top, _at, bound = try_cost_weights(
+            ask_flips, plane, question, lam, least, mu, 0.0, power, QUERIES, best, output, result
+        )
+        output[:M], settled = best, bound <= top
+    if not settled:
         best_by_mistakes(meta, ints, gain, cost, pair, rest, lam, power, output)
     return conclude(meta, ints, floats, example, lam, power, emit, gain, cost, pair, output, index, value, result)
-
-
-@kernel(SEARCH_SIGNATURE)
-def forest_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The set of largest ``cost (cost_weight - w . psi)``."""
-    return queries_then_tables(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 1.0
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE)
-def forest_sqrt_slack(
-    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
-):  # fmt: skip
-    """The set of largest ``sqrt(cost) (cost_weight - w . psi)``."""
-    return queries_then_tables(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 0.5
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE)
-def forest_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The wrong set of largest ``cost_weight - w . psi``; the prediction where that is wrong."""
-    made = plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
-    if result[2] > 0.0 or cost_weight <= 0.0:
-        if cost_weight > 0.0:
-            result[0] += cost_weight
-            result[1] += cost_weight
-        return made
-    score, gain, cost, pair, rest = parted(meta, fwork)
-    flip_scores(meta, ints, floats, w, example, score, gain, cost, pair)
-    best_by_mistakes(meta, ints, gain, cost, pair, rest, cost_weight, 0.0, output)
-    return conclude(
-        meta, ints, floats, example, cost_weight, 0.0, emit, gain, cost, pair, output, index, value, result
-    )  # fmt: skip

@@ -36,14 +36,13 @@ import numpy as np
 
 from maxmargin.contracts import ModelKernel
 from maxmargin.door import weight_vector
-from maxmargin.models.base import CompiledModel, laid_out, least_positive, offsets_of
+from maxmargin.models.base import POWERS, CompiledModel, laid_out, least_positive, offsets_of
 from maxmargin.models.hierarchy import MOST_LISTED, Hierarchy, Outputs, stored_outputs, with_named_labels
 from maxmargin.models.label_graph import COST_KINDS, Forest, forest_of, label_costs, label_edges
 from maxmargin.models.label_targets import LabelTargets
 from maxmargin.models.labels import Labels
 from maxmargin.models.layout_state import StateReader, facts_of
 from maxmargin.models.multiclass import (
-    POWERS,
     Dense,
     FeatureRows,
     FeatureRowsBound,
@@ -344,27 +343,25 @@ def check_inference(layout: LabelSetLayout) -> None:
         raise ValueError(f'cost="{name}" of {M} labels with edges has no inference; {advice}.')
 
 
-def _tabulated(bound: CompiledModel, name: str) -> ModelKernel:
-    """An exact search of a forest by numbers of mistakes."""
-    from maxmargin.models import label_forest_kernel as fk
-
-    kernels = {"slack": fk.forest_slack, "sqrt_slack": fk.forest_sqrt_slack, "best_wrong": fk.forest_wrong}
-    return bound.packed(kernels[name], more=bound.least_cost)
-
-
-def _branched(bound: CompiledModel, name: str) -> ModelKernel:
-    """A search by relaxation and branching, with a bound."""
-    from maxmargin.models import label_cycle_kernel as ck
-
-    kernels = {"slack": ck.cycle_slack, "sqrt_slack": ck.cycle_sqrt_slack, "best_wrong": ck.cycle_wrong}
-    return bound.packed(kernels[name], more=bound.least_cost)
-
-
-def _searched(bound: CompiledModel, power: float, plane: Callable[..., int]) -> ModelKernel:
+def _enumerated(bound: CompiledModel, power: float, plane: Callable[..., int]) -> ModelKernel:
     """An exact search for a power of the cost: a kernel that looks at all answers is asked once."""
     from maxmargin.models.search_kernel import argmax
 
-    return replace(bound, plane=plane).packed(argmax, more=np.array([power]))
+    return replace(bound, plane=plane).packed(argmax, power)
+
+
+def _tabulated(bound: CompiledModel, power: float) -> ModelKernel:
+    """An exact search of a forest by numbers of mistakes."""
+    from maxmargin.models.label_forest_kernel import forest_search
+
+    return bound.packed(forest_search, power, bound.least_cost)
+
+
+def _branched(bound: CompiledModel, power: float) -> ModelKernel:
+    """A search by relaxation and branching, with a bound."""
+    from maxmargin.models.label_cycle_kernel import cycle_search
+
+    return bound.packed(cycle_search, power, bound.least_cost)
 
 
 def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.ndarray | None) -> LabelSetBound:
@@ -393,13 +390,13 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     searches: dict[str, Callable[[CompiledModel], ModelKernel]] = {}
     if exact:
         answers = lk.counts_plane if by_counts else all_sets_plane
-        searches = {name: partial(_searched, power=power, plane=answers) for name, power in POWERS.items()}
+        searches = {name: partial(_enumerated, power=power, plane=answers) for name, power in POWERS.items()}
     elif layout.tabulated and forest is not None:
         child, following, size = forest.siblings()
         at = offsets_of(2 * (size + 1))
         ints |= {lk.AT_CHILD: child, lk.AT_NEXT: following, lk.AT_SIZE: size, lk.AT_TABLE: at[:-1].astype(np.int32)}
         scratch = max(scratch, M + 2 + int(at[-1]))
-        searches = {name: partial(_tabulated, name=name) for name in POWERS}
+        searches = {name: partial(_tabulated, power=power) for name, power in POWERS.items()}
     else:
         ends = np.argsort(layout.edges.ravel(), kind="stable")
         begin = np.searchsorted(layout.edges.ravel()[ends], np.arange(M + 1))
@@ -407,7 +404,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
         meta[lk.PARTS] = MOST_WORK // M**2
         iwork, more = scratch_sizes(M, E)
         scratch = max(scratch, more)
-        searches = {name: partial(_branched, name=name) for name in POWERS}
+        searches = {name: partial(_branched, power=power) for name, power in POWERS.items()}
     if layout.enumerable:
         low = min(M, LOW)
         scratch = max(scratch, M * M + (2 * (M - low) + 6) * 2**low + (M + 1) ** 2)

@@ -21,7 +21,7 @@ from scipy.special import softmax
 from maxmargin.contracts import LabelBlocks, ModelKernel
 from maxmargin.costs import as_cost
 from maxmargin.door import LARGEST_FEATURE, dense_block, first_bad_row, sparse_block
-from maxmargin.models.base import CompiledModel, laid_out
+from maxmargin.models.base import POWERS, CompiledModel, laid_out
 from maxmargin.models.labels import Labels, check_count, padded, plain, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.parameters import Parameters
@@ -30,7 +30,6 @@ __all__ = ["FeatureRows", "FeatureRowsBound", "Multiclass", "MulticlassBound", "
 
 Sparse: TypeAlias = "sp.csr_array | None"
 Dense: TypeAlias = "np.ndarray | None"
-POWERS = {"slack": 1.0, "sqrt_slack": 0.5, "best_wrong": 0.0}  # of the cost, in searches by enumeration
 
 
 @dataclass(frozen=True)
@@ -254,7 +253,7 @@ def _enumerated(bound: CompiledModel, power: float) -> ModelKernel:
     """A search that looks at all labels."""
     from maxmargin.models.multiclass_kernel import multiclass_search
 
-    return bound.packed(multiclass_search, more=np.array([power]))
+    return bound.packed(multiclass_search, power)
 
 
 def positive_scaling(given: float) -> float:

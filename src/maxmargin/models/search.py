@@ -6,11 +6,11 @@ import numpy as np
 
 from maxmargin.contracts import Answer
 from maxmargin.inference.slack_search import Reply, bisecting_search
-from maxmargin.models.base import BoundModel
+from maxmargin.models.base import POWERS, BoundModel
 
-__all__ = ["POWERS", "answer_by_queries"]
+__all__ = ["BY_QUERIES", "answer_by_queries"]
 
-POWERS = {"slack": 1.0, "sqrt_slack": 0.5}  # of the cost, by search
+BY_QUERIES = ("slack", "sqrt_slack")  # searches that plain argmaxes can answer, with a bound
 
 
 def answer_by_queries(model: BoundModel, w: np.ndarray, example: int, cost_weight: float, search: str) -> Answer:

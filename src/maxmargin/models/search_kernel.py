@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from maxmargin.inference.slack_search_kernel import next_cost_weight, proven_bound
+from maxmargin.inference.slack_search_kernel import next_cost_weight, proven_bound, raised
 from maxmargin.kernel import kernel
 from maxmargin.models.signature import DECODE_SIGNATURE, SEARCH_SIGNATURE
 
@@ -17,6 +17,31 @@ EQUAL = 1e-12  # relative difference of numbers that are the same but for roundi
 def argmax(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """The output of largest ``w . phi + cost_weight cost``: one question."""
     return plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result)
+
+
+@register_jitable
+def search_power(meta, floats):
+    """The power p of what a search maximises, ``cost^p (lam - w . psi)``; see :mod:`maxmargin.models.signature`."""
+    return floats[meta[len(meta) - 1]]
+
+
+@register_jitable
+def search_number(meta, floats, example):
+    """The number that a search has for each example, such as its least positive cost."""
+    return floats[meta[len(meta) - 1] + 1 + example]
+
+
+@register_jitable
+def wrong_prediction(
+    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
+):  # fmt: skip
+    """The prediction, and whether it is wrong; where it is, it is the best wrong output, with that value."""
+    made = plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
+    if made >= 0 and result[2] <= 0.0:
+        return made, False
+    result[0] += cost_weight
+    result[1] += cost_weight
+    return made, True
 
 
 @register_jitable
@@ -34,14 +59,14 @@ def best_wrong(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, 
     ``h(y) = -w . psi(y) <= 0``, and Dinkelbach's iteration finds the largest ratio of h to cost: the argmax at cost
     weight ``mu = -h(y') / cost(y')`` of the output y' at hand is a better one, or proves ``h(y) <= -mu cost(y)``, hence
     ``h <= -mu least`` with the least positive cost of the example. That is the value of y' when y' has the least cost,
-    and an upper bound always. The numbers ``least`` stand in ``floats`` where the last entry of ``meta`` says.
+    and an upper bound always.
     """
-    made = plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
-    if made < 0 or result[2] > 0.0:
-        result[0] += cost_weight
-        result[1] += cost_weight
+    made, wrong = wrong_prediction(
+        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
+    )
+    if wrong:
         return made
-    least = floats[meta[len(meta) - 1] + example]
+    least = search_number(meta, floats, example)
     if least <= 0.0 or cost_weight <= 0.0:  # no output is wrong, or only the prediction is wanted
         result[0], result[1] = 0.0, 0.0
         return made if cost_weight <= 0.0 else no_plane(made, result)
@@ -84,7 +109,7 @@ def try_cost_weights(ask, plane, question, lam, least, mu, top, power, queries, 
     Choi, Meshi, Srebro 2016, Fast and scalable structural SVM with slack rescaling.
     """
     kept, at, bound, made = np.zeros((2, 4)), -1.0, np.inf, 0
-    rounding = EQUAL * lam * least**power
+    rounding = EQUAL * lam * raised(least, power)
     for n in range(queries):
         made = ask(plane, question, mu, output, result)
         if made < 0:
@@ -92,8 +117,8 @@ def try_cost_weights(ask, plane, question, lam, least, mu, top, power, queries, 
         result[len(result) - 1] = n + 1.0
         g = result[2]
         h = lam + result[0] - mu * g
-        if g > 0.0 and h > 0.0 and g**power * h > top:
-            top, at = g**power * h, mu
+        if g > 0.0 and h > 0.0 and raised(g, power) * h > top:
+            top, at = raised(g, power) * h, mu
             best[:] = output[: len(best)]
         reach = lam + result[1]
         bound = min(bound, proven_bound(kept, mu, reach, power, least))
@@ -114,18 +139,16 @@ def ask_plane(plane, question, mu, output, result):
     return plane(meta, ints, floats, w, example, mu, emit, iwork, fwork, output, index, value, result)
 
 
-@register_jitable
-def best_product(
-    plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, power
-):
-    """The output of largest ``cost^p (lam - w . psi)`` among the corners of the hull, lam = cost_weight, and a bound.
+@kernel(SEARCH_SIGNATURE)
+def slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The output of largest ``cost^p (lam - w . psi)`` that plain argmaxes find, lam = cost_weight, and a proven bound.
 
-    The least positive cost of each example (0: unknown) stands in ``floats`` where the last entry of ``meta`` says.
+    It is the best among the corners of the hull of costs and violations.
     """
     question = (meta, ints, floats, w, example, emit, iwork, fwork, index, value)
     if cost_weight <= 0.0:  # the prediction
         return ask_plane(plane, question, 0.0, output, result)
-    least = floats[meta[len(meta) - 1] + example]
+    power, least = search_power(meta, floats), search_number(meta, floats, example)
     mu = cost_weight / least if least > 0.0 else cost_weight
     made, mu, top, at, bound = try_cost_weights(
         ask_plane, plane, question, cost_weight, least, mu, 0.0, power, MOST_QUERIES, output[:0], output, result
@@ -134,22 +157,6 @@ def best_product(
         made = ask_plane(plane, question, at, output, result)
     result[0], result[1] = top, max(bound, top)
     return made
-
-
-@kernel(SEARCH_SIGNATURE)
-def slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The output of largest ``cost (lam - w . psi)`` that plain argmaxes find, and a proven bound."""
-    return best_product(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 1.0
-    )  # fmt: skip
-
-
-@kernel(SEARCH_SIGNATURE)
-def sqrt_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """The same for ``sqrt(cost) (lam - w . psi)``."""
-    return best_product(
-        plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result, 0.5
-    )  # fmt: skip
 
 
 @kernel(DECODE_SIGNATURE)

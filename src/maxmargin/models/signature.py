@@ -46,7 +46,8 @@ A *search* is a kernel with the model's own as its first argument, which it asks
 Its planes are as above, ``(psi, cost)`` each; ``result[0]`` and ``result[1]`` are the value and the upper bound of what
 the search maximises (:mod:`maxmargin.models.search_kernel`). Its ``result`` has one entry more, the last: how many
 argmaxes it has asked; the caller puts 1 there, and searches that ask more write their number. One search serves every
-model, one model every search.
+model, one model every search. Those that maximise ``cost^p (lam - w . psi)`` read p in ``floats`` where the last entry
+of ``meta`` says, and behind it a number per example, if they need one.
 """
 
 from __future__ import annotations

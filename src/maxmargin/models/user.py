@@ -32,7 +32,7 @@ from maxmargin.contracts import Answer, Answers
 from maxmargin.features.sequences import Sequences
 from maxmargin.models.base import BoundModel, digest
 from maxmargin.models.layout_state import StateReader, StorableLayout
-from maxmargin.models.search import POWERS, answer_by_queries
+from maxmargin.models.search import BY_QUERIES, answer_by_queries
 from maxmargin.parameters import Parameters
 
 __all__ = ["PythonBound", "PythonLayout", "PythonModel", "UserModel", "sparse_vector"]
@@ -173,13 +173,13 @@ class PythonBound(BoundModel):
 
     def kernel(self, search: str = "argmax") -> None:
         """None: this model is in plain Python."""
-        if search not in ("argmax", *POWERS):
+        if search not in ("argmax", *BY_QUERIES):
             raise self.no_search(search)
 
     def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
         """The most violating output of an example; without a cost weight the prediction, whatever the search."""
         slack = search == "slack" and cost_weight > 0.0 and self.layout.slack_argmax is not None
-        if search in POWERS and cost_weight > 0.0 and not slack:
+        if search in BY_QUERIES and cost_weight > 0.0 and not slack:
             return answer_by_queries(self, w, example, cost_weight, search)
         w, i, y_true = w[: self.n_weights], example, self.truth(example)
         if slack:

@@ -12,7 +12,7 @@ need the k best outputs only. Wang, Shawe-Taylor 2009, formulations (7) and (8).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -90,15 +90,17 @@ class ReferenceOracle:
 
     def planes(self, w: np.ndarray, examples: np.ndarray, most: int = 1) -> Planes:
         """Up to ``most`` planes of each example, the most violated first, and a proven bound of its loss."""
-        rows, b, owner, bounds = [], [], [], []
+        rows, b, owner, bounds, queries, unproven = [], [], [], [], 0, 0
         for i in map(int, examples):
-            pairs, bound = self._violated(w, i)
+            pairs, bound, asked = self._violated(w, i)
+            queries, unproven = queries + asked, unproven + (bound > max(pairs[0].value, 0.0))
             for pair in pairs[:most]:
                 rows.append(self._plane(i, pair))
                 b.append(1.0)
                 owner.append(i)
                 bounds.append(max(bound, 0.0))
-        return Planes.from_rows(rows, np.array(b), np.array(owner), np.array(bounds), self.n_columns)
+        planes = Planes.from_rows(rows, np.array(b), np.array(owner), np.array(bounds), self.n_columns)
+        return replace(planes, counts=(queries, unproven))
 
     def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> Sum:
         """The most violated planes, added up."""
@@ -109,13 +111,14 @@ class ReferenceOracle:
         (at, x), (other, y) = self.model.difference(i, pair.bad), self._references[i][pair.good]
         return merged(np.concatenate([at, other]).astype(np.int64), np.concatenate([x, -y]))
 
-    def _violated(self, w: np.ndarray, i: int) -> tuple[list[Pair], float]:
-        """Pairs, the most violated first, and an upper bound of the values of all."""
+    def _violated(self, w: np.ndarray, i: int) -> tuple[list[Pair], float, int]:
+        """Pairs, the most violated first, an upper bound of the values of all, and how many lists it took."""
         below = np.array([float(w[at] @ x) for at, x in self._references[i]])  # score of y_i less that of each good
         worst, known = int(below.argmax()), {code.tobytes() for code in self.good[i]}
         pairs: list[Pair] = []
-        best, seen, k = -np.inf, 0, len(known) + 1
+        best, seen, k, asked = -np.inf, 0, len(known) + 1, 0
         while True:
+            asked += 1
             codes, scores = self.model.k_best(w, i, k)
             codes = np.ascontiguousarray(codes, np.int32)
             at, x = self.model.difference(i, codes[0])
@@ -124,18 +127,19 @@ class ReferenceOracle:
                 if code.tobytes() in known:
                     continue
                 if 1.0 + score - truth + below[worst] <= best:  # no further one can be violated more
-                    return sorted(pairs, key=_least_first), best
+                    return sorted(pairs, key=_least_first), best, asked
                 if self.pairing == "all":
                     values = 1.0 + score - truth + below
                     order = np.argsort(-values, kind="stable").tolist()
-                    return [Pair(float(values[g]), g, code) for g in order], float(values[worst])
+                    return [Pair(float(values[g]), g, code) for g in order], float(values[worst]), asked
                 good = self._nearest(i, code)
                 pairs.append(Pair(float(1.0 + score - truth + below[good]), good, code))
                 best = max(best, pairs[-1].value)
             if len(codes) < k:  # these are all outputs
-                return sorted(pairs, key=_least_first), best
+                return sorted(pairs, key=_least_first), best, asked
             if k >= MOST_SCANNED:
-                return sorted(pairs, key=_least_first), max(best, float(1.0 + scores[-1] - truth + below[worst]))
+                reach = max(best, float(1.0 + scores[-1] - truth + below[worst]))
+                return sorted(pairs, key=_least_first), reach, asked
             seen, k = k, 2 * k + 8
 
     def _nearest(self, i: int, bad: np.ndarray) -> int:

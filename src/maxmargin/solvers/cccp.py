@@ -79,6 +79,11 @@ class CCCPState(OuterState):
         return self.oracle_calls / max(1, self.problem.n_examples)
 
     @property
+    def trace(self) -> list[tuple]:
+        """That of the solver inside, where it is :class:`~maxmargin.solvers.recentring.Recentring`."""
+        return self.inner.trace
+
+    @property
     def seconds(self) -> dict[str, float]:
         inside = super().seconds
         return {"oracle": inside["oracle"] + self.concave.seconds, "solver": inside["solver"] + self.solver_seconds}
@@ -197,7 +202,7 @@ class CCCP:
             return False
         if not (self.inner.free_certificates and state.inner.improved and self._stands(state)):
             return True
-        # only the bound of the round is better: news when it is one of J too, or when it may end the round
+        # only the bound of the round is better: worth a look when it is one of J too, or when it may end the round
         assert state.last is not None and state.next is not None
         gap = self.inner.certificate(state.inner).gap
         return state.next.same(state.present) or gap <= self.share * (state.last[0].gap - gap)

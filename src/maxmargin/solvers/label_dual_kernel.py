@@ -98,7 +98,7 @@ def solve_block(data, i, true, score, margin, bend, change):
 def label_sweep(scores, add, fetch, data, examples, solve, stride):
     """Look at examples in turn: loss and gap of each, and with ``solve`` the best multipliers of its block at once.
 
-    O(nnz K) an example. Without ``solve`` nothing changes but what is noted.
+    O(nnz K) per example. Without ``solve`` nothing changes but what is noted.
     """
     K = data.beta.shape[1]
     score, margin, bend, change = np.empty(stride), np.empty(K), np.empty(K), np.zeros(stride)

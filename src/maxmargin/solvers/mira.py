@@ -16,7 +16,7 @@ class MIRA(PrimalSolver):
         w <- w + min(C_i, loss / |a|^2) a,      loss = cost - w . a      for the plane a of one output
 
     It minimises no regularised objective; the certificate says how far its weights are from the optimum of the
-    estimator's. It ends after its passes, or when a pass makes no update. One argmax and O(nnz) a step.
+    estimator's. It ends after its passes, or when a pass makes no update. One argmax and O(nnz) per step.
 
     Parameters
     ----------

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxmargin.callbacks.base import Callback, Run
 from maxmargin.contracts import Problem
 from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.settings import Settings, check_whole, check_words
@@ -16,7 +15,7 @@ from maxmargin.solvers.settings import Settings, check_whole, check_words
 if TYPE_CHECKING:
     from maxmargin.solvers.recentring import Recentring
 
-__all__ = ["BoundColumns", "ProximalPoint"]
+__all__ = ["ProximalPoint"]
 
 MOST_BLOCKS = 2000  # that are solved all at once
 EXAMPLES_PER_WEIGHT = 10  # up to which blocks="auto" makes a block of each example
@@ -166,21 +165,3 @@ class ProximalPoint(BaseSolver):
         chosen = replace(self, master="newton") if rough else self
         settings = chosen.settings(problem.n_examples, problem.n_columns - slacks)
         return Recentring(DualEngine(settings, random_state), self)
-
-
-class BoundColumns(Callback):
-    """Adds the columns of :data:`~maxmargin.solvers.recentring_state.TRACE` to the history, the *estimate* among them.
-
-    ``estimate`` is the paper's lower estimate of the optimum, which is not a bound, and ``outside`` the number of
-    tables that were outside the domain of the dual when it was made.
-    """
-
-    def on_certificate(self, run: Run) -> None:
-        from maxmargin.solvers.cccp import CCCPState
-        from maxmargin.solvers.recentring_state import TRACE, RecentringState
-
-        state = getattr(run, "state", None)
-        state = state.inner if isinstance(state, CCCPState) else state
-        if isinstance(state, RecentringState) and state.trace:
-            row, taken = dict(zip(TRACE, state.trace[-1], strict=True)), {"primal", "dual", "oracle_calls", "seconds"}
-            run.history.annotate(**{name: x for name, x in row.items() if name not in taken})

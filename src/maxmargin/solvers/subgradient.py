@@ -3,7 +3,7 @@
     w <- (1 - eta_t) w + eta_t n C_i a_i(w)            a_i(w): plane of the most violating output of example i
 
 on ``P(w) = 1/2 |w|^2 + sum_i C_i loss_i(w)``, whose subgradient at example i is ``w - n C_i a_i`` in expectation. One
-argmax and O(nnz) a step. For squared hinge the plane comes with the loss as a factor.
+argmax and O(nnz) per step. For squared hinge the plane comes with the loss as a factor.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Pegasos(PrimalSolver):
     averaging : {None, "uniform", "weighted", "tail"}
         Average of the iterates; "tail" leaves out the first half of them or less.
     sampling : {"permutation", "random"}
-        Every example once a pass, or drawn with replacement.
+        Every example once per pass, or drawn with replacement.
     certificate_every : float
         Passes between certificates, each of which costs a pass.
 

@@ -30,7 +30,7 @@ def bound_by_blocks(
     each of them (the method of multipliers for ``c + u >= 0``), leave less and less outside; and planes that need what
     is still outside give weight back to the truth. Planes of single examples need few entries each, so little is lost,
     where sums over many examples would have to shrink altogether. The multipliers of the run stay as they are.
-    ``primal`` is the objective that the bound is compared with. O(entries of the planes) a pass and a round.
+    ``primal`` is the objective that the bound is compared with. O(entries of the planes) per pass and per round.
     """
     own = {name: getattr(ws.store, name).copy() for name in ("alpha", "origin", "idle", "size", "linear")}
     store, u, blocks = ws.store._replace(**own), u.copy(), np.flatnonzero(ws.store.held > 0)

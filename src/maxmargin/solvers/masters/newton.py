@@ -122,7 +122,7 @@ def projected_newton(
 
     Notes
     -----
-    O(m^3) a step for the Cholesky factor of the free variables, O(m^2) for each trial of the arc.
+    O(m^3) per step for the Cholesky factor of the free variables, O(m^2) for each trial of the arc.
 
     References
     ----------

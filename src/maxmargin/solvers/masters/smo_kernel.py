@@ -59,7 +59,7 @@ def smo(store, block, point, visit):
         step = min(alpha_lo, (g_hi - g_lo) / (K_hh - 2 K_hl + K_ll)),      g -= step (K[:, hi] - K[:, lo])
 
     and the end is ``g_hi - g_lo <= tau``. The origin takes part with gradient 0 and products 0. The gradients
-    ``visit.g`` are kept up to date. Returns the gain of the dual. O(m) a step, and the non-zeros of the planes that
+    ``visit.g`` are kept up to date. Returns the gain of the dual. O(m) per step, and the non-zeros of the planes that
     moved. Platt 1998; pairs chosen by second-order gain as in Fan, Chen, Lin 2005.
 
     The average of u over the visits is kept lazily: with weights rho_k and TOTAL = sum rho_k the sum of rho_k u_k is
