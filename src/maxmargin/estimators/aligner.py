@@ -15,7 +15,7 @@ from maxmargin.estimators.large_margin import LargeMargin
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.features.alignment import AlignmentFeatures, sentence_pairs
-from maxmargin.metrics.alignments import alignment_error_rate
+from maxmargin.metrics.alignments import alignment_report
 from maxmargin.models.matching import Matching, MatchingBound, MatchingLayout
 
 __all__ = ["Aligner"]
@@ -141,9 +141,9 @@ class Aligner(LargeMargin[SentencePairs, LinkLists]):
             return []
         return [self.layout_.output(codes) for codes in self._bind_held_out(X).argmax(weights).outputs]
 
-    def _score_predictions(self, y: LinkLists, predicted: list) -> float:
+    def _score_predictions(self, y: LinkLists, predicted: list, weights: np.ndarray | None = None) -> float:
         """1 less the alignment error rate."""
-        return 1.0 - alignment_error_rate(y, predicted)
+        return 1.0 - alignment_report(y, predicted, None if weights is None else weights.tolist()).error_rate
 
     def _fitted(self) -> Fitted:
         return Fitted(self.layout_, self.weights_, features=self.features_)

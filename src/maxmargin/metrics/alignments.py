@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from maxmargin.datasets.links import as_links
@@ -20,7 +20,9 @@ class AlignmentReport(NamedTuple):
     error_rate: float
 
 
-def alignment_report(y_true: Iterable[object], y_pred: Iterable[object]) -> AlignmentReport:
+def alignment_report(
+    y_true: Iterable[object], y_pred: Iterable[object], sample_weight: Sequence[float] | None = None
+) -> AlignmentReport:
     """Compare links with gold ones.
 
     ``AER = 1 - (|A & S| + |A & P|) / (|A| + |S|)`` with the links A found, sure ones S and possible ones P, S included.
@@ -31,18 +33,21 @@ def alignment_report(y_true: Iterable[object], y_pred: Iterable[object]) -> Alig
     y_true : list of links
         Text such as "0-0 1-2 2?1", :class:`~maxmargin.datasets.links.Links`, or pairs, which are sure.
     y_pred : list of links
+    sample_weight : list of numbers, optional
+        How much each example counts.
     """
     if not isinstance(y_true, Iterable) or not isinstance(y_pred, Iterable):
         raise TypeError(f"links are {y_true!r:.60} and {y_pred!r:.60}; give those of each example.")
     golds, founds = list(y_true), list(y_pred)
     if len(golds) != len(founds):
         raise ValueError(f"there are {len(golds)} examples with true links and {len(founds)} with found ones.")
-    found = sure = right_sure = right = 0
-    for i, (gold, given) in enumerate(zip(golds, founds, strict=True)):
+    weights = [1.0] * len(golds) if sample_weight is None else list(sample_weight)
+    found = sure = right_sure = right = 0.0
+    for i, (gold, given, weight) in enumerate(zip(golds, founds, weights, strict=True)):
         truth, links = as_links(gold, i, (MOST, MOST)), as_links(given, i, (MOST, MOST)).sure
-        found, sure = found + len(links), sure + len(truth.sure)
-        right_sure += len(links & truth.sure)
-        right += len(links & (truth.sure | truth.possible))
+        found, sure = found + weight * len(links), sure + weight * len(truth.sure)
+        right_sure += weight * len(links & truth.sure)
+        right += weight * len(links & (truth.sure | truth.possible))
     share = (right_sure + right) / (found + sure) if found + sure else 1.0
     return AlignmentReport(right / found if found else 1.0, right_sure / sure if sure else 1.0, 1.0 - share)
 
