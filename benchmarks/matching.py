@@ -46,7 +46,7 @@ def main() -> None:
     X, y = map(list, zip(*(example(rng) for _ in range(PAIRS)), strict=True))
     for links in (1, 3):
         aligner = Aligner(max_links=links, C=0.1).fit(X[:20], y[:20])
-        seconds = best(lambda aligner=aligner: Aligner(max_links=links, C=0.1).fit(X, y))
+        seconds = best(lambda links=links: Aligner(max_links=links, C=0.1).fit(X, y))
         gap = Aligner(max_links=links, C=0.1).fit(X, y).certificate_.relative_gap
         print(
             f"{links} link{'s' * (links > 1)} a word: training on {PAIRS} pairs {seconds:.2f} s to a gap of {gap:.1e}"
