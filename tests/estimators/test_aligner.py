@@ -46,6 +46,8 @@ def test_links_are_learned_and_certified(fitted):
     found = fitted.predict(pairs[30:])
     assert alignment_error_rate(links[30:], found) < 0.1
     assert fitted.score(pairs[30:], links[30:]) == pytest.approx(1 - alignment_error_rate(links[30:], found))
+    only = np.arange(30) == 4
+    assert fitted.score(pairs[30:], links[30:], only) == fitted.score(pairs[34:35], links[34:35])
     assert fitted.certificate_.relative_gap <= 1e-3
     assert fitted.coef_.shape == (len(fitted.features_.names()),)
     left, right = fitted.prices_

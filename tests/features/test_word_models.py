@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -114,3 +117,19 @@ def test_what_is_wrong_is_named(X, message):
 def test_iterations_are_checked():
     with pytest.raises(ValueError, match="iterations is 0"):
         AlignmentFeatures(0).fit(PAIRS)
+
+
+def test_the_same_text_gives_the_same_features_in_every_process():
+    code = (
+        "import hashlib, numpy as np\n"
+        "from maxmargin.features import AlignmentFeatures\n"
+        "pairs = [('der kleine hund sieht die katze', 'the small dog sees the cat'), ('die katze', 'the cat')]\n"
+        "print(hashlib.sha256(AlignmentFeatures().fit(pairs).transform(pairs)[0].tobytes()).hexdigest())\n"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, text=True, stdout=subprocess.PIPE
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(found) == 1 and len(found.pop()) == 65

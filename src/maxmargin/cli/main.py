@@ -1,4 +1,4 @@
-"""``maxmargin``: taggers for column files (train, predict, evaluate, inspect, tune, audit), label sets, images.
+"""``maxmargin``: taggers for column files (train, predict, evaluate, inspect, tune, audit), label sets, images, links.
 
 Only typer is imported here; each command imports what it needs when it runs, so ``--help`` is quick.
 """
@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from maxmargin.cli.align import align
 from maxmargin.cli.audit import audit
 from maxmargin.cli.compile import compile_kernels
 from maxmargin.cli.evaluate import evaluate
@@ -56,6 +57,7 @@ for command in (train, predict, evaluate, inspect, tune, audit):
     app.command(no_args_is_help=True)(command)
 app.add_typer(labels)
 app.add_typer(segment)
+app.add_typer(align)
 app.command("compile")(compile_kernels)
 
 

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Self
 
 import numpy as np
 
 from maxmargin.features.interning import pack_strings, unpack_strings
-from maxmargin.features.word_models import Bitext, Lexicon, Translation, WordModels, Words, learn
+from maxmargin.features.word_models import Lexicon, Translation, WordModels, Words, learn
 from maxmargin.parameters import Parameters
 
 __all__ = ["AlignmentFeatures", "sentence_pairs"]
@@ -34,8 +34,6 @@ NAMES = (
     "lexicon left", "unknown pair", "distance", "distance squared", "same word", "common beginning", "both numbers",
     "both punctuation", "one punctuation", "both rare", "frequencies differ",
 )  # fmt: skip
-AGREES = 0.25  # of the product of two posteriors: each word is the other's likely partner
-RARE = 3  # sentences
 STORED = "stored alignment features"
 N_JUMPS = 21  # 2 REACH + 1 of the kernel
 
@@ -99,47 +97,33 @@ class AlignmentFeatures(Parameters):
 
     def transform(self, X: Iterable[object]) -> list[np.ndarray]:
         """Features (n, m, 25) of every pair of words of each pair of sentences."""
-        pairs = sentence_pairs(X)
+        from maxmargin.features.alignment_kernel import fill_features
+
+        pairs = [_lower(pair) for pair in sentence_pairs(X)]
         models, lexicon = self.models_, self.models_.lexicon
-        bitext = lexicon.read([_lower(pair) for pair in pairs])
+        bitext = lexicon.read(pairs)
         one, markov = models.posteriors(bitext, markov=False), models.posteriors(bitext, markov=True)
         logs = [np.log(np.maximum(lexicon.of_cells(bitext, t), 1e-4)) / 4.0 + 1.0 for t in models.markov.pairs]
-        cells = [lexicon.of_cells(bitext, lexicon.dice), *one, *markov, *logs, (bitext.cells < 0).astype(float)]
-        found = []
-        for s, pair in enumerate(pairs):
-            tables = self._of_pair(pair, bitext, s, *(bitext.table(values, s) for values in cells))
-            found.append(np.ascontiguousarray(np.stack(tables, axis=-1)))
-        return found
+        counts = (
+            np.append(count, 0.0)[words]
+            for count, words in ((lexicon.left_count, bitext.left_words), (lexicon.right_count, bitext.right_words))
+        )
+        words = [[word for pair in pairs for word in pair[side]] for side in (0, 1)]
+        kinds = (np.array([_kind(word) for word in side], np.int8) for side in words)
+        letters, left_at, right_at = _letters(*words)
+        flat = np.empty((len(bitext.cells), len(NAMES)))
+        fill_features(
+            bitext.left, bitext.right, bitext.at, bitext.cells, lexicon.of_cells(bitext, lexicon.dice), one, markov,
+            np.stack(logs), *counts, *kinds, letters, left_at, right_at, flat,
+        )  # fmt: skip
+        return [
+            flat[begin:end].reshape(len(left), len(right), len(NAMES))
+            for (left, right), begin, end in zip(pairs, bitext.at, bitext.at[1:], strict=False)
+        ]
 
     def names(self) -> list[str]:
         """Names of the features."""
         return list(NAMES)
-
-    def _of_pair(
-        self, pair: tuple[Words, Words], bitext: Bitext, s: int, dice: np.ndarray, one_right: np.ndarray,
-        one_left: np.ndarray, right: np.ndarray, left: np.ndarray, t_right: np.ndarray, t_left: np.ndarray,
-        unknown: np.ndarray,
-    ) -> list[np.ndarray]:  # fmt: skip
-        """The tables (n, m) of one pair of sentences, in the order of their names."""
-        n, m = dice.shape
-        both = np.sqrt(right * left)
-        wide = np.pad(both, 1)
-        off = np.abs(np.arange(n)[:, None] / max(n, 1) - np.arange(m) / max(m, 1))
-        counts = [
-            np.append(count, 0.0)[words[begin[s] : begin[s + 1]]]
-            for count, words, begin in (
-                (self.models_.lexicon.left_count, bitext.left_words, bitext.left),
-                (self.models_.lexicon.right_count, bitext.right_words, bitext.right),
-            )
-        ]
-        logs = [np.log1p(count) for count in counts]
-        return [
-            np.ones((n, m)), dice, ((dice > 0) & (dice >= _peak(dice, 1)) & (dice >= _peak(dice, 0))).astype(float),
-            one_right, one_left, right, left, both, (right * left > AGREES).astype(float), wide[:-2, :-2], wide[2:, 2:],
-            _rival(both, 1), _rival(both, 0), t_right, t_left, unknown, off, off**2, *_spelling(pair),
-            ((counts[0] < RARE)[:, None] & (counts[1] < RARE)).astype(float),
-            np.abs(logs[0][:, None] - logs[1]) / 8.0,
-        ]  # fmt: skip
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, object]]:
         """Arrays and JSON-able facts for :meth:`from_state`."""
@@ -205,35 +189,14 @@ def _lower(pair: tuple[Words, Words]) -> tuple[Words, Words]:
     return left, right
 
 
-def _peak(table: np.ndarray, axis: int) -> np.ndarray:
-    return table.max(axis=axis, keepdims=True, initial=0.0)
+@lru_cache(100_000)
+def _kind(word: str) -> int:
+    """What letters a word has, as the kernel reads it."""
+    return 1 * (not any(c.isalnum() for c in word)) + 2 * any(c.isdigit() for c in word)
 
 
-def _rival(table: np.ndarray, axis: int) -> np.ndarray:
-    """The largest of the other numbers in the same row (axis 1) or column (axis 0)."""
-    if table.shape[axis] < 2:
-        return np.zeros_like(table)
-    ranked = np.sort(table, axis=axis)
-    first, second = np.take(ranked, [-1], axis), np.take(ranked, [-2], axis)
-    return np.where(table == first, second, first)
-
-
-def _spelling(pair: tuple[Words, Words]) -> list[np.ndarray]:
-    """Tables of what the spelling of two words says."""
-    left, right = _lower(pair)
-    same, begin = np.zeros((len(left), len(right))), np.zeros((len(left), len(right)))
-    for i, a in enumerate(left):
-        for j, b in enumerate(right):
-            same[i, j] = a == b
-            shared = 0
-            for x, y in zip(a, b, strict=False):
-                if x != y:
-                    break
-                shared += 1
-            begin[i, j] = shared / max(len(a), len(b)) if shared > 2 else 0.0
-    marks = [np.array([not any(c.isalnum() for c in word) for word in words], bool) for words in (left, right)]
-    numbers = [np.array([any(c.isdigit() for c in word) for word in words], bool) for words in (left, right)]
-    return [
-        same, begin, (numbers[0][:, None] & numbers[1]).astype(float), (marks[0][:, None] & marks[1]).astype(float),
-        (marks[0][:, None] ^ marks[1]).astype(float),
-    ]  # fmt: skip
+def _letters(left: Words, right: Words) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The letters of all words in one array, and where each word on the left and on the right begins."""
+    at = np.concatenate([[0], np.cumsum([len(word) for word in (*left, *right)])]).astype(np.int64)
+    text = "".join((*left, *right)).encode("utf-32-le", "surrogatepass")
+    return np.frombuffer(text, np.uint32).copy(), at[: len(left) + 1], at[len(left) :]

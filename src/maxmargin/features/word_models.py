@@ -52,7 +52,7 @@ class Lexicon:
     @classmethod
     def of(cls, pairs: Sequence[SentencePair]) -> Lexicon:
         """All words and word pairs of a bitext. O(sum of n m)."""
-        counts = [Counter(word for pair in pairs for word in set(pair[side])) for side in (0, 1)]
+        counts = [Counter(word for pair in pairs for word in dict.fromkeys(pair[side])) for side in (0, 1)]
         left, right = ({word: k for k, (word, _) in enumerate(count.most_common())} for count in counts)
         numbers = [np.array([n for _, n in count.most_common()] or [0], np.float64) for count in counts]
         rows = [np.unique(_keys(pair, left, right)) for pair in pairs]

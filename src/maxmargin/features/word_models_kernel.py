@@ -19,6 +19,7 @@ from maxmargin.kernel import kernel
 
 REACH = 10  # jumps that are longer count as this long
 TINY = 1e-300
+UNKNOWN_PAIR, UNKNOWN_WORD = 1e-7, 1e-6  # t of a pair, and of a word without a partner, that no training text has
 _BITEXT = "int64[::1], int64[::1], int64[::1], int32[::1], int32[::1], int32[::1]"
 
 
@@ -131,18 +132,18 @@ def expect(
         for i in range(n):
             for j in range(m):
                 c = cells[at[s] + i * m + j]
-                there[j, i] = t[0, c] if c >= 0 else 0.0
-                back[i, j] = t[1, c] if c >= 0 else 0.0
+                there[j, i] = t[0, c] if c >= 0 else UNKNOWN_PAIR
+                back[i, j] = t[1, c] if c >= 0 else UNKNOWN_PAIR
         for j in range(m):
             word = right_words[right[s] + j]
-            null[j] = none_right[word] if word >= 0 else TINY
+            null[j] = none_right[word] if word >= 0 else UNKNOWN_WORD
         if markov:
             walk(n, m, there, null, jumps[0], absent, p, jump_counts[0], forward, backward, steps, pairs, ahead)
         else:
             choose(n, m, there, null, p)
         for i in range(n):
             word = left_words[left[s] + i]
-            null[i] = none_left[word] if word >= 0 else TINY
+            null[i] = none_left[word] if word >= 0 else UNKNOWN_WORD
         if markov:
             walk(m, n, back, null, jumps[1], absent, q, jump_counts[1], forward, backward, steps, pairs, ahead)
         else:
