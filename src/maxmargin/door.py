@@ -263,7 +263,8 @@ def weight_vector(
         raise TypeError(f"the weights are {kind}; give a plain numpy array of float64 and shape ({n_weights},).")
     if weights.shape != (n_weights,):
         raise ValueError(f"the weights have shape {weights.shape}; this model needs ({n_weights},). Fit again.")
-    vector = np.require(weights, np.float64, ["C", "W"])
+    usable = weights.flags.c_contiguous and weights.flags.writeable and type(weights) is np.ndarray
+    vector = weights if usable else np.require(weights, np.float64, ["C", "W"])
     if not values or (once and id(weights) in _looked_at):
         return vector
     at = _first_beyond(np.maximum(vector, -LARGEST_WEIGHT) if logarithms else vector, LARGEST_WEIGHT)
