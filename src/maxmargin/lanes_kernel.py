@@ -8,6 +8,8 @@ read and written in each turn.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from llvmlite import ir
 from numba import types
 from numba.core.datamodel import models
@@ -41,7 +43,12 @@ def check_lanes(array, at, width):
     return 0.0
 
 
-@intrinsic(prefer_literal=True)
+def _compiled(generator: Callable) -> Callable[..., object]:
+    """An instruction of compiled code, without the argument that only its generator sees."""
+    return intrinsic(prefer_literal=True)(generator)
+
+
+@_compiled
 def lanes(context, array, at, width):
     """``array[at : at + width]``, for a width that is a constant; it must lie within the array."""
     kind = Lanes(width.literal_value)
@@ -52,7 +59,7 @@ def lanes(context, array, at, width):
     return kind(array, types.int64, width), generate
 
 
-@intrinsic
+@_compiled
 def put_lanes(context, array, at, numbers):
     """``array[at : at + width] = numbers``."""
 
@@ -63,7 +70,7 @@ def put_lanes(context, array, at, numbers):
     return types.void(array, types.int64, numbers), generate
 
 
-@intrinsic
+@_compiled
 def add_product(context, numbers, factor, others):
     """``numbers + factor * others``, lane by lane."""
 
