@@ -9,7 +9,8 @@ Both minimise ``1/2 |W|^2 + C sum_i max_y [ 1(y != y_i) - (W[:, y_i] - W[:, y]) 
   labels replaced at random;
 * ``codes``: a dozen features per row, all 1, classes of unequal size, many rows alike: categorical data, one-hot;
 * ``tokens``: tokens of CoNLL-2000 with the features of their windows, to be told apart by their chunk labels, the
-  commonest and a class for all others (needs MAXMARGIN_DATA; left out without it).
+  commonest and a class for all others (needs MAXMARGIN_DATA; left out without it);
+* ``genia``: words of GENIA with windows, affixes and shapes, to be told apart by their parts of speech, likewise.
 
 liblinear (``LinearSVC(multi_class="crammer_singer")``) stops at several tolerances; ours
 stops at the first certificate whose objective is at most liblinear's. Seconds are processor seconds of the whole call
@@ -75,18 +76,42 @@ def tokens(n: int, n_classes: int) -> tuple[sp.csr_array, np.ndarray]:
     from maxmargin.datasets.conll2000 import load_conll2000
 
     train = load_conll2000("train")
-    features = ChunkingVocabulary().fit_transform(train)
+    found = ChunkingVocabulary().fit_transform(train)
+    X = sp.csr_array(
+        (np.ones(len(found.indices)), found.indices, found.indptr), shape=(len(found.indptr) - 1, found.n_features)
+    )
+    return first_tokens(X, np.concatenate(chunk_labels(train)), n, n_classes)
+
+
+def genia(n: int, n_classes: int) -> tuple[sp.csr_array, np.ndarray]:
+    """The first n words of GENIA. The constants of our method were not chosen on it."""
+    from maxmargin.datasets.columns import read_columns
+    from maxmargin.datasets.folder import require
+    from maxmargin.features.choose import default_words
+
+    found = require("genia_pos/train.tsv.xz", "lines 'word<TAB>tag', a blank line between sentences")
+    words, tags = ([], [])  # type: ignore[var-annotated]
+    for sentence in read_columns(found, separator="\t", comments="#doc "):
+        words.append([token[0] for token in sentence])
+        tags += [token[1] for token in sentence]
+        if len(tags) >= n:
+            break
+    return first_tokens(default_words().fit_transform(words).sparse, np.array(tags), n, n_classes)
+
+
+def first_tokens(features: sp.csr_array, labels: np.ndarray, n: int, n_classes: int) -> tuple[sp.csr_array, np.ndarray]:
+    """Rows of binary features and codes of labels: 0 for the commonest, n_classes - 1 for all but the commonest."""
     end = features.indptr[n]
-    X = sp.csr_array((np.ones(end), features.indices[:end], features.indptr[: n + 1]), shape=(n, features.n_features))
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    names, y, counts = np.unique(np.concatenate(chunk_labels(train))[:n], return_inverse=True, return_counts=True)
-    rank = np.empty(len(names), np.int64)
-    rank[np.argsort(-counts, kind="stable")] = np.arange(len(names))
+    indices, indptr = features.indices[:end].astype(np.int32), features.indptr[: n + 1].astype(np.int32)
+    X = sp.csr_array((np.ones(end), indices, indptr), shape=(n, features.shape[1]))
+    _, y, counts = np.unique(labels[:n], return_inverse=True, return_counts=True)
+    rank = np.empty(len(counts), np.int64)
+    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
     return X, np.minimum(rank[y], n_classes - 1)
 
 
 DATA: dict[str, Callable[[int, int], tuple[sp.csr_array, np.ndarray]]] = {
-    "text": text_like, "codes": codes, "tokens": tokens
+    "text": text_like, "codes": codes, "tokens": tokens, "genia": genia
 }  # fmt: skip
 
 

@@ -20,6 +20,7 @@ PACKAGE = "maxmargin"
 LINE: list[set[str]] = [
     {"kernel_cache", "lazy"},
     {"kernel", "parameters", "certificate", "prefetch"},
+    {"lanes"},
     {"door"},
     {"planes"},
     {"contracts"},

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction import DictVectorizer
 
 from features.naive import rows_of
+from maxmargin.features import dicts
 from maxmargin.features.dicts import DictFeatures
 
 KEY = st.sampled_from(["w", "w=a", "pos", "é"])
@@ -153,13 +154,14 @@ def test_questions_out_of_turn():
     assert DictFeatures().fit([[["a"]]]).transform([]).sparse.shape == (0, 1)
 
 
-def test_odd_tokens_among_quick_ones():
+def test_odd_tokens_among_quick_ones(monkeypatch):
     """Nested values and numbers amid plain ones, unknown ones later, and values that are equal but of other types."""
     features = DictFeatures()
     X = features.fit_transform([[{"a": "x", "n": {"b": "y"}, "v": 2.5}, {"a": "x", "v": True}, {"v": np.float64(1)}]])
     assert as_dicts(X, features.names()) == [{"a=x": 1, "n:b=y": 1, "v": 2.5}, {"a=x": 1, "v": 1}, {"v": 1}]
     again = features.transform([[{"a": np.str_("x"), "v": 0, "new": False}, {"v": 1, "a": "z", "w": 7.5}]])
     assert as_dicts(again, features.names()) == [{"a=x": 1}, {"v": 1}]
+    monkeypatch.setattr(dicts, "MOST_UNKNOWN", 200)
     for i in range(1000):  # a stream of new text is not kept
         features.transform([[{"a": f"new {i}", f"key {i}": False, "v": i / 7}]])
     assert len(features._items) < 300

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from numbers import Real
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from maxmargin.parameters import Parameters
 __all__ = ["DictFeatures"]
 
 Sentences = Iterable[Iterable[Mapping[str, object] | Iterable[str]]]
+MOST_UNKNOWN = 10_000  # pairs of key and value without a feature that are remembered
 
 
 @dataclass(repr=False, eq=False)
@@ -143,16 +145,15 @@ class _Names(dict[str, int]):
 class _Items(dict[tuple[str, object], int]):
     """Ids by (key, value), for values of one feature: text, numbers, None.
 
-    ``names`` are the ids by name. What occurs again is looked up without a step of Python. Unknown text is not kept,
-    or a long stream would fill the memory; neither are numbers other than 0 and 1, which give (id, number). Of keys
-    that are always False, some are kept: ``room`` says how many more.
+    ``names`` are the ids by name. What occurs again is looked up without a step of Python. So is what is unknown, since
+    new words of a text come again; a long stream would fill the memory, so all of it is forgotten when it is
+    ``MOST_UNKNOWN``. Numbers other than 0 and 1, which give (id, number), are not kept.
     """
-
-    room = 256
 
     def __init__(self, names: _Names, learn: bool = False) -> None:
         self.names, self.get_name = names, names.get
         self.names.learn = learn
+        self.unknown: list[tuple[str, object]] = []
 
     def __missing__(self, item: tuple[str, object]) -> int | tuple[int, float]:
         key, value = item
@@ -160,19 +161,19 @@ class _Items(dict[tuple[str, object], int]):
             raise TypeError(f"the key {key!r} is not a string; use names as keys.")
         if isinstance(value, str):
             i = self.get_name(f"{key}={value}", -1)
-            if i < 0:
-                if not self.names.learn:
-                    return -1
+            if i < 0 and self.names.learn:
                 i = self.names[f"{key}={value}"]
         else:
             number = 0.0 if value is None or value is False else _finite(key, value)
             if number != 0.0 and number != 1.0:
                 return self.names[key], number
             i = self.names[key] if number else -1
-            if i < 0 and key not in self.names:
-                if self.room == 0:
-                    return -1
-                self.room -= 1
+        if i < 0:
+            if len(self.unknown) >= MOST_UNKNOWN:
+                forgotten, self.unknown = self.unknown, []
+                for other in forgotten:
+                    self.pop(other, None)
+            self.unknown.append(item)
         self[item] = i
         return i
 
@@ -199,25 +200,20 @@ def _read(X: Sentences, items: _Items) -> SparseRows:
         raise TypeError(f"need a list of sentences, each a list of dicts; got {type(X).__name__}.")
     found: list[int | tuple[int, float]] = []
     ends, offsets = [0], [0]
-    extend, look_up, look_up_name = found.extend, items.__getitem__, items.names.__getitem__
     for i, sentence in enumerate(X):
         if type(sentence) is not list and type(sentence) is not tuple:
-            sentence = _tokens(sentence, i)
-        for token in sentence:
-            try:
-                if type(token) is dict:
-                    extend(map(look_up, token.items()))
-                elif type(token) is list:
-                    extend(map(look_up_name, token))
-                else:
-                    extend(_ids(token, items))
-            except (TypeError, ValueError):  # a value of many features, or a mistake
-                del found[ends[-1] :]
+            sentence = list(_tokens(sentence, i))
+        try:
+            found += _ids_of_plain(sentence, items)
+            ends += accumulate(map(len, sentence), initial=ends.pop())
+        except (TypeError, ValueError):  # values of many features, other tokens, or a mistake
+            del found[ends[-1] :]
+            for t, token in enumerate(sentence):
                 try:
-                    extend(_ids(token, items))
+                    found += _ids(token, items)
                 except (TypeError, ValueError) as error:
-                    raise type(error)(f"sentence {i}, token {len(ends) - 1 - offsets[-1]}: {error}") from None
-            ends.append(len(found))
+                    raise type(error)(f"sentence {i}, token {t}: {error}") from None
+                ends.append(len(found))
         offsets.append(len(ends) - 1)
     values = np.empty(0)
     try:
@@ -227,6 +223,16 @@ def _read(X: Sentences, items: _Items) -> SparseRows:
         ids = np.fromiter((i for i, _ in pairs), np.int32, len(pairs))
         values = np.fromiter((value for _, value in pairs), np.float64, len(pairs))
     return SparseRows(np.array(offsets, np.int64), np.array(ends, np.int64), ids, values)
+
+
+def _ids_of_plain(sentence: Sequence[object], items: _Items) -> Iterator[int | tuple[int, float]]:
+    """Ids of tokens that are all plain dicts, or all lists, without a step of Python; a TypeError for others."""
+    kinds = set(map(type, sentence))
+    if kinds == {dict}:
+        return map(items.__getitem__, chain.from_iterable(map(dict.items, sentence)))  # type: ignore[arg-type]
+    if kinds == {list}:
+        return map(items.names.__getitem__, chain.from_iterable(sentence))  # type: ignore[arg-type]
+    raise TypeError
 
 
 def _tokens(sentence: object, i: int) -> Iterable[object]:

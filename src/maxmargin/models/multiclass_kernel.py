@@ -8,8 +8,10 @@ Layout of the weights (S = labels padded to ``stride``, so that rows stay aligne
 from __future__ import annotations
 
 import numpy as np
+from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel
+from maxmargin.lanes_kernel import add_product, check_lanes, lanes, put_lanes
 from maxmargin.models.signature import (
     ADD_SIGNATURE,
     FETCH_SIGNATURE,
@@ -26,6 +28,67 @@ AT_VALUES, AT_DENSE, AT_COST, AT_SCALING = range(8, 12)
 W_DENSE, W_INTERCEPT, META_SIZE = range(12, 15)
 
 
+def _times(width):
+    def times(values, columns, w, S, k, score):
+        total = lanes(score, k, width)
+        for c in range(len(columns)):
+            check_lanes(w, columns[c] * S + k, width)
+            total = add_product(total, values[c], lanes(w, columns[c] * S + k, width))
+        put_lanes(score, k, total)
+
+    return times
+
+
+def _add(width):
+    def add(values, columns, change, S, k, w):
+        step = lanes(change, k, width)
+        for c in range(len(columns)):
+            at = columns[c] * S + k
+            check_lanes(w, at, width)
+            put_lanes(w, at, add_product(lanes(w, at, width), values[c], step))
+
+    return add
+
+
+def _over_labels(loop):
+    """A function that calls a loop over features for eight labels after the other, then for the last 4, 2 and 1."""
+    by_8, by_4, by_2, by_1 = (register_jitable(loop(width)) for width in (8, 4, 2, 1))
+
+    @register_jitable
+    def labels(values, columns, source, S, target):
+        k = 0
+        while k + 8 <= S:
+            by_8(values, columns, source, S, k, target)
+            k += 8
+        if S & 4:
+            by_4(values, columns, source, S, k, target)
+            k += 4
+        if S & 2:
+            by_2(values, columns, source, S, k, target)
+            k += 2
+        if S & 1:
+            by_1(values, columns, source, S, k, target)
+
+    return labels
+
+
+_times_rows, _add_rows = _over_labels(_times), _over_labels(_add)
+
+
+@kernel("void(float64[::1], int32[::1], float64[::1], int64, float64[::1])", borrows=True)
+def sparse_times(values, columns, w, S, score):
+    """``score[k] += sum_c values[c] w[columns[c], k]``, rows of weights of length S. O(nnz S)."""
+    check_lanes(score, 0, S)
+    _times_rows(values, columns, w, S, score)
+
+
+@kernel("void(float64[::1], int32[::1], float64[::1], int64, float64[::1])", borrows=True)
+def sparse_add(values, columns, change, S, w):
+    """``w[columns[c], k] += values[c] change[k]``, rows of weights of length S. O(nnz S)."""
+    check_lanes(change, 0, S)
+    _add_rows(values, columns, change, S, w)
+
+
 @kernel("void(int64[::1], int32[::1], float64[::1], float64[::1], int64, float64[::1])", borrows=True)
 def multiclass_scores(meta, ints, floats, w, example, score):
     """Fill ``score`` (S,) with the scores of all labels. O(nnz S)."""
@@ -35,11 +98,7 @@ def multiclass_scores(meta, ints, floats, w, example, score):
     dense = floats[meta[AT_DENSE] + example * D : meta[AT_DENSE] + (example + 1) * D]
     scaling = floats[meta[AT_SCALING]]
     score[:] = 0.0
-    for c in range(begin, end):
-        x, at = floats[values + c], ints[columns + c] * S
-        row = w[at : at + S]
-        for k in range(S):
-            score[k] += x * row[k]
+    sparse_times(floats[values + begin : values + end], ints[columns + begin : columns + end], w, S, score)
     for j in range(D):
         x, at = dense[j], meta[W_DENSE] + j * S
         if x != 0.0:
@@ -163,11 +222,7 @@ def label_add(meta, ints, floats, example, change, w):
     S, D = meta[STRIDE], meta[N_DENSE]
     begin, end = np.int64(ints[meta[AT_ROWS] + example]), np.int64(ints[meta[AT_ROWS] + example + 1])
     columns, values = meta[AT_COLUMNS], meta[AT_VALUES]
-    for c in range(begin, end):
-        x, at = floats[values + c], ints[columns + c] * S
-        row = w[at : at + S]
-        for k in range(S):
-            row[k] += x * change[k]
+    sparse_add(floats[values + begin : values + end], ints[columns + begin : columns + end], change, S, w)
     for j in range(D):
         x, at = floats[meta[AT_DENSE] + example * D + j], meta[W_DENSE] + j * S
         if x != 0.0:

@@ -36,8 +36,8 @@ from maxmargin.solvers.state import InnerState, numbers_of
 __all__ = ["LabelDual", "LabelEngine", "LabelState"]
 
 MEMORY = 4 << 30  # bytes that multipliers may take
-CLOSED = 0.1  # share of the mean gap below which an example is not visited until the next certificate
-LOOK_AT = 0.3  # a certificate is due when the gaps seen in a sweep are this share of the last certificate's
+CLOSED = 0.03  # share of the mean gap below which an example is not visited until the next certificate
+LOOK_AT = 0.2  # a certificate is due when the gaps seen in a sweep are this share of the last certificate's
 MOST_SWEEPS, FIRST_SWEEPS = 15, 4  # between two certificates, and before the first
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 DENSE = 0.01  # share of non-zeros from which on blocks pull at the same weights: then jumps over all of them pay
