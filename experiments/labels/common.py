@@ -288,8 +288,7 @@ class Searched(BoundModel):
 
     def ask(self, w: np.ndarray, example: int, slack: float, known: tuple[Reply, ...]) -> SearchResult:
         """What the search finds at the points as they are aimed now."""
-        start = first_weight(self.points.M, self.points.highest())
-        return searched(self.search, self.points, start, slack, self.tolerance, known)
+        return searched(self.search, self.points, first_weight(self.points, known), slack, self.tolerance, known)
 
 
 def searched(
@@ -311,9 +310,12 @@ def searched(
     return sarawagi_gupta_search(points.plain, max(slack, 1e-9), start, stop._replace(queries=100))
 
 
-def first_weight(M: int, highest: float) -> float:
-    """``max h / max g``, the first cost weight that the paper recommends; ``highest`` bounds h from above."""
-    return max(highest, 1e-3) / M
+def first_weight(points: AllSets | Relaxed, known: tuple[Reply, ...]) -> float:
+    """The first cost weight: h / g of the best point found before; else ``max h / max g``, as the paper recommends."""
+    best = max(known, key=lambda reply: reply.h * reply.g, default=None)
+    if best is not None and best.h > 0.0 and best.g > 0.0:
+        return best.h / best.g
+    return max(points.highest(), 1e-3) / points.M
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
