@@ -142,7 +142,7 @@ def show(name: str, counts: Counts) -> None:
         paper, count = PAPER[name].get(search), max(tally.asked, 1)
         figures = (100 * tally.successes / count, tally.queries / count, 1e3 * tally.seconds / count)
         shown = [
-            f"{mine:9.1f}" + (f"  ({theirs:5.1f})" if paper else " " * 9)
+            f"{mine:9.2f}" + (f"  ({theirs:5.1f})" if paper else " " * 9)
             for mine, theirs in zip(figures, paper or figures, strict=True)
         ]
         print(f"{search:17}" + "".join(shown) + f"{100 * tally.short / count:12.1f}", flush=True)
