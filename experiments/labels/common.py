@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import f1_score, hamming_loss, jaccard_score
 
+from maxmargin.contracts import Answer, Answers, ModelKernel
 from maxmargin.datasets.folder import require
-from maxmargin.inference.constrained_oracle import ConstrainedOracle, pair_rows
+from maxmargin.inference.constrained_oracle import ConstrainedOracle, HullOracle, pair_rows
 from maxmargin.inference.roof_kernel import roof, roof_sizes
 from maxmargin.inference.slack_search import (
     Reply,
@@ -30,6 +31,8 @@ from maxmargin.inference.slack_search import (
     sarawagi_gupta_search,
 )
 from maxmargin.kernel import kernel
+from maxmargin.models.base import BoundModel
+from maxmargin.models.label_set import LabelSetBound
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -105,6 +108,7 @@ class AllSets:
     """All sets of M labels as points (h, g), h = 1 + score - score of the truth, g = Hamming cost; asked in turn."""
 
     def __init__(self, M: int, edges: np.ndarray) -> None:
+        self.M = M
         self.sets = (np.arange(2**M)[:, None] >> np.arange(M) & 1).astype(np.int8)
         both = self.sets[:, edges[:, 0]] * self.sets[:, edges[:, 1]]
         self.features = np.concatenate([self.sets, both], axis=1).astype(float)
@@ -117,6 +121,9 @@ class AllSets:
         self.h = 1.0 + total - total[self.truth]
         self.h[self.truth] = 1.0
         return self
+
+    def fresh(self) -> None:
+        """Nothing is kept between searches."""
 
     def plain(self, lam: float) -> Reply[int]:
         value = self.h + lam * self.g
@@ -139,6 +146,10 @@ class AllSets:
         """The point of a set found before."""
         return self.reply(z, 0.0)
 
+    def indicators(self, z: int) -> np.ndarray:
+        """Which labels are on, and which pairs, (M + E,)."""
+        return self.features[z]
+
     def highest(self) -> float:
         """The largest h."""
         return float(self.h.max())
@@ -149,11 +160,15 @@ class AllSets:
 
 
 class Relaxed:
-    """The linear relaxation of all sets of M labels: points x = (z, y) with y_e between what two labels allow."""
+    """The linear relaxation of all sets of M labels: points x = (z, y) with y_e between what two labels allow.
 
-    def __init__(self, M: int, edges: np.ndarray) -> None:
+    Plain queries are cuts (roof duality). Queries of an angle are a few cuts, or with ``program`` one linear program
+    with two rows more.
+    """
+
+    def __init__(self, M: int, edges: np.ndarray, program: bool = False) -> None:
         self.M, self.edges, self.m = M, edges, len(edges)
-        self.oracle = ConstrainedOracle(*pair_rows(M, edges))
+        self.program = ConstrainedOracle(*pair_rows(M, edges)) if program else None
         ints, floats = roof_sizes(M, self.m)
         self.scratch = np.zeros(ints, np.int32), np.empty(floats), np.zeros(M, np.int32), np.zeros(M, np.int32)
 
@@ -163,24 +178,44 @@ class Relaxed:
         gain = scores.copy()
         np.add.at(gain, j, pairs * truth[k])
         np.add.at(gain, k, pairs * truth[j])
+        self.truth, self.sign = truth, sign
         self.gain, self.pair = sign * gain, sign[j] * sign[k] * pairs
         self.slopes = np.concatenate([self.gain, self.pair])
-        self.oracle.aim(self.slopes, np.append(np.ones(self.M), np.zeros(self.m)), 1.0)
+        self.fresh()
         return self
 
-    def plain(self, lam: float) -> Reply[np.ndarray]:
+    def fresh(self) -> None:
+        """Forget what earlier angles have found."""
+        self.oracle: ConstrainedOracle | HullOracle = HullOracle(self.support)
+        if self.program is not None:
+            self.program.aim(self.slopes, np.append(np.ones(self.M), np.zeros(self.m)), 1.0)
+            self.oracle = self.program
+
+    def support(self, a: float, b: float) -> Reply[np.ndarray]:
+        """The point of largest ``a h + b g``."""
         iwork, fwork, one, other = self.scratch
-        upper = cut(self.edges.ravel(), self.gain + lam, self.pair, iwork, fwork, one, other)
+        pair = a * self.pair
+        upper = cut(self.edges.ravel(), a * self.gain + b, pair, iwork, fwork, one, other)
         z, (j, k) = (one + other) / 2, self.edges.T
-        y = np.where(self.pair > 0, np.minimum(z[j], z[k]), np.maximum(z[j] + z[k] - 1.0, 0.0))
+        y = np.where(pair > 0, np.minimum(z[j], z[k]), np.maximum(z[j] + z[k] - 1.0, 0.0))
         reply = self.again(np.concatenate([z, y]))
-        return reply._replace(bound=max(1.0 + upper, reply.h + lam * reply.g))
+        return reply._replace(bound=max(a + upper, a * reply.h + b * reply.g))
+
+    def plain(self, lam: float) -> Reply[np.ndarray]:
+        return self.support(1.0, lam)
 
     def constrained(self, lam: float, wedge: Wedge) -> Reply[np.ndarray] | None:
         return self.oracle(lam, wedge)
 
     def again(self, x: np.ndarray) -> Reply[np.ndarray]:
         return Reply(1.0 + float(self.slopes @ x), float(x[: self.M].sum()), 0.0, x)
+
+    def indicators(self, x: np.ndarray) -> np.ndarray:
+        """How far each label and each pair is on, (M + E,)."""
+        (z, y), (j, k), t, sign = np.split(x, [self.M]), self.edges.T, self.truth, self.sign
+        flips = sign * z
+        pairs = t[j] * t[k] + t[j] * flips[k] + t[k] * flips[j] + sign[j] * sign[k] * y
+        return np.concatenate([t + flips, pairs])
 
     def highest(self) -> float:
         return self.plain(0.0).h
@@ -197,6 +232,63 @@ class Relaxed:
                 break
             low, high = (middle, high) if lam * middle.g <= middle.h else (low, middle)
         return max(edge_optimum(low, high)[0], 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched(BoundModel):
+    """A model of label sets whose slack argmax is a search over points, in plain Python.
+
+    ``found`` holds the outputs of each example so far, so in a cutting-plane fit with a slack for each example the
+    largest product among them is its slack.
+    """
+
+    bound: LabelSetBound
+    data: Data
+    search: str
+    points: AllSets | Relaxed
+    tolerance: float
+    found: list[list[Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, bound: LabelSetBound, data: Data, search: str, points: AllSets | Relaxed, tolerance: float) -> Searched:
+        return cls(
+            n_examples=len(data.X), layout=bound.layout, capabilities=frozenset(), bound=bound, data=data,
+            search=search, points=points, tolerance=tolerance, found=[[] for _ in data.X],
+        )  # fmt: skip
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.bound.fingerprint} {self.search}"
+
+    def kernel(self, search: str = "argmax") -> ModelKernel | None:
+        return None
+
+    def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
+        return self.bound.argmax(w, examples, cost_weight)
+
+    def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
+        if search != "slack" or cost_weight <= 0.0:
+            return self.bound.answer(w, example, cost_weight, search)
+        groups, layout, points = self.bound.layout.groups(w), self.bound.layout, self.points
+        x, truth = np.append(self.data.X[example], 1.0), self.data.Y[example]
+        points.aim(x[:-1] @ groups["coef"] + groups["intercept"], groups["edge"], truth)
+        known = tuple(points.again(output) for output in self.found[example])
+        slack = max((max(reply.h, 0.0) * reply.g for reply in known), default=0.0)
+        result = self.ask(w, example, slack, known)
+        if result.output is None:
+            return Answer(np.empty(0, np.int32), np.empty(0), 0.0, 0.0, max(result.bound, 0.0), result.queries)
+        if result.value > slack:
+            self.found[example].append(result.output)
+        reply, on, (j, k) = points.again(result.output), points.indicators(result.output), layout.edges.T
+        rows = np.zeros((len(x), layout.stride))
+        rows[:, : points.M] = np.outer(x, truth - on[: points.M])
+        psi = np.concatenate([rows.ravel(), truth[j] * truth[k] - on[points.M :]])
+        index, value = np.flatnonzero(psi).astype(np.int32), max(reply.h * reply.g, 0.0)
+        return Answer(index, psi[index], reply.g, value, max(result.bound, value), result.queries)
+
+    def ask(self, w: np.ndarray, example: int, slack: float, known: tuple[Reply, ...]) -> SearchResult:
+        """What the search finds at the points as they are aimed now."""
+        return searched(self.search, self.points, first_weight(self.points, known), slack, self.tolerance, known)
 
 
 def searched(
@@ -218,9 +310,12 @@ def searched(
     return sarawagi_gupta_search(points.plain, max(slack, 1e-9), start, stop._replace(queries=100))
 
 
-def first_weight(M: int, highest: float) -> float:
-    """``max h / max g``, the first cost weight that the paper recommends; ``highest`` bounds h from above."""
-    return max(highest, 1e-3) / M
+def first_weight(points: AllSets | Relaxed, known: tuple[Reply, ...]) -> float:
+    """The first cost weight: h / g of the best point found before; else ``max h / max g``, as the paper recommends."""
+    best = max(known, key=lambda reply: reply.h * reply.g, default=None)
+    if best is not None and best.h > 0.0 and best.g > 0.0:
+        return best.h / best.g
+    return max(points.highest(), 1e-3) / points.M
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:

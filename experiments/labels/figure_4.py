@@ -19,14 +19,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from common import AllSets, Data, first_weight, measures, parser, searched, yeast
+from common import AllSets, Data, Searched, measures, parser, yeast
 
 import maxmargin as mm
 from maxmargin.callbacks.base import Callback
-from maxmargin.contracts import Answer, Answers, ModelKernel
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.models.base import BoundModel
-from maxmargin.models.label_set import LabelSet, LabelSetBound
+from maxmargin.models.label_set import LabelSet
 from maxmargin.oracles.oracle import ModelOracle
 from maxmargin.solvers.driver import run
 
@@ -40,46 +39,6 @@ RUNS = {
     "ours": (mm.Auto(), None),
 }
 AXES = ("seconds", "queries", "passes")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Searched(BoundModel):
-    """A bound model whose slack argmax is one of the searches, in plain Python."""
-
-    bound: LabelSetBound
-    data: Data
-    search: str
-    points: AllSets
-    found: list[set[int]] = field(default_factory=list)  # the sets of each example so far
-
-    @property
-    def fingerprint(self) -> str:
-        return f"{self.bound.fingerprint} {self.search}"
-
-    def kernel(self, search: str = "argmax") -> ModelKernel | None:
-        return None
-
-    def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
-        return self.bound.argmax(w, examples, cost_weight)
-
-    def answer(self, w: np.ndarray, example: int, cost_weight: float, search: str = "argmax") -> Answer:
-        if search != "slack" or cost_weight <= 0.0:
-            return self.bound.answer(w, example, cost_weight, search)
-        groups, layout = self.bound.layout.groups(w), self.bound.layout
-        x, truth = self.data.X[example], self.data.Y[example]
-        points = self.points.aim(x @ groups["coef"] + groups["intercept"], groups["edge"], truth)
-        known = tuple(points.again(z) for z in self.found[example])
-        slack = max((max(reply.h, 0.0) * reply.g for reply in known), default=0.0)
-        result = searched(self.search, points, first_weight(len(truth), points.highest()), slack, TOLERANCE, known)
-        z = points.truth if result.output is None else int(result.output)
-        self.found[example].add(z)
-        y, (j, k) = points.sets[z].astype(float), layout.edges.T
-        rows = np.zeros((len(x) + 1, layout.stride))
-        rows[:, : len(truth)] = np.outer(np.append(x, 1.0), truth - y)
-        psi = np.concatenate([rows.ravel(), truth[j] * truth[k] - y[j] * y[k]])
-        index = np.flatnonzero(psi).astype(np.int32)
-        value = max(result.value, 0.0)
-        return Answer(index, psi[index], float(points.g[z]), value, max(result.bound, value), result.queries)
 
 
 @dataclass
@@ -105,11 +64,7 @@ def curves(data: Data, passes: int) -> Iterator[tuple[str, np.ndarray]]:
     for name, (solver, search) in RUNS.items():
         model: BoundModel = bound
         if search is not None:
-            found: list[set[int]] = [set() for _ in data.X]
-            model = Searched(
-                n_examples=len(data.X), layout=bound.layout, capabilities=frozenset(), bound=bound, data=data,
-                search=search, points=all_sets, found=found,
-            )  # fmt: skip
+            model = Searched.of(bound, data, search, all_sets, TOLERANCE)
         problem, watch = RescaledHinge(rescaling="slack").problem(model, C=C), Watch()
         run(solver.engine(problem, 0), problem, tol=1e-4, max_passes=passes, callbacks=[watch])
         rows = []

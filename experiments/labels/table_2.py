@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from common import MEASURES, Data, measures, parser, yeast
@@ -45,7 +46,7 @@ def machine(rescaling: str, tol: float) -> Callable[[float, float], BaseEstimato
 
 
 def linear(C: float) -> LinearSVC:
-    return LinearSVC(C=C, max_iter=5000)
+    return LinearSVC(C=C, dual=False)
 
 
 def chain(C: float) -> ClassifierChain:
@@ -56,8 +57,8 @@ def one_vs_rest(C: float) -> OneVsRestClassifier:
     return OneVsRestClassifier(linear(C))
 
 
-def forest(leaf: int) -> RandomForestClassifier:
-    return RandomForestClassifier(200, min_samples_leaf=leaf, random_state=0)
+def forest(leaf: int, trees: int = 200) -> RandomForestClassifier:
+    return RandomForestClassifier(trees, min_samples_leaf=leaf, random_state=0)
 
 
 METHODS = {
@@ -65,7 +66,7 @@ METHODS = {
     "margin": (machine("margin", 5e-2), machine("margin", 1e-3), GRID),
     "chain": (chain, chain, LINEAR),
     "one-vs-rest": (one_vs_rest, one_vs_rest, LINEAR),
-    "forest": (forest, forest, LEAVES),
+    "forest": (partial(forest, trees=50), forest, LEAVES),
 }  # how to fit in the folds, and at last; and the grid
 
 

@@ -1,7 +1,8 @@
-"""The oracle that angular search asks, for any outputs that linear rows describe: HiGHS with two rows more."""
+"""Oracles that angular search asks: HiGHS with two rows more, and one for convex sets that asks plain queries."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,12 @@ from maxmargin.inference.slack_search import Reply, Wedge
 if TYPE_CHECKING:
     import highspy
 
-__all__ = ["ConstrainedOracle", "pair_rows"]
+__all__ = ["ConstrainedOracle", "HullOracle", "pair_rows"]
 
-ASIDE = 1e-9  # relative: how far inside an angle its open ends are
-TINY = 1e-7  # a positive g, in the units of the largest
+ASIDE = 1e-7  # relative: how far inside an angle its open ends are; what HiGHS calls inside must not reach them
+ROUNDING = 1e-11  # relative
+TOLERANCE = 1e-9  # of HiGHS
+TINY = 1e-7  # a positive h, and a positive g in the units of the largest
 
 
 class ConstrainedOracle:
@@ -24,7 +27,7 @@ class ConstrainedOracle:
 
     Points are ``h = h_0 + <h, x>`` and ``g = g_0 + <g, x>`` for x in [0, 1]^n with ``lower <= A x <= upper``. A linear
     (with ``integer``, a mixed-integer) program with n + 2 columns, which stays in memory: another pair h, g changes two
-    rows, another angle four entries. Bounds hold up to the tolerances of HiGHS, 1e-7 (1e-6 with ``integer``).
+    rows, another angle four entries. Bounds hold up to the tolerance of HiGHS, 1e-9.
 
     Parameters
     ----------
@@ -47,10 +50,12 @@ class ConstrainedOracle:
         self.program = highspy.Highs()
         for option, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0)):
             self.program.setOptionValue(option, value)
+        for kind in ("primal", "dual", "mip"):  # far below TINY, or points without h or g would pass
+            self.program.setOptionValue(f"{kind}_feasibility_tolerance", TOLERANCE)
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = n + 2, m + 2
         lp.col_cost_ = np.zeros(n + 2)
-        lp.col_lower_ = np.append(np.zeros(n), [0.0, 0.0])  # h and g of the points that matter are positive
+        lp.col_lower_ = np.append(np.zeros(n), [TINY, 0.0])  # h and g of the points that matter are positive
         lp.col_upper_ = np.append(np.ones(n), [inf, inf])
         # behind the rows given: g - low h >= 0 and high h - g >= 0
         whole = sp.vstack([sp.hstack([rows, sp.csr_array((m, 2))]), sp.csr_array(([1.0, 1.0], ([0, 1], [n + 1, n])))])
@@ -82,10 +87,10 @@ class ConstrainedOracle:
         low = wedge.low if wedge.closed_below else wedge.low * (1.0 + ASIDE)
         high = wedge.high if wedge.closed_above else wedge.high * (1.0 - ASIDE)
         program.changeColBounds(n + 1, self.least, inf)
-        program.changeCoeff(m, n, -low)
-        bounded = high < inf
-        program.changeCoeff(m + 1, n, high if bounded else 1.0)
-        program.changeCoeff(m + 1, n + 1, -1.0 if bounded else 0.0)
+        for row, slope, sign in ((m, low, 1.0), (m + 1, high, -1.0)):  # sign (g - slope h) >= 0, no entry above 1
+            size = max(1.0, slope)
+            program.changeCoeff(row, n, -sign * (slope / size if slope < inf else 1.0))
+            program.changeCoeff(row, n + 1, sign / size)
         program.changeColCost(n, -1.0)
         program.changeColCost(n + 1, -lam)
         program.run()
@@ -104,6 +109,69 @@ class ConstrainedOracle:
         if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
             return None
         raise ValueError(f"HiGHS ended with {program.modelStatusToString(status)}; scale h and g to be near 1.")
+
+
+class HullOracle:
+    """The point of largest ``h + lam g`` with ``low h <= g <= high h`` over a convex set, by plain queries alone.
+
+    The points (h, g) of a convex set are a convex region of the plane, so the best point of an angle is a corner of the
+    region, or lies where an end of the angle leaves it: on an edge, found between corners on either side by asking for
+    what is farthest beyond the line through them. All corners seen are kept, so later angles take fewer queries.
+
+    Parameters
+    ----------
+    support : function of two numbers
+        ``support(a, b)`` answers with the point of largest ``a h + b g``, for a and b of any sign. Some point, as that
+        of the truth, has h > 0 and g = 0.
+    """
+
+    def __init__(self, support: Callable[[float, float], Reply[np.ndarray]]) -> None:
+        self.support = support
+        self.corners: list[Reply[np.ndarray]] = []
+
+    def __call__(self, lam: float, wedge: Wedge = Wedge(0.0, inf, False, True)) -> Reply[np.ndarray] | None:  # noqa: B008
+        """The best point inside a wedge, and its output; None where there is none."""
+        low = max(wedge.low if wedge.closed_below else wedge.low * (1.0 + ASIDE), TINY)
+        high = min(wedge.high if wedge.closed_above else wedge.high * (1.0 - ASIDE), 1.0 / TINY)
+        best: Reply[np.ndarray] | None = self._corner(1.0, lam)
+        assert best is not None
+        if best.g < low * best.h:
+            best = self._exit(low)
+        elif best.g > high * best.h:
+            best = self._exit(high)
+        return None if best is None else best._replace(bound=(best.h + lam * best.g) * (1.0 + ROUNDING))
+
+    def _corner(self, a: float, b: float) -> Reply[np.ndarray]:
+        self.corners.append(self.support(a, b))
+        return self.corners[-1]
+
+    def _exit(self, slope: float) -> Reply[np.ndarray] | None:
+        """Where the ray of a slope leaves the region; None where it does not meet it."""
+        for side in (1.0, -1.0):
+            if all(side * (point.g - slope * point.h) <= 0.0 for point in self.corners):
+                farthest = self._corner(-side * slope, side)
+                if side * (farthest.g - slope * farthest.h) < 0.0:
+                    return None
+        while True:
+            below, above, point = self._crossing(slope)
+            a, b = above.g - below.g, below.h - above.h
+            seen, beyond = {(corner.h, corner.g) for corner in self.corners}, self._corner(a, b)
+            size = abs(a) * (abs(below.h) + abs(above.h)) + abs(b) * (below.g + above.g)
+            gain = a * (beyond.h - below.h) + b * (beyond.g - below.g)
+            if gain <= ROUNDING * size or (beyond.h, beyond.g) in seen:
+                return point if point.h > 0.0 else None
+
+    def _crossing(self, slope: float) -> tuple[Reply[np.ndarray], Reply[np.ndarray], Reply[np.ndarray]]:
+        """The farthest point of a ray between two corners, behind the two."""
+        found = []
+        heights = [(point.g - slope * point.h, point) for point in self.corners]
+        for under, below in heights:
+            for over, above in heights:
+                if under <= 0.0 <= over and under < over:
+                    t = -under / (over - under)
+                    found.append((below.h + t * (above.h - below.h), t, below, above))
+        h, t, below, above = max(found, key=lambda candidate: candidate[0])
+        return below, above, Reply(h, slope * h, 0.0, (1.0 - t) * below.output + t * above.output)
 
 
 def pair_rows(n: int, edges: np.ndarray) -> tuple[sp.csr_array, np.ndarray, np.ndarray]:
