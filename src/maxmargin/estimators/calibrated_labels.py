@@ -98,7 +98,15 @@ class CalibratedLabels(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self.estimator.__sklearn_tags__()
 
     def fit(self, X: Matrix, y: Sets, sample_weight: SampleWeight = None) -> Self:
-        """Fit the estimator to all examples X (n, n_features), and the probabilities to held-out decisions."""
+        """Fit the estimator to all examples, and the probabilities to held-out decisions.
+
+        Parameters
+        ----------
+        X : array or sparse matrix (n, n_features)
+        y : sets of labels, in any form that the estimator takes
+        sample_weight : array (n,), optional
+            How much each example counts, in the fits and in the likelihood.
+        """
         _check(self)
         rows = check_array(unconverted(X), accept_sparse="csr", dtype=np.float64)
         self.estimator_ = clone(self.estimator).fit(X, y, sample_weight)
@@ -151,7 +159,7 @@ class CalibratedLabels(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.predict(X)
 
     def score(self, X: Matrix, y: Sets, sample_weight: object = None) -> float:
-        """Subset accuracy of the estimator."""
+        """Subset accuracy of the estimator; examples count by ``sample_weight``."""
         check_is_fitted(self)
         return self.estimator_.score(X, y, sample_weight)
 
