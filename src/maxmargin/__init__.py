@@ -10,8 +10,8 @@ from maxmargin.lazy import lazy
 __version__ = "0.1.0"
 
 _NAMES = {
-    "estimators": "StructuredSVM SequenceTagger MulticlassClassifier MultilabelClassifier ImageSegmenter GraphLabeler "
-    "Aligner DiscriminativeHMM DiscriminativeBayesNet regularisation_path load audit",
+    "estimators": "StructuredSVM SequenceTagger MulticlassClassifier MultilabelClassifier CalibratedLabels "
+    "ImageSegmenter GraphLabeler Aligner DiscriminativeHMM DiscriminativeBayesNet regularisation_path load audit",
     "models": "Chain Multiclass LabelSet with_ancestors HMM Grid Network BayesNet Graph Matching",
     "datasets": "Links",
     "inference.junction_tree": "JunctionTree",

@@ -7,6 +7,7 @@ _NAMES = {
     "sequence_tagger": "SequenceTagger",
     "multiclass_classifier": "MulticlassClassifier",
     "multilabel_classifier": "MultilabelClassifier",
+    "calibrated_labels": "CalibratedLabels",
     "image_segmenter": "ImageSegmenter",
     "graph_labeler": "GraphLabeler",
     "aligner": "Aligner",

@@ -221,6 +221,10 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         """
         return self._bound(X).max_marginals(self._checked_weights())
 
+    def label_scores(self, X: Matrix) -> np.ndarray:
+        """What each label scores by itself, ``X @ coef_.T + intercept_``, (n, n_labels)."""
+        return self._bound(X).scores(self._checked_weights())
+
     def predict(self, X: Matrix) -> object:
         """The sets of largest score, in the form of y in ``fit``."""
         on = self._bound(X).indicators(self.weights_)
