@@ -41,7 +41,7 @@ def train(
     cost_weight: Annotated[
         float | None,
         typer.Option(
-            "-C", min=0.0, help="Weight of the losses; default: the best of 0, 0.01, 0.1, 1 by held-out images."
+            "-C", min=0.0, help="Weight of the losses; default: the best of 0, 0.01, 0.1, 1, 10 by held-out images."
         ),
     ] = None,
     cost: Annotated[str, typer.Option(help=_ABOUT_COST)] = "auto",

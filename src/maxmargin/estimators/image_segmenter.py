@@ -48,9 +48,9 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     neighbours : {4, 8, 6, 18, 26}
         4 or 8 for images, the others for volumes.
     C : float or None
-        Weight of the losses. None: with a centre, and losses per pixel, the one of 0, 0.01, 0.1 and 1 that is best on
-        training images held out (:func:`~maxmargin.estimators.calibrated_start.held_out_C`; 0 keeps the centre), else
-        1. ``C_`` says which.
+        Weight of the losses. None: with a centre, and losses per pixel, the one of 0, 0.01, 0.1, 1 and 10 that is best
+        on training images held out (:func:`~maxmargin.estimators.calibrated_start.held_out_C`; 0 keeps the centre),
+        else 1. ``C_`` says which.
     cost : {"auto", "hamming", "balanced", "balanced_image"} or pair of float
         What wrong pixels cost: 1 each, or so much that both labels together cost the same, over all masks or in each;
         or what a wrong pixel of background and of foreground costs, the class weights: (1, 4) values a thin foreground.

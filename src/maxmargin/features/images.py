@@ -18,8 +18,9 @@ from maxmargin.door import picture_block
 from maxmargin.features.contrast import contrast_edges, relative_steps
 from maxmargin.features.mixtures import Mixture, fit_mixture
 from maxmargin.features.own_colours import colour_range, own_colours, places_of_foreground
-from maxmargin.features.pixel_classifier import cross_fitted, log_odds
+from maxmargin.features.pixel_classifier import cross_fitted, log_loss, log_odds
 from maxmargin.features.stroke_colours import StrokeColours
+from maxmargin.features.surroundings import Surroundings, surroundings
 from maxmargin.features.textures import orientations, ridges, textures
 from maxmargin.parameters import Parameters
 
@@ -63,6 +64,9 @@ class ImageFeatures(Parameters):
         Add the log-odds of a classifier on all these features; see :mod:`maxmargin.features.pixel_classifier`. Those
         of training images come from classifiers of other images, so ``fit_transform(X, y)`` is not
         ``fit(X, y).transform(X)``.
+    context : bool
+        Let a second classifier see the log-odds of the first around each pixel, and give its own instead; see
+        :mod:`maxmargin.features.surroundings`. It is left out where its log-loss on held-out images is not lower.
     folds : int
         Parts into which the training images are split for that.
     contrast : sequence of float
@@ -88,6 +92,8 @@ class ImageFeatures(Parameters):
         How often each position is foreground.
     odds_ : array (F - 1, F - 1)
         Of the classifier: ``x' odds_ x`` are the log-odds of a pixel with the other standardised features x.
+    context_ : list of at most one Surroundings
+        The second classifier.
     """
 
     colour: bool = True
@@ -98,6 +104,7 @@ class ImageFeatures(Parameters):
     mixture: int = 5
     own: bool = True
     classifier: bool = True
+    context: bool = True
     folds: int = 4
     contrast: Sequence[float] = (1.0, 4.0)
     contrasts: Sequence[str] | None = None
@@ -152,16 +159,18 @@ class ImageFeatures(Parameters):
     def to_state(self) -> tuple[dict[str, object], dict[str, object]]:
         """Constructor arguments and learned attributes, as plain values and arrays."""
         learned = {name: vars(self)[name] for name in _LEARNED}
-        return self.get_params(), {**learned, "mixtures_": [[tuple(m) for m in pair] for pair in self.mixtures_]}
+        mixtures = [[tuple(m) for m in pair] for pair in self.mixtures_]
+        return self.get_params(), {**learned, "mixtures_": mixtures, "context_": [tuple(s) for s in self.context_]}
 
     @classmethod
     def from_state(cls, parameters: Mapping[str, Any], learned: Mapping[str, Any]) -> Self:
         """The fitted features that :meth:`to_state` described."""
-        none = {"orientation": False, "ridge": False, "classifier": False}  # older files lack these
+        none = {"orientation": False, "ridge": False, "classifier": False, "context": False}  # older files lack these
         features = cls(**{**none, **parameters})
-        learned = {"whole_": 255.0, "largest_": np.inf, "odds_": np.empty((0, 0)), **learned}
+        learned = {"whole_": 255.0, "largest_": np.inf, "odds_": np.empty((0, 0)), "context_": [], **learned}
         vars(features).update({name: learned[name] for name in _LEARNED})
         features.mixtures_ = [(Mixture(*front), Mixture(*back)) for front, back in learned["mixtures_"]]
+        features.context_ = [Surroundings(*parts) for parts in learned["context_"]]
         features._check_learned()
         return features
 
@@ -174,7 +183,7 @@ class ImageFeatures(Parameters):
             raise ValueError(f"its n_channels_ is {str(n)[:40]!r}")
         ndim, size, own = steps.shape[1], np.size(self.mean_), bool(self.own)
         place = np.shape(self.place_) if own and np.ndim(self.place_) == ndim else (0,)
-        limits = (2, n) if own else (0,)
+        limits = (2, n) if self._counts_colours() else (0,)
         for name, shape, low, high in (
             ("mean_", (size,), -np.inf, np.inf),
             ("scale_", (size,), 1e-300, np.inf),
@@ -190,13 +199,17 @@ class ImageFeatures(Parameters):
                 raise ValueError(f"its {name} are not numbers of shape {shape} from {low:g} to {high:g}")
             if shape != () and not np.isfinite(array).all():
                 raise ValueError(f"its {name} are not all finite")
-        if own and not (self.limits_[0] < self.limits_[1]).all():
+        if len(limits) > 1 and not (self.limits_[0] < self.limits_[1]).all():
             raise ValueError("its limits_ do not rise")
         if len(self.mixtures_) not in (0, 2):
             raise ValueError("its mixtures_ are not those of two views")
         for pair, d in zip(self.mixtures_, (n, 2 * n + ndim), strict=False):
             for mixture in pair:
                 mixture.check(d)
+        if len(self.context_) > bool(self.classifier and self.context):
+            raise ValueError("its context_ is there without a classifier or context, or more than once")
+        for second in self.context_:
+            second.check(ndim)
 
     def _fit(
         self, images: Sequence[ArrayLike], masks: Sequence[ArrayLike], steps: np.ndarray
@@ -214,22 +227,18 @@ class ImageFeatures(Parameters):
         self.place_, places = np.empty(0), [np.empty(0)] * len(pictures)
         if self.own:  # an image is told where the others have their foreground, as a new one will be
             self.place_, places = places_of_foreground(masks, self.steps_.shape[1])
-        self.limits_ = colour_range(pictures) if self.own else np.empty(0)
+        self.limits_ = colour_range(pictures) if self._counts_colours() else np.empty(0)
         raws = [self._raw(picture, place) for picture, place in zip(pictures, places, strict=True)]
-        count = sum(picture[..., 0].size for picture in pictures)
-        axes = tuple(range(self.steps_.shape[1]))
-        self.mean_ = np.sum([raw.sum(axis=axes, dtype=np.float64) for raw in raws], axis=0) / count
-        squares = np.sum([((raw - self.mean_) ** 2).sum(axis=axes) for raw in raws], axis=0)
-        spread = np.sqrt(squares / count)
-        self.scale_ = np.where(spread > 1e-6, spread, 1.0)
+        self.mean_, self.scale_ = _mean_and_scale(raws)
         bases = [self._scaled(raw) for raw in raws]
         del raws
         odds: Sequence[np.ndarray | None] = [None] * len(pictures)
-        self.odds_ = np.empty((0, 0))
+        self.odds_, self.context_ = np.empty((0, 0)), []
         if self.classifier:
             rng = np.random.default_rng(self.random_state)
             labels = [np.asarray(mask) for mask in masks]
             self.odds_, found = cross_fitted(bases, labels, self.folds, self.sample, rng)
+            found = self._fit_context(pictures, labels, found) if self.context else found
             every = np.concatenate([odd.ravel() for odd in found])
             self.mean_ = np.append(self.mean_, every.mean())
             self.scale_ = np.append(self.scale_, max(float(every.std()), 1e-6))
@@ -243,7 +252,26 @@ class ImageFeatures(Parameters):
 
     def _transformed(self, picture: np.ndarray) -> dict[str, np.ndarray]:
         base = self._scaled(self._raw(picture, self.place_))
-        return self._features(picture, base, log_odds(base, self.odds_) if self.classifier else None)
+        odds = log_odds(base, self.odds_) if self.classifier else None
+        for second in self.context_:
+            odds = second.log_odds(picture, odds, self.limits_)
+        return self._features(picture, base, odds)
+
+    def _counts_colours(self) -> bool:
+        """Whether the colours of each image are counted, by position or by log-odds."""
+        return self.own or (self.classifier and self.context)
+
+    def _fit_context(self, pictures: Arrays, labels: Arrays, first: Arrays) -> Arrays:
+        """Learn the second classifier; returns its log-odds of each image, by a table of other images."""
+        side = float(np.exp(np.mean([np.log(odds.shape).mean() for odds in first])))
+        seen = [surroundings(picture, odds, self.limits_, side) for picture, odds in zip(pictures, first, strict=True)]
+        second = Surroundings(side, *_mean_and_scale(seen), np.empty((0, 0)))
+        rng = np.random.default_rng(self.random_state)  # the parts of the first classifier again
+        table, found = cross_fitted([second.scaled(x) for x in seen], labels, self.folds, self.sample, rng)
+        if log_loss(found, labels) >= log_loss(first, labels):
+            return first
+        self.context_ = [second._replace(table=table)]
+        return found
 
     def _scaled(self, raw: np.ndarray) -> np.ndarray:
         """Standardised node features and a constant 1, float32, without the log-odds."""
@@ -314,6 +342,15 @@ def _views(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ndim = picture.ndim - 1
     smooth = ndimage.gaussian_filter(picture, (*[3.0] * ndim, 0.0))
     return picture, np.concatenate([picture, smooth, positions(picture.shape[:-1])[..., :ndim]], axis=-1)
+
+
+def _mean_and_scale(features: Arrays) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and deviation (F,) over the pixels of all images (*shape, F); 1 where there is next to no deviation."""
+    count = sum(x[..., :1].size for x in features)
+    mean = np.sum([x.sum(axis=tuple(range(x.ndim - 1)), dtype=np.float64) for x in features], axis=0) / count
+    squares = np.sum([((x - mean) ** 2).sum(axis=tuple(range(x.ndim - 1))) for x in features], axis=0)
+    spread = np.sqrt(squares / count)
+    return mean, np.where(spread > 1e-6, spread, 1.0)
 
 
 def _whole_range(images: Sequence[ArrayLike]) -> float:

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
-__all__ = ["cross_fitted", "log_odds"]
+__all__ = ["cross_fitted", "log_loss", "log_odds"]
 
 _CLIP = 3.0  # deviations from the mean: products of outliers would decide alone
 _RIDGES = (0.005, 0.03, 0.2, 1.0)  # tried; of the weight of all pixels
@@ -29,6 +29,15 @@ def log_odds(features: np.ndarray, table: np.ndarray) -> np.ndarray:
     """
     x = np.clip(features, -_CLIP, _CLIP)
     return np.clip(np.einsum("...i,...i->...", x @ table, x), -_SURE, _SURE)
+
+
+def log_loss(odds: Sequence[np.ndarray], masks: Sequence[np.ndarray]) -> float:
+    """``- log p`` of the labels of each image, a mean over its pixels of label 0 and 1, summed over the images."""
+    total = 0.0
+    for odd, mask in zip(odds, masks, strict=True):
+        known = (mask == 0) | (mask == 1)
+        total += float(np.logaddexp(0.0, np.where(mask == 1, -odd, odd))[known].mean()) if known.any() else 0.0
+    return total
 
 
 class _Regression:
