@@ -17,8 +17,8 @@ training images (at most 24), out of all edge features and 8 weights. Log-odds o
 of other images, so that this is a choice by held-out pictures. Our centre is sought on the same images by the same
 score. Horses have contrasts relative to the image and to the neighbourhood among their edge features, for all methods.
 The tolerance is 3 pixels for horses, whose masks are rough, and 1 voxel for hippocampi, as in hippocampus.py.
-Settings were chosen on seeds 1 to 3, 11 to 13 and 101; the splits printed in README.md, from seed 21 on, were run
-once.
+Settings were chosen on seeds 1 to 3, 11 to 13, 21 to 23 and 101; the splits printed in README.md, from seed 31 on, were
+run once.
 
 Sets: horses (328 colour images), hippocampus (36 volumes), nuclei (16 tiles of 128 x 128 of one image), and outlines:
 the outermost two pixels of each nucleus, a thin foreground. The last two need ``nuclei/img2d.tif`` and
@@ -61,7 +61,7 @@ from maxmargin.models.grid import Grid
 LAMBDAS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 ENOUGH = 24  # training images of the grid search
 PHOTOGRAPHS = ("pixels", "image", "local", "odds")  # kinds of contrast where the light varies
-FIRST_SEED = 21  # seeds 1 to 3, 11 to 13 and 101 were looked at while the settings were chosen
+FIRST_SEED = 31  # seeds 1 to 3, 11 to 13, 21 to 23 and 101 were looked at while the settings were chosen
 
 
 def tiles(images: list[np.ndarray], side: int = 128) -> list[np.ndarray]:
@@ -93,8 +93,8 @@ def nuclei(thin: bool = False) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 # how to load, neighbours, pixels by which true boundaries may be off, images for training and testing
 SETS: dict[str, tuple[Callable[[], tuple[list, list]], int, float, int, int]] = {
-    "horses": (horses.load, 4, 3.0, 30, 40),
-    "hippocampus": (hippocampus.load, 6, 1.0, 10, 10),
+    "horses": (horses.load, 4, 3.0, 24, 40),
+    "hippocampus": (hippocampus.load, 6, 1.0, 8, 10),
     "nuclei": (nuclei, 4, 0.0, 8, 8),
     "outlines": (lambda: nuclei(thin=True), 4, 0.0, 8, 8),
 }

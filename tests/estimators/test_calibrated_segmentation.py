@@ -131,7 +131,8 @@ def test_the_centre_is_no_worse_than_any_single_smoothness():
     def score(w):
         return mean_iou([mask.ravel() for mask in masks], bound.argmax(np.asarray(w)).outputs)
 
-    grid = [score([1.0, 0.0, *(weight * np.eye(2)[k])]) for k in range(2) for weight in (0.03, 0.1, 0.3, 1.0, 3.0)]
+    weights = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+    grid = [score([1.0, 0.0, *(weight * np.eye(2)[k])]) for k in range(2) for weight in weights]
     centre, ratio = calibrated_weights(bound, masks, log_odds)
     kept, same = calibrated_weights(bound, masks, log_odds, 1.0)
     assert score(centre) >= score(kept) >= max(grid) - 1e-12 and ratio > 1.2

@@ -12,7 +12,8 @@ from maxmargin.models.grid import GridBound
 __all__ = ["calibrated_weights", "held_out_C"]
 
 _MARGIN = 0.3  # a margin of 1 for log-odds of 3.3, a probability of 96 %
-_WEIGHTS = (0.03, 0.1, 0.3, 1.0, 3.0)
+_WEIGHTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+_BESIDE = (0.1, 0.3)  # tried for a weight that is zero, beside the best one
 _FACTORS = (1.6, 1.3)
 _WORTH = 2e-4  # gain in intersection over union for which a weight is moved: rounding and single pixels are none
 _ENOUGH = 24  # images that weights are tried on
@@ -26,10 +27,11 @@ def calibrated_weights(
 
     Formula: ``0.3 (log_odds + log ratio, s)``, where the weights s >= 0 of the edge features are sought for the largest
     mean intersection over union with the true masks: first the one smoothness weight, of any feature, that is best,
-    then each weight in turn, and the ratio too unless it is given. The ratio is what a wrong pixel of foreground costs
-    by one of background, so log ratio is the threshold of a calibrated classifier that minimises the cost. ``log_odds``
-    (F,) are the node weights, the constant last, whose scores are log-odds. Complexity: at most 24 cuts for each of
-    five weights of each edge feature, and again for about six tries of each weight.
+    then each weight in turn, and the ratio too unless it is given, where that gains more than the standard error of the
+    gain: many small gains on few images are chance. The ratio is what a wrong pixel of foreground costs by one of
+    background, so log ratio is the threshold of a calibrated classifier that minimises the cost. ``log_odds`` (F,) are
+    the node weights, the constant last, whose scores are log-odds. Complexity: at most 24 cuts for each of eight
+    weights of each edge feature, and again for about six tries of each weight.
     """
     layout = bound.layout
     some = np.unique(np.linspace(0, len(masks) - 1, _ENOUGH).astype(int))
@@ -39,32 +41,39 @@ def calibrated_weights(
     start[: layout.n_node] = log_odds
     start[constant] += np.log(ratio or 1.0)
 
-    def score(w: np.ndarray) -> float:
-        return mean_iou(truth, bound.argmax(w, some).outputs)
+    def scores(w: np.ndarray) -> np.ndarray:
+        found = bound.argmax(w, some).outputs
+        return np.array([mean_iou([true], [mask]) for true, mask in zip(truth, found, strict=True)])
 
     def changed(w: np.ndarray, place: int, value: float) -> np.ndarray:
         w = w.copy()
         w[place] = value
         return w
 
-    weights, best = start, score(start)
+    weights, best = start, scores(start)
 
-    def keep_best(tries: list[np.ndarray]) -> None:
+    def keep_best(tries: list[np.ndarray], clearly: bool = True) -> None:
         nonlocal weights, best
         for w in tries:
-            found = score(w)
-            if found > best + _WORTH:
+            found = scores(w)
+            gain = found - best
+            if gain.mean() > max(_WORTH, _standard_error(gain) if clearly else 0.0):
                 weights, best = w, found
 
-    keep_best([changed(start, k, weight) for k in edges for weight in _WEIGHTS])
+    keep_best([changed(start, k, weight) for k in edges for weight in _WEIGHTS], clearly=False)
     for factor in _FACTORS:
         if ratio is None:
             keep_best([changed(weights, constant, weights[constant] + sign * np.log(factor)) for sign in (1, -1)])
         for k in edges:
             now = weights[k]
-            values = (now * factor, now / factor, 0.0) if now else (_WEIGHTS[1], _WEIGHTS[2])
+            values = (now * factor, now / factor, 0.0) if now else _BESIDE
             keep_best([changed(weights, k, value) for value in values])
     return _MARGIN * weights, float(np.exp(weights[constant] - log_odds[-1]))
+
+
+def _standard_error(gains: np.ndarray) -> float:
+    """Of the mean of gains (n,); 0 for a single one."""
+    return float(gains.std(ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else 0.0
 
 
 def held_out_C(
@@ -87,5 +96,5 @@ def held_out_C(
             for i, found in zip(outside.tolist(), bound.argmax(train(C, inside), outside).outputs, strict=True):
                 scores[k, i] = mean_iou([np.ravel(masks[i])], [found])
     gains = scores - scores[0]
-    clear = gains.mean(axis=1) > gains.std(axis=1, ddof=1) / np.sqrt(n)
+    clear = [gain.mean() > _standard_error(gain) for gain in gains]
     return _C[int(np.argmax(np.where(clear, gains.mean(axis=1), 0.0)))]

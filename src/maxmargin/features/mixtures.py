@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 __all__ = ["Mixture", "fit_mixture"]
 
@@ -33,15 +33,28 @@ class Mixture(NamedTuple):
             np.log(weight) + np.log(np.diag(factor)).sum() - 0.5 * (((x - mean) @ factor) ** 2).sum(axis=1)
             for weight, mean, factor in zip(*self, strict=True)
         ]
-        return np.asarray(logsumexp(parts, axis=0)) - 0.5 * x.shape[1] * np.log(2.0 * np.pi)
+        largest = np.max(parts, axis=0)
+        return largest + np.log(np.exp(parts - largest).sum(axis=0)) - 0.5 * x.shape[1] * np.log(2.0 * np.pi)
 
 
-def fit_mixture(pixels: Sequence[np.ndarray], components: int, random_state: int) -> Mixture:
-    """The mixture of the rows of all arrays (n, d), with fewer components when there are few rows."""
+def fit_mixture(
+    pixels: Sequence[np.ndarray], components: int, random_state: int, *, start: Mixture | None = None, rounds: int = 100
+) -> Mixture:
+    """The mixture of the rows of all arrays (n, d), with fewer components when there are few rows.
+
+    At most ``rounds`` of expectation and maximisation, from the mixture ``start`` of similar rows if that has as many
+    components, else from k-means.
+    """
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import GaussianMixture
 
     x = np.concatenate(pixels)
     n = min(components, max(1, len(x) // 20))
-    mixture = GaussianMixture(n, reg_covar=1e-4, random_state=random_state)
-    mixture.fit(x if len(x) > 1 else np.zeros((2, x.shape[1])))
+    mixture = GaussianMixture(n, reg_covar=1e-4, random_state=random_state, max_iter=rounds)
+    if start is not None and len(start.weights) == n:
+        inverse = start.factors @ start.factors.transpose(0, 2, 1)
+        mixture.set_params(weights_init=start.weights, means_init=start.means, precisions_init=inverse)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the caller says how many rounds are enough
+        mixture.fit(x if len(x) > 1 else np.zeros((2, x.shape[1])))
     return Mixture(mixture.weights_, mixture.means_, mixture.precisions_cholesky_)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.features.contrast import squared_steps
-from maxmargin.features.mixtures import fit_mixture
+from maxmargin.features.mixtures import Mixture, fit_mixture
 
 __all__ = ["StrokeColours"]
 
 _COMPONENTS = 5
 _PIXELS = 2000  # of each label that a mixture is fitted to
+_ROUNDS = 5  # of fitting a mixture: the mask that it is fitted to is a guess
 _STROKED = 0.25  # share of them that the strokes make up, by repetition
 _MOST = 10.0  # largest log ratio
 _SMOOTHNESS = 20.0  # what a pair of equal neighbours with different labels costs, in nats
@@ -28,6 +29,7 @@ class StrokeColours:
     def __init__(self, picture: np.ndarray, steps: np.ndarray) -> None:
         picture = picture * (_DEVIATION / max(float(picture.std()), 1e-9))
         self._pixels = picture.reshape(-1, picture.shape[-1])
+        self._mixtures: dict[int, Mixture] = {}  # by label: the last ones, where the next begin
         squares = squared_steps(picture, steps)
         lengths = np.sqrt((steps**2).sum(axis=1)).reshape(-1, *[1] * steps.shape[1])
         self.capacities = _SMOOTHNESS * np.exp(-squares / max(2.0 * float(squares.mean()), 1e-12)) / lengths
@@ -44,6 +46,7 @@ class StrokeColours:
             inside = inside if len(inside) else np.arange(mask.size)
             some = rng.choice(inside, min(_PIXELS, len(inside)), replace=False)
             again = np.repeat(stroked, max(1, int(_STROKED * _PIXELS / max(1, len(stroked)))))
-            mixture = fit_mixture([self._pixels[some], self._pixels[again]], _COMPONENTS, 0)
-            densities.append(mixture.log_density(self._pixels))
+            pixels, start = [self._pixels[some], self._pixels[again]], self._mixtures.get(label)
+            self._mixtures[label] = fit_mixture(pixels, _COMPONENTS, 0, start=start, rounds=_ROUNDS)
+            densities.append(self._mixtures[label].log_density(self._pixels))
         return np.clip(densities[0] - densities[1], -_MOST, _MOST).reshape(mask.shape)
