@@ -50,6 +50,11 @@ from maxmargin.models.grid import Grid
 FIRST_SEED = 1  # seeds 0 and 100 were looked at while the settings were chosen
 SHARPNESS = (1.0, 4.0, 16.0)
 CONTRASTS = ("pixels", "image", "local")
+PIXELS = {
+    "contrast": SHARPNESS,
+    "contrasts": CONTRASTS,
+    "context": False,
+}  # of pixels alone
 KINDS = ("constant", *(f"{contrast} {sharpness:g}" for contrast in CONTRASTS for sharpness in SHARPNESS))
 LAMBDAS = (0.1, 0.3, 1.0, 3.0, 10.0)  # for edge features that are ten times as strong as in the literature
 FINE = (0.5, 0.7, 1.4, 2.0)
@@ -125,7 +130,7 @@ def choose_tolerance(images: list, masks: list, train: np.ndarray, args: argpars
     """The tolerance with the best intersection over union on a quarter of the training images, fitted to the rest."""
     parts = np.split(train, [3 * len(train) // 4])
     y, truth = ([masks[i] for i in part] for part in parts)
-    features = ImageFeatures(contrast=SHARPNESS, contrasts=CONTRASTS)
+    features = ImageFeatures(**PIXELS)
     X = features.fit_transform([images[i] for i in parts[0]], y, directions(args.neighbours))
     smooth, _ = smoothness(ImageSegmenter(**options).fit(nodes_only(X), y), X, y, args.neighbours)
     held = features.transform([images[i] for i in parts[1]])
@@ -140,7 +145,7 @@ def one_split(images: list, masks: list, train: np.ndarray, test: np.ndarray, ar
     if tolerance is None:
         tolerance = choose_tolerance(images, masks, train, args, options)
     begin = time.process_time()
-    features = ImageFeatures(contrast=SHARPNESS, contrasts=CONTRASTS)
+    features = ImageFeatures(**PIXELS)
     X = features.fit_transform([images[i] for i in train], [masks[i] for i in train], directions(args.neighbours))
     y, truth = [masks[i] for i in train], [masks[i] for i in test]
     seconds = {"features": time.process_time() - begin}
@@ -254,7 +259,7 @@ def main() -> None:
         from compare_solvers import compare
 
         order = np.random.default_rng(FIRST_SEED).permutation(len(images))[:24]
-        features = ImageFeatures(contrast=SHARPNESS, contrasts=CONTRASTS)
+        features = ImageFeatures(**PIXELS)
         y = [masks[i] for i in order]
         X = features.fit_transform([images[i] for i in order], y, directions(args.neighbours))
         compare(X, y, args, Path("outputs/horses_solvers.png"))

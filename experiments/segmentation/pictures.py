@@ -6,7 +6,7 @@ All methods share the pixel features of ``ImageFeatures()`` and the edges of eac
     classifier      the sign of the log-odds of the classifier that our features have (quadratic logistic regression)
     classifier, smooth  these log-odds with one smoothness weight
     context, smooth     the log-odds of our second classifier, which sees the first around each pixel, with one
-                    smoothness weight; the same as the line before where held-out images do not gain by it
+                    smoothness weight; the same as the line before with fewer than 12 training images
     logistic, smooth    scikit-learn's (linear) logistic regression with one smoothness weight (only with --peer)
     ours, centre    where our training begins: the log-odds with a threshold and weights of all edge features
     ours            ``ImageSegmenter(tolerance=...)``: moved from there by a large margin as far as a C lets it that is

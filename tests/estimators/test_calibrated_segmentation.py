@@ -51,9 +51,10 @@ def test_log_odds_agree_with_a_peer(monkeypatch):
 
 
 @pytest.mark.found("E: unary costs are calibrated")
-def test_log_odds_are_calibrated_on_new_images():
-    images, masks = blocks(24)
-    features = ImageFeatures(**PLAIN)
+@pytest.mark.parametrize("context", [False, True])
+def test_log_odds_are_calibrated_on_new_images(context):
+    images, masks = blocks(112)
+    features = ImageFeatures(**PLAIN, context=context)
     features.fit(images[:12], masks[:12], directions(4))
     made = features.transform(images[12:])
     odds = np.concatenate([(x["node"] @ features.log_odds_weights()).ravel() for x in made])

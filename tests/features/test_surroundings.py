@@ -60,10 +60,13 @@ def test_surroundings_help_where_pixels_are_noisy():
     assert fits[1].context_ and both < 0.6 * alone
 
 
-def test_surroundings_are_left_out_where_they_do_not_help():
-    rng = np.random.default_rng(0)
-    masks = [rng.integers(2, size=(20, 20)) for _ in range(4)]  # no pixel tells of another
-    images = [mask + rng.normal(scale=0.5, size=mask.shape) for mask in masks]
+@pytest.mark.parametrize(("n", "alone"), [(12, True), (11, False)], ids=["no help", "few images"])
+def test_surroundings_are_left_out(n, alone):
+    images, masks = squares(n, 0, noise=0.4)
+    if alone:  # no pixel tells of another
+        rng = np.random.default_rng(0)
+        masks = [rng.integers(2, size=(20, 20)) for _ in range(n)]
+        images = [mask + rng.normal(scale=0.5, size=mask.shape) for mask in masks]
     features = ImageFeatures(**PLAIN)
     made = features.fit_transform(images, masks, directions(4))
     plain = ImageFeatures(**PLAIN, context=False)
@@ -73,7 +76,7 @@ def test_surroundings_are_left_out_where_they_do_not_help():
 
 
 def test_files_keep_the_second_classifier_and_refuse_others():
-    images, masks = squares(8, 1, noise=0.4)
+    images, masks = squares(12, 1, noise=0.4)
     features = ImageFeatures(**PLAIN)
     features.fit(images, masks, directions(4))
     parameters, learned = features.to_state()

@@ -28,6 +28,7 @@ __all__ = ["ImageFeatures", "colours", "positions"]
 
 Arrays = list[np.ndarray]
 _LEARNED = ("steps_", "n_channels_", "mean_", "scale_", "beta_", "place_", "limits_", "odds_", "whole_", "largest_")
+_ENOUGH = 12  # images for a second classifier: fewer do not show how much surroundings differ between images
 _ALIKE = 8.0  # times the largest training value: images beyond that are scaled differently
 
 
@@ -66,7 +67,8 @@ class ImageFeatures(Parameters):
         ``fit(X, y).transform(X)``.
     context : bool
         Let a second classifier see the log-odds of the first around each pixel, and give its own instead; see
-        :mod:`maxmargin.features.surroundings`. It is left out where its log-loss on held-out images is not lower.
+        :mod:`maxmargin.features.surroundings`. It is left out with fewer than 12 images, and where its log-loss on
+        held-out images is not lower.
     folds : int
         Parts into which the training images are split for that.
     contrast : sequence of float
@@ -233,12 +235,14 @@ class ImageFeatures(Parameters):
         bases = [self._scaled(raw) for raw in raws]
         del raws
         odds: Sequence[np.ndarray | None] = [None] * len(pictures)
-        self.odds_, self.context_ = np.empty((0, 0)), []
+        self.odds_ = np.empty((0, 0))
+        self.context_: list[Surroundings] = []
         if self.classifier:
             rng = np.random.default_rng(self.random_state)
             labels = [np.asarray(mask) for mask in masks]
             self.odds_, found = cross_fitted(bases, labels, self.folds, self.sample, rng)
-            found = self._fit_context(pictures, labels, found) if self.context else found
+            if self.context and len(pictures) >= _ENOUGH:
+                found = self._fit_context(pictures, labels, found)
             every = np.concatenate([odd.ravel() for odd in found])
             self.mean_ = np.append(self.mean_, every.mean())
             self.scale_ = np.append(self.scale_, max(float(every.std()), 1e-6))
@@ -252,7 +256,9 @@ class ImageFeatures(Parameters):
 
     def _transformed(self, picture: np.ndarray) -> dict[str, np.ndarray]:
         base = self._scaled(self._raw(picture, self.place_))
-        odds = log_odds(base, self.odds_) if self.classifier else None
+        if not self.classifier:
+            return self._features(picture, base, None)
+        odds = log_odds(base, self.odds_)
         for second in self.context_:
             odds = second.log_odds(picture, odds, self.limits_)
         return self._features(picture, base, odds)
