@@ -19,7 +19,7 @@ _NAMES = {
     "features": "Sequences TextFeatures ImageFeatures superpixels region_graph region_labels DictFeatures "
     "AlignmentFeatures",
     "solvers": "Auto SimplicialDecomposition SequentialDual BCFW FrankWolfe CuttingPlane Pegasos SGD Perceptron MIRA "
-    "ProximalPoint ColumnGeneration",
+    "ProximalPoint ColumnGeneration RecentredDual",
     "formulations": "MarginRescaling SlackRescaling Ramp",
     "costs": "HammingCost WeightedHammingCost MatrixCost FunctionCost",
     "callbacks": "EarlyStopping Checkpoint JsonLog Progress",

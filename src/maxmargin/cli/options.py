@@ -30,7 +30,8 @@ Format = StrEnum("Format", ["auto", "columns", "conllu"])
 Precision = StrEnum("Precision", ["float64", "float32"])
 Solver = StrEnum(
     "Solver",
-    "auto simplicial sequential_dual bcfw frank_wolfe cutting_plane pegasos sgd perceptron mira column_generation",
+    "auto simplicial sequential_dual bcfw frank_wolfe cutting_plane pegasos sgd perceptron mira column_generation "
+    "recentred_dual",
 )
 
 
@@ -175,7 +176,7 @@ _ABOUT_PENALTY = "What keeps the weights small: half their squares, or their abs
 PenaltyOption = Annotated[Penalty, of_training("--penalty", help=_ABOUT_PENALTY)]
 _ABOUT_SOLVER = (
     "Training method; auto closes the gap fastest. pegasos, sgd, perceptron and mira are online methods; "
-    "column_generation is for --penalty l1."
+    "column_generation and recentred_dual are for --penalty l1."
 )
 SolverOption = Annotated[Solver, of_training("--solver", help=_ABOUT_SOLVER)]
 Jobs = Annotated[int | None, of_training("--n-jobs", "-j", help="Number of threads; -1 for all cores.")]

@@ -69,6 +69,7 @@ _PARTS = {
     "solvers.mira": "MIRA",
     "solvers.proximal_point": "ProximalPoint",
     "solvers.column_generation": "ColumnGeneration",
+    "solvers.recentred_dual": "RecentredDual",
     "solvers.linear_programs.highs": "Highs",
     "solvers.linear_programs.masters": "AutoMaster",
     "solvers.linear_programs.extragradient": "Extragradient",

@@ -70,7 +70,7 @@ class Training:
         begins, and how many convex fits it makes.
     solver : str or solver object
         "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", "pegasos", "sgd", "perceptron",
-        "mira", "column_generation" (for ``penalty="l1"``), or an object of one of their classes.
+        "mira", "column_generation" and "recentred_dual" (for ``penalty="l1"``), or an object of one of their classes.
     tol : float
         Relative duality gap at which training ends.
     max_passes, max_oracle_calls, max_seconds : number or None

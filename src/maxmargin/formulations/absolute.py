@@ -1,4 +1,4 @@
-"""The regulariser ``|w|_1``, which leaves most weights at 0, seen by the dual through its conjugate.
+"""The regulariser ``|w|_1``, which leaves most weights at 0, seen by the dual through its conjugate; and one near it.
 
 R*(u) = 0  where |u_j| <= 1 for all j  (u_j <= 1 where w_j must be >= 0),  and infinite elsewhere
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Absolute"]
+__all__ = ["Absolute", "ElasticNet"]
 
 ROUNDING = 1e-12
 
@@ -61,3 +61,48 @@ class Absolute:
     def widths(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """None of R*: see :meth:`weights`."""
         return np.zeros(A.shape[0])
+
+
+@dataclass(frozen=True)
+class ElasticNet(Absolute):
+    """``R(w) = |w|_1 + |w|^2 / (2 scale)``, with ``w_j >= 0`` where ``positive``: R* is finite everywhere.
+
+    ``weights(u) = scale soft(u)``, where soft takes 1 off |u_j|, all of it below 1, and cuts off what is negative on
+    ``positive``. ``R*(u) = scale/2 |soft(u)|^2`` is piecewise quadratic, H(u) the identity times the scale without the
+    coordinates that are 0. With the linear term ``- w . c / scale`` R is ``|w|_1`` and the proximal term of a centre c.
+    Zou, Hastie 2005.
+    """
+
+    scale: float = 1.0
+
+    @property
+    def traits(self) -> frozenset[str]:
+        return frozenset({"quadratic", "threshold"} if self.positive is None else {"quadratic", "threshold", "signs"})
+
+    def value(self, w: np.ndarray) -> float:
+        """R(w); inf where a sign is violated."""
+        return super().value(w) + 0.5 / self.scale * float(w @ w)
+
+    def weights(self, u: np.ndarray) -> np.ndarray:
+        """``scale soft(u)``."""
+        low = u < -1.0 if self.positive is None else ~self.positive & (u < -1.0)
+        return self.scale * (np.maximum(u - 1.0, 0.0) + np.where(low, u + 1.0, 0.0))
+
+    def conjugate(self, u: np.ndarray) -> float:
+        w = self.weights(u)
+        return 0.5 / self.scale * float(w @ w)
+
+    def lower_bound(self, linear: float, u: np.ndarray) -> tuple[float, float]:
+        """The dual itself, which is finite everywhere."""
+        return linear - self.conjugate(u), 1.0
+
+    def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """Gram matrix of the rows of A over the weights that are not 0 at u, times the scale, (m, m)."""
+        return self.scale * (self._kept(A, u) @ A.T).toarray()
+
+    def widths(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
+        """Squared lengths of the rows of A over these weights, times the scale, (m,)."""
+        return self.scale * np.asarray((self._kept(A, u) * A).sum(axis=1))
+
+    def _kept(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> sp.csr_array:
+        return sp.csr_array(A * (self.weights(u) != 0.0))

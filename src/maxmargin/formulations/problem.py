@@ -66,6 +66,11 @@ class Problem:
         return "quadratic" in self.regulariser.traits
 
     @property
+    def identity(self) -> bool:
+        """Whether R is ``1/2 |w|^2``, all weights free: then the weights are u."""
+        return self.regulariser.traits == {"quadratic"}
+
+    @property
     def n_examples(self) -> int:
         return len(self.weight)
 
@@ -84,7 +89,7 @@ class Problem:
     @property
     def labels(self) -> LabelBlocks | None:
         """See :class:`~maxmargin.contracts.Problem`."""
-        fused = self.oracle.fused() if self.quadratic and self.positive is None and not self.squared else None
+        fused = self.oracle.fused() if self.identity and not self.squared else None
         return fused.kernel.labels if fused is not None and fused.rescaling == RESCALINGS["margin"].code else None
 
     @property

@@ -14,6 +14,7 @@ _NAMES = {
     "linear_programs.masters": "AutoMaster",
     "linear_programs.primal_dual": "PrimalDual",
     "linear_programs.program": "Master Point Program",
+    "recentred_dual": "RecentredDual",
     "base": "BaseSolver",
     "cccp": "CCCP",
     "refits": "Refits",

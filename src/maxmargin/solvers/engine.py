@@ -17,6 +17,7 @@ import numpy as np
 
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import DualPoint, Fused, State
+from maxmargin.formulations.absolute import ElasticNet
 from maxmargin.formulations.divergence import Proximal
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
@@ -82,7 +83,7 @@ class DualEngine(Engine):
             longest = d if blocks.members is not None else problem.oracle.longest
             working_set = WorkingSet(totals(problem, blocks), d, longest, s.limit, s.memory, averaging)
         u = aligned_zeros(d)
-        w = u if problem.quadratic and problem.positive is None else aligned_zeros(d)
+        w = u if problem.identity else aligned_zeros(d)
         rng = np.random.default_rng(self.random_state)
         state = DualState(problem, CountingOracle(problem.oracle), working_set, u, w, blocks, rng)
         state.cursor = self._first_cursor(state)
@@ -371,15 +372,15 @@ class DualEngine(Engine):
         if "tables" in regulariser.traits:
             assert isinstance(regulariser, Proximal)
             return smo_tables_pass, wk.Point(state.u, state.w, NO_SIGNS, *regulariser.arrays)
-        if mask is None:
+        if state.w is state.u:
             return smo_pass, wk.Point(state.u, state.w)
-        return smo_signed_pass, wk.Point(state.u, state.w, mask.astype(np.int8))
+        signs = np.zeros(len(state.u), np.int8) if mask is None else mask.astype(np.int8)
+        threshold, scale = (1.0, regulariser.scale) if isinstance(regulariser, ElasticNet) else (0.0, 1.0)
+        return smo_signed_pass, wk.Point(state.u, state.w, signs, threshold=threshold, scale=scale)
 
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
-        if not state.problem.quadratic:
-            return self.settings.master == "newton"
-        if self.settings.master != "auto":
+        if not state.problem.quadratic or self.settings.master != "auto":
             return self.settings.master == "newton"
         late = (state.relative_gap <= NEWTON_LATE or state.slow) and state.pending is not None
         return late and state.working_set.n_planes <= NEWTON_BELOW and state.idle_masters < IDLE_MASTERS
@@ -460,8 +461,7 @@ class DualEngine(Engine):
 
     def _ask(self, state: DualState, blocks: np.ndarray, w: np.ndarray) -> tuple[Planes, np.ndarray]:
         """New planes of some blocks at w, and the losses of their examples (0 for the others)."""
-        problem = state.problem
-        w = w[: problem.n_columns]  # behind are those of examples that are gone
+        problem, w = state.problem, w[: state.problem.n_columns]  # behind are those of examples that are gone
         if state.members is not None:
             return group_planes(problem, state.oracle, state.members, blocks, w)
         planes = state.oracle.planes(w, blocks, self.settings.parts)

@@ -14,8 +14,8 @@ Auto                      product                     by gap, batches    by memo
 
 (*) Those with weight when steps are pairwise (Osokin et al. 2016), which converge linearly instead of at the rate 1/t.
 
-The primal family (Pegasos, SGD, Perceptron, MIRA) and column generation have files of their own; :data:`SOLVERS` names
-them all.
+The primal family (Pegasos, SGD, Perceptron, MIRA) and solvers of linear programs have files of their own; :data:`SOLVERS`
+names them all.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from maxmargin.solvers.column_generation import ColumnGeneration
 from maxmargin.solvers.mira import MIRA
 from maxmargin.solvers.perceptron import Perceptron
 from maxmargin.solvers.proximal_point import ProximalPoint
+from maxmargin.solvers.recentred_dual import RecentredDual
 from maxmargin.solvers.settings import Settings, check_words
 from maxmargin.solvers.subgradient import SGD, Pegasos
 
@@ -299,6 +300,7 @@ SOLVERS: dict[str, type[BaseSolver]] = {
     "auto": Auto, "simplicial": SimplicialDecomposition, "sequential_dual": SequentialDual, "bcfw": BCFW,
     "frank_wolfe": FrankWolfe, "cutting_plane": CuttingPlane, "pegasos": Pegasos, "sgd": SGD,
     "perceptron": Perceptron, "mira": MIRA, "proximal": ProximalPoint, "column_generation": ColumnGeneration,
+    "recentred_dual": RecentredDual,
 }  # fmt: skip
 
 
@@ -310,7 +312,7 @@ def solver_for(solver: object, problem: Problem) -> BaseSolver:
         if solver not in SOLVERS:
             raise ValueError(f"{wanted}; got {solver!r}.")
         if solver == "auto" and problem.traits <= ColumnGeneration.handles:
-            return ColumnGeneration()
+            return RecentredDual() if RecentredDual.suits(problem) else ColumnGeneration()
         check_solver(f'solver="{solver}"', SOLVERS[solver].handles, problem)
         if solver == "auto" and problem.labels is not None:
             from maxmargin.solvers.label_dual import LabelDual

@@ -54,6 +54,8 @@ class Point(NamedTuple):
     table: np.ndarray = np.empty(0, np.int64)  # (weights,): table of each weight
     fixed: np.ndarray = np.empty(0)  # (weights,): s of the proximal divergence at u = 0
     curving: np.ndarray = np.empty(0)  # (weights,): its second derivative
+    threshold: float = 0.0  # w is u less the threshold, towards 0,
+    scale: float = 1.0  # times the scale, and cut off below 0 where positive
 
 
 class Visit(NamedTuple):
@@ -87,7 +89,7 @@ STORE = record(
     Store, types.int32[:, ::1], _i4s, _f8s, _f8s, _i1s, _f8s, _i8s, _i4s, _f8s, _f8s, _i4s, _i1s,
     types.float64[:, ::1], _i4s, _f8s, _i4s, _i8s, _f8s, _f8s, _f8s,
 )  # fmt: skip
-POINT = record(Point, _f8s, _f8s, _i1s, _i8s, _i8s, _f8s, _f8s)
+POINT = record(Point, _f8s, _f8s, _i1s, _i8s, _i8s, _f8s, _f8s, _f8, _f8)
 VISIT = record(Visit, _i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s)
 BLOCK_SIGNATURE = _f8(STORE, _i8, POINT, VISIT)  # solves a block from the gradients in visit.g; returns the gain
 PASS_SIGNATURE = _f8(STORE, _i8s, POINT, VISIT, _i8)  # visits blocks with the planes they have; returns the gain

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
+from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
@@ -12,64 +13,92 @@ from maxmargin.solvers.masters.smo_kernel import hand_over, steepest, tolerance,
 
 _i1s, _i4s, _f8s = types.int8[::1], types.int32[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
+FEW = 64  # kinks that are sorted by insertion
 
 
-@kernel(_f8(_f8s, _i1s, _i4s, _f8s, _i8, _f8, _f8))
-def signed_step(u, positive, index, delta, nnz, slope, available):
-    """Exact line search on the piecewise quadratic dual of sign-constrained weights.
+@register_jitable
+def _sort(keys, values, m):
+    """Both arrays by increasing key, up to m, in place; short ones by insertion."""
+    if m > FEW:
+        order = np.argsort(keys[:m])
+        keys[:m], values[:m] = keys[:m][order], values[:m][order]
+        return
+    for i in range(1, m):
+        key, value, at = keys[i], values[i], i
+        while at > 0 and keys[at - 1] > key:
+            keys[at], values[at] = keys[at - 1], values[at - 1]
+            at -= 1
+        keys[at], values[at] = key, value
 
-    Maximises ``slope * t - 1/2 |max(u + t delta, 0 on positive)|^2`` over 0 <= t <= available. The derivative is
-    piecewise linear and decreasing; its kinks are where a constrained coordinate crosses zero. O(nnz log nnz).
+
+@kernel(_f8(wk.POINT, _i4s, _f8s, _i8, _f8, _f8, _f8s, _f8s))
+def signed_step(point, index, delta, nnz, slope, available, kinks, bends):
+    """Exact line search on the piecewise quadratic dual of weights that are cut off or thresholded.
+
+    Maximises ``slope * t - |w(u + t delta)|^2 / (2 scale)`` over 0 <= t <= available, where w is that of
+    :class:`~maxmargin.solvers.working_set_kernel.Point`. The derivative is piecewise linear and decreasing; its kinks
+    are where a coordinate crosses a threshold. ``kinks`` and ``bends`` (2 nnz,) are scratch. O(nnz log nnz).
     """
-    kinks = np.empty(nnz)
-    where = np.empty(nnz, np.int64)
+    u, positive, threshold, scale = point.u, point.positive, point.threshold, point.scale
     m = 0
     derivative, curvature = slope, 0.0
     for p in range(nnz):
-        j = index[p]
-        constrained = positive[j] != 0
-        if not constrained or u[j] > 0.0 or (u[j] == 0.0 and delta[p] > 0.0):
-            derivative -= delta[p] * u[j]
-            curvature += delta[p] * delta[p]
-        if constrained and ((u[j] > 0.0 and delta[p] < 0.0) or (u[j] < 0.0 and delta[p] > 0.0)):
-            kinks[m] = -u[j] / delta[p]
-            where[m] = p
+        x, d = u[index[p]], delta[p]
+        square = scale * d * d
+        free = positive[index[p]] == 0
+        if free and threshold == 0.0:
+            derivative -= scale * d * x
+            curvature += square
+            continue
+        if x > threshold or (x == threshold and d > 0.0):
+            derivative -= scale * d * (x - threshold)
+            curvature += square
+        elif free and (x < -threshold or (x == -threshold and d < 0.0)):
+            derivative -= scale * d * (x + threshold)
+            curvature += square
+        upper, lower = (threshold - x) / d, (-threshold - x) / d
+        if 0.0 < upper < available:
+            kinks[m], bends[m] = upper, square if d > 0.0 else -square
+            m += 1
+        if free and 0.0 < lower < available:
+            kinks[m], bends[m] = lower, square if d < 0.0 else -square
             m += 1
     if derivative <= 0.0:
         return 0.0
+    _sort(kinks, bends, m)
     t = 0.0
-    order = np.argsort(kinks[:m])
     for o in range(m + 1):
-        until = available if o == m else min(kinks[order[o]], available)
+        until = available if o == m else kinks[o]
         if curvature > 0.0 and derivative < curvature * (until - t):
             return t + derivative / curvature
         if until == np.inf:
             return np.inf
         derivative -= curvature * (until - t)
         t = until
-        if t >= available:
-            return available
-        p = where[order[o]]
-        if delta[p] > 0.0:
-            curvature += delta[p] * delta[p]
-        else:
-            curvature = max(curvature - delta[p] * delta[p], 0.0)
+        if o < m:
+            curvature = max(curvature + bends[o], 0.0)
     return available
 
 
 @kernel(wk.BLOCK_SIGNATURE)
 def smo_signed(store, block, point, visit):
-    """SMO where some weights are >= 0: ``w = u`` with the negative part of ``u`` cut off on ``positive``.
+    """SMO where weights are cut off or thresholded: w is that of :class:`~maxmargin.solvers.working_set_kernel.Point`.
 
     The curvature along a pair changes where a weight meets zero, so each step is an exact search over those kinks and
     the gradients are computed anew. ``u``, ``w`` and the multipliers are updated. Returns the gain of the dual.
     O(nnz of the block) a step.
     """
     u, w, positive, g, dense = point.u, point.w, point.positive, visit.g, visit.dense
-    tau, max_steps = tolerance(store, block, g, visit.tau), visit.max_steps
+    threshold, scale = point.threshold, point.scale
+    tau = tolerance(store, block, g, visit.tau)
     m = store.held[block]
+    longest = 0
+    for p in range(m):
+        longest = max(longest, store.length[store.slots[block, p]])
+    index, delta = np.empty(2 * longest, np.int32), np.empty(2 * longest)
+    kinks, bends = np.empty(4 * longest), np.empty(4 * longest)
     gain = 0.0
-    for _ in range(max_steps):
+    for _ in range(visit.max_steps):
         hi, top = steepest(store, block, g)
         if top == -np.inf:
             break
@@ -83,21 +112,15 @@ def smo_signed(store, block, point, visit):
             break
         hi_plane = store.slots[block, hi] if hi >= 0 else -1
         lo_plane = store.slots[block, lo] if lo >= 0 else -1
-        size = 0
-        slope = 0.0
+        slope, nnz = 0.0, 0
         if hi >= 0:
             begin, end = store.start[hi_plane], store.start[hi_plane] + store.length[hi_plane]
             sparse_add(dense, store.columns[begin:end], store.entries[begin:end], 1.0)
-            size += end - begin
             slope += store.b[hi_plane]
         if lo >= 0:
             begin, end = store.start[lo_plane], store.start[lo_plane] + store.length[lo_plane]
             sparse_add(dense, store.columns[begin:end], store.entries[begin:end], -1.0)
-            size += end - begin
             slope -= store.b[lo_plane]
-        index = np.empty(size, np.int32)
-        delta = np.empty(size)
-        nnz = 0
         for side in range(2):
             plane = hi_plane if side == 0 else lo_plane
             if plane >= 0:
@@ -109,7 +132,7 @@ def smo_signed(store, block, point, visit):
                         dense[j] = 0.0
                         nnz += 1
         available = store.alpha[lo_plane] if lo >= 0 else store.origin[block]
-        step = signed_step(u, positive, index, delta, nnz, slope, available)
+        step = signed_step(point, index, delta, nnz, slope, available, kinks, bends)
         if step <= 0.0 or step == np.inf:
             break
         before, after = 0.0, 0.0
@@ -117,11 +140,13 @@ def smo_signed(store, block, point, visit):
             j = index[p]
             before += w[j] * w[j]
             u[j] += step * delta[p]
-            w[j] = max(u[j], 0.0) if positive[j] else u[j]
+            w[j] = scale * max(u[j] - threshold, 0.0)
+            if positive[j] == 0 and u[j] < -threshold:
+                w[j] = scale * (u[j] + threshold)
             after += w[j] * w[j]
             if store.moment[wk.RULE] != wk.NO_MEAN:
                 store.mean[j] -= store.moment[wk.TOTAL] * step * delta[p]
-        gain += step * slope - 0.5 * (after - before)
+        gain += step * slope - 0.5 * (after - before) / scale
         store.linear[0] += step * slope
         store.moment[wk.LINEAR] -= store.moment[wk.TOTAL] * step * slope
         hand_over(store, block, hi_plane, lo_plane, step, available)
