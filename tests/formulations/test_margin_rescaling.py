@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from maxmargin.formulations.absolute import ElasticNet
 from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.formulations.regularisers import Quadratic, SignedQuadratic
 from maxmargin.formulations.rescaled_hinge import MarginRescaling
@@ -60,27 +61,31 @@ def test_negative_losses_count_as_zero():
     assert MarginRescaling().problem(BOUND).primal(np.zeros(15), -np.ones(5)) == 0.0
 
 
+EVEN = np.arange(6) % 2 == 0
+REGULARISERS = [Quadratic(), SignedQuadratic(EVEN), ElasticNet(None, 0.3), ElasticNet(EVEN, 2.0)]
+
+
 def test_lift_of_squared_slacks():
     problem = MarginRescaling("squared_hinge").problem(BOUND, C=0.5, sample_weight=S)
     np.testing.assert_allclose(problem.oracle.lift, [1.0, 0.0, 1 / np.sqrt(2), np.sqrt(2), 1.0])
     assert problem.n_columns == 20 and problem.n_weights == 15 and problem.n_examples == 5
 
 
-@pytest.mark.parametrize("regulariser", [Quadratic(), SignedQuadratic(np.arange(6) % 2 == 0)])
+@pytest.mark.parametrize("regulariser", REGULARISERS, ids=lambda r: type(r).__name__)
 def test_conjugate_is_the_best_of_linear_minus_regulariser(regulariser):
     rng = np.random.default_rng(1)
     for _ in range(50):
-        u = rng.normal(size=6)
+        u = 2.0 * rng.normal(size=6)
         w = regulariser.weights(u)
         assert regulariser.conjugate(u) == pytest.approx(u @ w - regulariser.value(w))
         for other in w + 0.3 * rng.normal(size=(20, 6)):
             assert u @ other - regulariser.value(other) <= regulariser.conjugate(u) + 1e-12
 
 
-@pytest.mark.parametrize("regulariser", [Quadratic(), SignedQuadratic(np.arange(6) % 2 == 0)])
+@pytest.mark.parametrize("regulariser", REGULARISERS, ids=lambda r: type(r).__name__)
 def test_curvature_is_the_derivative_of_the_weights(regulariser):
     rng = np.random.default_rng(2)
-    A, u, h = rng.normal(size=(4, 6)), rng.normal(size=6), 1e-6
+    A, u, h = rng.normal(size=(4, 6)), 2.0 * rng.normal(size=6), 1e-6
     numeric = np.array([(regulariser.weights(u + h * a) - regulariser.weights(u - h * a)) / (2 * h) for a in A]) @ A.T
     np.testing.assert_allclose(regulariser.curvature(sp.csr_array(A), u), numeric, atol=1e-6)
 

@@ -154,25 +154,29 @@ def test_number_of_steps_is_respected_and_each_one_gains():
     assert gains[0] > 0
 
 
-def projected_value(t, u, delta, positive, slope):
-    v = u + t * delta
-    return slope * t - 0.5 * np.sum(np.where(positive, np.maximum(v, 0), v) ** 2)
+def line_search(u, delta, positive, slope, available, threshold=0.0, scale=1.0):
+    point = wk.Point(u, np.zeros(len(u)), positive.astype(np.int8), threshold=threshold, scale=scale)
+    index, scratch = np.arange(len(u), dtype=np.int32), np.empty((2, 2 * len(u)))
+    return signed_step(point, index, delta, len(u), slope, available, *scratch)
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.7])
 @pytest.mark.parametrize("seed", range(150))
-def test_line_search_over_kinks(seed):
+def test_line_search_over_kinks(seed, threshold):
     rng = np.random.default_rng(seed)
-    d = int(rng.integers(1, 9))
-    u = rng.normal(size=d) * (rng.random(d) < 0.8)  # some coordinates sit on their kink
+    d = int(rng.integers(1, 9)) if seed % 10 else 60
+    u = rng.normal(size=d)
+    u = np.where(rng.random(d) < 0.8, u, threshold * np.sign(u))  # some coordinates sit on their kink
     delta = rng.normal(size=d) * (rng.random(d) < 0.9)
     positive = rng.random(d) < [0.0, 0.5, 1.0][seed % 3]
-    slope, available = 3 * rng.normal(), 10.0 ** rng.uniform(-2, 1.5)
-    index = np.arange(d, dtype=np.int32)
-    step = signed_step(u, positive.astype(np.int8), index, delta, d, slope, available)
+    slope, available, scale = 3 * rng.normal(), 10.0 ** rng.uniform(-2, 1.5), 1.0 if threshold == 0.0 else 0.3
+    step = line_search(u, delta, positive, slope, available, threshold, scale)
     assert 0 <= step <= available
 
     def negative(t):
-        return -projected_value(t, u, delta, positive, slope)
+        v = u + t * delta
+        soft = np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0)
+        return 0.5 * scale * np.sum(np.where(positive, np.maximum(soft, 0.0), soft) ** 2) - slope * t
 
     found = minimize_scalar(negative, bounds=(0, available), method="bounded", options={"xatol": 1e-13})
     grid = np.append(np.linspace(0, available, 4001), found.x)
@@ -182,10 +186,9 @@ def test_line_search_over_kinks(seed):
 
 def test_line_search_without_end():
     """On an orthant the step may be unbounded: inf when nothing turns the value down, else the turning point."""
-    index, ones = np.arange(2, dtype=np.int32), np.ones(2, np.int8)
-    down = np.array([-1.0, -1.0])
-    assert signed_step(np.zeros(2), ones, index, down, 2, 1.0, np.inf) == np.inf
-    assert signed_step(np.zeros(2), np.zeros(2, np.int8), index, down, 2, 1.0, np.inf) == pytest.approx(0.5)
+    ones, down = np.ones(2, bool), np.array([-1.0, -1.0])
+    assert line_search(np.zeros(2), down, ones, 1.0, np.inf) == np.inf
+    assert line_search(np.zeros(2), down, ~ones, 1.0, np.inf) == pytest.approx(0.5)
     # u starts at -3 on both: free until t = 3, then 2 (t - 3) = 1
-    assert signed_step(np.full(2, -3.0), ones, index, -down, 2, 1.0, np.inf) == pytest.approx(3.5)
-    assert signed_step(np.zeros(2), ones, index, down, 2, -1.0, 5.0) == 0.0
+    assert line_search(np.full(2, -3.0), -down, ones, 1.0, np.inf) == pytest.approx(3.5)
+    assert line_search(np.zeros(2), down, ones, -1.0, 5.0) == 0.0

@@ -14,8 +14,8 @@ Auto                      product                     by gap, batches    by memo
 
 (*) Those with weight when steps are pairwise (Osokin et al. 2016), which converge linearly instead of at the rate 1/t.
 
-The primal family (Pegasos, SGD, Perceptron, MIRA) and solvers of linear programs have files of their own; :data:`SOLVERS`
-names them all.
+The primal family (Pegasos, SGD, Perceptron, MIRA) and the solvers of linear programs have files of their own;
+:data:`SOLVERS` names them all.
 """
 
 from __future__ import annotations

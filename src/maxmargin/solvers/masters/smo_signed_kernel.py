@@ -46,6 +46,8 @@ def signed_step(point, index, delta, nnz, slope, available, kinks, bends):
         x, d = u[index[p]], delta[p]
         square = scale * d * d
         free = positive[index[p]] == 0
+        if d == 0.0:
+            continue
         if free and threshold == 0.0:
             derivative -= scale * d * x
             curvature += square
