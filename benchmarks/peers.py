@@ -49,6 +49,11 @@ class PeerResult:
         )
 
 
+def _are_spans(y: list[list[str]]) -> bool:
+    """Whether labels are those of spans; parts of speech are not."""
+    return all(label == "O" or label[1:2] == "-" for labels in y for label in labels)
+
+
 def train_peer(
     name: str,
     X_train: list[list[list[str]]],
@@ -98,7 +103,7 @@ def train_peer(
         tag_seconds=tag_seconds,
         iterations=len(trainer.logparser.iterations),
         predictions=predictions,
-        f1=span_f1(y_test, predictions),
+        f1=span_f1(y_test, predictions) if _are_spans(y_test) else float("nan"),
         accuracy=token_accuracy(y_test, predictions),
     )
 

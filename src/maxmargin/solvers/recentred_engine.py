@@ -147,7 +147,16 @@ class RecentredEngine(Engine):
         inner = self.inner.init(_around(problem, centre, scale), None if warm is None else warm.inner)
         state = RecentredState(problem, inner, centre, centre.copy(), (0.0, np.zeros(d)), scale)
         state.touched, state.means, state.improved = centre != 0.0, np.zeros((2, d)), warm is not None
-        if warm is None:
+        if warm is not None:
+            inner.w[:] = centre  # where the first look is
+            before, after = (x[warm.problem.weight > 0.0] for x in (warm.problem.weight, problem.weight))
+            ratio = float((after / before).max(initial=0.0))
+            if np.allclose(
+                after, ratio * before, rtol=1e-12, atol=0.0
+            ):  # then the old multipliers times it are feasible
+                state.proof = (ratio * warm.proof[0], ratio * warm.proof[1])
+                state.bound = problem.lower_bound(*state.proof)
+        else:
             first = inner.oracle.planes(centre, np.arange(min(FIRST, problem.n_examples)))
             self._rescale(state, first.to_csr(), first.b)
             self._move_inner(state)
@@ -161,6 +170,7 @@ class RecentredEngine(Engine):
         """The least objective and the best lower bound so far. Only the first costs oracle calls."""
         if state.looks == 0:
             self._look(state)
+            self._move_inner(state)
         state.improved = False
         return Certificate(state.best_primal, state.bound, state.certified)
 
@@ -223,6 +233,7 @@ class RecentredEngine(Engine):
         state.centre[: len(w)] = w
         state.centre = state.problem.feasible(state.centre)
         self._move_inner(state)
+        state.inner.w[:] = state.centre
 
     def move(self, state: RecentredState, problem: Problem) -> None:
         """Outer loops ask for this; none takes linear programs."""
