@@ -184,6 +184,8 @@ def targets() -> dict[str, Target]:
     stream = {**SEQUENCE, "partial_fit": _partial_fit, "coef": _coefficients}
     made["tagger dense"] = _target(mm.SequenceTagger(ends=True, **few), dense, y, sequences_check, **stream)
     made["tagger sparse"] = _target(mm.SequenceTagger(**few), one_hot, y, sequences_check, **stream)
+    l1 = mm.SequenceTagger(penalty="l1", solver="recentred_dual", **few)
+    made["tagger l1"] = _target(l1, one_hot, y, sequences_check, **SEQUENCE)
     options: dict[str, Any] = {
         "weights": "observed",
         "ends": True,
