@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from maxmargin import contracts
-from maxmargin.formulations.problem import Problem
+from maxmargin.contracts import Problem
 from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.settings import Settings
 
@@ -55,13 +54,11 @@ class RecentredDual(BaseSolver):
     handles = frozenset({"l1", "signs"})
 
     @staticmethod
-    def suits(problem: contracts.Problem) -> bool:
-        """Whether there are so many examples, and so quick an argmax, that this is faster than column generation."""
-        return problem.n_examples >= MANY and isinstance(problem, Problem) and problem.oracle.fused() is not None
+    def suits(problem: Problem) -> bool:
+        """Whether there are so many examples that this is faster than column generation."""
+        return problem.n_examples >= MANY
 
-    def engine(
-        self, problem: contracts.Problem, random_state: int | np.random.Generator | None = None
-    ) -> RecentredEngine:
+    def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> RecentredEngine:
         """The outer loop around the dual engine with this setting."""
         from maxmargin.solvers.engine import DualEngine
         from maxmargin.solvers.recentred_engine import RecentredEngine
