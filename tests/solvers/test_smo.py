@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.masters.smo_kernel import smo
-from maxmargin.solvers.masters.smo_signed_kernel import signed_step, smo_signed
+from maxmargin.solvers.masters.smo_signed_kernel import signed_step, smo_signed, soft_step
 from maxmargin.solvers.working_set import WorkingSet
 from reference.masters import newton_orthant, newton_simplex
 from reference.qp import solve_dual
@@ -154,23 +154,55 @@ def test_number_of_steps_is_respected_and_each_one_gains():
     assert gains[0] > 0
 
 
-def line_search(u, delta, positive, slope, available, threshold=0.0, scale=1.0):
-    point = wk.Point(u, np.zeros(len(u)), positive.astype(np.int8), threshold=threshold, scale=scale)
-    index, scratch = np.arange(len(u), dtype=np.int32), np.empty((2, 2 * len(u)))
-    return signed_step(point, index, delta, len(u), slope, available, *scratch)
+def projected_value(t, u, delta, positive, slope):
+    v = u + t * delta
+    return slope * t - 0.5 * np.sum(np.where(positive, np.maximum(v, 0), v) ** 2)
 
 
-@pytest.mark.parametrize("threshold", [0.0, 0.7])
 @pytest.mark.parametrize("seed", range(150))
-def test_line_search_over_kinks(seed, threshold):
+def test_line_search_over_kinks(seed):
     rng = np.random.default_rng(seed)
-    d = int(rng.integers(1, 9)) if seed % 10 else 60
+    d = int(rng.integers(1, 9))
+    u = rng.normal(size=d) * (rng.random(d) < 0.8)  # some coordinates sit on their kink
+    delta = rng.normal(size=d) * (rng.random(d) < 0.9)
+    positive = rng.random(d) < [0.0, 0.5, 1.0][seed % 3]
+    slope, available = 3 * rng.normal(), 10.0 ** rng.uniform(-2, 1.5)
+    index = np.arange(d, dtype=np.int32)
+    step = signed_step(u, positive.astype(np.int8), index, delta, d, slope, available)
+    assert 0 <= step <= available
+
+    def negative(t):
+        return -projected_value(t, u, delta, positive, slope)
+
+    found = minimize_scalar(negative, bounds=(0, available), method="bounded", options={"xatol": 1e-13})
+    grid = np.append(np.linspace(0, available, 4001), found.x)
+    best = min(negative(t) for t in grid)
+    assert negative(step) <= best + 1e-12 * (1 + abs(best))
+
+
+def test_line_search_without_end():
+    """On an orthant the step may be unbounded: inf when nothing turns the value down, else the turning point."""
+    index, ones = np.arange(2, dtype=np.int32), np.ones(2, np.int8)
+    down = np.array([-1.0, -1.0])
+    assert signed_step(np.zeros(2), ones, index, down, 2, 1.0, np.inf) == np.inf
+    assert signed_step(np.zeros(2), np.zeros(2, np.int8), index, down, 2, 1.0, np.inf) == pytest.approx(0.5)
+    # u starts at -3 on both: free until t = 3, then 2 (t - 3) = 1
+    assert signed_step(np.full(2, -3.0), ones, index, -down, 2, 1.0, np.inf) == pytest.approx(3.5)
+    assert signed_step(np.zeros(2), ones, index, down, 2, -1.0, 5.0) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_line_search_over_thresholds(seed):
+    rng = np.random.default_rng(seed)
+    d, threshold, scale = int(rng.integers(1, 9)) if seed % 10 else 60, 0.7, 0.3
     u = rng.normal(size=d)
     u = np.where(rng.random(d) < 0.8, u, threshold * np.sign(u))  # some coordinates sit on their kink
     delta = rng.normal(size=d) * (rng.random(d) < 0.9)
     positive = rng.random(d) < [0.0, 0.5, 1.0][seed % 3]
-    slope, available, scale = 3 * rng.normal(), 10.0 ** rng.uniform(-2, 1.5), 1.0 if threshold == 0.0 else 0.3
-    step = line_search(u, delta, positive, slope, available, threshold, scale)
+    slope, available = 3 * rng.normal(), 10.0 ** rng.uniform(-2, 1.5)
+    point = wk.Point(u, np.zeros(d), positive.astype(np.int8), threshold=threshold, scale=scale)
+    index, scratch = np.arange(d, dtype=np.int32), np.empty((2, 2 * d))
+    step = soft_step(point, index, delta, d, slope, available, *scratch)
     assert 0 <= step <= available
 
     def negative(t):
@@ -182,13 +214,3 @@ def test_line_search_over_kinks(seed, threshold):
     grid = np.append(np.linspace(0, available, 4001), found.x)
     best = min(negative(t) for t in grid)
     assert negative(step) <= best + 1e-12 * (1 + abs(best))
-
-
-def test_line_search_without_end():
-    """On an orthant the step may be unbounded: inf when nothing turns the value down, else the turning point."""
-    ones, down = np.ones(2, bool), np.array([-1.0, -1.0])
-    assert line_search(np.zeros(2), down, ones, 1.0, np.inf) == np.inf
-    assert line_search(np.zeros(2), down, ~ones, 1.0, np.inf) == pytest.approx(0.5)
-    # u starts at -3 on both: free until t = 3, then 2 (t - 3) = 1
-    assert line_search(np.full(2, -3.0), -down, ones, 1.0, np.inf) == pytest.approx(3.5)
-    assert line_search(np.zeros(2), down, ones, -1.0, 5.0) == 0.0

@@ -80,12 +80,10 @@ class Extrapolation:
         """The best share of the way, in [0, 1]."""
         if self.regulariser.positive is not None:
             from maxmargin.solvers.masters.smo_signed_kernel import signed_step
-            from maxmargin.solvers.working_set_kernel import Point
 
             index = np.flatnonzero(change).astype(np.int32)
-            point = Point(self.u, self.w, self.regulariser.positive.astype(np.int8))
-            kinks, bends = np.empty(2 * len(index)), np.empty(2 * len(index))
-            return float(signed_step(point, index, change[index], len(index), linear, 1.0, kinks, bends))
+            signs = self.regulariser.positive.astype(np.int8)
+            return float(signed_step(self.u, signs, index, change[index], len(index), linear, 1.0))
         slope, curvature = linear - float(self.w @ change), float(change @ change)
         if slope <= 0.0:
             return 0.0

@@ -16,6 +16,49 @@ _i8, _f8 = types.int64, types.float64
 FEW = 64  # kinks that are sorted by insertion
 
 
+@kernel(_f8(_f8s, _i1s, _i4s, _f8s, _i8, _f8, _f8))
+def signed_step(u, positive, index, delta, nnz, slope, available):
+    """Exact line search on the piecewise quadratic dual of sign-constrained weights.
+
+    Maximises ``slope * t - 1/2 |max(u + t delta, 0 on positive)|^2`` over 0 <= t <= available. The derivative is
+    piecewise linear and decreasing; its kinks are where a constrained coordinate crosses zero. O(nnz log nnz).
+    """
+    kinks = np.empty(nnz)
+    where = np.empty(nnz, np.int64)
+    m = 0
+    derivative, curvature = slope, 0.0
+    for p in range(nnz):
+        j = index[p]
+        constrained = positive[j] != 0
+        if not constrained or u[j] > 0.0 or (u[j] == 0.0 and delta[p] > 0.0):
+            derivative -= delta[p] * u[j]
+            curvature += delta[p] * delta[p]
+        if constrained and ((u[j] > 0.0 and delta[p] < 0.0) or (u[j] < 0.0 and delta[p] > 0.0)):
+            kinks[m] = -u[j] / delta[p]
+            where[m] = p
+            m += 1
+    if derivative <= 0.0:
+        return 0.0
+    t = 0.0
+    order = np.argsort(kinks[:m])
+    for o in range(m + 1):
+        until = available if o == m else min(kinks[order[o]], available)
+        if curvature > 0.0 and derivative < curvature * (until - t):
+            return t + derivative / curvature
+        if until == np.inf:
+            return np.inf
+        derivative -= curvature * (until - t)
+        t = until
+        if t >= available:
+            return available
+        p = where[order[o]]
+        if delta[p] > 0.0:
+            curvature += delta[p] * delta[p]
+        else:
+            curvature = max(curvature - delta[p] * delta[p], 0.0)
+    return available
+
+
 @register_jitable
 def _sort(keys, values, m):
     """Both arrays by increasing key, up to m, in place; short ones by insertion."""
@@ -32,31 +75,26 @@ def _sort(keys, values, m):
 
 
 @kernel(_f8(wk.POINT, _i4s, _f8s, _i8, _f8, _f8, _f8s, _f8s))
-def signed_step(point, index, delta, nnz, slope, available, kinks, bends):
-    """Exact line search on the piecewise quadratic dual of weights that are cut off or thresholded.
+def soft_step(point, index, delta, nnz, slope, available, kinks, bends):
+    """The same where weights are thresholded, as :class:`~maxmargin.solvers.working_set_kernel.Point` says.
 
-    Maximises ``slope * t - |w(u + t delta)|^2 / (2 scale)`` over 0 <= t <= available, where w is that of
-    :class:`~maxmargin.solvers.working_set_kernel.Point`. The derivative is piecewise linear and decreasing; its kinks
-    are where a coordinate crosses a threshold. ``kinks`` and ``bends`` (2 nnz,) are scratch. O(nnz log nnz).
+    Maximises ``slope * t - |w(u + t delta)|^2 / (2 scale)``; the kinks are where a coordinate crosses a threshold.
+    ``kinks`` and ``bends`` (2 nnz,) are scratch.
     """
-    u, positive, threshold, scale = point.u, point.positive, point.threshold, point.scale
+    u, positive, threshold = point.u, point.positive, point.threshold
     m = 0
-    derivative, curvature = slope, 0.0
+    derivative, curvature = slope / point.scale, 0.0  # both divided by the scale
     for p in range(nnz):
         x, d = u[index[p]], delta[p]
-        square = scale * d * d
-        free = positive[index[p]] == 0
         if d == 0.0:
             continue
-        if free and threshold == 0.0:
-            derivative -= scale * d * x
-            curvature += square
-            continue
+        square = d * d
+        free = positive[index[p]] == 0
         if x > threshold or (x == threshold and d > 0.0):
-            derivative -= scale * d * (x - threshold)
+            derivative -= d * (x - threshold)
             curvature += square
         elif free and (x < -threshold or (x == -threshold and d < 0.0)):
-            derivative -= scale * d * (x + threshold)
+            derivative -= d * (x + threshold)
             curvature += square
         upper, lower = (threshold - x) / d, (-threshold - x) / d
         if 0.0 < upper < available:
@@ -134,7 +172,10 @@ def smo_signed(store, block, point, visit):
                         dense[j] = 0.0
                         nnz += 1
         available = store.alpha[lo_plane] if lo >= 0 else store.origin[block]
-        step = signed_step(point, index, delta, nnz, slope, available, kinks, bends)
+        if threshold == 0.0:
+            step = signed_step(u, positive, index, delta, nnz, slope, available)
+        else:
+            step = soft_step(point, index, delta, nnz, slope, available, kinks, bends)
         if step <= 0.0 or step == np.inf:
             break
         before, after = 0.0, 0.0
