@@ -5,7 +5,8 @@ import zipfile
 import numpy as np
 import pytest
 from sklearn.base import clone
-from tools.attack.checkpoints import forge
+from tools.attack.checkpoints import _case as attacked
+from tools.attack.checkpoints import bases, forge
 
 import maxmargin as mm
 from maxmargin.callbacks import Callback
@@ -193,3 +194,12 @@ def test_a_small_file_cannot_claim_much_memory(tmp_path):
     for name in ("bomb", "shape"):
         with pytest.raises(ValueError, match="cannot be read as a checkpoint"):
             load_checkpoint(tmp_path / name)
+
+
+@pytest.mark.found("A3")
+def test_opposite_planes_that_cancel_are_seen_at_zero_weights():
+    """Two planes a and -a hold the weights at rounding of 0, where a step of their length leads nowhere."""
+    base = next(base for base in bases() if base.name == "cutting plane")
+    _, resume = attacked(base, 1, "", 3323716437)
+    with pytest.raises(ValueError, match="above the losses"):
+        resume()

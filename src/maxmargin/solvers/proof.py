@@ -32,6 +32,7 @@ FALSE_PLANES = "has led to a plane that lies above the losses"
 ROUNDING = 1e-7  # by which saved numbers may differ from what they are made of, relative to their parts
 PROBES = (0.1, 0.5, 1.0)  # distances of the random weights, as shares of sqrt(2 gap), within which the optimum is
 STEPS, ROUNDS = (0.01, 0.1), 3  # how far planes are followed, as shares of the length of the weights, and how often
+TINY = 1e-6  # of the distance at which a plane comes to 0: weights that are shorter are none
 LOOKS, PASSES = 1200, 4  # how many points that may take, and argmaxes as multiples of the examples
 
 
@@ -166,7 +167,7 @@ class _Search:
 
     def __init__(self, problem: Problem, blocks: Blocks, w: np.ndarray) -> None:
         self.problem, self.losses, self.w = problem, Losses(problem, blocks), w
-        self.size, self.at = float(np.linalg.norm(w[: problem.n_weights])) or 1.0, w[: problem.n_columns].copy()
+        self.size, self.at = float(np.linalg.norm(w[: problem.n_weights])), w[: problem.n_columns].copy()
         self.away = np.zeros(problem.n_columns)  # where to go; zeros between two calls
 
     def rises(
@@ -180,6 +181,9 @@ class _Search:
         claim = Claims(
             np.zeros(1, np.int64), np.array([len(columns)]), columns, entries, store.b[[plane]], np.array([block])
         )
+        length = float(np.linalg.norm(entries))
+        reach = abs(float(store.b[plane])) / length if length > 0 else 1.0  # where it comes to 0: the unit near w = 0
+        size = self.size if self.size > TINY * reach else reach
         weight = np.ones(1) if len(self.losses.total) == problem.n_examples else problem.weight[examples]
         touched = [columns]
         self.away[columns] -= entries
@@ -192,7 +196,7 @@ class _Search:
             index = np.unique(np.concatenate(touched))
             index = index[index < d]
             step = self.away[index]
-            step *= share * self.size / (float(np.linalg.norm(step)) or 1.0)
+            step *= share * size / (float(np.linalg.norm(step)) or 1.0)
             self.at[index] = _allowed(problem, index, self.w[index] + step)
             planes = problem.oracle.planes(self.at, examples)
             self.losses.points.clear()
