@@ -19,6 +19,7 @@ from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import mean_iou
 from maxmargin.models.grid import Grid
 from maxmargin.reports.summary import summary
+from maxmargin.solvers.engine import DualEngine
 
 PLAIN = {"position": False, "texture": False, "orientation": False, "ridge": False, "mixture": 0, "own": False}
 
@@ -307,3 +308,29 @@ def test_lines_and_directions():
     slope = np.arange(21.0)[:, None, None] * np.ones((1, 21, 1)) / 10
     _, across, mixed = np.moveaxis(orientations(slope, scales=(2.0,)), -1, 0)[:, 10, 10]
     assert across == pytest.approx(1.0, abs=0.02) and mixed == pytest.approx(0.0, abs=1e-9)
+
+
+def test_ctrl_c_ends_the_choice_of_C_and_leaves_the_calibrated_start(monkeypatch):
+    rng = np.random.default_rng(0)
+    masks = [np.pad(np.ones((6, 6), int), 3 + k % 2)[:12, :12] for k in range(6)]
+    images = [mask + rng.normal(scale=0.3, size=mask.shape) for mask in masks]
+    calls, step = [], DualEngine.step
+
+    def interrupted(self, state):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return step(self, state)
+
+    monkeypatch.setattr(DualEngine, "step", interrupted)
+    segmenter = ImageSegmenter(random_state=0).fit(images, masks)
+    assert segmenter.status_.code == "interrupted" and segmenter.C_ == 0.0
+    assert segmenter.score(images, masks) > 0.5
+
+
+def test_the_choice_of_C_takes_at_most_half_of_the_seconds():
+    rng = np.random.default_rng(0)
+    masks = [np.pad(np.ones((6, 6), int), 3 + k % 2)[:12, :12] for k in range(6)]
+    images = [mask + rng.normal(scale=0.3, size=mask.shape) for mask in masks]
+    segmenter = ImageSegmenter(random_state=0, max_seconds=1e-6).fit(images, masks)
+    assert segmenter.C_ == 0.0

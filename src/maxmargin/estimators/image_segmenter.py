@@ -26,6 +26,7 @@ from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import mean_iou
 from maxmargin.models.grid import IGNORE, Grid, GridBound, GridLayout, sure_labels
+from maxmargin.solvers.status import Status
 
 __all__ = ["ImageSegmenter"]
 
@@ -184,13 +185,18 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
                 C=C,
             )
 
+        stopped: Status | None = None  # of a fit that Ctrl-C has ended: C is no longer chosen then
+
         def weights_inside(C: float, inside: np.ndarray) -> np.ndarray:
-            if C == 0.0:
+            nonlocal stopped
+            left = None if self.max_seconds is None else 0.5 * self.max_seconds - begin.seconds()  # half for the choice
+            if C == 0.0 or stopped is not None or (left is not None and left <= 0.0):
                 return cast(np.ndarray, centre)
-            quiet = clone(self).set_params(callbacks=None, verbose=0, warm_start=False)
+            quiet = clone(self).set_params(callbacks=None, verbose=0, warm_start=False, max_seconds=left)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 train(quiet, C, weights * inside)
+            stopped = quiet.status_ if quiet.status_.code == "interrupted" else None
             return quiet.weights_
 
         C = self.C
@@ -199,8 +205,10 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
 
             seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
             C = held_out_C(weights_inside, bound, masks, int(seed))
-        self.C_ = 1.0 if C is None else C
+        self.C_ = 0.0 if stopped is not None else 1.0 if C is None else C
         train(self, self.C_, weights, resume=resume, begin=begin)
+        if stopped is not None:
+            self.status_ = stopped
         self._set_fitted(self.layout_, self.weights_)
         return self
 

@@ -12,19 +12,17 @@ and one or a few masters. Wang, Shawe-Taylor 2009, algorithm 1; Dedieu, Mazumder
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
-import scipy.sparse as sp
 
 from maxmargin import contracts
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import DualPoint, State
 from maxmargin.formulations.problem import Problem
-from maxmargin.formulations.regularisers import Quadratic, SignedQuadratic
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
-from maxmargin.planes import Planes, weighted_sum
+from maxmargin.planes import weighted_sum
 from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
 from maxmargin.solvers.blocks import Blocks
 from maxmargin.solvers.linear_programs.masters import master_named
@@ -39,7 +37,6 @@ __all__ = ["ColumnGeneration"]
 
 SHARE = 0.1  # of the relative gap of the whole problem, to which a master is solved
 LEAST_TOL = 1e-13  # to which masters are solved
-WARM_UP = 40  # passes before the first master, with start="l2"
 MOST_MASTERS = 20  # that one step solves, with further columns each time
 OUT = 0.5  # share of the relative gap by which prices must exceed 1 for columns to join
 NEAR = 0.9  # price from which columns join with those beyond 1
@@ -99,9 +96,8 @@ class ColumnGeneration(BaseSolver):
         The most rows that an example may add in a round.
     patience : int
         Rounds that a row without a multiplier survives.
-    start : {"l2", "zero", "ones"}
-        What the first master has for rows: those that a few passes with ``penalty="l2"`` end with, or the most violated
-        ones at weights that are all 0 or all 1. "ones" is the paper's.
+    start : {"zero", "ones"}
+        The first rows are the most violated ones at weights that are all 0, or all 1 as in the paper.
     pricing : bool
         Let weights take part once they are priced; else all that occur do.
 
@@ -115,14 +111,14 @@ class ColumnGeneration(BaseSolver):
     master: str | Master = "auto"
     rows: int = 16
     patience: int = 5
-    start: str = "l2"
+    start: str = "zero"
     pricing: bool = True
 
     handles = frozenset({"l1", "signs"})
 
     def engine(self, problem: contracts.Problem, random_state: int | np.random.Generator | None = None) -> ColumnEngine:
         """Column generation draws no random numbers."""
-        check_words("start", self.start, ("l2", "zero", "ones"))
+        check_words("start", self.start, ("zero", "ones"))
         check_whole(self, {"rows": 1, "patience": 0})
         return ColumnEngine(master_named(self.master), self.rows, self.patience, self.start, self.pricing)
 
@@ -134,7 +130,7 @@ class ColumnEngine(Engine):
     master: Master
     most_rows: int = 16
     patience: int = 5
-    start: str = "l2"
+    start: str = "zero"
     pricing: bool = True
 
     handles = frozenset({"l1", "signs"})
@@ -198,8 +194,6 @@ class ColumnEngine(Engine):
     def step(self, state: ColumnState) -> None:
         """Solve the linear program over the rows at hand, again with further columns while some are priced out."""
         begin = clock()
-        if self.start == "l2" and state.masters == 0:
-            begin += self._warm_up(state)
         state.rows = state.rows.without_idle(self.patience)
         self._join(state)
         for _ in range(MOST_MASTERS):
@@ -265,30 +259,6 @@ class ColumnEngine(Engine):
         return state
 
     # --- inside -------------------------------------------------------------------------------------------------------
-
-    def _warm_up(self, state: ColumnState) -> float:
-        """Add the rows that a few passes with the quadratic regulariser end with; returns the oracle's seconds.
-
-        Far from the optimum a linear program says little about which rows matter, and takes longer to say it.
-        """
-        from maxmargin.solvers.presets import Auto
-
-        positive = state.problem.positive
-        smooth = replace(state.problem, regulariser=Quadratic() if positive is None else SignedQuadratic(positive))
-        solver = Auto(sampling="permutation").engine(smooth, 0)
-        inner = solver.init(smooth)
-        while inner.oracle_calls < WARM_UP * smooth.n_examples:
-            solver.step(inner)
-        A, b, alpha, block = inner.working_set.planes()
-        used = np.flatnonzero(alpha > 0.0)
-        A = sp.csr_array(A)[used]
-        bound = np.full(len(used), np.inf)
-        rows = Planes(
-            A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data, b[used], block[used], bound, A.shape[1]
-        )
-        state.rows = state.rows.with_planes(rows)
-        state.oracle.count(inner.oracle_calls, inner.oracle.seconds)
-        return inner.oracle.seconds
 
     def _join(self, state: ColumnState) -> bool:
         """Let the columns join that the multipliers price beyond 1, the dearest first; whether there were any."""
