@@ -146,6 +146,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         """
         begin = Stopwatch()
         latent = self._check_tolerance()
+        self._check_budgets()
         self.model_ = self.grid()
         steps = directions(self.neighbours)
         single = any(_one_picture(given, steps.shape[1], None) for given in (X, y))
