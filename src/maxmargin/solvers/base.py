@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import InnerSolver, Oracle, Problem, require
@@ -15,13 +19,25 @@ from maxmargin.parameters import Parameters
 if TYPE_CHECKING:
     from maxmargin.solvers.state import InnerState
 
-__all__ = ["BaseSolver", "Engine", "check_solver", "is_doubtful", "resolved"]
+__all__ = ["BaseSolver", "Engine", "check_solver", "is_doubtful", "one_blas_thread", "resolved"]
 
 OTHER_FAMILY = "warm start needs the same loss and a solver of the same family as before; else set warm_start=False."
 T = TypeVar("T")
 EPS = float(np.finfo(np.float64).eps)
 COARSE = 1e-4  # share of a cost: rounding errors of the scores beyond it hide what is left to gain
 PATIENCE = 10  # certificates without progress, after which coarse scores end a run
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Products of matrices on one thread: others only wait in a fit, and results must not depend on the cores."""
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+@lru_cache(maxsize=1)
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 class BaseSolver(Parameters):

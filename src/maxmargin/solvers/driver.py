@@ -15,7 +15,7 @@ import numpy as np
 from maxmargin.callbacks.base import Callback
 from maxmargin.certificate import Certificate, WeakDualityError
 from maxmargin.contracts import Problem, Solver, State
-from maxmargin.solvers.base import check_solver
+from maxmargin.solvers.base import check_solver, one_blas_thread
 from maxmargin.solvers.history import History
 from maxmargin.solvers.proof import agree
 from maxmargin.solvers.saved import COUNT, SECONDS, Saved
@@ -150,7 +150,8 @@ def run(
             for callback in callbacks:
                 callback.on_begin(present)
                 begun.append(callback)
-            code = _loop(present, begun, limits)
+            with one_blas_thread():
+                code = _loop(present, begun, limits)
         except KeyboardInterrupt:
             code = "interrupted"
         if not present.fresh:

@@ -27,11 +27,11 @@ from maxmargin.formulations.divergence import Proximal, TableDivergence
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
 from maxmargin.planes import Planes, weighted_sum
-from maxmargin.solvers.base import OTHER_FAMILY, Engine
+from maxmargin.solvers.base import OTHER_FAMILY, Engine, one_blas_thread
 from maxmargin.solvers.blocks import natural_scale
 from maxmargin.solvers.engine import DualEngine
 from maxmargin.solvers.masters.block_bound import bound_by_blocks
-from maxmargin.solvers.masters.joint import best_bound, blas_threads
+from maxmargin.solvers.masters.joint import best_bound
 from maxmargin.solvers.proof import check_around
 from maxmargin.solvers.recentring_state import NUMBERS, RecentringState
 from maxmargin.solvers.saved import Saved
@@ -95,7 +95,7 @@ class Recentring(Engine):
 
     def step(self, state: RecentringState) -> None:
         """A step of the engine; when a look at all examples is due then, bounds, and perhaps another centre."""
-        with blas_threads().limit(limits=1, user_api="blas"):  # the result must not depend on the cores
+        with one_blas_thread():
             self.inner.step(state.inner)
             if self.inner.certificate_due(state.inner):
                 self._look(state)

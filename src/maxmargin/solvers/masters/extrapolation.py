@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.solvers.masters.joint import blas_threads
+from maxmargin.solvers.base import one_blas_thread
 
 __all__ = ["LONGER", "POINTS", "Extrapolation", "pays"]
 
@@ -54,7 +54,7 @@ class Extrapolation:
         self.passes += 1
         if self.passes <= EVERY or (self.passes - 1) % EVERY:
             return 0.0
-        with blas_threads().limit(limits=1, user_api="blas"):  # the result must not depend on the cores
+        with one_blas_thread():
             return self.jump()
 
     def jump(self) -> float:

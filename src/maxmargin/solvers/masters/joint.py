@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import ThreadpoolController
 
 from maxmargin.contracts import Regulariser
 from maxmargin.formulations.divergence import TableDivergence
+from maxmargin.solvers.base import one_blas_thread
 from maxmargin.solvers.masters.newton import Curvature, DenseCurvature, projected_newton
 
 if TYPE_CHECKING:
     from maxmargin.solvers.working_set import WorkingSet
 
-__all__ = ["JointMaster", "blas_threads", "solve_jointly"]
+__all__ = ["JointMaster", "solve_jointly"]
 
 SMOOTHING = (1e-3, 1e-5)  # of the reference: the second alone is too steep to start with, and both at a large C
 DENSE_BELOW = 1 << 23  # entries of the planes with their columns of squared slacks, which are sparse beyond
@@ -194,7 +194,7 @@ def solve_jointly(
     blocks = blocks[store.held[blocks] > 0]
     if len(blocks) == 0:
         return
-    with blas_threads().limit(limits=1, user_api="blas"):  # small matrices; and the result must not depend on the cores
+    with one_blas_thread():
         master = JointMaster(ws, blocks, u, n_weights, "quadratic" in regulariser.traits)
         # on orthants the master measures its distance by a decrement, which is of second order in the gradients
         if tol is None:
@@ -243,8 +243,3 @@ def best_bound(
             used = master.ids if merged else master.ids[point.planes > 0]
             best = value, scale * linear - offset, scale * (u + point.moved), used
     return best
-
-
-@lru_cache(maxsize=1)
-def blas_threads() -> ThreadpoolController:
-    return ThreadpoolController()
