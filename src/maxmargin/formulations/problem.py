@@ -18,6 +18,7 @@ import numpy as np
 
 from maxmargin.contracts import LabelBlocks, Oracle, Regulariser
 from maxmargin.door import LARGEST_FEATURE
+from maxmargin.formulations.regularisers import centred
 from maxmargin.oracles.rescaling import RESCALINGS
 from maxmargin.planes import Planes
 
@@ -128,9 +129,9 @@ class Problem:
     def centred(self, centre: np.ndarray) -> Problem:
         """The problem with ``1/2 |w - centre|^2`` in place of ``1/2 |w|^2``: a linear term; ``centre`` (n_weights,)."""
         shift = np.zeros(self.n_columns)
-        shift[: self.n_weights] = -centre
+        shift[: self.n_weights], offset = centred(centre)
         none = Planes.from_rows([], np.empty(0), np.empty(0), np.empty(0), self.n_columns)
-        return replace(self, term=LinearTerm(shift, 0.5 * float(centre @ centre), none))
+        return replace(self, term=LinearTerm(shift, offset, none))
 
     @property
     def offset(self) -> float:

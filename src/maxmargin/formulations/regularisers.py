@@ -13,7 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Quadratic", "SignedQuadratic"]
+__all__ = ["Quadratic", "SignedQuadratic", "centred"]
+
+
+def centred(centre: np.ndarray) -> tuple[np.ndarray, float]:
+    """``1/2 |w - centre|^2 = 1/2 |w|^2 + shift . w + offset``: shift and offset."""
+    return -centre, 0.5 * float(centre @ centre)
 
 
 class _Quadratic:

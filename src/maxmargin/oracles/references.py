@@ -77,6 +77,13 @@ class ReferenceOracle:
         return f"{self.model.fingerprint} {self.pairing} {digest(*self.good)}"
 
     @cached_property
+    def _margin(self) -> float:
+        """b of every plane: that of unit margins, whatever a bad output costs."""
+        from maxmargin.oracles.rescaling_kernel import UNIT, rescaled
+
+        return float(rescaled(UNIT, 1.0, 1.0)[1])
+
+    @cached_property
     def _references(self) -> list[list[tuple[np.ndarray, np.ndarray]]]:
         """``phi(x, y_i) - phi(x, g)`` of every good output."""
         return [[self.model.difference(i, g) for g in codes] for i, codes in enumerate(self.good)]
@@ -96,7 +103,7 @@ class ReferenceOracle:
             queries, unproven = queries + asked, unproven + (bound > max(pairs[0].value, 0.0))
             for pair in pairs[:most]:
                 rows.append(self._plane(i, pair))
-                b.append(1.0)
+                b.append(self._margin)
                 owner.append(i)
                 bounds.append(max(bound, 0.0))
         planes = Planes.from_rows(rows, np.array(b), np.array(owner), np.array(bounds), self.n_columns)
@@ -126,19 +133,19 @@ class ReferenceOracle:
             for code, score in zip(codes[seen:], scores[seen:].tolist(), strict=True):
                 if code.tobytes() in known:
                     continue
-                if 1.0 + score - truth + below[worst] <= best:  # no further one can be violated more
+                if self._margin + score - truth + below[worst] <= best:  # no further one can be violated more
                     return sorted(pairs, key=_least_first), best, asked
                 if self.pairing == "all":
-                    values = 1.0 + score - truth + below
+                    values = self._margin + score - truth + below
                     order = np.argsort(-values, kind="stable").tolist()
                     return [Pair(float(values[g]), g, code) for g in order], float(values[worst]), asked
                 good = self._nearest(i, code)
-                pairs.append(Pair(float(1.0 + score - truth + below[good]), good, code))
+                pairs.append(Pair(float(self._margin + score - truth + below[good]), good, code))
                 best = max(best, pairs[-1].value)
             if len(codes) < k:  # these are all outputs
                 return sorted(pairs, key=_least_first), best, asked
             if k >= MOST_SCANNED:
-                reach = max(best, float(1.0 + scores[-1] - truth + below[worst]))
+                reach = max(best, float(self._margin + scores[-1] - truth + below[worst]))
                 return sorted(pairs, key=_least_first), reach, asked
             seen, k = k, 2 * k + 8
 

@@ -375,8 +375,10 @@ class DualEngine(Engine):
         if state.w is state.u:
             return smo_pass, wk.Point(state.u, state.w)
         signs = np.zeros(len(state.u), np.int8) if mask is None else mask.astype(np.int8)
-        threshold, scale = (1.0, regulariser.scale) if isinstance(regulariser, ElasticNet) else (0.0, 1.0)
-        return smo_signed_pass, wk.Point(state.u, state.w, signs, threshold=threshold, scale=scale)
+        if "threshold" in regulariser.traits:
+            assert isinstance(regulariser, ElasticNet)
+            return smo_signed_pass, wk.Point(state.u, state.w, signs, threshold=1.0, scale=regulariser.scale)
+        return smo_signed_pass, wk.Point(state.u, state.w, signs)
 
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
