@@ -374,11 +374,11 @@ class DualEngine(Engine):
             return smo_tables_pass, wk.Point(state.u, state.w, NO_SIGNS, *regulariser.arrays)
         if state.w is state.u:
             return smo_pass, wk.Point(state.u, state.w)
-        signs = np.zeros(len(state.u), np.int8) if mask is None else mask.astype(np.int8)
+        point = wk.Point(state.u, state.w, np.zeros(len(state.u), np.int8) if mask is None else mask.astype(np.int8))
         if "threshold" in regulariser.traits:
             assert isinstance(regulariser, ElasticNet)
-            return smo_signed_pass, wk.Point(state.u, state.w, signs, threshold=1.0, scale=regulariser.scale)
-        return smo_signed_pass, wk.Point(state.u, state.w, signs)
+            point = point._replace(threshold=1.0, scale=regulariser.scale)
+        return smo_signed_pass, point
 
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
@@ -396,15 +396,14 @@ class DualEngine(Engine):
         lift = state.problem.lift if state.members is None and in_turn else None
         return np.empty(0) if lift is None else lift
 
-    def _absorb(self, state: DualState, planes: Planes) -> float:
+    def _absorb(self, state: DualState, planes: Planes) -> float:  # of groups, planes carry the block as example
         ws, gain, row = state.working_set, np.zeros(1), 0
-        blocks = planes.example  # for grouped examples the planes already carry the block here
-        rows = Rows(blocks, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
+        rows = Rows(planes.example, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
         solve, point = self._block_solver(state)
         weight, lift = self._weight(state), self._lift(state)
         while row < len(planes):
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
-            row = absorb(room, solve, ws.store, blocks, row, rows, weight, lift, point, visit, gain)
+            row = absorb(room, solve, ws.store, planes.example, row, rows, weight, lift, point, visit, gain)
             if row < len(planes):
                 self._grow(state, planes, row)
         return float(gain[0])
