@@ -8,7 +8,6 @@ from numba.extending import register_jitable
 from maxmargin.kernel import kernel
 
 MARK, NUMBER = 1, 2  # kinds of words: without any letter or digit; with a digit
-N_FEATURES = 25
 AGREES = 0.25  # of the product of two posteriors: each word is the other's likely partner
 RARE = 3.0  # sentences
 SHORTEST = 3  # letters of a common beginning that says something
