@@ -154,9 +154,8 @@ def test_a_file_without_lists_is_refused(tmp_path):
 
 def test_plf(tmp_path):
     path = tmp_path / "lattices.plf"
-    path.write_text(
-        "((('ein',1.0,1),),(('Haus',0.5, 2),('Wohn\\'s',.25,1),),((\"haus\",-1e-1,1),),)\n((('*EPS*',0,1),),(('a',2,1)))\n"
-    )
+    first = "((('ein',1.0,1),),(('Haus',0.5, 2),('Wohn\\'s',.25,1),),((\"haus\",-1e-1,1),),)"
+    path.write_text(f"{first}\n((('*EPS*',0,1),),(('a',2,1)))\n")
     first, second = read_plf(path)
     assert first.words == ("ein", "Haus", "Wohn's", "haus")
     assert first.tails.tolist() == [0, 1, 1, 2] and first.heads.tolist() == [1, 3, 2, 3]
@@ -175,7 +174,7 @@ def test_plf(tmp_path):
         ("(((1.0,'a',1),),)", "line 1: an arc of node 0"),
         ("((('a',1.0,1),('b',1)),)", "line 1: an arc of node 0"),
         ("((('a',1.0,1),),", "line 1: a parenthesis is not closed"),
-        ("((('a',1.0,1),),) x", "line 1: at character"),
+        ("((('a',1.0,1),),) x", "line 1: text follows"),
         ("((('a',1.0,1),),) ()", "line 1: text follows"),
         ("(((('a',1.0,1),),),)", "line 1: parentheses are 4 deep"),
         ("'a'", "line 1: \"'a'\" stands outside"),
