@@ -22,6 +22,7 @@ from maxmargin.estimators.lattice_references import (
 )
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
+from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.formulations.references import References
 from maxmargin.metrics.translation import bleu_of, bleu_statistics
 from maxmargin.models.lattice import LatticeBound, LatticeLayout, LatticeModel
@@ -98,10 +99,13 @@ class LatticeRanker(LargeMargin[Lattices, Targets]):
         begin, formulation = Stopwatch(), None
         lattices = _lattices(X)
         targets, good = self._targets(lattices, y)
+        if self.pairing is not None:
+            taught = [i for i, paths in enumerate(good) if paths]  # the others have no output that could be bad
+            sample_weight = check_sample_weight(sample_weight, len(lattices))[taught]
+            lattices, targets = [lattices[i] for i in taught], [targets[i] for i in taught]
+            formulation = self._several([good[i] for i in taught])
         self.model_ = LatticeModel()
         bound = self.model_.bind(lattices, targets)
-        if self.pairing is not None:
-            formulation = self._several(good)
         self.layout_ = bound.layout
         positive = self._positive(bound, self.layout_)
         self._train(
@@ -156,6 +160,8 @@ class LatticeRanker(LargeMargin[Lattices, Targets]):
                     raise ValueError(f"example {i} has no reference; give at least one.")
                 targets.append(target)
                 good.append(_given_paths(target))
+                if self.pairing is not None and not good[-1]:
+                    raise ValueError(f"example {i} has no good path; with pairing= give reference sentences or paths.")
                 continue
             found = judged(lattice, references, cost, int(self.n_good), i)
             targets.append(found.target)
@@ -170,9 +176,8 @@ class LatticeRanker(LargeMargin[Lattices, Targets]):
         return cast(TextCost, self.cost)
 
     def _several(self, good: list[list[object]]) -> Formulation:
-        for i, paths in enumerate(good):
-            if not paths:
-                raise ValueError(f"example {i} has no good path; with pairing= give reference sentences or paths.")
+        if not good:
+            raise ValueError("every lattice has one output only, so there is nothing to learn; give other ones.")
         if self.loss != "hinge" or self.rescaling not in (None, "unit"):
             raise ValueError('pairing= has margins of 1: use loss="hinge", and rescaling=None or "unit".')
         return References(good, cast(str, self.pairing), self.penalty, n_gram_distance)

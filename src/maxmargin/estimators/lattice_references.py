@@ -36,7 +36,7 @@ TextCost = Callable[[Words, list[Words]], float]
 
 
 class Judged(NamedTuple):
-    """Costs of arcs, and good paths, each with an output of its own, the best first."""
+    """Costs of arcs, and good paths, each with an output of its own, the best first; none without a bad output."""
 
     target: Target
     good: list[np.ndarray]
@@ -84,9 +84,8 @@ def judged(lattice: Lattice, references: list[Words], cost: TextCost, n_good: in
     distinct: dict[str, np.ndarray] = {}
     for path in candidates:
         distinct.setdefault(lattice.text(path.tolist()), path)
-    ranked = sorted(distinct, key=cost_of)[:n_good]  # the first of equal ones first
-    good = [distinct[text] for text in ranked]
-    return Judged(Target(costs, good[0]), good)
+    ranked = [distinct[text] for text in sorted(distinct, key=cost_of)]  # the first of equal ones first
+    return Judged(Target(costs, ranked[0]), ranked[: min(n_good, len(ranked) - 1)])
 
 
 def arc_gains(lattice: Lattice, references: list[Words]) -> np.ndarray:
