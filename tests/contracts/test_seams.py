@@ -57,6 +57,7 @@ FACTORIES = {
     "estimators/image_segmenter.py",
     "estimators/graph_labeler.py",
     "estimators/aligner.py",
+    "estimators/lattice_ranker.py",
     "estimators/discriminative_hmm.py",
     "estimators/discriminative_bayes_net.py",
     "estimators/structured_svm.py",
