@@ -56,6 +56,16 @@ def test_the_k_best_are_those_of_brute_force(labelled):
         assert len(set(outputs)) == len(outputs)
 
 
+def test_more_outputs_are_the_same_and_further_ones():
+    """Also where many have the same score: whoever asks for more has seen the first."""
+    for tails, heads, scores, words, _ in graphs(400, 5):
+        for labels in (words, None):
+            rows = [k_best_paths(tails, heads, np.round(scores), k, labels=labels) for k in (1, 2, 3, 5, 9, 40)]
+            for few in rows:
+                expected = [path.arcs.tolist() for path in rows[-1][: len(few)]]
+                assert [path.arcs.tolist() for path in few] == expected
+
+
 def test_many_derivations_of_few_outputs():
     """A ladder of 2^30 paths that say three outputs in all."""
     tails = np.repeat(np.arange(30), 2)

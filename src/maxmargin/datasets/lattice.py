@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,7 @@ from maxmargin.door import first_bad_row, indices, sparse_block
 __all__ = ["Lattice", "WordCodes", "as_lattice", "grouped"]
 
 MOST = 2**31  # nodes, arcs and words, which kernels count in 32 bits
-ArcFeatures = ArrayLike | sp.sparray | sp.spmatrix | Sequence[Mapping[str, float]]
+ArcFeatures: TypeAlias = "ArrayLike | sp.csr_array | Sequence[Mapping[str, float]]"
 ArcWords = Iterable[str | Sequence[str]]
 
 
@@ -122,11 +122,11 @@ class Lattice:
         matrix, known, dense = _checked_features(features, names, n_dense)
         said = _checked_words(words)
         graph = sp.csr_array((np.ones(len(tail), np.int8), (tail, head)), shape=(n, n))
-        alive = np.zeros((2, n), bool)
-        for side, (start, arcs) in enumerate(((0, graph), (n - 1, sp.csr_array(graph.T)))):
-            alive[side, breadth_first_order(arcs, start, return_predecessors=False)] = True
-        on_path = alive.all(axis=0)
-        if not on_path[[0, -1]].all():
+        on_path = np.zeros(n, int)
+        for start, arcs in ((0, graph), (n - 1, sp.csr_array(graph.T))):
+            on_path[breadth_first_order(arcs, start, return_predecessors=False)] += 1
+        on_path = on_path == 2
+        if not on_path[0]:
             raise ValueError(f"there is no path from node 0 to node {n - 1}; such a lattice has no output.")
         new, kept = np.cumsum(on_path) - 1, np.flatnonzero(on_path[tail] & on_path[head])
         chosen = [said[e] for e in kept.tolist()]

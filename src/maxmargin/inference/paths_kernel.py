@@ -43,19 +43,28 @@ def reach_place(place, score, before, arc, item_at, item_place, item_score, item
 
 @register_jitable
 def wait(value, state, label, waiting, size, most, of_state, of_label):
-    """Insert a prefix into the waiting ones, in rising order and at most so many; returns their number."""
-    if size == most:
-        if most == 0 or value <= waiting[0]:
-            return size
-        size -= 1
-        for p in range(size):
-            waiting[p], of_state[p], of_label[p] = waiting[p + 1], of_state[p + 1], of_label[p + 1]
+    """Insert a prefix into the waiting ones, in rising order and at most so many; returns their number.
+
+    Of equals, that of the newest state comes first, then that of the largest word: so the search goes straight to an
+    end, and finds the same outputs in the same order whatever their number.
+    """
     at = size
-    while at > 0 and waiting[at - 1] > value:  # behind its equals: the last comes first, straight to an end
-        waiting[at], of_state[at], of_label[at] = waiting[at - 1], of_state[at - 1], of_label[at - 1]
+    while at > 0 and (
+        waiting[at - 1] > value or (waiting[at - 1] == value and (of_state[at - 1], of_label[at - 1]) > (state, label))
+    ):
         at -= 1
+    if size < most:
+        for p in range(size, at, -1):
+            waiting[p], of_state[p], of_label[p] = waiting[p - 1], of_state[p - 1], of_label[p - 1]
+        size += 1
+    else:
+        if at == 0:
+            return size
+        at -= 1
+        for p in range(at):
+            waiting[p], of_state[p], of_label[p] = waiting[p + 1], of_state[p + 1], of_label[p + 1]
     waiting[at], of_state[at], of_label[at] = value, state, label
-    return size + 1
+    return size
 
 
 @kernel(
@@ -164,11 +173,11 @@ def distinct_outputs(begin, leaving, head, arc, word_begin, word, n_words, arcs_
         for i in range(first, items):
             v = item_place[i]
             if v == n - 1:
-                size = wait(item_score[i], i, FINISHED, waiting, size, k - found, of_state, of_label)
+                size = wait(item_score[i], state, FINISHED, waiting, size, k - found, of_state, of_label)
                 continue
             if v >= n:
                 value, a = item_score[i] + rest[head[owner[v - n]]], word[v - n]
-                if value > least and value > top[a]:
+                if value >= least and value > top[a]:
                     if top[a] == -np.inf:
                         named[n_named] = a
                         n_named += 1
@@ -177,7 +186,7 @@ def distinct_outputs(begin, leaving, head, arc, word_begin, word, n_words, arcs_
             for p in range(begin[v], begin[v + 1]):
                 e = leaving[p]
                 value = item_score[i] + arc[e] + rest[head[e]]
-                if value > least and word_begin[e] < word_begin[e + 1]:
+                if value >= least and word_begin[e] < word_begin[e + 1]:
                     a = word[word_begin[e]]
                     if value > top[a]:
                         if top[a] == -np.inf:
@@ -192,7 +201,9 @@ def distinct_outputs(begin, leaving, head, arc, word_begin, word, n_words, arcs_
         # the best one next; a finished one is an output
         while size > 0 and of_label[size - 1] == FINISHED:
             size -= 1
-            i, length = of_state[size], 0
+            i, length = state_begin[of_state[size]], 0
+            while item_place[i] != n - 1:
+                i += 1
             scores_out[found] = item_score[i]
             row = arcs_out[found]
             while i >= 0:

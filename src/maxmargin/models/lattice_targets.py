@@ -59,7 +59,8 @@ def as_target(given: object, lattice: Lattice, example: int) -> Target:
 
 def check_path(arcs: object, lattice: Lattice, example: int) -> np.ndarray:
     """The arcs of a path from the start to the end, int32, or a ValueError that names the example."""
-    given = indices(list(arcs) if isinstance(arcs, Iterable) else [arcs], lattice.n_arcs, _name("path", example))
+    listed = np.array(list(arcs) if isinstance(arcs, Iterable) else [arcs])
+    given = indices(listed if listed.size else np.empty(0, int), lattice.n_arcs, _name("path", example))
     path = given.astype(np.int32).reshape(-1)
     nodes = [0, *lattice.heads[path].tolist()]
     if nodes[-1] != lattice.n_nodes - 1 or nodes[:-1] != lattice.tails[path].tolist() or not len(path):
