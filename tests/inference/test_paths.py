@@ -75,6 +75,16 @@ def test_many_derivations_of_few_outputs():
     assert [path.score for path in found] == [0.0, -1.0]
 
 
+def test_ties_that_rounding_hides_do_not_make_the_search_go_wide():
+    """2^60 outputs whose scores are the same but for rounding: 100 of them are found at once."""
+    rng = np.random.default_rng(0)
+    tails = np.repeat(np.arange(60), 2)
+    scores = np.repeat(rng.choice([0.1, 0.2, 0.3, -0.7], 60), 2)
+    found = k_best_paths(tails, tails + 1, scores, 100, labels=["a", "b"] * 60)
+    np.testing.assert_allclose([path.score for path in found], scores[::2].sum(), rtol=1e-12)
+    assert len({tuple(path.arcs.tolist()) for path in found}) == 100
+
+
 def test_words_are_compared_across_arcs():
     """ "a b" and "c", "a" and "b c": one output."""
     tails, heads = [0, 0, 1, 2, 0], [1, 2, 3, 3, 3]

@@ -48,6 +48,8 @@ def wait(value, state, label, waiting, size, most, of_state, of_label):
     Of equals, that of the newest state comes first, then that of the largest word: so the search goes straight to an
     end, and finds the same outputs in the same order whatever their number.
     """
+    if size == most and (most == 0 or value < waiting[0]):
+        return size
     at = size
     while at > 0 and (
         waiting[at - 1] > value or (waiting[at - 1] == value and (of_state[at - 1], of_label[at - 1]) > (state, label))
@@ -106,7 +108,7 @@ def distinct_outputs(begin, leaving, head, arc, word_begin, word, n_words, arcs_
     waiting, of_state, of_label = np.empty(k), np.empty(k, np.int64), np.empty(k, np.int64)
     top, named = np.full(n_words, -np.inf), np.empty(n_words, np.int32)
     items, states, size, found = 0, 0, 0, 0
-    parent, label = -1, FINISHED
+    parent, label, value = -1, FINISHED, rest[0]
     while True:
         # the state of the prefix: at first the empty one
         least = waiting[0] if size == k - found else -np.inf
@@ -167,35 +169,33 @@ def distinct_outputs(begin, leaving, head, arc, word_begin, word, n_words, arcs_
         states += 1
         state_begin[states] = items
 
-        # the prefixes that are one word longer, each with the score of the best output that begins with it
-        least = waiting[0] if size == k - found else -np.inf
-        n_named = 0
+        # the prefixes that are one word longer, by how much less the best output that begins with each scores than that
+        # of this state: the best one has the value of the state itself, whatever rounding does, and comes next
+        n_named, most, finished = 0, -np.inf, -np.inf
         for i in range(first, items):
             v = item_place[i]
             if v == n - 1:
-                size = wait(item_score[i], state, FINISHED, waiting, size, k - found, of_state, of_label)
+                finished = item_score[i]
+                most = max(most, finished)
                 continue
-            if v >= n:
-                value, a = item_score[i] + rest[head[owner[v - n]]], word[v - n]
-                if value >= least and value > top[a]:
+            inside = v >= n
+            for p in range(0 if inside else begin[v], 1 if inside else begin[v + 1]):
+                e = owner[v - n] if inside else leaving[p]
+                s = v - n if inside else word_begin[e]
+                if s == word_begin[e + 1]:
+                    continue
+                reach, a = item_score[i] + (0.0 if inside else arc[e]) + rest[head[e]], word[s]
+                if reach > top[a]:
                     if top[a] == -np.inf:
                         named[n_named] = a
                         n_named += 1
-                    top[a] = value
-                continue
-            for p in range(begin[v], begin[v + 1]):
-                e = leaving[p]
-                value = item_score[i] + arc[e] + rest[head[e]]
-                if value >= least and word_begin[e] < word_begin[e + 1]:
-                    a = word[word_begin[e]]
-                    if value > top[a]:
-                        if top[a] == -np.inf:
-                            named[n_named] = a
-                            n_named += 1
-                        top[a] = value
+                    top[a] = reach
+                    most = max(most, reach)
+        if finished > -np.inf:
+            size = wait(value - (most - finished), state, FINISHED, waiting, size, k - found, of_state, of_label)
         for p in range(n_named):
             a = named[p]
-            size = wait(top[a], state, a, waiting, size, k - found, of_state, of_label)
+            size = wait(value - (most - top[a]), state, a, waiting, size, k - found, of_state, of_label)
             top[a] = -np.inf
 
         # the best one next; a finished one is an output
@@ -218,4 +218,4 @@ def distinct_outputs(begin, leaving, head, arc, word_begin, word, n_words, arcs_
         if size == 0:
             return found
         size -= 1
-        parent, label = of_state[size], of_label[size]
+        parent, label, value = of_state[size], of_label[size], waiting[size]
