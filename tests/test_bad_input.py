@@ -134,6 +134,7 @@ PARAMETERS = [
     ({"constraints": np.ones((2, 2), bool)}, ValueError, r"give booleans of shape \(3, 3\)"),
     ({"classes": ["a", "b"]}, ValueError, r"example 0 has the label 'c', which is not among.*Pass classes="),
     ({"classes": ["a", "a", "b", "c"]}, ValueError, r"classes has the same label twice"),
+    ({"classes": ["a", ["b"], "c"]}, ValueError, r"classes has \"\['b'\]\", which is no label"),
     (
         {"positive": "emissions"},
         ValueError,

@@ -241,6 +241,9 @@ def test_bad_scribbles(fitted):
     fresh, _ = pictures(1)
     with pytest.raises(ValueError, match="the label 7"):
         fitted.predict(fresh, scribbles=[np.full(fresh[0].shape[:2], 7)])
+    for given in (True, np.float64(1), "strokes.png"):
+        with pytest.raises(TypeError, match="scribbles must be a list of arrays or paths"):
+            fitted.predict(fresh, scribbles=given)
 
 
 @pytest.mark.parametrize("scale", [1e-5, 1e4])

@@ -150,9 +150,9 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
         return Fitted(self.layout_, self.weights_, features=self.features_)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        assert isinstance(fitted.layout, MatchingLayout)
+        layout = fitted.layout_as(MatchingLayout)
         assert fitted.features is None or isinstance(fitted.features, AlignmentFeatures)
-        self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
+        self.model_, self.layout_, self.weights_ = self._model(), layout, fitted.weights
         self.features_ = fitted.features
 
 

@@ -148,9 +148,9 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         return Fitted(self.layout_, self.weights_, {"method": self.method_}, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        assert isinstance(fitted.layout, GraphLayout)
-        self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
-        self.classes_ = fitted.layout.labels.classes
+        layout = fitted.layout_as(GraphLayout)
+        self.model_, self.layout_, self.weights_ = self._model(), layout, fitted.weights
+        self.classes_ = layout.labels.classes
         method = fitted.state.fact("method")
         if not isinstance(method, dict) or not all(type(name) is str for name in method):
             raise ValueError("its 'method' is not a mapping of names of methods to numbers of graphs")

@@ -14,7 +14,7 @@ import numpy as np
 
 from maxmargin.door import weight_vector
 from maxmargin.models.base import offsets_of
-from maxmargin.models.labels import MOST, Labels
+from maxmargin.models.labels import MOST, Labels, is_label
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -90,6 +90,12 @@ class StateReader:
             raise ValueError(f"its {name!r} is not a list")
         return value
 
+    def label(self, name: str) -> Hashable:
+        value = self.fact(name)
+        if not is_label(value):
+            raise ValueError(f"its {name!r} must be text, a number, None, or a tuple of them, got {str(value)[:40]!r}")
+        return value
+
     def labels(self, name: str) -> Labels:
         return as_labels(self.items(name), name)
 
@@ -157,7 +163,7 @@ def as_labels(classes: object, name: str) -> Labels:
         raise ValueError(f"its {name!r} must be text, numbers, None, or tuples of them")
     try:
         return Labels(classes)
-    except (TypeError, ValueError) as error:  # a tuple that holds a list; a label twice
+    except ValueError as error:  # a tuple that holds a list; a label twice
         raise ValueError(f"its {name!r} cannot be used: {error}") from None
 
 
