@@ -37,7 +37,9 @@ BROKEN = {
     "columns": (broken(5, form="csc"), "not between 0 and 1"),
     "beyond the entries": (sp.csr_array(ROWS), "indptr ends with 9"),
     "coordinates": (sp.csr_array(ROWS).tocoo(), "rows of the sparse matrix\\[0\\] is 10"),
+    "blocks": (sp.csr_array(ROWS).tobsr(), "data \\(6,\\)|one index and value for each entry"),
 }
+BROKEN["blocks"][0].data = BROKEN["blocks"][0].data.reshape(-1)
 BROKEN["beyond the entries"][0].indptr[-1] = 9
 BROKEN["coordinates"][0].coords[0][0] = 10
 GOOD = sp.csr_array(ROWS)

@@ -95,8 +95,9 @@ def test_tolerance_forgives_boundaries_that_are_off():
         ({"tolerance": 2.0, "warm_start": True}, "warm_start needs the same truth"),
         ({"tolerance": 2.0, "start": np.zeros(3)}, "start model has weights of shape"),
         ({"features": ImageFeatures(contrasts=("wide",))}, "contrasts must be among pixels, image, local"),
+        ({"features": ImageFeatures(contrast={"sharp": 2.0})}, "contrast must be an array of real numbers"),
     ],
-    ids=["negative", "refits", "warm", "start", "contrast"],
+    ids=["negative", "refits", "warm", "start", "contrasts", "contrast"],
 )
 def test_bad_options(options, message):
     images, masks = pictures(2)

@@ -74,6 +74,9 @@ def test_columns_must_fit_the_offsets():
     with pytest.raises(ValueError, match="at least one column"):
         Tokens.from_columns([], [0])
     assert Column.of(["b", "a", "b"]).codes.tolist() == [0, 1, 0]
+    offsets = np.array([0, 1, 2])
+    offsets.flags.writeable = False  # as those of a memory-mapped file: kernels need their own
+    assert Tokens.from_columns([["a", "b"]], offsets).offsets.flags.writeable
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

@@ -19,7 +19,7 @@ from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
 from maxmargin.models.graph import Graph, GraphLayout
-from maxmargin.models.labels import check_lengths, label_lists
+from maxmargin.models.labels import check_lengths, is_label, label_lists
 from maxmargin.models.layout_state import StateReader
 
 __all__ = ["GraphLabeler"]
@@ -177,6 +177,9 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         """Share of nodes with the right label, those to be ignored left out."""
         rows = label_lists(y)
         check_lengths([len(found) for found in predicted], rows, "y", "nodes", "labels")
+        for i, labels in enumerate(rows):
+            if not all(map(is_label, labels)):
+                raise TypeError(f"graph {i}: labels must be hashable (text, numbers, tuples); give one for each node.")
         each = np.ones(len(rows)) if weights is None else weights
         judged = [
             (weight * (true == found), weight)

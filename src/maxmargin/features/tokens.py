@@ -131,7 +131,7 @@ class Tokens:
     @staticmethod
     def from_columns(columns: Sequence[Sequence[str]], offsets: ArrayLike) -> Tokens:
         """Tokens from whole columns of strings and the offsets of the sentences."""
-        offsets = np.asarray(offsets, dtype=np.int64)
+        offsets = np.require(offsets, np.int64, ["C", "W"])
         if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
             raise ValueError("offsets must begin with 0 and never fall: sentence i owns offsets[i]:offsets[i+1].")
         if not len(columns):
