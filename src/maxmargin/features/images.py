@@ -255,7 +255,12 @@ class ImageFeatures(Parameters):
         return pictures, bases, odds
 
     def _transformed(self, picture: np.ndarray) -> dict[str, np.ndarray]:
-        base = self._scaled(self._raw(picture, self.place_))
+        raw = self._raw(picture, self.place_)
+        known = len(self.mean_) - bool(self.classifier)
+        if raw.shape[-1] != known:
+            what = f"there are {raw.shape[-1]} features of a pixel where {known} were learned"
+            raise ValueError(f"{what}; fit again, parameters may not change after that.")
+        base = self._scaled(raw)
         if not self.classifier:
             return self._features(picture, base, None)
         odds = log_odds(base, self.odds_)

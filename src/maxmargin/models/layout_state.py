@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from maxmargin.door import weight_vector
+from maxmargin.door import LARGEST_FEATURE, weight_vector
 from maxmargin.models.base import offsets_of
 from maxmargin.models.labels import MOST, Labels, is_label
 
@@ -123,8 +123,9 @@ class StateReader:
     def cost_table(self, name: str, size: int) -> np.ndarray:
         """Costs (size, size) >= 0, zero where the label is right."""
         table = self.floats(name, (size, size))
-        if (table < 0).any() or np.diag(table).any():
-            raise ValueError(f"its tensor {name!r}, a table of costs, has negative entries, or costs of the true label")
+        if (table < 0).any() or (table > LARGEST_FEATURE).any() or np.diag(table).any():
+            what = f"negative entries, some above {LARGEST_FEATURE:g}, or costs of the true label"
+            raise ValueError(f"its tensor {name!r}, a table of costs, has {what}")
         return table
 
     def mask(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
