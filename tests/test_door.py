@@ -50,6 +50,13 @@ def tagger():
     return mm.SequenceTagger(max_passes=3).fit([GOOD, GOOD], Y)
 
 
+def test_offsets_that_cannot_be_written(tagger):
+    offsets = np.array([0, 1, 2])
+    expected = tagger.predict(Sequences(offsets.copy(), sparse=GOOD))
+    offsets.flags.writeable = False  # as in a memory map that processes share
+    assert tagger.predict(Sequences(offsets, sparse=GOOD)) == expected
+
+
 @pytest.mark.found("A1")
 @pytest.mark.parametrize("case", BROKEN)
 def test_damaged_sparse_matrices_are_refused_by_every_verb(tagger, case):

@@ -235,7 +235,7 @@ def pointers(array: ArrayLike, name: str, part: str = "part", end: int | None = 
         raise ValueError(f"{name} must not fall, but {part} {i} goes from {given[i]} to {given[i + 1]}.")
     if (end is not None and given[-1] != end) or given[-1] >= 2**62:
         raise ValueError(f"{name} must rise from 0 to {end}, but end with {given[-1]}.")
-    return given.astype(np.int64, copy=False)
+    return _for_kernels(given, np.int64)
 
 
 def edge_list(n_nodes: int, edges: ArrayLike) -> np.ndarray:

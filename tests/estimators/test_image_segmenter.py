@@ -277,6 +277,11 @@ def test_whole_numbers_mean_the_same_in_any_type():
         expected.predict([image.astype(float) for image in fresh])
 
 
+def test_a_name_that_no_system_allows(fitted):
+    with pytest.raises(FileNotFoundError, match="image 0: there is no image file 'xxx"):
+        fitted.predict(["x" * 10_000])
+
+
 def test_a_path_is_no_list_of_letters(fitted):
     for call in (lambda: fitted.predict("a.png"), lambda: ImageSegmenter().fit("a.png", ["b.png"])):
         with pytest.raises(TypeError, match=r"X is the path 'a.png'; give a list of images or paths"):

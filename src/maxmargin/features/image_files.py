@@ -19,8 +19,8 @@ _EXTRA = "install it with: pip install maxmargin[images]"
 def read_image(path: str | os.PathLike[str]) -> np.ndarray:
     """One image as an array: NIfTI volumes (.nii, .nii.gz), numpy files (.npy), and all formats that Pillow reads."""
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no image file {str(path)!r}; check the path.")
+    if not os.path.isfile(path):  # false for names that no system allows, where Path.is_file raises
+        raise FileNotFoundError(f"there is no image file {str(path)!r:.200}; check the path.")
     try:
         if path.name.lower().endswith((".nii", ".nii.gz")):
             try:
