@@ -163,6 +163,9 @@ def main() -> None:
                         have[side] = min(have[side], seconds)
             for title, (old, new) in best.items():
                 print(f"{title:42s} {old:10.4g} {new:10.4g} {old / new:7.2f}", flush=True)
+            if len(best) > 2:
+                mean = np.exp(np.mean([np.log(old / new) for old, new in best.values()]))
+                print(f"{name + ', geometric mean':42s} {'':10s} {'':10s} {mean:7.2f}", flush=True)
 
 
 if __name__ == "__main__":

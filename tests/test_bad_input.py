@@ -134,6 +134,8 @@ PARAMETERS = [
     ({"constraints": np.ones((2, 2), bool)}, ValueError, r"give booleans of shape \(3, 3\)"),
     ({"classes": ["a", "b"]}, ValueError, r"example 0 has the label 'c', which is not among.*Pass classes="),
     ({"classes": ["a", "a", "b", "c"]}, ValueError, r"classes has the same label twice"),
+    ({"cost": 1e200 * (1 - np.eye(3))}, ValueError, r"costs must be at most 1e\+100"),
+    ({"classes": ["a", ["b"], "c"]}, ValueError, r"classes has \"\['b'\]\", which is no label"),
     (
         {"positive": "emissions"},
         ValueError,
@@ -144,6 +146,7 @@ PARAMETERS = [
     ({"solver": 3}, TypeError, r"solver must be one of auto, .*, or a solver object; got 3"),
     ({"solver": mm.BCFW}, TypeError, r"got the class BCFW: write BCFW\(\)"),
     ({"tol": -1e-3}, ValueError, r"tol must be a relative duality gap >= 0, got -0.001"),
+    ({"tol": 10**400}, ValueError, r"tol must be a relative duality gap >= 0, got 1000"),
     ({"tol": np.nan}, ValueError, r"tol must be a relative duality gap >= 0, got nan"),
     ({"tol": "small"}, ValueError, r"tol must be a relative duality gap >= 0, got 'small'"),
     ({"max_passes": 0}, ValueError, r"max_passes must be a positive number or None, got 0"),

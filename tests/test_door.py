@@ -37,7 +37,9 @@ BROKEN = {
     "columns": (broken(5, form="csc"), "not between 0 and 1"),
     "beyond the entries": (sp.csr_array(ROWS), "indptr ends with 9"),
     "coordinates": (sp.csr_array(ROWS).tocoo(), "rows of the sparse matrix\\[0\\] is 10"),
+    "blocks": (sp.csr_array(ROWS).tobsr(), "data \\(6,\\)|one index and value for each entry"),
 }
+BROKEN["blocks"][0].data = BROKEN["blocks"][0].data.reshape(-1)
 BROKEN["beyond the entries"][0].indptr[-1] = 9
 BROKEN["coordinates"][0].coords[0][0] = 10
 GOOD = sp.csr_array(ROWS)
@@ -46,6 +48,13 @@ GOOD = sp.csr_array(ROWS)
 @pytest.fixture(scope="module")
 def tagger():
     return mm.SequenceTagger(max_passes=3).fit([GOOD, GOOD], Y)
+
+
+def test_offsets_that_cannot_be_written(tagger):
+    offsets = np.array([0, 1, 2])
+    expected = tagger.predict(Sequences(offsets.copy(), sparse=GOOD))
+    offsets.flags.writeable = False  # as in a memory map that processes share
+    assert tagger.predict(Sequences(offsets, sparse=GOOD)) == expected
 
 
 @pytest.mark.found("A1")

@@ -1,4 +1,4 @@
-"""The README's Python runs as it stands, and prints what its comments say."""
+"""The Python of the README and of pages runs as it stands, and prints what its comments say."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from pathlib import Path
 import pytest
 
 README = Path(__file__).resolve().parent.parent / "README.md"
+PAGES = {"README": README} | {name: README.parent / "docs" / f"{name}.md" for name in ("alignment", "lattices")}
 
 
-def test_readme_blocks_run_and_print_what_they_promise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_run_and_print_what_they_promise(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # they write files
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) >= 4
+    blocks = re.findall(r"```python\n(.*?)```", PAGES[page].read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) >= 3
     code = "\n".join(blocks)
     promised = re.findall(r"print\(.*?\)\s+# (\[.*\]|True|False)$", code, flags=re.MULTILINE)
     out = io.StringIO()
     with contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec(compile(code, str(README), "exec"), {})
+        exec(compile(code, page, "exec"), {})
     printed = out.getvalue().splitlines()
     assert len(promised) >= 3
     for line in promised:

@@ -104,10 +104,10 @@ def check_compressed(matrix: sp.csr_array, name: str) -> None:
     from maxmargin.door_kernel import FALLS, FINE, START, rows_fault_32, rows_fault_64
 
     sides = tuple(matrix.shape[::-1] if matrix.format == "csc" else matrix.shape)
-    if matrix.format == "bsr":
-        sides = tuple(side // block for side, block in zip(sides, matrix.blocksize, strict=True))
     starts, columns, data = _plain_arrays(name, matrix.indptr, matrix.indices, matrix.data)
     flat = columns.ndim == 1 and data.ndim == (3 if matrix.format == "bsr" else 1)
+    if matrix.format == "bsr" and flat:
+        sides = tuple(side // max(block, 1) for side, block in zip(sides, data.shape[1:], strict=True))
     if starts.shape != (sides[0] + 1,) or not flat or {starts.dtype.kind, columns.dtype.kind} - {"i", "u"}:
         what = f"indptr is {starts.dtype} {starts.shape}, indices {columns.dtype} {columns.shape}, data {data.shape}"
         raise ValueError(f"{name}: {what}; give {sides[0] + 1} whole numbers, and one index and value for each entry.")
@@ -235,7 +235,7 @@ def pointers(array: ArrayLike, name: str, part: str = "part", end: int | None = 
         raise ValueError(f"{name} must not fall, but {part} {i} goes from {given[i]} to {given[i + 1]}.")
     if (end is not None and given[-1] != end) or given[-1] >= 2**62:
         raise ValueError(f"{name} must rise from 0 to {end}, but end with {given[-1]}.")
-    return given.astype(np.int64, copy=False)
+    return _for_kernels(given, np.int64)
 
 
 def edge_list(n_nodes: int, edges: ArrayLike) -> np.ndarray:

@@ -47,6 +47,18 @@ def test_links_are_written_and_judged(files):
     )
 
 
+def test_the_opinion_of_another_aligner(files):
+    given, opinion = (files / "few.de", files / "few.en"), ("--opinion", files / "few.links")
+    result = run("train", *given, files / "few.links", *opinion, "-o", files / "asked.mm")
+    assert result.exit_code == 0, result.output
+    result = run("predict", files / "asked.mm", *given, *opinion)
+    assert result.stdout.splitlines()[0] == "0-0 1-1"
+    result = run("evaluate", files / "asked.mm", *given, files / "few.links", *opinion, "--json")
+    assert json.loads(result.stdout)["error_rate"] < 0.1
+    result = run("predict", files / "asked.mm", *given)
+    assert result.exit_code != 0 and "lacks the links of the other aligner" in result.output
+
+
 def test_files_that_do_not_fit_are_named(files):
     (files / "short.en").write_text("the dog\n")
     (files / "short.links").write_text("0-0\n")

@@ -55,6 +55,33 @@ def test_links_are_learned_and_certified(fitted):
     assert fitted.predict([]) == []
 
 
+def test_the_opinion_of_another_aligner(tmp_path):
+    """What the features cannot tell, because nothing can be learned from a bitext of nonsense."""
+    rng = np.random.default_rng(0)
+    examples, links = [], []
+    for _ in range(30):
+        order = rng.permutation(4)
+        links.append([(i, int(j)) for i, j in enumerate(order)])
+        told = " ".join(f"{i}-{j}" for i, j in links[-1] if rng.random() < 0.9)
+        examples.append((rng.choice(list("abcdefgh"), 4).tolist(), rng.choice(list("stuvwxyz"), 4).tolist(), told))
+    features = mm.features.AlignmentFeatures(opinion=True)
+    asked = mm.Aligner(features=features).fit(examples[:20], links[:20], bitext=[("p q", "r s")])
+    alone = mm.Aligner().fit([one[:2] for one in examples[:20]], links[:20])
+    assert asked.score(examples[20:], links[20:]) > 0.85 > alone.score([one[:2] for one in examples[20:]], links[20:])
+    assert asked.features_.names()[-2:] == ["other aligner", "other aligner near"]
+    assert dict(zip(asked.features_.names(), asked.coef_, strict=True))["other aligner"] > 0.5
+    again = mm.load(asked.save(tmp_path / "m"))
+    assert again.predict(examples) == asked.predict(examples)
+    with pytest.raises(ValueError, match="example 0 lacks the links of the other aligner"):
+        asked.predict([examples[0][:2]])
+    with pytest.raises(ValueError, match=r"links of another aligner need AlignmentFeatures\(opinion=True\)"):
+        alone.predict(examples)
+    with pytest.raises(ValueError, match="example 1 links 0 to 9"):
+        asked.predict([examples[0], (*examples[1][:2], "0-9")])
+    with pytest.raises(ValueError, match="opinion is 'yes'"):
+        mm.Aligner(features=mm.features.AlignmentFeatures(opinion="yes")).fit(examples, links)
+
+
 def test_a_saved_aligner_predicts_the_same(fitted, tmp_path):
     pairs, _ = sentences(10, seed=3)
     again = mm.load(fitted.save(tmp_path / "aligner.mm"))

@@ -94,6 +94,20 @@ def test_any_hashable_labels(names):
     assert fitted.score(X, Y) == 1.0
 
 
+def test_true_labels_that_are_arrays_are_named():
+    X, Y = data(3, noise=0.2)
+    odd = [*map(list, Y)]
+    odd[1][0] = np.arange(3)
+    with pytest.raises(TypeError, match="graph 1: labels must be hashable"):
+        GraphLabeler().fit(X, Y).score(X, odd)
+
+
+def test_one_label_can_be_ignored():
+    X, Y = data(6, noise=0.2)
+    with pytest.raises(ValueError, match=r"ignore must be one label or None, got '\[0, 1\]'"):
+        GraphLabeler(ignore=[0, 1]).fit(X, Y)
+
+
 def test_ignored_nodes_do_not_count():
     X, Y = data(8, noise=0.6)
     rng = np.random.default_rng(0)

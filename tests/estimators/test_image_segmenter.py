@@ -95,8 +95,9 @@ def test_tolerance_forgives_boundaries_that_are_off():
         ({"tolerance": 2.0, "warm_start": True}, "warm_start needs the same truth"),
         ({"tolerance": 2.0, "start": np.zeros(3)}, "start model has weights of shape"),
         ({"features": ImageFeatures(contrasts=("wide",))}, "contrasts must be among pixels, image, local"),
+        ({"features": ImageFeatures(contrast={"sharp": 2.0})}, "contrast must be an array of real numbers"),
     ],
-    ids=["negative", "refits", "warm", "start", "contrast"],
+    ids=["negative", "refits", "warm", "start", "contrasts", "contrast"],
 )
 def test_bad_options(options, message):
     images, masks = pictures(2)
@@ -241,6 +242,9 @@ def test_bad_scribbles(fitted):
     fresh, _ = pictures(1)
     with pytest.raises(ValueError, match="the label 7"):
         fitted.predict(fresh, scribbles=[np.full(fresh[0].shape[:2], 7)])
+    for given in (True, np.float64(1), "strokes.png"):
+        with pytest.raises(TypeError, match="scribbles must be a list of arrays or paths"):
+            fitted.predict(fresh, scribbles=given)
 
 
 @pytest.mark.parametrize("scale", [1e-5, 1e4])
@@ -271,6 +275,11 @@ def test_whole_numbers_mean_the_same_in_any_type():
             np.testing.assert_array_equal(ours, theirs)
     with pytest.raises(ValueError, match=r"image 0 has values up to 255, the training images up to 1 .*scale all"):
         expected.predict([image.astype(float) for image in fresh])
+
+
+def test_a_name_that_no_system_allows(fitted):
+    with pytest.raises(FileNotFoundError, match="image 0: there is no image file 'xxx"):
+        fitted.predict(["x" * 10_000])
 
 
 def test_a_path_is_no_list_of_letters(fitted):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -187,15 +184,6 @@ def test_gains_count_the_n_grams_as_far_back_as_all_paths_agree():
                 sizes = range(1, min(4, end) + 1)
                 expected += sum(tuple(said[end - n : end]) in grams for n in sizes) / len(sizes) - 0.5
             assert gain == pytest.approx(expected / 6, abs=1e-12)
-
-
-def test_the_example_of_the_page(capsys):
-    page = Path(mm.__path__[0]).parents[1] / "docs" / "lattices.md"
-    if not page.exists():
-        pytest.skip("no source tree")
-    exec(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)[0], {})
-    shown = capsys.readouterr().out.splitlines()
-    assert shown[:2] == ["['the cottage', 'a tomcat']", "['the cottage', 'the little house', 'the small house']"]
 
 
 def test_distance_of_outputs():

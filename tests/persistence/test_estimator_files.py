@@ -123,6 +123,12 @@ MODELS = {
 }
 
 
+def test_a_forged_label_to_ignore_is_refused(tmp_path):
+    path = mm.GraphLabeler(ignore="x").fit(GRAPHS, NODES).save(tmp_path / "m")
+    with pytest.raises(ValueError, match=r"its 'ignore' must be text, a number, None, or a tuple of them"):
+        mm.load(forge(path, "layout", lambda f: f.update(ignore=["a", "b"])))
+
+
 @pytest.mark.found("C: saving MulticlassClassifier and StructuredSVM")
 @pytest.mark.parametrize("case", MODELS)
 def test_compiled_models(tmp_path, case):

@@ -10,6 +10,7 @@ import maxmargin as mm
 from agreement.saved import SaveSecond
 from agreement.tiny import Tiny, best
 from estimators.plain_chain import PlainChain
+from maxmargin.solvers import primal_kernel as pk
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.presets import solver_for
 from reference.problems import random_chains
@@ -62,6 +63,16 @@ def test_states_of_other_problems_are_refused():
             engine.from_arrays(other.problem(), arrays)
         with pytest.raises(ValueError, match="warm start needs the same examples"):
             engine.init(other.problem(), warm=state)
+
+
+def test_an_average_that_the_solver_does_not_make_is_refused():
+    problem = PROBLEMS[0].problem()
+    engine, state = started(mm.Pegasos(averaging=None), problem)
+    arrays = state.to_arrays()
+    arrays["numbers"] = arrays["numbers"].copy()
+    arrays["numbers"][pk.RHO] = 3.0
+    with pytest.raises(ValueError, match=r"numbers .*has an average, and this solver makes none"):
+        engine.from_arrays(problem, arrays)
 
 
 @pytest.mark.parametrize("name", [name for name in SAVED if name not in ("perceptron", "mira")])

@@ -340,7 +340,7 @@ def spoilt_array(array: np.ndarray, rng: np.random.Generator) -> Any:
         ]
         try:
             return array.astype(dtypes[rng.integers(len(dtypes))])
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RuntimeError):  # times do not fit into short texts
             return array.astype(object)
     if action == 4:
         shapes = [

@@ -43,7 +43,7 @@ def attack(name: str, seed: int) -> None:
     header, data = split(files()[name])
     for _ in range(int(rng.choice([1, 1, 1, 2, 3]))):
         with suppress(
-            KeyError, TypeError, AttributeError, ValueError, RecursionError
+            LookupError, TypeError, AttributeError, ValueError, RecursionError, MemoryError
         ):  # no edit fits what earlier ones have left
             header, data = EDITS[rng.integers(len(EDITS))](header, data, rng)
     path = os.path.abspath(f"edited-{os.getpid()}.mm")

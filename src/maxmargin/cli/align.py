@@ -24,6 +24,7 @@ __all__ = ["align"]
 _ABOUT_LEFT = "Text file, one sentence a line, words between spaces (.gz and .xz too)."
 _ABOUT_RIGHT = "Text file with the translations, in the same lines."
 _ABOUT_LINKS = "Links of each pair in the format of Pharaoh, such as 0-0 1-2 2?1, where ? marks a possible link."
+_ABOUT_OPINION = "Links of each pair by another aligner, in the same format; training learns how far to trust them."
 _ABOUT_BITEXT = "Two further text files without links, which teach which words go together: the more, the better."
 
 align = typer.Typer(name="align", no_args_is_help=True, help="Links between the words of sentences and translations.")
@@ -31,6 +32,7 @@ align = typer.Typer(name="align", no_args_is_help=True, help="Links between the 
 Left = Annotated[str, typer.Argument(help=_ABOUT_LEFT)]
 Right = Annotated[str, typer.Argument(help=_ABOUT_RIGHT)]
 LinkFile = Annotated[str, typer.Argument(help=_ABOUT_LINKS)]
+Opinion = Annotated[str | None, typer.Option("--opinion", help=_ABOUT_OPINION, metavar="FILE")]
 
 
 @align.command(no_args_is_help=True)
@@ -42,6 +44,7 @@ def train(
     links: LinkFile,
     output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")],
     bitext: Annotated[tuple[str, str] | None, o.of_training(help=_ABOUT_BITEXT, metavar="LEFT RIGHT")] = None,
+    opinion: Opinion = None,
     C: o.CostWeight = 1.0,
     max_links: Annotated[int, o.of_training("--max-links", help="The most links of a word.", min=1)] = 2,
     missed: Annotated[float, o.of_training("--missed", help="Cost of a sure link that is missed.")] = 3.0,
@@ -59,19 +62,21 @@ def train(
 
       maxmargin align train few.fr few.en few.links --bitext much.fr.gz much.en.gz -o fr-en.mm
     """
-    check_model_output(output, [left, right, links, *(bitext or ()), config])
+    check_model_output(output, [left, right, links, *(bitext or ()), opinion, config])
     from maxmargin.datasets import read_bitext, read_links
 
     live, watch = sys.stderr.isatty(), Stopwatch()
     with watch("read"):
-        pairs, gold = read_bitext(left, right), read_links(links)
+        pairs, gold = read_pairs(left, right, opinion), read_links(links)
         more = None if bitext is None else read_bitext(*bitext)
     check_lines(left, pairs, links, gold)
     from sklearn.exceptions import ConvergenceWarning
 
     from maxmargin.estimators.aligner import Aligner
+    from maxmargin.features import AlignmentFeatures
 
-    model = Aligner(C=C, max_links=max_links, missed=missed, false=false, verbose=int(live))
+    features = AlignmentFeatures(opinion=opinion is not None)
+    model = Aligner(C=C, max_links=max_links, missed=missed, false=false, features=features, verbose=int(live))
     model.set_params(**fit.parameters())
     with watch("train"), warnings.catch_warnings(), located(links, lambda example, _: example + 1):
         warnings.simplefilter("ignore", ConvergenceWarning)  # the status already says why training ended
@@ -88,6 +93,7 @@ def predict(
     left: Left,
     right: Right,
     output: Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")] = "-",
+    opinion: Opinion = None,
     debug: o.Debug = False,
 ) -> None:
     """Write the links of each sentence pair in the format of Pharaoh, one line each.
@@ -96,11 +102,9 @@ def predict(
 
       maxmargin align predict fr-en.mm new.fr new.en > new.links
     """
-    check_output(output, [left, right, model])
+    check_output(output, [left, right, model, opinion])
     aligner = load(model)
-    from maxmargin.datasets import read_bitext
-
-    found = aligner.predict(read_bitext(left, right))
+    found = aligner.predict(read_pairs(left, right, opinion))
     with opened_output(output) as out:
         out.writelines(" ".join(f"{i}-{j}" for i, j in links) + "\n" for links in found)
 
@@ -112,6 +116,7 @@ def evaluate(
     left: Left,
     right: Right,
     links: LinkFile,
+    opinion: Opinion = None,
     as_json: Annotated[bool, o.of_output("--json", help="Write one JSON object; shares are from 0 to 1.")] = False,
     debug: o.Debug = False,
 ) -> None:
@@ -125,10 +130,10 @@ def evaluate(
       maxmargin align evaluate fr-en.mm test.fr test.en test.links
     """
     aligner = load(model)
-    from maxmargin.datasets import read_bitext, read_links
+    from maxmargin.datasets import read_links
     from maxmargin.metrics import alignment_report
 
-    pairs, gold = read_bitext(left, right), read_links(links)
+    pairs, gold = read_pairs(left, right, opinion), read_links(links)
     check_lines(left, pairs, links, gold)
     report = alignment_report(gold, aligner.predict(pairs))
     if as_json:
@@ -137,6 +142,18 @@ def evaluate(
     typer.echo(f"{len(pairs)} sentence pairs")
     for name, value in report._asdict().items():
         typer.echo(f"{name.replace('_', ' '):10}  {100 * value:6.2f}%")
+
+
+def read_pairs(left: str, right: str, opinion: str | None) -> list:
+    """Pairs of sentences, followed by the links of another aligner where these are given."""
+    from maxmargin.datasets import read_bitext, read_links
+
+    pairs = read_bitext(left, right)
+    if opinion is None:
+        return pairs
+    links = read_links(opinion)
+    check_lines(left, pairs, opinion, links)
+    return [(*pair, given) for pair, given in zip(pairs, links, strict=True)]
 
 
 def check_lines(left: str, pairs: Sized, links: str, gold: Sized) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.door import LARGEST_FEATURE
 from maxmargin.parameters import Parameters
 
 __all__ = ["Cost", "is_integral"]
@@ -39,11 +40,12 @@ class Cost(Parameters):
             twice = next(label for i, label in enumerate(labels) if label in labels[:i])
             raise ValueError(f"class {twice!r} appears twice; give each class once")
         table = np.array(self._fill(labels), np.float64).reshape(len(labels), len(labels))
-        bad = ~np.isfinite(table) | (table < 0)
+        bad = ~(table <= LARGEST_FEATURE) | (table < 0)
         np.fill_diagonal(bad, np.diag(table) != 0)
         if bad.any():
             true, label = map(int, np.argwhere(bad)[0])
-            rule = "the cost of the true label must be 0" if true == label else "costs must be finite and not negative"
+            others = f"costs must be at most {LARGEST_FEATURE:g} and not negative"
+            rule = "the cost of the true label must be 0" if true == label else others
             what = (
                 f"{self!r} puts the cost {table[true, label]} on label {labels[label]!r} where {labels[true]!r} is true"
             )

@@ -84,7 +84,8 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
         Parameters
         ----------
         X : list of n pairs (left, right) of sentences
-            Each a text, which is split at spaces, or a list of words. Or arrays (words, words, F) of features.
+            Each a text, which is split at spaces, or a list of words. Or arrays (words, words, F) of features. With
+            ``features=AlignmentFeatures(opinion=True)`` triples (left, right, links of another aligner).
         y : list of n sets of links
             Text such as "0-0 1-2 2?1", where ``?`` marks a possible link, pairs of positions, or
             :class:`~maxmargin.datasets.links.Links`.
@@ -100,9 +101,9 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
             if bitext is not None:
                 raise ValueError("bitext is for pairs of sentences; X holds features of your own.")
         else:
-            pairs = sentence_pairs(X)
             more = [] if bitext is None else list(bitext)
             self.features_ = copy(AlignmentFeatures() if self.features is None else self.features)
+            pairs = sentence_pairs(X, self.features_.opinion)
             self.features_.fit([*pairs, *(sentence_pairs(more) if more else [])])
         self.model_ = self._model()
         bound = self.model_.bind(self._arrays(X), listed(y))
@@ -150,9 +151,9 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
         return Fitted(self.layout_, self.weights_, features=self.features_)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        assert isinstance(fitted.layout, MatchingLayout)
+        layout = fitted.layout_as(MatchingLayout)
         assert fitted.features is None or isinstance(fitted.features, AlignmentFeatures)
-        self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
+        self.model_, self.layout_, self.weights_ = self._model(), layout, fitted.weights
         self.features_ = fitted.features
 
 

@@ -236,8 +236,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         return Fitted(layout, self.weights_, facts, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        layout = fitted.layout
-        assert isinstance(layout, BayesNetLayout)
+        layout = fitted.layout_as(BayesNetLayout)
         targets = fitted.state.items("target")
         if not all(type(name) is str for name in targets):
             raise ValueError("its 'target' is not a list of names")

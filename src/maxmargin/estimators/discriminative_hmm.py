@@ -151,9 +151,9 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         return Fitted(self.layout_, self.weights_, self._learned(), stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        assert isinstance(fitted.layout, HMMLayout)
+        layout = fitted.layout_as(HMMLayout)
         self.model_ = self._model()
-        self._take_layout(fitted.layout)
+        self._take_layout(layout)
         self._take_learned(fitted)
 
     def _aligned(self) -> np.ndarray:

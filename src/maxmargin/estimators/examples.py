@@ -52,6 +52,8 @@ def listed(examples: Examples) -> Examples:
 
 def by_sequence(y: Iterable[object], offsets: Sequence[int] | np.ndarray) -> list:
     """The labels of each sequence, also where ``y`` is one column of labels over all tokens, as a frame has it."""
+    if not isinstance(y, Iterable) or (isinstance(y, np.ndarray) and y.ndim == 0):
+        raise TypeError(f"the labels are {y!r:.80}; give a sequence of labels for each example.")
     labels = y.tolist() if isinstance(y, np.ndarray) else list(y)
     one_column = len(labels) == offsets[-1] and not any(_is_sequence(label) for label in labels[:1])
     return [labels[a:b] for a, b in pairwise(offsets)] if one_column else labels

@@ -19,7 +19,7 @@ from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
 from maxmargin.models.graph import Graph, GraphLayout
-from maxmargin.models.labels import check_lengths, label_lists
+from maxmargin.models.labels import check_lengths, is_label, label_lists
 from maxmargin.models.layout_state import StateReader
 
 __all__ = ["GraphLabeler"]
@@ -148,9 +148,9 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         return Fitted(self.layout_, self.weights_, {"method": self.method_}, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        assert isinstance(fitted.layout, GraphLayout)
-        self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
-        self.classes_ = fitted.layout.labels.classes
+        layout = fitted.layout_as(GraphLayout)
+        self.model_, self.layout_, self.weights_ = self._model(), layout, fitted.weights
+        self.classes_ = layout.labels.classes
         method = fitted.state.fact("method")
         if not isinstance(method, dict) or not all(type(name) is str for name in method):
             raise ValueError("its 'method' is not a mapping of names of methods to numbers of graphs")
@@ -177,6 +177,9 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         """Share of nodes with the right label, those to be ignored left out."""
         rows = label_lists(y)
         check_lengths([len(found) for found in predicted], rows, "y", "nodes", "labels")
+        for i, labels in enumerate(rows):
+            if not all(map(is_label, labels)):
+                raise TypeError(f"graph {i}: labels must be hashable (text, numbers, tuples); give one for each node.")
         each = np.ones(len(rows)) if weights is None else weights
         judged = [
             (weight * (true == found), weight)

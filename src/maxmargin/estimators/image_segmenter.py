@@ -20,7 +20,7 @@ from maxmargin.estimators.interactive_segmentation import InteractiveSegmentatio
 from maxmargin.estimators.large_margin import LargeMargin
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
-from maxmargin.features.image_files import Picture, read_images, read_masks, read_scribbles
+from maxmargin.features.image_files import Picture, picture_list, read_images, read_masks, read_scribbles
 from maxmargin.features.images import ImageFeatures
 from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.inference.min_cut import directions
@@ -225,7 +225,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         self._check_fitted()
         if scribbles is None or not learn_colours or self.features_ is None:
             return Predictions(self._predict_codes(self.weights_, X, scribbles))
-        images, known = self._images(X), list(scribbles)
+        images, known = self._images(X), picture_list(scribbles, "scribbles")
         if len(images) != len(known):
             raise ValueError(f"there are {len(images)} images and {len(known)} scribbles; give one for each image.")
         masks: Predictions[np.ndarray] = Predictions()
@@ -253,14 +253,14 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         return Fitted(self.layout_, self.weights_, {"C": float(self.C_)}, features=self.features_)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        assert isinstance(fitted.layout, GridLayout)
+        layout = fitted.layout_as(GridLayout)
         features = fitted.features
         assert features is None or isinstance(features, ImageFeatures)
         self.model_, self.features_ = self.grid(), features
         self.C_ = (
             fitted.state.number("C") if "C" in fitted.facts else float(self.C or 0.0)
         )  # older files: the parameter
-        self._set_fitted(fitted.layout, fitted.weights)
+        self._set_fitted(layout, fitted.weights)
         if self.layout_.neighbours != self.neighbours:
             raise ValueError(f"its weights are for {self.layout_.neighbours} neighbours, its parameters say otherwise")
         if features is not None and not np.array_equal(features.steps_, directions(self.neighbours)):

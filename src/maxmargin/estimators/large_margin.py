@@ -108,11 +108,12 @@ class LargeMargin(Structured[Inputs, Outputs]):
 
         if self.positive is not None and self.positive is not False:
             raise ValueError("partial_fit does not keep weights >= 0; fit with a dual solver for positive=.")
-        problem = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight)
-        if "ramp" in problem.traits:
+        made = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight)
+        if "ramp" in made.traits:
             raise ValueError(ALL_AT_ONCE)
+        problem = cast(Problem, made)  # all but ramps are of this class
         solver = self._engine(problem)
-        assert isinstance(solver, PrimalEngine) and isinstance(problem, Problem)
+        assert isinstance(solver, PrimalEngine)
         seen = bound.n_examples + int(self.__dict__.get("n_seen_", 0))
         if solver.rule.method == "subgradient":  # steps are scaled to the sum over all examples seen so far
             problem = replace(problem, weight=problem.weight * seen / max(1, bound.n_examples))

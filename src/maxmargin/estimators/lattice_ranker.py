@@ -210,8 +210,7 @@ class LatticeRanker(LargeMargin[Lattices, Targets]):
         return Fitted(self.layout_, self.weights_, stand_ins={"cost": lambda: "bleu"})
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        assert isinstance(fitted.layout, LatticeLayout)
-        self.model_, self.layout_, self.weights_ = LatticeModel(), fitted.layout, fitted.weights
+        self.model_, self.layout_, self.weights_ = LatticeModel(), fitted.layout_as(LatticeLayout), fitted.weights
 
 
 def _lattices(X: object) -> list[Lattice]:

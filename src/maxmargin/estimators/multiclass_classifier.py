@@ -131,8 +131,8 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
         return Fitted(self.layout_, self.weights_, facts, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        assert isinstance(fitted.layout, MulticlassLayout)
-        self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
+        layout = fitted.layout_as(MulticlassLayout)
+        self.model_, self.layout_, self.weights_ = self._model(), layout, fitted.weights
         classes = fitted.state.fact("classes")
         self.classes_ = classes if isinstance(classes, np.ndarray) else np.array(classes, dtype=object)
         if self.classes_.tolist() != self.layout_.labels.classes:

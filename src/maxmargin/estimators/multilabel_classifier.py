@@ -205,8 +205,8 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         return [] if outputs is None else [[classes[p], classes[k]] for p, k in outputs.hierarchy.edges.tolist()]
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        assert isinstance(fitted.layout, LabelSetLayout)
-        self.model_, self.layout_, self.weights_ = self._model(), fitted.layout, fitted.weights
+        layout = fitted.layout_as(LabelSetLayout)
+        self.model_, self.layout_, self.weights_ = self._model(), layout, fitted.weights
         self.classes_ = class_array(self.layout_.labels.classes)
         self._take_features(fitted.state)
         self.target_form_ = str(fitted.state.choice("form", FORMS))

@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, is_dataclass
-from typing import TypeVar, dataclass_transform
+from typing import TypeGuard, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -106,11 +106,18 @@ class Training:
         check_tol(self.tol)
         for name in ("max_passes", "max_oracle_calls", "max_seconds"):
             value = vars(self)[name]
-            if value is not None and not (isinstance(value, (int, float, np.number)) and value > 0):
-                raise ValueError(f"{name} must be a positive number or None, got {value!r}.")
+            if value is not None and not (_is_float(value) and value > 0):
+                raise ValueError(f"{name} must be a positive number or None, got {value!r:.60}.")
 
 
 def check_tol(tol: object) -> None:
     """Refuse anything but a relative duality gap."""
-    if not isinstance(tol, (int, float, np.number)) or not tol >= 0:
-        raise ValueError(f"tol must be a relative duality gap >= 0, got {tol!r}.")
+    if not _is_float(tol) or not float(tol) >= 0:
+        raise ValueError(f"tol must be a relative duality gap >= 0, got {tol!r:.60}.")
+
+
+def _is_float(value: object) -> TypeGuard[float]:
+    """Whether a value is a number that a float can hold."""
+    if isinstance(value, int):
+        return abs(value) < 2**1000
+    return isinstance(value, (float, np.integer, np.floating))

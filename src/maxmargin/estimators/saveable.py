@@ -7,12 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
 from maxmargin.costs import Cost, MatrixCost, as_cost
 from maxmargin.models.layout_state import StateReader, StorableLayout
+
+Layout = TypeVar("Layout", bound=StorableLayout)
 
 __all__ = ["Extractor", "Fitted", "Saveable", "matrix_cost"]
 
@@ -37,6 +39,12 @@ class Fitted:
     facts: Mapping[str, object] = field(default_factory=dict)
     features: Extractor | None = None
     stand_ins: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+
+    def layout_as(self, kind: type[Layout]) -> Layout:
+        """The layout, of the kind that the estimator makes; a file may name another."""
+        if not isinstance(self.layout, kind):
+            raise ValueError(f"its layout is a {type(self.layout).__name__}, and must be a {kind.__name__}")
+        return self.layout
 
     @property
     def state(self) -> StateReader:

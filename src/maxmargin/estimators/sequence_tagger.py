@@ -228,16 +228,15 @@ class SequenceTagger(
         return self
 
     def _fitted(self) -> Fitted:
-        assert isinstance(self.layout_, ChainLayout)
         layout, weights = self.layout_.without_zeros(self.weights_)
         stand_ins = {"cost": lambda: matrix_cost(self.cost, self.classes_)}
         return Fitted(layout, weights, features=self.features_, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        assert isinstance(fitted.layout, ChainLayout)
-        self.layout_, self.weights_ = fitted.layout, fitted.weights
+        layout = fitted.layout_as(ChainLayout)
+        self.layout_, self.weights_ = layout, fitted.weights
         self.features_ = cast(SequenceFeatures | None, fitted.features)
-        self.classes_, self.model_ = fitted.layout.labels.classes, self._model()
+        self.classes_, self.model_ = layout.labels.classes, self._model()
 
     def coef_table(self, top: int | None = None, label: Hashable = None) -> list[WeightRow]:
         """Weights by name, strongest first: the ``top``, or all, of one ``label``, or of all.

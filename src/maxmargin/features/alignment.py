@@ -8,6 +8,7 @@ neighbours            the product for the pairs before and behind, and the best 
 position              how far the pair is from the diagonal, and its square
 spelling              the same word, common beginnings, numbers, punctuation against words
 frequency             both words rare; how different their frequencies are
+opinion               whether another aligner links the pair, and the pairs before and behind; on request
 ====================  ================================================================================================
 
 Taskar, Lacoste-Julien, Klein 2005, A discriminative matching approach to word alignment.
@@ -22,6 +23,7 @@ from typing import Self
 
 import numpy as np
 
+from maxmargin.datasets.links import as_links
 from maxmargin.features.interning import pack_strings, unpack_strings
 from maxmargin.features.word_models import Lexicon, Translation, WordModels, Words, learn
 from maxmargin.parameters import Parameters
@@ -34,19 +36,24 @@ NAMES = (
     "lexicon left", "unknown pair", "distance", "distance squared", "same word", "common beginning", "both numbers",
     "both punctuation", "one punctuation", "both rare", "frequencies differ",
 )  # fmt: skip
+OPINION = ("other aligner", "other aligner near")
 STORED = "stored alignment features"
 N_JUMPS = 21  # 2 REACH + 1 of the kernel
 
 
-def sentence_pairs(X: Iterable[object]) -> list[tuple[list[str], list[str]]]:
-    """Pairs of sentences as lists of words; a sentence may be text, which is split at spaces."""
+def sentence_pairs(X: Iterable[object], opinion: bool = False) -> list[tuple[list[str], list[str]]]:
+    """Pairs of sentences as lists of words; a sentence may be text, which is split at spaces.
+
+    With ``opinion`` each may be followed by the links of another aligner, which are left out here.
+    """
     if isinstance(X, str) or not isinstance(X, Iterable):
         raise TypeError(f"X is {X!r:.60}; give pairs of sentences.")
     found = []
     for i, pair in enumerate(X):
-        if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence) or len(pair) != 2:
-            raise ValueError(f"example {i} is {pair!r:.60}; give a pair of sentences, (left, right).")
-        left, right = (_words(sentence, i) for sentence in pair)
+        if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence) or len(pair) not in (2, 2 + bool(opinion)):
+            links = "; links of another aligner need AlignmentFeatures(opinion=True)" if not opinion else ""
+            raise ValueError(f"example {i} is {pair!r:.60}; give a pair of sentences, (left, right){links}.")
+        left, right = (_words(sentence, i) for sentence in pair[:2])
         found.append((left, right))
     if not found:
         raise ValueError("X is empty; at least one pair of sentences is needed.")
@@ -72,6 +79,9 @@ class AlignmentFeatures(Parameters):
     ----------
     iterations : int
         Of the training of each of the two alignment models.
+    opinion : bool
+        Whether another aligner has been asked. Examples are then (left, right, links) with its links, as text such as
+        "0-0 1-2" or as pairs of positions; how far it is to be trusted is learned. Further bitext needs no links.
 
     Examples
     --------
@@ -83,6 +93,7 @@ class AlignmentFeatures(Parameters):
     """
 
     iterations: int = 5
+    opinion: bool = False
 
     def fit(self, X: Iterable[object], y: object = None) -> Self:
         """Learn the models from pairs of sentences."""
@@ -92,14 +103,17 @@ class AlignmentFeatures(Parameters):
             or self.iterations < 1
         ):
             raise ValueError(f"iterations is {self.iterations!r:.60}; give a whole number >= 1.")
-        self.models_ = learn([_lower(pair) for pair in sentence_pairs(X)], int(self.iterations))
+        if not isinstance(self.opinion, (bool, np.bool_)):
+            raise ValueError(f"opinion is {self.opinion!r:.60}; give True or False.")
+        self.models_ = learn([_lower(pair) for pair in sentence_pairs(X, self.opinion)], int(self.iterations))
         return self
 
     def transform(self, X: Iterable[object]) -> list[np.ndarray]:
-        """Features (n, m, 25) of every pair of words of each pair of sentences."""
+        """Features (n, m, F) of every pair of words of each pair of sentences; F is 25, with an opinion 27."""
         from maxmargin.features.alignment_kernel import fill_features
 
-        pairs = [_lower(pair) for pair in sentence_pairs(X)]
+        examples = list(X) if isinstance(X, Iterable) and not isinstance(X, str) else X
+        pairs = [_lower(pair) for pair in sentence_pairs(examples, self.opinion)]
         models, lexicon = self.models_, self.models_.lexicon
         bitext = lexicon.read(pairs)
         one, markov = models.posteriors(bitext, markov=False), models.posteriors(bitext, markov=True)
@@ -116,14 +130,20 @@ class AlignmentFeatures(Parameters):
             bitext.left, bitext.right, bitext.at, bitext.cells, lexicon.of_cells(bitext, lexicon.dice), one, markov,
             np.stack(logs), *counts, *kinds, letters, left_at, right_at, flat,
         )  # fmt: skip
-        return [
+        found = [
             flat[begin:end].reshape(len(left), len(right), len(NAMES))
             for (left, right), begin, end in zip(pairs, bitext.at, bitext.at[1:], strict=False)
+        ]
+        if not self.opinion:
+            return found
+        return [
+            np.concatenate([x, _opinion(example, i, x.shape[:2])], axis=2)
+            for i, (x, example) in enumerate(zip(found, examples, strict=True))
         ]
 
     def names(self) -> list[str]:
         """Names of the features."""
-        return list(NAMES)
+        return [*NAMES, *OPINION[: 2 * self.opinion]]
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, object]]:
         """Arrays and JSON-able facts for :meth:`from_state`."""
@@ -134,13 +154,13 @@ class AlignmentFeatures(Parameters):
             arrays |= {f"{name}.{part}": array for part, array in translation._asdict().items()}
         for side, code in (("left", lexicon.left), ("right", lexicon.right)):
             arrays |= {f"{side}:{name}": array for name, array in pack_strings(list(code)).items()}
-        return arrays, {"version": 1, "iterations": int(self.iterations)}
+        return arrays, {"version": 1, "iterations": int(self.iterations), "opinion": bool(self.opinion)}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> AlignmentFeatures:
         """The fitted features that :meth:`to_state` described; a ValueError names what does not fit."""
-        iterations = facts.get("iterations")
-        if facts.get("version") != 1 or type(iterations) is not int or iterations < 1:
+        iterations, opinion = facts.get("iterations"), facts.get("opinion", False)  # older files have no opinion
+        if facts.get("version") != 1 or type(iterations) is not int or iterations < 1 or type(opinion) is not bool:
             raise ValueError(f"{STORED} have another version, or no iterations; upgrade maxmargin or save them again.")
         left, right = (_stored_words(arrays, side) for side in ("left", "right"))
         n, m = max(1, len(left)), max(1, len(right))
@@ -159,7 +179,7 @@ class AlignmentFeatures(Parameters):
             )
             for name in ("one", "markov")
         )
-        made = cls(iterations)
+        made = cls(iterations, opinion)
         made.models_ = WordModels(lexicon, one, markov, numbers("jumps", (2, N_JUMPS)))
         return made
 
@@ -182,6 +202,17 @@ def _stored_numbers(arrays: Mapping[str, np.ndarray], name: str, shape: tuple[in
     if not fine or not (np.isfinite(array).all() and array.min(initial=0.0) >= 0 and array.max(initial=0.0) < 1e9):
         raise ValueError(f"{STORED} have numbers in {name!r} that cannot be; save them again.")
     return np.ascontiguousarray(array)
+
+
+def _opinion(example: object, i: int, shape: tuple[int, int]) -> np.ndarray:
+    """Where another aligner has links (n, m, 2), and how many of the pairs before and behind it links, of two."""
+    if not isinstance(example, Sequence) or len(example) != 3:
+        raise ValueError(f"example {i} lacks the links of the other aligner; give (left, right, links).")
+    padded = np.zeros((shape[0] + 2, shape[1] + 2))
+    links = as_links(example[2], i, shape)
+    for left, right in links.sure | links.possible:
+        padded[left + 1, right + 1] = 1.0
+    return np.stack([padded[1:-1, 1:-1], (padded[:-2, :-2] + padded[2:, 2:]) / 2.0], axis=2)
 
 
 def _lower(pair: tuple[Words, Words]) -> tuple[Words, Words]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["read_image", "read_images", "read_masks", "read_scribbles"]
+__all__ = ["picture_list", "read_image", "read_images", "read_masks", "read_scribbles"]
 
 Picture = ArrayLike | os.PathLike[str]  # an array, or the path of a file
 _ARRAYS = (".npy", ".nii", ".nii.gz")  # files that hold numbers, not colours
@@ -19,8 +19,8 @@ _EXTRA = "install it with: pip install maxmargin[images]"
 def read_image(path: str | os.PathLike[str]) -> np.ndarray:
     """One image as an array: NIfTI volumes (.nii, .nii.gz), numpy files (.npy), and all formats that Pillow reads."""
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no image file {str(path)!r}; check the path.")
+    if not os.path.isfile(path):  # false for names that no system allows, where Path.is_file raises
+        raise FileNotFoundError(f"there is no image file {str(path)!r:.200}; check the path.")
     try:
         if path.name.lower().endswith((".nii", ".nii.gz")):
             try:
@@ -49,7 +49,7 @@ def read_image(path: str | os.PathLike[str]) -> np.ndarray:
 
 def read_images(images: Iterable[Picture]) -> list[np.ndarray]:
     """Images as arrays; paths are read."""
-    return [_entry(image, i) for i, image in enumerate(_entries(images, "images"))]
+    return [_entry(image, i) for i, image in enumerate(picture_list(images, "images"))]
 
 
 def read_masks(masks: Iterable[Picture]) -> list[np.ndarray]:
@@ -57,7 +57,7 @@ def read_masks(masks: Iterable[Picture]) -> list[np.ndarray]:
 
     Masks are often black and white, 0 and 255. Where none of them has a label 1, white means 1, not ignored.
     """
-    entries = _entries(masks, "masks")
+    entries = picture_list(masks, "masks")
     arrays = [_entry(mask, i) for i, mask in enumerate(entries)]
     for i, entry in enumerate(entries):
         file = isinstance(entry, (str, os.PathLike))
@@ -77,7 +77,7 @@ def read_scribbles(scribbles: Iterable[Picture]) -> list[np.ndarray]:
     files, and pictures of other types, hold labels, where 255 also means unknown.
     """
     arrays = []
-    for i, entry in enumerate(_entries(scribbles, "scribbles")):
+    for i, entry in enumerate(picture_list(scribbles, "scribbles")):
         labels = _entry(entry, i)
         path = Path(entry) if isinstance(entry, (str, os.PathLike)) else None
         file = path.name.lower() if path is not None else ""
@@ -106,9 +106,12 @@ def _opaque(path: Path) -> np.ndarray | bool:
         return np.asarray(image.convert("RGBA"))[..., 3] == 255
 
 
-def _entries(given: Iterable[Picture], name: str) -> list[Picture]:
+def picture_list(given: Iterable[Picture], name: str) -> list[Picture]:
+    """Arrays or paths in a list, or a TypeError that names what was given instead."""
     if isinstance(given, (str, os.PathLike)):
         raise TypeError(f"{name} must be a list of arrays or paths; for a single one, pass [{str(given)!r}].")
+    if not isinstance(given, Iterable) or (isinstance(given, np.ndarray) and given.ndim == 0):
+        raise TypeError(f"{name} must be a list of arrays or paths, got {str(given)[:40]!r}.")
     return list(given)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import ndimage
 
-from maxmargin.door import picture_block
+from maxmargin.door import numbers, picture_block
 from maxmargin.features.contrast import contrast_edges, relative_steps
 from maxmargin.features.mixtures import Mixture, fit_mixture
 from maxmargin.features.own_colours import colour_range, own_colours, places_of_foreground
@@ -255,7 +255,12 @@ class ImageFeatures(Parameters):
         return pictures, bases, odds
 
     def _transformed(self, picture: np.ndarray) -> dict[str, np.ndarray]:
-        base = self._scaled(self._raw(picture, self.place_))
+        raw = self._raw(picture, self.place_)
+        known = len(self.mean_) - bool(self.classifier)
+        if raw.shape[-1] != known:
+            what = f"there are {raw.shape[-1]} features of a pixel where {known} were learned"
+            raise ValueError(f"{what}; fit again, parameters may not change after that.")
+        base = self._scaled(raw)
         if not self.classifier:
             return self._features(picture, base, None)
         odds = log_odds(base, self.odds_)
@@ -294,7 +299,7 @@ class ImageFeatures(Parameters):
             odds = odds.astype(np.float32)
         if not self.edges:
             return {"node": node}
-        betas = np.multiply.outer(self.beta_, np.asarray(self.contrast, np.float64))
+        betas = np.multiply.outer(self.beta_, numbers(self.contrast, "contrast"))
         edge = contrast_edges(picture.astype(np.float32), self.steps_, betas, self._kinds(), odds)
         edge *= np.float32(self.strength)
         return {"node": node, "edge": edge}

@@ -12,6 +12,8 @@ from typing import Any, Protocol, overload, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.door import pointers
+
 __all__ = ["Column", "Frame", "Sentences", "Tokens"]
 
 Sentences = Iterable[Sequence[str] | Sequence[Sequence[str]]]
@@ -131,9 +133,7 @@ class Tokens:
     @staticmethod
     def from_columns(columns: Sequence[Sequence[str]], offsets: ArrayLike) -> Tokens:
         """Tokens from whole columns of strings and the offsets of the sentences."""
-        offsets = np.asarray(offsets, dtype=np.int64)
-        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
-            raise ValueError("offsets must begin with 0 and never fall: sentence i owns offsets[i]:offsets[i+1].")
+        offsets = pointers(offsets, "offsets", "sentence")
         if not len(columns):
             raise ValueError("need at least one column of text.")
         for j, values in enumerate(columns):

@@ -22,7 +22,7 @@ from maxmargin.inference import graph as inference
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, METHODS, PASSES, GraphAnswer, GraphProblem
 from maxmargin.models.base import BoundModel, CompiledModel, offsets_of
 from maxmargin.models.graph_input import GraphInput, checked_graphs, checked_labels, checked_node_cost
-from maxmargin.models.labels import Labels, check_count, plain
+from maxmargin.models.labels import Labels, check_count, is_label, plain
 from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.models.search import BY_QUERIES, answer_by_queries
 from maxmargin.parameters import Parameters
@@ -132,7 +132,7 @@ class GraphLayout(StorableLayout):
         if len(dict(factors)) < len(factors):
             raise ValueError("its 'factors' have an arity twice")
         table = state.cost_table("cost", len(state.labels("labels")))
-        given = {"pairwise": state.choice("pairwise", PAIRWISE), "ignore": state.fact("ignore")}
+        given = {"pairwise": state.choice("pairwise", PAIRWISE), "ignore": state.label("ignore")}
         return cls(**state.announced(cls, factors=tuple(factors), cost_table=table, **given))
 
 
@@ -322,6 +322,8 @@ class Graph(Parameters):
     def _layout(self, graphs: list[GraphInput], Y: list[list[Hashable]]) -> GraphLayout:
         if self.pairwise not in PAIRWISE:
             raise ValueError(f"pairwise must be one of {', '.join(PAIRWISE)}; got {self.pairwise!r}.")
+        if not is_label(self.ignore):
+            raise ValueError(f"ignore must be one label or None, got {str(self.ignore)[:40]!r}.")
         seen = (label for row in Y for label in row if self.ignore is None or label != self.ignore)
         labels = Labels.chosen(self.classes, seen)
         if len(labels) == 0:

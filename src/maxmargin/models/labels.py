@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 
 import numpy as np
 
-__all__ = ["Labels", "check_count", "check_lengths", "label_lists", "padded", "plain", "weighted"]
+__all__ = ["Labels", "check_count", "check_lengths", "is_label", "label_lists", "padded", "plain", "weighted"]
 
 MOST = 2**31  # weights, features, labels: kernels count them in 32 bits
 
@@ -22,6 +22,10 @@ class Labels:
 
     def __init__(self, classes: Sequence[Hashable]) -> None:
         self.classes = list(classes)
+        strange = next((label for label in self.classes if not is_label(label)), None)
+        if strange is not None:
+            what = f"classes has {str(strange)[:40]!r}"
+            raise ValueError(f"{what}, which is no label; labels must be hashable (text, numbers, tuples).")
         self.code = {label: k for k, label in enumerate(self.classes)}
         if len(self.code) != len(self.classes):
             raise ValueError("classes has the same label twice.")
@@ -69,6 +73,15 @@ class Labels:
         worst = table.max(initial=0.0)
         total = float(sum(table[code[a], code[b]] if a in code else worst for a, b in zip(true, given, strict=True)))
         return total / max(len(true), 1) if normalize else total
+
+
+def is_label(value: object) -> bool:
+    """Whether a value can be a label: one that can be hashed, with all of its parts."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def padded(n_labels: int) -> int:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from maxmargin.door import weight_vector
+from maxmargin.door import LARGEST_FEATURE, weight_vector
 from maxmargin.models.base import offsets_of
-from maxmargin.models.labels import MOST, Labels
+from maxmargin.models.labels import MOST, Labels, is_label
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -90,6 +90,12 @@ class StateReader:
             raise ValueError(f"its {name!r} is not a list")
         return value
 
+    def label(self, name: str) -> Hashable:
+        value = self.fact(name)
+        if not is_label(value):
+            raise ValueError(f"its {name!r} must be text, a number, None, or a tuple of them, got {str(value)[:40]!r}")
+        return value
+
     def labels(self, name: str) -> Labels:
         return as_labels(self.items(name), name)
 
@@ -117,8 +123,9 @@ class StateReader:
     def cost_table(self, name: str, size: int) -> np.ndarray:
         """Costs (size, size) >= 0, zero where the label is right."""
         table = self.floats(name, (size, size))
-        if (table < 0).any() or np.diag(table).any():
-            raise ValueError(f"its tensor {name!r}, a table of costs, has negative entries, or costs of the true label")
+        if (table < 0).any() or (table > LARGEST_FEATURE).any() or np.diag(table).any():
+            what = f"negative entries, some above {LARGEST_FEATURE:g}, or costs of the true label"
+            raise ValueError(f"its tensor {name!r}, a table of costs, has {what}")
         return table
 
     def mask(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -157,7 +164,7 @@ def as_labels(classes: object, name: str) -> Labels:
         raise ValueError(f"its {name!r} must be text, numbers, None, or tuples of them")
     try:
         return Labels(classes)
-    except (TypeError, ValueError) as error:  # a tuple that holds a list; a label twice
+    except ValueError as error:  # a tuple that holds a list; a label twice
         raise ValueError(f"its {name!r} cannot be used: {error}") from None
 
 

@@ -253,6 +253,8 @@ class PrimalEngine(Engine):
         state.numbers[:] = saved.numbers("numbers", KEPT)
         if 0.0 < state.numbers[pk.RHO] < 1.0:
             raise saved.refusal("numbers", "has an average of less than one step")
+        if state.numbers[pk.RHO] and not len(state.mean):
+            raise saved.refusal("numbers", "has an average, and this solver makes none")
         state.largest[:] = saved.reals("largest", (n,), (0.0, FINITE[1]))
         saved.generator("rng", state.rng)
         saved.take_over("counts", state, COUNTS)
