@@ -8,6 +8,8 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from maxmargin.datasets import Lattice, read_nbest, read_plf
 
@@ -196,3 +198,25 @@ def test_sparse_features_keep_their_columns():
     matrix = sp.coo_array(([1.0, 2.0, 3.0], ([0, 1, 1], [2, 0, 0])), shape=(2, 3))
     lattice = Lattice.from_nbest(["a", "b"], matrix, ["x", "y", "z"], n_dense=1)
     np.testing.assert_array_equal(lattice.features.toarray(), [[0, 0, 1], [5, 0, 0]])
+
+
+PLF = "((('ein',1.0,1),),(('Haus',0.5,2),('Wohn',.25,1),),(('haus',-0.1,1),),)\n"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from([NBEST, PLF]), st.data())
+def test_edited_files_are_read_or_refused_with_their_line(text, data):
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(at, min(at + 4, len(text))))
+        text = text[:at] + data.draw(st.text(alphabet="()',|:= \\\"-+.0123456789einfa\n\t", max_size=4)) + text[end:]
+    lines = text.encode().splitlines(keepends=True)
+    for read in (read_nbest, read_plf):
+        try:
+            found = read(lines)
+        except ValueError as error:
+            assert "line" in str(error) or "no hypotheses" in str(error)
+        else:
+            assert all(
+                isinstance(lattice, Lattice) for lattice in (found if isinstance(found, list) else found.lattices)
+            )
