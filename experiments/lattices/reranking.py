@@ -43,6 +43,8 @@ METHODS: dict[str, dict[str, object]] = {
     "L1, one good output (6)": {"penalty": "l1"},
     "L1, nearest good (7)": {"penalty": "l1", "pairing": "nearest"},
     "L1, all good (8)": {"penalty": "l1", "pairing": "all"},
+    "(7), best and worst only": {"penalty": "l1", "pairing": "nearest", "worst": 30},
+    "(8), best and worst only": {"penalty": "l1", "pairing": "all", "worst": 30},
 }
 
 
@@ -74,14 +76,31 @@ class Lists:
     def ranked(self, method: dict[str, object], C: float, train: Sequence[int], test: Sequence[int]) -> list[str]:
         """The hypotheses of the test lists that weights from the training lists choose."""
         X = self.scaled(train)
+        settings = {name: value for name, value in method.items() if name != "worst"}
         several = "pairing" in method
         if several:  # lists with one text only teach nothing
             train = [i for i in train if self.judged[i].good]
         y = [[p.tolist() for p in self.judged[i].good] if several else self.judged[i].target for i in train]
+        taught = [X[i] for i in train]
+        if "worst" in method:  # those in between are neither good nor bad
+            kept = [self.extremes(i, int(str(method["worst"]))) for i in train]
+            taught = [
+                Lattice.from_nbest([x.words[e] for e in k], x.features[k], x.names)
+                for x, k in zip(taught, kept, strict=True)
+            ]
+            y = [[[e] for e in range(len(self.judged[i].good))] for i in train]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = LatticeRanker(C=C, **method, **SMOOTH).fit([X[i] for i in train], y)  # type: ignore[arg-type]
+            model = LatticeRanker(C=C, **settings, **SMOOTH).fit(taught, y)  # type: ignore[arg-type]
         return model.predict([X[i] for i in test])
+
+    def extremes(self, i: int, worst: int) -> list[int]:
+        """The good hypotheses of a list, then as many of the worst."""
+        (costs, _), good = self.judged[i]
+        first = [int(path[0]) for path in good]
+        texts = {self.lattices[i].words[e] for e in first}
+        others = [e for e in np.argsort(-costs, kind="stable").tolist() if self.lattices[i].words[e] not in texts]
+        return first + others[:worst]
 
 
 def parts(items: Sequence[int], n: int, seed: int) -> list[list[int]]:
@@ -95,6 +114,7 @@ def score(counts: np.ndarray) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--method", action="append", choices=[*METHODS], help="only this one; may be given again")
     parser.add_argument("--inner", type=int, default=3, help="folds inside, by which C is chosen")
     options = parser.parse_args()
     print(machine_line())
@@ -107,7 +127,8 @@ def main() -> None:
     for name, counts in (("Moses score", first), ("best of each list", oracle)):
         total = counts.sum(axis=0)
         print(f"{name:26} {score(total):5.2f} {total[0] / total[1]:7.3f}")
-    for name, method in METHODS.items():
+    for name in options.method or METHODS:
+        method = METHODS[name]
         begin, found, chosen = time.process_time(), np.zeros_like(first), []
         for test in parts(everything, options.folds, 0):
             train = [i for i in everything if i not in test]
