@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.datasets.lattice import Lattice
-from maxmargin.datasets.text_lines import Source, decoded, opened
+from maxmargin.datasets.text_lines import Lines, Source, decoded, opened
 
 __all__ = ["NBestLists", "read_nbest", "read_plf"]
 
@@ -96,8 +96,8 @@ def read_plf(source: Source) -> list[Lattice]:
     return found
 
 
-def _parsed_lines(lines: object, name: str) -> Iterator[_Line]:
-    for number, line in decoded(lines, name):  # type: ignore[arg-type]
+def _parsed_lines(lines: Lines, name: str) -> Iterator[_Line]:
+    for number, line in decoded(lines, name):
         if not line.strip():
             continue
         fields = line.split("|||")

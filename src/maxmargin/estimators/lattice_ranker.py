@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self, cast
 
 import numpy as np
@@ -169,11 +169,11 @@ class LatticeRanker(LargeMargin[Lattices, Targets]):
         return targets, good
 
     def _text_cost(self) -> TextCost:
-        if isinstance(self.cost, str) and self.cost in COSTS:
-            return COSTS[self.cost]
-        if not isinstance(self.cost, Callable):  # type: ignore[arg-type]
+        if callable(self.cost):
+            return self.cost
+        if self.cost not in COSTS:
             raise ValueError(f"cost is {self.cost!r:.60}; give {', '.join(COSTS)} or a function.")
-        return cast(TextCost, self.cost)
+        return COSTS[self.cost]
 
     def _several(self, good: list[list[object]]) -> Formulation:
         if not good:
