@@ -171,7 +171,7 @@ class LatticeRanker(LargeMargin[Lattices, Targets]):
     def _text_cost(self) -> TextCost:
         if callable(self.cost):
             return self.cost
-        if self.cost not in COSTS:
+        if not isinstance(self.cost, str) or self.cost not in COSTS:
             raise ValueError(f"cost is {self.cost!r:.60}; give {', '.join(COSTS)} or a function.")
         return COSTS[self.cost]
 
