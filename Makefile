@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment bench-lp bench-matching clean
+.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking bench-lp bench-matching bench-lattice clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +99,9 @@ bench-door: setup  ## what the checks of arrays from outside cost, as a share of
 bench-matching: setup  ## matchings of 20 x 20 words: pairs a second, certified training
 	$(RUN) benchmarks/matching.py
 
+bench-lattice: setup  ## lattices of up to 300,000 arcs: best path, 100 best outputs, training time by arcs
+	$(RUN) benchmarks/lattice.py
+
 bench-lp: setup  ## linear programs of L1 penalties compared with HiGHS and OR-tools (pip install highspy ortools)
 	$(RUN) benchmarks/linear_programs.py
 
@@ -177,6 +180,9 @@ experiment-labels-convergence: setup  ## Yeast: solvers and searches, against se
 
 experiment-alignment: setup  ## word alignment on the Hansards, with and without Europarl (needs MAXMARGIN_DATA)
 	$(RUN) experiments/alignment/hansards.py
+
+experiment-reranking: setup  ## n-best lists of Moses, cross-validated: margin, ramp, L1, several good (needs MAXMARGIN_DATA)
+	$(RUN) experiments/lattices/reranking.py
 
 clean:  ## remove the environment, the caches and the outputs
 	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist outputs

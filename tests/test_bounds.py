@@ -91,6 +91,8 @@ WORDS = [["abc"[a] for a in RNG.integers(0, 3, 5)] for _ in range(8)]
 STATES = [RNG.integers(0, 2, 5).tolist() for _ in range(8)]
 SENTENCES = [("a b c", "x y"), ("a", "x"), ("", "x"), ("b c d", "y z v w"), ("d", "")]
 LINKS = ["0-0 1-1 2?1", "0-0", "", "0-0 1-1 2-1", ""]
+LADDER = mm.Lattice(4, [0, 0, 1, 2, 1], [1, 2, 3, 3, 2], RNG.normal(size=(5, 3)), ["a b", "a", "c", "b c", ""])
+LIST = mm.Lattice.from_nbest(["a", "a b c", "a", ""], RNG.normal(size=(4, 3)))
 TABLE, TARGET = RNG.integers(0, 3, (40, 4)).astype(str), RNG.integers(0, 2, 40)
 RING = np.stack([np.arange(6), (np.arange(6) + 1) % 6], 1)
 GRID = np.array([[r * 3 + c, s] for r in range(3) for c in range(3) for s in (r * 3 + c + 1, r * 3 + c + 3)])
@@ -136,6 +138,12 @@ FITS = [
         for k in (1, 2)
         for way in ("margin", "slack")
     ),
+    *(
+        (mm.LatticeRanker(rescaling=way, **SHORT), lattices, ["a b c", "a", ["b c", "a b"]])
+        for lattices in ([LADDER, LIST, LADDER], [LIST] * 3)
+        for way in ("margin", "slack")
+    ),
+    (mm.LatticeRanker(pairing="all", n_good=2, penalty="l1", **SHORT), [LADDER, LIST], ["a b c", "a"]),
     (mm.DiscriminativeHMM(C=0.1, **SHORT), WORDS, STATES),
     (mm.DiscriminativeHMM(C=0.1, loss="squared_hinge", **SHORT), WORDS, STATES),
     (mm.DiscriminativeHMM(C=0.1, loss=Ramp(), **SHORT), WORDS, STATES),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 README = Path(__file__).resolve().parent.parent / "README.md"
-PAGES = {"README": README, "alignment": README.parent / "docs" / "alignment.md"}
+PAGES = {"README": README} | {name: README.parent / "docs" / f"{name}.md" for name in ("alignment", "lattices")}
 
 
 @pytest.mark.parametrize("page", PAGES)

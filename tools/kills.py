@@ -74,6 +74,9 @@ def jobs() -> dict[str, Job]:
     marks = rng.integers(0, 2, (sum(map(len, X)), 5))
     links = [rng.normal(size=(5, 4, 3)) for _ in range(30)]
     nearest = [[(i, i) for i in range(4) if x[i, i, 0] > 0.0] for x in links]
+    said = ["a b c", "b c", "a c b", "c"]
+    lists = [mm.Lattice.from_nbest(said, rng.normal(size=(4, 6))) for _ in range(40)]
+    told = [said[int(k)] for k in rng.integers(0, 4, 40)]
     table, target = rng.integers(0, 3, (80, 5)).astype(str), rng.integers(0, 3, 80)
     ring = np.stack([np.arange(6), (np.arange(6) + 1) % 6], 1)
     graphs = [{"node": rng.normal(size=(6, 3)), "edges": ring} for _ in range(20)]
@@ -98,6 +101,7 @@ def jobs() -> dict[str, Job]:
         "multiclass": Job(mm.MulticlassClassifier(**hard), np.vstack(X), np.concatenate(y)),
         "label sets": Job(mm.MultilabelClassifier(rescaling="slack", **hard), np.vstack(X), marks),
         "matching": Job(mm.Aligner(max_links=2, **hard), links, nearest),
+        "lattice": Job(mm.LatticeRanker(**hard), lists, told),
         "graph": Job(mm.GraphLabeler(**hard | {"max_passes": 30}), graphs, nodes),
         "segmenter": Job(mm.ImageSegmenter(tolerance=1.0, **hard | {"max_passes": 15}), images, masks),
         "hmm": Job(mm.DiscriminativeHMM(C=0.1, **hard), words, states),

@@ -11,9 +11,10 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "estimators": "StructuredSVM SequenceTagger MulticlassClassifier MultilabelClassifier CalibratedLabels "
-    "ImageSegmenter GraphLabeler Aligner DiscriminativeHMM DiscriminativeBayesNet regularisation_path load audit",
-    "models": "Chain Multiclass LabelSet with_ancestors HMM Grid Network BayesNet Graph Matching",
-    "datasets": "Links",
+    "ImageSegmenter GraphLabeler Aligner LatticeRanker DiscriminativeHMM DiscriminativeBayesNet "
+    "regularisation_path load audit",
+    "models": "Chain Multiclass LabelSet with_ancestors HMM Grid Network BayesNet Graph Matching LatticeModel",
+    "datasets": "Lattice Links",
     "inference.junction_tree": "JunctionTree",
     "inference.graph": "GraphAnswer graph_argmax",
     "features": "Sequences TextFeatures ImageFeatures superpixels region_graph region_labels DictFeatures "

@@ -154,6 +154,9 @@ class ListingModel(KBestModel, Protocol):
     def codes(self, example: int, output: object) -> np.ndarray:
         """The codes of a user's output; a ValueError that names the example when it is none."""
 
+    def content(self, example: int, codes: np.ndarray) -> np.ndarray:
+        """What tells outputs apart: the codes, or the words of a path, which other paths may say too."""
+
 
 class MarginalsModel(BoundModel, Protocol):
     """A bound model with the capability "marginals"."""

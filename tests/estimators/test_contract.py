@@ -74,6 +74,7 @@ ARRAYS = (
 )  # fmt: skip
 OTHERS = (  # their inputs are not arrays (n_examples, n_features), and their tags say so
     mm.SequenceTagger(), mm.StructuredSVM(mm.Chain()), mm.ImageSegmenter(), mm.GraphLabeler(), mm.DiscriminativeHMM(),
+    mm.LatticeRanker(),
 )  # fmt: skip
 
 
@@ -86,7 +87,7 @@ def test_scikit_learn_checks(estimator, check):
 
 MODULES = (
     "sequence_tagger", "structured_svm", "multiclass_classifier", "multilabel_classifier", "path", "base",
-    "image_segmenter", "graph_labeler", "discriminative_hmm", "discriminative_bayes_net",
+    "image_segmenter", "graph_labeler", "discriminative_hmm", "discriminative_bayes_net", "lattice_ranker",
 )  # fmt: skip
 
 
@@ -100,6 +101,7 @@ def test_examples_of_the_docstrings(module):
 ALL = (
     mm.SequenceTagger(), mm.MulticlassClassifier(), mm.MultilabelClassifier(), mm.StructuredSVM(mm.Chain()),
     mm.ImageSegmenter(), mm.GraphLabeler(), mm.DiscriminativeHMM(), mm.DiscriminativeBayesNet(), CRF(),
+    mm.LatticeRanker(),
 )  # fmt: skip
 
 
@@ -252,6 +254,12 @@ def parts():
     tables = [rng.normal(size=(3, 4, 2)) for _ in X]
     links = [[(int(i), int(j)) for i, j in np.argwhere(rng.random((3, 4)) < 0.3)] for _ in X]
     yield mm.Aligner(), tables, links
+    texts = [["a b", "a c", "b"], ["b c a", "c"], ["a b c d", "a b d c", "d c b a"]] * 8
+    yield (
+        mm.LatticeRanker(),
+        [mm.Lattice.from_nbest(t, rng.normal(size=(len(t), 2))) for t in texts],
+        [t[0] for t in texts],
+    )
     yield mm.SequenceTagger(), X, noisy
     yield mm.StructuredSVM(mm.Chain()), X, noisy
     yield mm.DiscriminativeHMM(), words, noisy

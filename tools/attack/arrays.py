@@ -168,6 +168,14 @@ def _inference() -> dict[str, tuple[Call, tuple]]:
                 raise Foreign(f"links that do not exist: {one.links!r}"[:300])
         return found
 
+    def paths(*given: Any) -> object:
+        found = inference.k_best_paths(*given, 3, labels=["a", "b", "", "a b", "b"])
+        for one in [inference.best_path(*given), *found]:
+            finite(one.score, "scores of paths")
+            if one.arcs.size and not 0 <= one.arcs.min() <= one.arcs.max() < len(given[0]):
+                raise Foreign(f"arcs that do not exist: {one.arcs!r}"[:300])
+        return found
+
     marginal = {
         "chain marginals": (recursion.marginals, (unary, tables)),
         "graph marginals": (lambda *given: recursion.graph_marginals(recursion.Graph(*given)), tuple(dag)),
@@ -176,6 +184,7 @@ def _inference() -> dict[str, tuple[Call, tuple]]:
     return {
         **marginal,
         "grid_cut": (lambda *given: labels(inference.grid_cut(*given), 2), (costs, capacities)),
+        "best paths": (paths, (np.array([0, 0, 1, 1, 2]), np.array([1, 2, 2, 3, 3]), rng.normal(size=5))),
         "best_matching": (matched, (tables, [0.0, 0.5], [0.0])),
         "GridCut twice": (repeated, (costs, capacities, costs[::-1].copy())),
         "graph_cut": (lambda *given: labels(inference.graph_cut(*given), 2), (unary[:, :2], edges, rng.random(5))),

@@ -134,6 +134,8 @@ def bases() -> tuple[Base, ...]:
     nodes = [rng.integers(0, 2, 4) for _ in range(4)]
     pairs = [rng.normal(size=(3, 2, 2)) for _ in range(6)]
     links = ["0-0 1-1", "2-0", "", "0-1", "1-0 2-1", "0-0"]
+    lists = [mm.Lattice.from_nbest(["a b", "a", "b c"], rng.normal(size=(3, 2))) for _ in range(6)]
+    told = ["a b", "a", "b", "b c", "a c", "a b"]
     masks = [(rng.random((5, 5)) < 0.5).astype(np.uint8) for _ in range(3)]
     images = [mask + rng.normal(scale=0.5, size=mask.shape) for mask in masks]
     hard = {"tol": 1e-5, "max_passes": 25, "random_state": 0}
@@ -166,6 +168,8 @@ def bases() -> tuple[Base, ...]:
         "multiclass": (mm.MulticlassClassifier(**hard), rows, labels),
         "model in Python": (mm.StructuredSVM(Sign(), **hard), list(rows), (2 * (labels > 0) - 1).tolist()),
         "matching": (mm.Aligner(**hard), pairs, links),
+        "lattice": (mm.LatticeRanker(**hard), lists, told),
+        "lattice, several": (mm.LatticeRanker(pairing="all", n_good=2, **hard), lists, told),
         "graph": (mm.GraphLabeler(**hard), graphs, nodes),
         "segmenter": (mm.ImageSegmenter(tolerance=1.0, refits=2, **hard), images, masks),
         "hmm": (mm.DiscriminativeHMM(C=0.1, **hard), words, states),

@@ -71,6 +71,21 @@ def links_check(estimator: Any, X: Any, found: Any) -> None:
             raise Foreign(f"links of words that do not exist: {links!r}"[:300])
 
 
+def lattice_check(estimator: Any, X: Any, found: Any) -> None:
+    for x, text in zip(X, found, strict=True):
+        said = x.words if isinstance(x, mm.Lattice) else x["words"]
+        known = {word for words in said for word in (words if isinstance(words, (list, tuple)) else words.split())}
+        if not set(text.split()) <= {part for word in known for part in word.split()}:
+            raise Foreign(f"words that no arc says: {text!r}"[:300])
+
+
+def _lattice_outputs(estimator: Any, X: Any, y: Any) -> object:
+    found = estimator.predict_kbest(X, 3)
+    for outputs in found:
+        finite([score for _, score in outputs], "scores of outputs")
+    return found
+
+
 def svm_check(estimator: Any, X: Any, found: Any) -> None:
     known = set(estimator.layout_.labels.classes)
     for output in found:
@@ -258,6 +273,17 @@ def targets() -> dict[str, Target]:
     made["aligner"] = _target(mm.Aligner(**few), sentences, links, links_check, score=_score, fit=_fit)
     pairs = [rng.normal(size=(n, m, 2)) for n, m in ((3, 2), (1, 1), (3, 4), (2, 2))]
     made["aligner of arrays"] = _target(mm.Aligner(**few), pairs, links, links_check, score=_score, fit=_fit)
+
+    parts = [
+        {"n_nodes": 3, "tails": [0, 0, 1, 1], "heads": [1, 1, 2, 2], "features": rng.normal(size=(4, 2)),
+         "words": ["a", "b c", "", "d"]}
+        for _ in range(4)
+    ]  # fmt: skip
+    several: dict[str, Verb] = {"predict_kbest": _lattice_outputs, "score": _score, "fit": _fit}
+    told = ["a d", ["b c"], "a", ["x", "b c d"]]
+    made["ranker"] = _target(mm.LatticeRanker(**few), parts, told, lattice_check, **several)
+    costs = [rng.random(4) for _ in parts]
+    made["ranker by costs"] = _target(mm.LatticeRanker(**few), parts, costs, lattice_check, **several)
 
     symbols = [[str(k) for k in rng.integers(4, size=length)] for length in LENGTHS]
     hmm = {**SEQUENCE, "log_likelihood": scored("log_likelihood"), "tables": _coefficients}

@@ -17,6 +17,7 @@ from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.inspect import inspect
 from maxmargin.cli.labels import labels
 from maxmargin.cli.predict import predict
+from maxmargin.cli.rerank import rerank
 from maxmargin.cli.segment import segment
 from maxmargin.cli.train import train
 from maxmargin.cli.tune import tune
@@ -58,6 +59,7 @@ for command in (train, predict, evaluate, inspect, tune, audit):
 app.add_typer(labels)
 app.add_typer(segment)
 app.add_typer(align)
+app.add_typer(rerank)
 app.command("compile")(compile_kernels)
 
 

@@ -12,6 +12,8 @@ _NAMES = {
     "label_benchmarks": "load_cellcycle load_enron load_imclef07a load_rcv1 load_scene load_yeast",
     "label_csv": "read_label_csv",
     "label_data": "LabelData",
+    "lattice": "Lattice",
+    "lattice_files": "NBestLists read_nbest read_plf",
     "libsvm": "read_libsvm",
     "links": "Links",
     "ocr_letters": "OcrLetters load_ocr_letters",

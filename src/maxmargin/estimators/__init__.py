@@ -11,6 +11,7 @@ _NAMES = {
     "image_segmenter": "ImageSegmenter",
     "graph_labeler": "GraphLabeler",
     "aligner": "Aligner",
+    "lattice_ranker": "LatticeRanker",
     "discriminative_hmm": "DiscriminativeHMM",
     "discriminative_bayes_net": "DiscriminativeBayesNet",
     "interactive_segmentation": "InteractiveSegmentation",

@@ -84,11 +84,13 @@ KINDS: dict[str, Kind] = {
     "ImageSegmenter": Kind("estimator", "maxmargin.estimators.image_segmenter", "GridLayout"),
     "GraphLabeler": Kind("estimator", "maxmargin.estimators.graph_labeler", "GraphLayout"),
     "Aligner": Kind("estimator", "maxmargin.estimators.aligner", "MatchingLayout"),
+    "LatticeRanker": Kind("estimator", "maxmargin.estimators.lattice_ranker", "LatticeLayout"),
     "DiscriminativeHMM": Kind("estimator", "maxmargin.estimators.discriminative_hmm", "HMMLayout"),
     "DiscriminativeBayesNet": Kind("estimator", "maxmargin.estimators.discriminative_bayes_net", "BayesNetLayout"),
     "StructuredSVM": Kind("estimator", "maxmargin.estimators.structured_svm"),  # the layout is that of its model
     "HMMLayout": Kind("layout", "maxmargin.models.hmm"),
     "BayesNetLayout": Kind("layout", "maxmargin.models.bayes_net"),
+    "LatticeLayout": Kind("layout", "maxmargin.models.lattice"),
     "PythonLayout": Kind("layout", "maxmargin.models.user"),
     "TextFeatures": Kind("features", "maxmargin.features.extractor", "ChainLayout"),
     "DictFeatures": Kind("features", "maxmargin.features.dicts", "ChainLayout"),

@@ -34,8 +34,8 @@ class References(Parameters):
         Every good output must outscore every bad one by 1, or only the bad ones to which it is the nearest.
     penalty : {"l1", "l2"}
     closeness : callable (codes, codes) -> float
-        Distance of a good output and a bad one, both as codes, for "nearest"; by default the number of parts in which
-        they differ.
+        Distance of a good output and a bad one, both as codes (as words of lattices), for "nearest"; by default the
+        number of parts in which they differ.
     """
 
     good: Sequence[Iterable[object]]
@@ -52,7 +52,9 @@ class References(Parameters):
             raise ValueError(f'pairing must be "all" or "nearest", got {self.pairing!r}.')
         if not lists_outputs(model):
             lacking = {"k_best", "outputs"} - model.capabilities
-            raise refusal("references=", lacking, "this model", "use a chain, a multiclass or a matching model")
+            raise refusal(
+                "references=", lacking, "this model", "use a chain, a multiclass, a matching or a lattice model"
+            )
         weight, _ = example_weights("hinge", C, sample_weight, model.n_examples)
         oracle = ReferenceOracle(model, coded(model, self.good), self.pairing, self.closeness)
         d = model.n_weights
@@ -69,7 +71,8 @@ def coded(model: ListingModel, good: Sequence[Iterable[object]]) -> tuple[np.nda
     for i, outputs in enumerate(good):
         codes = [np.asarray(model.codes(i, output), np.int32) for output in outputs]
         distinct = np.unique(np.array(codes, np.int32).reshape(len(codes), -1), axis=0)
-        if len(model.k_best(nothing, i, len(distinct) + 1)[0]) <= len(distinct):
+        known = len({model.content(i, code).tobytes() for code in distinct})
+        if len(model.k_best(nothing, i, known + 1)[0]) <= known:
             raise ValueError(
                 f"example {i}: every output is among its references, so there is nothing to learn from it."
             )

@@ -11,6 +11,8 @@ Checked functions for arrays of your own, of which each says what is wrong with 
 :func:`graph_argmax`      best labels, any number, of any graph, with an upper bound: exact where that is cheap
 :func:`best_matching`     best links between two sides, each node with as many as its prices allow
 :func:`k_best_matchings`  the k best sets of such links
+:func:`best_path`         best path of a lattice
+:func:`k_best_paths`      the k best paths, or the best path of each of the k best distinct outputs
 :class:`JunctionTree`     exact argmax, k best and marginals of tables over discrete variables
 ========================  =============================================================================================
 
@@ -31,6 +33,7 @@ _NAMES = {
     "junction_tree": "JunctionTree",
     "matching": "Matched best_matching k_best_matchings",
     "min_cut": "GridCut directions graph_cut grid_cut submodular_terms",
+    "paths": "Path best_path k_best_paths",
     "slack_search": "Reply SearchResult Stop Wedge angular_search binary_search bisecting_search golden_search "
     "sarawagi_gupta_search",
 }

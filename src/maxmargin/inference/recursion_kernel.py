@@ -91,6 +91,49 @@ def longest_path(begin, tail):
 
 
 @register_jitable
+def reach_forward(begin, tail, arc, value, came):
+    """``value[v] = max_e value[tail[e]] + arc[e]`` over the arcs e into v, from 0 at node 0, and the best arc.
+
+    ``came`` is -1 at node 0, and where the value is -inf; ties go to the first arc. O(N + E).
+    """
+    value[0], came[0] = 0.0, -1
+    for v in range(1, begin.shape[0] - 1):
+        top, best = -np.inf, -1
+        for e in range(begin[v], begin[v + 1]):
+            reach = value[tail[e]] + arc[e]
+            if reach > top:
+                top, best = reach, e
+        value[v], came[v] = top, best
+
+
+@register_jitable
+def write_back(tail, came, v, out):
+    """Write the arcs that lead from node 0 to node ``v`` to the front of ``out``, in order; returns their number."""
+    n, u = 0, v
+    while came[u] >= 0:
+        u = tail[came[u]]
+        n += 1
+    at, u = n, v
+    while at > 0:
+        at -= 1
+        out[at] = came[u]
+        u = tail[came[u]]
+    return n
+
+
+@kernel("int64(int32[::1], int32[::1], float64[::1], float64[::1], int32[::1])", fast=False)
+def best_from_first(begin, tail, arc, value, out):
+    """Write the arcs of the best path from node 0 to the last node, in order, and return their number; -1 if none.
+
+    ``value`` (N,) receives the best score of each node, ``out`` has room for the longest path. O(N + E).
+    """
+    came = np.empty(value.shape[0], np.int32)
+    reach_forward(begin, tail, arc, value, came)
+    last = value.shape[0] - 1
+    return write_back(tail, came, last, out) if value[last] > -np.inf else -1
+
+
+@register_jitable
 def to_front(at, nodes_out, arcs_out):
     """Move a path that was written up to the end of its row to the front, and fill up with -1."""
     n = nodes_out.shape[0] - at

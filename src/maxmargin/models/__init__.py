@@ -11,6 +11,7 @@ _NAMES = {
     "grid": "Grid",
     "graph": "Graph",
     "matching": "Matching",
+    "lattice": "LatticeModel",
     "bayes_net": "BayesNet",
     "network": "Network",
     "structure": "learn_structure",

@@ -77,6 +77,10 @@ class BoundModel(ABC):
     def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
         """Best outputs of some examples (None: of all)."""
 
+    def content(self, example: int, codes: np.ndarray) -> np.ndarray:
+        """What tells outputs apart: the codes, but where several of them stand for one output."""
+        return codes
+
     def no_search(self, search: str) -> ValueError:
         """The error of a search that this model does not have."""
         name = type(self.layout).__name__.removesuffix("Layout").lower()

@@ -88,6 +88,11 @@ class ReferenceOracle:
         """``phi(x, y_i) - phi(x, g)`` of every good output."""
         return [[self.model.difference(i, g) for g in codes] for i, codes in enumerate(self.good)]
 
+    @cached_property
+    def _contents(self) -> list[list[np.ndarray]]:
+        """What tells the good outputs from others."""
+        return [[self.model.content(i, g) for g in codes] for i, codes in enumerate(self.good)]
+
     def fused(self) -> None:
         """None: outputs are listed in Python."""
 
@@ -121,7 +126,7 @@ class ReferenceOracle:
     def _violated(self, w: np.ndarray, i: int) -> tuple[list[Pair], float, int]:
         """Pairs, the most violated first, an upper bound of the values of all, and how many lists it took."""
         below = np.array([float(w[at] @ x) for at, x in self._references[i]])  # score of y_i less that of each good
-        worst, known = int(below.argmax()), {code.tobytes() for code in self.good[i]}
+        worst, known = int(below.argmax()), {content.tobytes() for content in self._contents[i]}
         pairs: list[Pair] = []
         best, seen, k, asked = -np.inf, 0, len(known) + 1, 0
         while True:
@@ -131,7 +136,7 @@ class ReferenceOracle:
             at, x = self.model.difference(i, codes[0])
             truth = float(scores[0] + w[at] @ x)  # score of y_i
             for code, score in zip(codes[seen:], scores[seen:].tolist(), strict=True):
-                if code.tobytes() in known:
+                if self.model.content(i, code).tobytes() in known:
                     continue
                 if self._margin + score - truth + below[worst] <= best:  # no further one can be violated more
                     return sorted(pairs, key=_least_first), best, asked
@@ -151,7 +156,8 @@ class ReferenceOracle:
 
     def _nearest(self, i: int, bad: np.ndarray) -> int:
         """The good output nearest to a bad one; the first of those that are equally near."""
-        return int(np.argmin([self.closeness(good, bad) for good in self.good[i]]))
+        content = self.model.content(i, bad)
+        return int(np.argmin([self.closeness(good, content) for good in self._contents[i]]))
 
 
 def _least_first(pair: Pair) -> float:
