@@ -6,16 +6,20 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, register_jitable
 
+LINE = 64  # bytes that come from memory at a time
+
 
 @register_jitable
-def prefetch(array, index):
-    """Ask for the part of memory (64 bytes) around entry ``index`` of an array without waiting; no other effect."""
-    _prefetch(array, index)  # type: ignore[call-arg]
+def prefetch(array, begin, end):
+    """Ask for ``array[begin:end]`` without waiting. There is no other effect, also where nothing is at an address."""
+    for index in range(begin, end, LINE // array.itemsize):
+        _prefetch(array, index)  # type: ignore[call-arg]
+    _prefetch(array, end - 1)  # type: ignore[call-arg]
 
 
 @intrinsic
 def _prefetch(context, array, index):
-    """The instruction of the processor."""
+    """The instruction of the processor: ask for the line that entry ``index`` is in."""
 
     def generate(target, builder, signature, arguments):
         found = target.make_array(signature.args[0])(target, builder, arguments[0])

@@ -28,26 +28,20 @@ def decode_few(
     """Write the best labels of all tokens and their scores; returns -1, or the first sequence that allows no output.
 
     The arrays of :func:`~maxmargin.models.chain_kernel.chain_plane` are made here, without the features that do not
-    occur: where pairs of features and labels are row-compressed, each entry becomes a feature of its own. The score of
-    a sequence is NaN where any score of a label or of two neighbours is. ``meta`` has the sizes of the layout.
-    ``values`` are empty when all are 1, as are dense and edge features where there are none, and ``masks`` where
-    nothing is forbidden.
+    occur: where pairs of features and labels are row-compressed, each token becomes one feature, whose weights are the
+    scores of its labels. The score of a sequence is NaN where any score of a label or of two neighbours is. ``meta``
+    has the sizes of the layout. ``values`` are empty when all are 1, as are dense and edge features where there are
+    none, and ``masks`` where nothing is forbidden.
 
     Complexity: O(entries and their pairs + K S) beside the argmax, whatever the number of features.
     """
-    n, N, nnz = len(offsets) - 1, len(indptr) - 1, len(indices)
-    K, S, observed, constrained = meta[ck.N_LABELS], meta[ck.STRIDE], meta[ck.OBSERVED], meta[ck.CONSTRAINED]
-    pairs = 0
-    if observed:
-        for f in indices:
-            pairs += pair_rows[f + 1] - pair_rows[f] if f >= 0 else 0
+    n, N, observed, constrained = len(offsets) - 1, len(indptr) - 1, meta[ck.OBSERVED], meta[ck.CONSTRAINED]
+    K, S, binary = meta[ck.N_LABELS], meta[ck.STRIDE], len(values) == 0
     own = meta.copy()
-    own[ck.BINARY] = len(values) == 0
+    own[ck.OBSERVED], own[ck.BINARY] = 0, binary or observed
     own[ck.AT_ROWS] = n + 1
     own[ck.AT_COLUMNS] = own[ck.AT_ROWS] + N + 1
-    own[ck.AT_PAIR_ROWS] = own[ck.AT_COLUMNS] + nnz
-    own[ck.AT_PAIR_LABELS] = own[ck.AT_PAIR_ROWS] + (nnz + 1 if observed else 0)
-    own[ck.AT_FIXED] = own[ck.AT_PAIR_LABELS] + pairs
+    own[ck.AT_FIXED] = own[ck.AT_COLUMNS] + (N if observed else len(indices))
     own[ck.AT_EDGE_ROWS] = own[ck.AT_FIXED] + (N if constrained else 0)
     own[ck.AT_EDGE_COLUMNS] = own[ck.AT_EDGE_ROWS] + len(edge_rows)
     ints = np.empty(own[ck.AT_EDGE_COLUMNS] + len(edge_columns), np.int32)
@@ -55,36 +49,33 @@ def decode_few(
     ints[own[ck.AT_FIXED] : own[ck.AT_EDGE_ROWS]] = -1
     ints[own[ck.AT_EDGE_ROWS] : own[ck.AT_EDGE_COLUMNS]] = edge_rows
     ints[own[ck.AT_EDGE_COLUMNS] :] = edge_columns
-    numbers = np.empty(len(values))
+    rows, columns = ints[own[ck.AT_ROWS] :], ints[own[ck.AT_COLUMNS] :]
+    numbers, weights, entry = np.empty(0 if observed else len(values)), w, 0
+    rows[0] = 0
     if observed:
         behind = w[meta[ck.W_DENSE] :]
-        weights = np.empty(pairs + len(behind))
-        weights[pairs:] = behind
-        own[ck.W_DENSE : ck.W_EDGE + 1] += pairs - meta[ck.W_DENSE]
-    else:
-        weights = w
-    rows, columns = ints[own[ck.AT_ROWS] :], ints[own[ck.AT_COLUMNS] :]
-    own_rows, own_labels = ints[own[ck.AT_PAIR_ROWS] :], ints[own[ck.AT_PAIR_LABELS] :]
-    entry, pair = 0, 0
-    rows[0] = 0
+        weights = np.zeros(N * S + len(behind))
+        weights[N * S :] = behind
+        own[ck.W_DENSE : ck.W_EDGE + 1] += N * S - meta[ck.W_DENSE]
     for t in range(N):
+        row = weights[t * S : t * S + S]
         for c in range(indptr[t], indptr[t + 1]):
             f = indices[c]
             if f < 0:
                 continue
-            columns[entry] = entry if observed else f
-            if len(values):
-                numbers[entry] = values[c]
+            x = 1.0 if binary else values[c]
             if observed:
-                own_rows[entry] = pair
                 for p in range(pair_rows[f], pair_rows[f + 1]):
-                    own_labels[pair], weights[pair] = pair_labels[p], w[p]
-                    pair += 1
+                    row[pair_labels[p]] += x * w[p]
+                continue
+            columns[entry] = f
+            if not binary:
+                numbers[entry] = x
             entry += 1
+        if observed:
+            columns[t], entry = t, t + 1
         rows[t + 1] = entry
-    if observed:
-        own_rows[entry] = pair
-    own[ck.AT_DENSE] = len(values)
+    own[ck.AT_DENSE] = len(numbers)
     own[ck.AT_EDGE_VALUES] = own[ck.AT_DENSE] + len(dense)
     own[ck.AT_MASK] = own[ck.AT_EDGE_VALUES] + len(edge_values)
     own[ck.AT_START_MASK] = own[ck.AT_MASK] + K * K

@@ -26,48 +26,60 @@ N_LABELS, STRIDE, N_DENSE, HAS_LABELS, HAS_INTERCEPT = range(5)
 AT_ROWS, AT_COLUMNS, AT_LABELS = range(5, 8)
 AT_VALUES, AT_DENSE, AT_COST, AT_SCALING = range(8, 12)
 W_DENSE, W_INTERCEPT, META_SIZE = range(12, 15)
+FIRST_PART = 32  # weights of a row that memory is asked for in advance
 
 
 def _times(width):
-    def times(values, columns, w, S, k, score):
-        total = lanes(score, k, width)
+    def times(values, columns, w, S, k, other, score):
+        total, total_other = lanes(score, k, width), lanes(score, other, width)
         for c in range(len(columns)):
-            check_lanes(w, columns[c] * S + k, width)
-            total = add_product(total, values[c], lanes(w, columns[c] * S + k, width))
+            at = columns[c] * S
+            check_lanes(w, at + k, width)
+            total = add_product(total, values[c], lanes(w, at + k, width))
+            check_lanes(w, at + other, width)
+            total_other = add_product(total_other, values[c], lanes(w, at + other, width))
         put_lanes(score, k, total)
+        put_lanes(score, other, total_other)
 
     return times
 
 
 def _add(width):
-    def add(values, columns, change, S, k, w):
-        step = lanes(change, k, width)
+    def add(values, columns, change, S, k, other, w):
+        step, step_other = lanes(change, k, width), lanes(change, other, width)
         for c in range(len(columns)):
-            at = columns[c] * S + k
-            check_lanes(w, at, width)
-            put_lanes(w, at, add_product(lanes(w, at, width), values[c], step))
+            at = columns[c] * S
+            check_lanes(w, at + k, width)
+            check_lanes(w, at + other, width)
+            row, row_other = lanes(w, at + k, width), lanes(w, at + other, width)
+            put_lanes(w, at + k, add_product(row, values[c], step))
+            put_lanes(w, at + other, add_product(row_other, values[c], step_other))
 
     return add
 
 
 def _over_labels(loop):
-    """A function that calls a loop over features for eight labels after the other, then for the last 4, 2 and 1."""
+    """A function that calls a loop over features for some labels after the other.
+
+    A loop takes two groups of labels, so that neither waits for the sums of the other. They may overlap, since both are
+    read before either is written: so the last few labels need one loop, whatever their number.
+    """
     by_8, by_4, by_2, by_1 = (register_jitable(loop(width)) for width in (8, 4, 2, 1))
 
     @register_jitable
     def labels(values, columns, source, S, target):
         k = 0
-        while k + 8 <= S:
-            by_8(values, columns, source, S, k, target)
-            k += 8
-        if S & 4:
-            by_4(values, columns, source, S, k, target)
-            k += 4
-        if S & 2:
-            by_2(values, columns, source, S, k, target)
-            k += 2
-        if S & 1:
-            by_1(values, columns, source, S, k, target)
+        while S - k > 16:
+            by_8(values, columns, source, S, k, k + 8, target)
+            k += 16
+        if S - k >= 8:
+            by_8(values, columns, source, S, k, S - 8, target)
+        elif S - k >= 4:
+            by_4(values, columns, source, S, k, S - 4, target)
+        elif S - k >= 2:
+            by_2(values, columns, source, S, k, S - 2, target)
+        elif S - k == 1:
+            by_1(values, columns, source, S, k, k, target)
 
     return labels
 
@@ -206,14 +218,19 @@ def label_scores(meta, ints, floats, w, example, score, cost):
 
 
 @kernel(FETCH_SIGNATURE, borrows=True)
-def label_fetch(meta, ints, floats, example):
-    """Ask memory for the features of an example, which :func:`label_scores` will read soon. O(nnz / 8)."""
-    begin, end = np.int64(ints[meta[AT_ROWS] + example]), np.int64(ints[meta[AT_ROWS] + example + 1])
-    prefetch(ints, meta[AT_LABELS] + example)
-    for c in range(begin, end, 16):
-        prefetch(ints, meta[AT_COLUMNS] + c)
-    for c in range(begin, end, 8):
-        prefetch(floats, meta[AT_VALUES] + c)
+def label_fetch(meta, ints, floats, w, near, far):
+    """Ask memory for what :func:`label_scores` will read: the weights of example ``near``, the features of ``far``.
+
+    To know where the weights are, the features must be there already. Of long rows the first part is asked for: the
+    processor itself asks for what follows. O(nnz).
+    """
+    S, rows, columns, values = meta[STRIDE], meta[AT_ROWS], meta[AT_COLUMNS], meta[AT_VALUES]
+    for c in range(columns + ints[rows + near], columns + ints[rows + near + 1]):
+        prefetch(w, ints[c] * S, ints[c] * S + min(S, FIRST_PART))
+    begin, end = np.int64(ints[rows + far]), np.int64(ints[rows + far + 1])
+    prefetch(ints, meta[AT_LABELS] + far, meta[AT_LABELS] + far + 1)
+    prefetch(ints, columns + begin, columns + end)
+    prefetch(floats, values + begin, values + end)
 
 
 @kernel(ADD_SIGNATURE, borrows=True)

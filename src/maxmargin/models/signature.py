@@ -30,7 +30,7 @@ an example can be solved at once. Such a model gives two more functions (:class:
 
     scores(meta, ints, floats, w, example, score, cost) -> the true label        score[y] = w . phi(x, y), cost[y]
     add(meta, ints, floats, example, change, w)                                  w += sum_y change[y] phi(x, y)
-    fetch(meta, ints, floats, example)                                           the example comes soon: a hint
+    fetch(meta, ints, floats, w, near, far)                   a hint: example near comes next, and far a little later
 
 Where the outputs are sets t of labels, ``phi(x, t)`` is x in the weights of each label of t, and the costs add up over
 labels, ``cost[k]`` is what label k adds to the cost when it joins the output (negative where it belongs there), and two
@@ -75,7 +75,7 @@ SCORES_SIGNATURE = _i8(_i8s, _i4s, _f8s, _f8s, _i8, _f8s, _f8s)
 SCORES_FUNCTION = types.FunctionType(SCORES_SIGNATURE)
 ADD_SIGNATURE = types.void(_i8s, _i4s, _f8s, _i8, _f8s, _f8s)
 ADD_FUNCTION = types.FunctionType(ADD_SIGNATURE)
-FETCH_SIGNATURE = types.void(_i8s, _i4s, _f8s, _i8)
+FETCH_SIGNATURE = types.void(_i8s, _i4s, _f8s, _f8s, _i8, _i8)
 FETCH_FUNCTION = types.FunctionType(FETCH_SIGNATURE)
 EXCESS_SIGNATURE = _f8(_i8s, _i4s, _f8s, _i8, _f8s, _f8s)
 EXCESS_FUNCTION = types.FunctionType(EXCESS_SIGNATURE)

@@ -206,20 +206,19 @@ class LabelEngine(Engine):
         return bool(sums and ((beta > 0).sum(axis=1) <= 1).all())
 
     def _open(self, state: LabelState) -> np.ndarray:
-        """Examples whose gap is not far below the mean, or was never seen."""
-        with np.errstate(invalid="ignore"):
-            found = np.flatnonzero(state.gap > CLOSED * state.gap.mean())
-        unseen = np.flatnonzero(np.isinf(state.gap))
-        return unseen if len(unseen) else found
+        """Examples whose gap is not far below the mean; while some were never seen, these."""
+        mean = state.gap.mean()
+        return np.flatnonzero(np.isinf(state.gap) if np.isinf(mean) else state.gap > CLOSED * mean)
 
     def _sweep(self, state: LabelState, examples: np.ndarray, solve: bool) -> np.ndarray:
         """Visit or look at examples in turn; returns the losses seen on the way, 0 for the others."""
         begin, (data, labels) = clock(), _data(state)
+        scratch = lk.scratch_of(labels.stride, labels.n_labels)
         if labels.retreat is None:
-            lk.label_sweep(labels.scores, labels.add, labels.fetch, data, examples, int(solve), labels.stride)
+            lk.label_sweep(labels.scores, labels.add, labels.fetch, data, examples, int(solve), scratch)
         else:
             hull = (labels.excess, labels.retreat)
-            lk.set_sweep(labels.scores, labels.add, *hull, data, examples, int(solve), labels.stride)
+            lk.set_sweep(labels.scores, labels.add, *hull, data, examples, int(solve), scratch)
         state.linear = float(data.linear[0])
         spent = clock() - begin
         state.oracle.count(len(examples), 0.0 if solve else spent)

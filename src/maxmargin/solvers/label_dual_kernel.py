@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import types
+from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel, record
 from maxmargin.models.signature import (
@@ -41,7 +42,7 @@ class Labelled(NamedTuple):
     loss: np.ndarray  # float64 (n,): and the loss of its example
 
 
-AHEAD = 4  # examples between asking memory for one and its visit
+NEAR, FAR = 2, 6  # examples between asking memory for the weights, or the features, of one and its visit
 LABELLED = record(Labelled, _i8s, _i4s, _f8s, _f8s, _f8s, _f8, types.float64[:, ::1], _f8s, _f8s, _f8s, _f8s)
 
 
@@ -80,7 +81,7 @@ def solve_block(data, i, true, score, margin, bend, change):
         bend[y] = score[y] - square * own[y] + margin[y] + (square * C if y == true else 0.0)
         worst = y if margin[y] > margin[worst] else worst
     theta = threshold(bend, K, square * C) if square > 0.0 else 0.0
-    largest = 0.0
+    largest = cost = 0.0
     for y in range(K):
         best = C if y == true else 0.0
         if square > 0.0:
@@ -89,31 +90,39 @@ def solve_block(data, i, true, score, margin, bend, change):
             best -= C
         change[y] = best - own[y]
         own[y] = best
-        data.linear[0] -= change[y] * margin[y]
+        cost += change[y] * margin[y]
         largest = max(largest, abs(change[y]))
+    data.linear[0] -= cost
     return largest
 
 
-@kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, FETCH_FUNCTION, LABELLED, _i8s, _i8, _i8))
-def label_sweep(scores, add, fetch, data, examples, solve, stride):
+def scratch_of(stride: int, K: int) -> np.ndarray:
+    """What a sweep writes to. It is made outside, since a kernel that makes arrays counts references in its loop."""
+    return np.zeros(2 * stride + 8 * K)
+
+
+@register_jitable
+def parted(scratch, K):
+    """Scratch for scores and changes (stride,), the latter zeros behind the labels, two arrays (K,) and one (6 K,)."""
+    stride = (len(scratch) - 8 * K) // 2
+    behind = scratch[2 * stride :]
+    return scratch[:stride], scratch[stride : 2 * stride], behind[:K], behind[K : 2 * K], behind[2 * K :]
+
+
+@kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, FETCH_FUNCTION, LABELLED, _i8s, _i8, _f8s), borrows=True)
+def label_sweep(scores, add, fetch, data, examples, solve, scratch):
     """Look at examples in turn: loss and gap of each, and with ``solve`` the best multipliers of its block at once.
 
     O(nnz K) per example. Without ``solve`` nothing changes but what is noted.
     """
-    K = data.beta.shape[1]
-    score, margin, bend, change = np.empty(stride), np.empty(K), np.empty(K), np.zeros(stride)
-    flat = data.beta.reshape(-1)
+    K, flat, last = data.beta.shape[1], data.beta.reshape(-1), len(examples) - 1
+    score, change, margin, bend, _ = parted(scratch, K)
     for e in range(len(examples)):
-        i = examples[e]
-        if e + AHEAD < len(examples):  # in random order every example would wait for memory
-            later = examples[e + AHEAD]
-            fetch(data.meta, data.ints, data.floats, later)
-            for k in range(0, K, 8):
-                prefetch(flat, later * K + k)
-            prefetch(data.gap, later)
-            prefetch(data.loss, later)
-            prefetch(data.weight, later)
-            prefetch(data.square, later)
+        i, far = examples[e], examples[min(e + FAR, last)]  # in random order every example would wait for memory
+        fetch(data.meta, data.ints, data.floats, data.u, examples[min(e + NEAR, last)], far)
+        prefetch(flat, far * K, (far + 1) * K)
+        for numbers in (data.gap, data.loss, data.weight, data.square):
+            prefetch(numbers, far, far + 1)
         true = scores(data.meta, data.ints, data.floats, data.u, i, score, margin)
         best, inner = score[true], 0.0
         for y in range(K):
@@ -126,16 +135,18 @@ def label_sweep(scores, add, fetch, data, examples, solve, stride):
             add(data.meta, data.ints, data.floats, i, change, data.u)
 
 
-@kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, EXCESS_FUNCTION, RETREAT_FUNCTION, LABELLED, _i8s, _i8, _i8))
-def set_sweep(scores, add, excess, retreat, data, examples, solve, stride):
+@kernel(
+    types.void(SCORES_FUNCTION, ADD_FUNCTION, EXCESS_FUNCTION, RETREAT_FUNCTION, LABELLED, _i8s, _i8, _f8s),
+    borrows=True,
+)
+def set_sweep(scores, add, excess, retreat, data, examples, solve, scratch):
     """As :func:`label_sweep` where outputs are sets t of labels with hull H: ``beta_i = C_i (t - mu_i)``, mu_i in H.
 
     With B = W' x - |x|^2 beta + lam cost the best block is the minimum of ``1/2 |x|^2 |beta|^2 + B . beta``, that is,
     mu is the point of H nearest to ``t + B / (|x|^2 C)``.
     """
     K = data.beta.shape[1]
-    score, margin, pull, change = np.empty(stride), np.empty(K), np.empty(K), np.zeros(stride)
-    work = np.empty(6 * K)
+    score, change, margin, pull, work = parted(scratch, K)
     for i in examples:
         scores(data.meta, data.ints, data.floats, data.u, i, score, margin)
         own, C, square, inner = data.beta[i], data.weight[i], max(data.square[i], TINY), 0.0
