@@ -46,7 +46,8 @@ class StrokeColours:
             inside = inside if len(inside) else np.arange(mask.size)
             some = rng.choice(inside, min(_PIXELS, len(inside)), replace=False)
             again = np.repeat(stroked, max(1, int(_STROKED * _PIXELS / max(1, len(stroked)))))
-            pixels, start = [self._pixels[some], self._pixels[again]], self._mixtures.get(label)
-            self._mixtures[label] = fit_mixture(pixels, _COMPONENTS, 0, start=start, rounds=_ROUNDS)
-            densities.append(self._mixtures[label].log_density(self._pixels))
+            pixels, last = self._pixels[np.concatenate([some, again])], self._mixtures.get(label)
+            found = fit_mixture([pixels], _COMPONENTS, 0, rounds=_ROUNDS) if last is None else last.improved(pixels, 1)
+            self._mixtures[label] = found
+            densities.append(found.log_density(self._pixels))
         return np.clip(densities[0] - densities[1], -_MOST, _MOST).reshape(mask.shape)
