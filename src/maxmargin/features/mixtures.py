@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Mixture", "fit_mixture"]
+__all__ = ["Mixture", "fit_mixture", "n_components"]
 
 _LEAST = 1e-4  # added to the variances: a single colour has none
 
@@ -62,6 +62,11 @@ class Mixture(NamedTuple):
         return (heights - 0.5 * d * np.log(2.0 * np.pi))[:, None] - 0.5 * np.einsum("nkd,nkd->kn", z, z)
 
 
+def n_components(rows: int, most: int) -> int:
+    """Components of a mixture: at least 20 rows each."""
+    return min(most, max(1, rows // 20))
+
+
 def fit_mixture(pixels: Sequence[np.ndarray], components: int, random_state: int, *, rounds: int = 100) -> Mixture:
     """The mixture of the rows of all arrays (n, d), with fewer components when there are few rows.
 
@@ -71,7 +76,7 @@ def fit_mixture(pixels: Sequence[np.ndarray], components: int, random_state: int
     from sklearn.mixture import GaussianMixture
 
     x = np.concatenate(pixels)
-    n = min(components, max(1, len(x) // 20))
+    n = n_components(len(x), components)
     mixture = GaussianMixture(n, reg_covar=_LEAST, random_state=random_state, max_iter=rounds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller says how many rounds are enough
