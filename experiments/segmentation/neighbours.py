@@ -1,15 +1,17 @@
 """What more neighbours cost: processor time and memory per edge, of images and of volumes with as many voxels.
 
 Images of 128 x 128 pixels and volumes of 32 x 16 x 32 voxels show balls under noise. For each number of neighbours a
-process of its own passes over four of them (features to capacities, one cut, features to plane; best of nine) and fits
-``ImageSegmenter`` until the end. How long a cut takes depends on its costs, and those that a fit learns differ between
-images and volumes; so the passes share them: a score of 2 or -2 for the true label, of which the cost of the margin
-takes 1, under normal noise of a deviation of 2, and edges whose capacities add up to 6 around each voxel. In a second
-pass the score is 1, so that the cost leaves nothing but noise: a random-field Ising model, whose cuts take any
-algorithm longest near the critical ratio of noise to capacity, which only volumes have (2.27 for 6 neighbours, here 2).
-So PyMaxflow, where it is installed, cuts the same energies (the cuts alone), which tells what the problem costs.
-Memory is the largest that the process ever had, less what it had with the kernels loaded. Middleton (2002), Critical
-slowing down in polynomial time algorithms::
+process of its own passes over twelve of them (features to capacities, one cut, features to plane; best of five) and
+fits ``ImageSegmenter(C=1)`` to four. How long a cut takes depends on its costs, and those that a fit learns differ
+between images and volumes; so the passes share them: a score of 2 or -2 for the true label, of which the cost of the
+margin takes 1, under normal noise of a deviation of 2, and edges whose capacities add up to 6 around each voxel. In a
+second pass the score is 1, so that the cost leaves nothing but noise: a random-field Ising model, whose cuts take any
+algorithm longest near the critical ratio of noise to capacity, which only volumes have (2.27 for 6 neighbours, here
+2). So PyMaxflow, where it is installed, cuts the same energies (the cuts alone): what it pays, the problem costs.
+Memory is the largest that the process ever had in the fit, less what it had with the kernels loaded.
+
+Middleton (2002), Critical slowing down in polynomial-time algorithms. Middleton, Fisher (2002), Three-dimensional
+random-field Ising magnet: interfaces, scaling, and the nature of states::
 
     python experiments/segmentation/neighbours.py            # 4, 8, 6, 18 and 26 neighbours
     python experiments/segmentation/neighbours.py --only 18
@@ -90,7 +92,7 @@ def measured(neighbours: int, count: int = 4) -> dict[str, float]:
     shape = SHAPES[2 if flat else 3]
     images, masks = scenes(shape, count)
     begin = time.process_time()
-    ImageSegmenter(neighbours=neighbours).fit(images, masks)
+    ImageSegmenter(neighbours=neighbours, C=1.0).fit(images, masks)
     fit = time.process_time() - begin
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak) / 1024
     steps = directions(neighbours)
