@@ -3,22 +3,21 @@
 All methods share the pixel features of ``ImageFeatures()`` and the edges of each set:
 
     unary           our model without edges: every pixel alone
-    classifier      the sign of the log-odds of the classifier that our features have (quadratic logistic regression)
-    classifier, smooth  these log-odds with one smoothness weight
-    context, smooth     the log-odds of our second classifier, which sees the first around each pixel, with one
-                    smoothness weight; our features have it from 12 training images on
+    classifier      the sign of the log-odds of the classifier that our features have (quadratic logistic regression;
+                    from 12 training images on its second round, which sees the first around each pixel)
+    classifier, smooth  these log-odds with one smoothness weight: the comparison that counts
+    first classifier, smooth  the same without the second round (only with --peer)
     logistic, smooth    scikit-learn's (linear) logistic regression with one smoothness weight (only with --peer)
     ours, centre    where our training begins: the log-odds with a threshold and weights of all edge features
     ours            ``ImageSegmenter(tolerance=...)``: moved from there by a large margin as far as a C lets it that is
-                    chosen on held-out halves of the training images, 0 included
+                    chosen on held-out parts of the training images, 0 included
 
 The smoothness weight and the edge feature that it applies to are those of the best intersection over union on the
 training images (at most 24), out of all edge features and 8 weights. Log-odds of training images come from classifiers
 of other images, so that this is a choice by held-out pictures. Our centre is sought on the same images by the same
 score. Horses have contrasts relative to the image and to the neighbourhood among their edge features, for all methods.
 The tolerance is 3 pixels for horses, whose masks are rough, and 1 voxel for hippocampi, as in hippocampus.py.
-Settings were chosen on seeds 1 to 4, 11 to 13, 21 to 23 and 101; the splits printed in README.md, from seed 31 on, were
-run once.
+Settings were chosen on seeds up to 33 and 101; the splits printed in README.md, from seed 41 on, were run once.
 
 Sets: horses (328 colour images), hippocampus (36 volumes), nuclei (16 tiles of 128 x 128 of one image), and outlines:
 the outermost two pixels of each nucleus, a thin foreground. The last two need ``nuclei/img2d.tif`` and
@@ -61,7 +60,7 @@ from maxmargin.models.grid import Grid
 LAMBDAS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 ENOUGH = 24  # training images of the grid search
 PHOTOGRAPHS = ("pixels", "image", "local", "odds")  # kinds of contrast where the light varies
-FIRST_SEED = 31  # seeds 1 to 4, 11 to 13, 21 to 23 and 101 were looked at while the settings were chosen
+FIRST_SEED = 41  # seeds up to 33 and 101 were looked at while the settings were chosen
 
 
 def tiles(images: list[np.ndarray], side: int = 128) -> list[np.ndarray]:
@@ -93,8 +92,8 @@ def nuclei(thin: bool = False) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 # how to load, neighbours, pixels by which true boundaries may be off, images for training and testing
 SETS: dict[str, tuple[Callable[[], tuple[list, list]], int, float, int, int]] = {
-    "horses": (horses.load, 4, 3.0, 24, 40),
-    "hippocampus": (hippocampus.load, 6, 1.0, 10, 10),
+    "horses": (horses.load, 4, 3.0, 16, 24),
+    "hippocampus": (hippocampus.load, 6, 1.0, 6, 8),
     "nuclei": (nuclei, 4, 0.0, 8, 8),
     "outlines": (lambda: nuclei(thin=True), 4, 0.0, 8, 8),
 }
@@ -150,14 +149,12 @@ def one_split(
         smoothed(f"{name}, smooth", Z, lambda: smoothest(X, y, features.log_odds_weights(), neighbours))
         return features, X, Z
 
-    plain, X, Z = prepared("classifier", context=False)
-    predicted["classifier"] = [(x["node"] @ plain.log_odds_weights() > 0).astype(np.uint8) for x in Z]
+    if peer:
+        prepared("first classifier", context=False)
+    features, X, Z = prepared("classifier", context=True)
+    predicted["classifier"] = [(x["node"] @ features.log_odds_weights() > 0).astype(np.uint8) for x in Z]
     if peer:
         smoothed("logistic, smooth", Z, lambda: smoothest(X, y, logistic(X, y), neighbours))
-    features = plain
-    if len(train) >= 12:
-        del X, Z  # the largest things there are
-        features, X, Z = prepared("context", context=True)
     odds = features.log_odds_weights()
     alone = ImageSegmenter(neighbours=neighbours, centre=0.3 * odds, C=0.01)
     unary = timed("unary", lambda: alone.fit(horses.nodes_only(X), y))
@@ -171,7 +168,7 @@ def one_split(
     edges, cost = np.round(fit.edge_coef_, 3), np.round(fit.layout_.class_cost, 2)
     second = "with" if features.context_ else "without"
     print(f"  IoU: {line}; {second} context, C {fit.C_:g}, {fit.certificate_}; cost {cost}, edges {edges}", flush=True)
-    return {"truth": truth, "predicted": predicted, "seconds": seconds}
+    return {"truth": truth, "predicted": predicted, "seconds": seconds, "C": fit.C_}
 
 
 def ours(X: list[dict], y: list, odds: np.ndarray, neighbours: int, tolerance: float) -> ImageSegmenter:
@@ -199,6 +196,9 @@ def report(name: str, splits: list[dict]) -> None:
         gain = "" if method == "ours" else interval(score["ours"] - iou)
         print(f"{name}: {method:20s} {iou.mean():7.4f} {dice:7.4f} {seconds:12.1f}   {gain}")
     kinds = [kind for kind in splits[0]["seconds"] if kind.startswith("features")]
+    gains = score["ours"] - score["classifier, smooth"]
+    listed, chosen = ", ".join(f"{gain:+.4f}" for gain in gains), ", ".join(f"{s['C']:g}" for s in splits)
+    print(f"{name}: ours - classifier, smooth: {listed}; below in {(gains < 0).sum()} of {len(gains)}; C {chosen}")
     features = ", ".join(f"{kind} {np.mean([s['seconds'][kind] for s in splits]):.1f} s" for kind in kinds)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{name}: {features}; at most {memory:.0f} MB for the whole run\n")
@@ -221,7 +221,7 @@ def main() -> None:
     parser.add_argument("--set", choices=SETS, action="append", help="default: all")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
-    parser.add_argument("--peer", action="store_true", help="also scikit-learn's logistic regression")
+    parser.add_argument("--peer", action="store_true", help="also other classifiers")
     parser.add_argument("--interactive", action="store_true", help="strokes instead")
     args = parser.parse_args()
     warnings.filterwarnings("ignore", message="Stopped")

@@ -60,10 +60,10 @@ def compare() -> None:
     images, masks = horses.load()
     order = np.random.default_rng(SEED).permutation(len(images))
     train, test = order[:TRAIN], order[TRAIN : TRAIN + TEST]
-    own = ImageSegmenter(neighbours=8).fit([images[i] for i in train], [masks[i] for i in train])
+    own = ImageSegmenter(neighbours=8, C=0.1).fit([images[i] for i in train], [masks[i] for i in train])
     tiles, tile_masks = nuclei()
     colour = [np.repeat((255 * tile)[..., None], 3, axis=-1).astype(np.uint8) for tile in tiles[::2]]
-    foreign = ImageSegmenter(neighbours=8).fit(colour, tile_masks[::2])
+    foreign = ImageSegmenter(neighbours=8, C=0.1).fit(colour, tile_masks[::2])
     methods = {
         "ours, no strokes": lambda image, known: own.predict([image])[0],
         "ours, strokes fix pixels": lambda image, known: own.predict([image], [known], learn_colours=False)[0],

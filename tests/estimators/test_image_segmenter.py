@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from maxmargin.estimators.image_segmenter import ImageSegmenter
@@ -236,6 +239,15 @@ def test_mixture_densities_agree_with_a_peer():
     peer = GaussianMixture(3, random_state=0).fit(x)
     ours = Mixture(peer.weights_, peer.means_, peer.precisions_cholesky_)
     np.testing.assert_allclose(ours.log_density(x), peer.score_samples(x), rtol=1e-10)
+    fresh = 0.5 * x[::2] + rng.normal(size=(150, 3))
+    warm = {"weights_init": ours.weights, "means_init": ours.means, "precisions_init": peer.precisions_}
+    again = GaussianMixture(3, reg_covar=1e-4, tol=0.0, max_iter=3, **warm)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        again.fit(fresh)
+    improved = ours.improved(fresh, 3)
+    np.testing.assert_allclose(improved.log_density(x), again.score_samples(x), rtol=1e-8)
+    np.testing.assert_allclose(improved.factors, again.precisions_cholesky_, atol=1e-8)
 
 
 def test_bad_scribbles(fitted):

@@ -49,7 +49,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     neighbours : {4, 8, 6, 18, 26}
         4 or 8 for images, the others for volumes.
     C : float or None
-        Weight of the losses. None: with a centre, and losses per pixel, the one of 0, 0.01, 0.1, 1 and 10 that is best
+        Weight of the losses. None: with a centre, and losses per pixel, the one of 0, 0.1, 1, 10 and 100 that is best
         on training images held out (:func:`~maxmargin.estimators.calibrated_start.held_out_C`; 0 keeps the centre),
         else 1. ``C_`` says which.
     cost : {"auto", "hamming", "balanced", "balanced_image"} or pair of float

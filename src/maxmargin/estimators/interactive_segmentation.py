@@ -77,16 +77,17 @@ class InteractiveSegmentation:
         return self._cut_again(changed)
 
     def learn_colours(self, rounds: int = 4) -> np.ndarray:
-        """Let the strokes so far and the mask teach the colours of this image, in ``rounds``; returns the new mask.
+        """Let the strokes so far and the mask teach the colours of this image; returns the new mask.
 
-        Formula: in each round label 1 costs ``t e - (1 - t) k r`` more than label 0, and different labels of neighbours
-        cost ``t c + (1 - t) k v``, where e and c are learned, r is the log ratio of the colours inside and outside the
-        mask (:class:`~maxmargin.features.stroke_colours.StrokeColours`), v its contrast, k the deviation of e by that
-        of r; and ``t = max(0, 2 a - 1)``, where a is the share of the stroked pixels, averaged over the labels, that
-        the learned scores get right. So a model that knows this kind of image is trusted, and on a foreign one the
-        strokes decide, beginning with no foreground but theirs. Later strokes keep the costs. Complexity: two mixtures
-        and one cut per round. Rother, Kolmogorov, Blake (2004), "GrabCut": interactive foreground extraction using
-        iterated graph cuts.
+        There are at most ``rounds``, fewer when the mask stays. Formula: in each, label 1 costs ``t e - (1 - t) k r``
+        more than label 0, and different labels of neighbours cost ``t c + (1 - t) k v``, where e and c are learned, r
+        is the log ratio of the colours inside and outside the mask
+        (:class:`~maxmargin.features.stroke_colours.StrokeColours`), v its contrast, k the deviation of e by that of r;
+        and ``t = max(0, 2 a - 1)``, where a is the share of the stroked pixels, averaged over the labels, that the
+        learned scores get right. So a model that knows this kind of image is trusted, and on a foreign one the strokes
+        decide, beginning with no foreground but theirs. Later strokes keep the costs. Complexity: two mixtures and one
+        cut per round. Rother, Kolmogorov, Blake (2004), "GrabCut": interactive foreground extraction using iterated
+        graph cuts.
         """
         if self._colours is None:
             raise ValueError("there are no colours to learn: the image came as feature arrays; give it as pixels.")
@@ -103,6 +104,8 @@ class InteractiveSegmentation:
             ratio = self._colours.log_ratio(mask, self._scribble)
             own = (1.0 - trust) * float(learned.std()) / max(float(ratio.std()), 1e-9)
             self._cut_anew(trust * learned - own * ratio, trust * capacities + own * self._colours.capacities)
+            if np.array_equal(self.mask, mask):
+                break
             mask = self.mask
         return self.mask
 

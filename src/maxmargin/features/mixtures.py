@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Mixture", "fit_mixture"]
+__all__ = ["Mixture", "fit_mixture", "n_components"]
+
+_LEAST = 1e-4  # added to the variances: a single colour has none
 
 
 class Mixture(NamedTuple):
@@ -29,31 +31,53 @@ class Mixture(NamedTuple):
 
     def log_density(self, x: np.ndarray) -> np.ndarray:
         """Logarithm of the density at each row of x (n, d); O(n K d^2)."""
-        parts = [
-            np.log(weight) + np.log(np.diag(factor)).sum() - 0.5 * (((x - mean) @ factor) ** 2).sum(axis=1)
-            for weight, mean, factor in zip(*self, strict=True)
-        ]
-        largest = np.max(parts, axis=0)
-        return largest + np.log(np.exp(parts - largest).sum(axis=0)) - 0.5 * x.shape[1] * np.log(2.0 * np.pi)
+        parts = self._log_parts(x)
+        largest = parts.max(axis=0)
+        return largest + np.log(np.exp(parts - largest).sum(axis=0))
+
+    def improved(self, x: np.ndarray, rounds: int) -> Mixture:
+        """The mixture after ``rounds`` of expectation and maximisation on the rows of x (n, d); O(n K d^2) each.
+
+        As scikit-learn's GaussianMixture from that start, without looking whether the likelihood still grows.
+        """
+        mixture, d = self, x.shape[1]
+        products = (x[:, :, None] * x[:, None, :]).reshape(-1, d * d)
+        for _ in range(rounds):
+            parts = mixture._log_parts(x)
+            shares = np.exp(parts - parts.max(axis=0))
+            shares /= shares.sum(axis=0)
+            counts = shares.sum(axis=1) + 1e-12
+            means = shares @ x / counts[:, None]
+            squares = (shares @ products / counts[:, None]).reshape(-1, d, d) - means[:, :, None] * means[:, None, :]
+            roots = np.linalg.cholesky(squares + _LEAST * np.eye(d))
+            mixture = Mixture(counts / counts.sum(), means, np.linalg.inv(roots).transpose(0, 2, 1))
+        return mixture
+
+    def _log_parts(self, x: np.ndarray) -> np.ndarray:
+        """Logarithm of each component's part of the density at each row of x, (K, n)."""
+        K, d = self.means.shape
+        shifts = np.einsum("kd,kde->ke", self.means, self.factors).ravel()
+        z = (x @ self.factors.transpose(1, 0, 2).reshape(d, K * d) - shifts).reshape(-1, K, d)
+        heights = np.log(self.weights) + np.log(np.diagonal(self.factors, axis1=1, axis2=2)).sum(axis=1)
+        return (heights - 0.5 * d * np.log(2.0 * np.pi))[:, None] - 0.5 * np.einsum("nkd,nkd->kn", z, z)
 
 
-def fit_mixture(
-    pixels: Sequence[np.ndarray], components: int, random_state: int, *, start: Mixture | None = None, rounds: int = 100
-) -> Mixture:
+def n_components(rows: int, most: int) -> int:
+    """Components of a mixture: at least 20 rows each."""
+    return min(most, max(1, rows // 20))
+
+
+def fit_mixture(pixels: Sequence[np.ndarray], components: int, random_state: int, *, rounds: int = 100) -> Mixture:
     """The mixture of the rows of all arrays (n, d), with fewer components when there are few rows.
 
-    At most ``rounds`` of expectation and maximisation, from the mixture ``start`` of similar rows if that has as many
-    components, else from k-means.
+    At most ``rounds`` of expectation and maximisation, from k-means.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.mixture import GaussianMixture
 
     x = np.concatenate(pixels)
-    n = min(components, max(1, len(x) // 20))
-    mixture = GaussianMixture(n, reg_covar=1e-4, random_state=random_state, max_iter=rounds)
-    if start is not None and len(start.weights) == n:
-        inverse = start.factors @ start.factors.transpose(0, 2, 1)
-        mixture.set_params(weights_init=start.weights, means_init=start.means, precisions_init=inverse)
+    n = n_components(len(x), components)
+    mixture = GaussianMixture(n, reg_covar=_LEAST, random_state=random_state, max_iter=rounds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the caller says how many rounds are enough
         mixture.fit(x if len(x) > 1 else np.zeros((2, x.shape[1])))

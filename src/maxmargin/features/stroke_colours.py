@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.features.contrast import squared_steps
-from maxmargin.features.mixtures import Mixture, fit_mixture
+from maxmargin.features.mixtures import Mixture, fit_mixture, n_components
 
 __all__ = ["StrokeColours"]
 
 _COMPONENTS = 5
 _PIXELS = 2000  # of each label that a mixture is fitted to
-_ROUNDS = 5  # of fitting a mixture: the mask that it is fitted to is a guess
+_ROUNDS, _MORE = 5, 1  # of fitting the first mixtures, and those of later masks: each mask is a guess
 _STROKED = 0.25  # share of them that the strokes make up, by repetition
 _MOST = 10.0  # largest log ratio
 _SMOOTHNESS = 20.0  # what a pair of equal neighbours with different labels costs, in nats
@@ -46,7 +46,11 @@ class StrokeColours:
             inside = inside if len(inside) else np.arange(mask.size)
             some = rng.choice(inside, min(_PIXELS, len(inside)), replace=False)
             again = np.repeat(stroked, max(1, int(_STROKED * _PIXELS / max(1, len(stroked)))))
-            pixels, start = [self._pixels[some], self._pixels[again]], self._mixtures.get(label)
-            self._mixtures[label] = fit_mixture(pixels, _COMPONENTS, 0, start=start, rounds=_ROUNDS)
-            densities.append(self._mixtures[label].log_density(self._pixels))
+            pixels, found = self._pixels[np.concatenate([some, again])], self._mixtures.get(label)
+            if found is None or len(found.weights) < n_components(len(pixels), _COMPONENTS):
+                found = fit_mixture([pixels], _COMPONENTS, 0, rounds=_ROUNDS)
+            else:
+                found = found.improved(pixels, _MORE)
+            self._mixtures[label] = found
+            densities.append(found.log_density(self._pixels))
         return np.clip(densities[0] - densities[1], -_MOST, _MOST).reshape(mask.shape)

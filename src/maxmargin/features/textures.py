@@ -57,5 +57,14 @@ def ridges(image: np.ndarray, scales: Sequence[float] = (1.0, 2.0, 4.0)) -> np.n
         for i, j in combinations_with_replacement(range(grey.ndim), 2):
             second = scale**2 * ndimage.gaussian_filter(grey, scale, order=axes[i] + axes[j])
             hessian[..., i, j] = hessian[..., j, i] = second
-        parts.append(np.linalg.eigvalsh(hessian)[..., ::-1])
+        parts.append(_eigenvalues(hessian))
     return np.concatenate(parts, axis=-1)
+
+
+def _eigenvalues(matrices: np.ndarray) -> np.ndarray:
+    """Those of symmetric matrices (..., d, d), falling; by formula for d = 2, where LAPACK takes ten times as long."""
+    if matrices.shape[-1] != 2:
+        return np.linalg.eigvalsh(matrices)[..., ::-1]
+    first, mixed, last = matrices[..., 0, 0], matrices[..., 0, 1], matrices[..., 1, 1]
+    middle, half = 0.5 * (first + last), np.hypot(0.5 * (first - last), mixed)
+    return np.stack([middle + half, middle - half], axis=-1)
