@@ -41,6 +41,7 @@ RCV1 = "rcv1subset1 of mulan with 944 binary features, packed bits X_train_packe
 MEASURES = ("accuracy", "label loss", "micro F1", "macro F1", "example F1")
 ENOUGH = 1e-3  # the paper stops angular search at 0.999 of the optimum
 LABELS = 50  # of RCV1
+ROUNDING = 1e-9  # of h, which is 1 at zero weights
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,7 @@ class Searched(BoundModel):
     """A model of label sets whose slack argmax is a search over points, in plain Python.
 
     ``found`` holds the outputs of each example so far, so in a cutting-plane fit with a slack for each example the
-    largest product among them is its slack.
+    largest product among them is its slack. A search that finds nothing better answers with the best of them.
     """
 
     bound: LabelSetBound
@@ -275,11 +276,14 @@ class Searched(BoundModel):
         known = tuple(points.again(output) for output in self.found[example])
         slack = max((max(reply.h, 0.0) * reply.g for reply in known), default=0.0)
         result = self.ask(w, example, slack, known)
-        if result.output is None:
-            return Answer(np.empty(0, np.int32), np.empty(0), 0.0, 0.0, max(result.bound, 0.0), result.queries)
+        output = result.output
         if result.value > slack:
-            self.found[example].append(result.output)
-        reply, on, (j, k) = points.again(result.output), points.indicators(result.output), layout.edges.T
+            self.found[example].append(output)
+        elif slack > 0.0:
+            output = max(known, key=lambda reply: max(reply.h, 0.0) * reply.g).output
+        if output is None:
+            return Answer(np.empty(0, np.int32), np.empty(0), 0.0, 0.0, max(result.bound, 0.0), result.queries)
+        reply, on, (j, k) = points.again(output), points.indicators(output), layout.edges.T
         rows = np.zeros((len(x), layout.stride))
         rows[:, : points.M] = np.outer(x, truth - on[: points.M])
         psi = np.concatenate([rows.ravel(), truth[j] * truth[k] - on[points.M :]])
@@ -311,9 +315,12 @@ def searched(
 
 
 def first_weight(points: AllSets | Relaxed, known: tuple[Reply, ...]) -> float:
-    """The first cost weight: h / g of the best point found before; else ``max h / max g``, as the paper recommends."""
+    """The first cost weight: h / g of the best point found before; else ``max h / max g``, as the paper recommends.
+
+    A point that a fit has just satisfied has an h of nothing but rounding, from which no search comes back.
+    """
     best = max(known, key=lambda reply: reply.h * reply.g, default=None)
-    if best is not None and best.h > 0.0 and best.g > 0.0:
+    if best is not None and best.h > ROUNDING and best.g > 0.0:
         return best.h / best.g
     return max(points.highest(), 1e-3) / points.M
 
