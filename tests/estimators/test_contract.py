@@ -41,7 +41,7 @@ def expected_failures(estimator):
         return OF_NETWORKS
     if isinstance(estimator, (mm.MultilabelClassifier, mm.CalibratedLabels)):
         found = dict.fromkeys(ONE_COLUMN_OF_CLASSES, "y is one column of classes such as 1 and 2, not an indicator")
-        return found if isinstance(estimator, mm.MultilabelClassifier) else found | OF_FOLDS
+        return found if isinstance(estimator, mm.MultilabelClassifier) else found | OF_PROBABILITIES
     if not isinstance(estimator, mm.MulticlassClassifier) or not isinstance(estimator.loss, mm.Ramp):
         return {}
     kinds = ("dense", "sparse")
@@ -64,9 +64,12 @@ ONE_COLUMN_OF_CLASSES = (
     "check_sample_weights_shape", "check_sample_weights_not_overwritten", "check_classifier_data_not_an_array",
     "check_classifiers_classes", "check_classifiers_train", "check_fit2d_1feature", "check_class_weight_classifiers",
 )  # fmt: skip
-OF_FOLDS = {
+OF_PROBABILITIES = {
     f"check_sample_weight_equivalence_on_{kind}_data": "copies of an example are in several folds, its weight in one"
     for kind in ("dense", "sparse")
+} | {
+    f"check_estimator_sparse_{kind}": "wants two probabilities of a single label, as of two classes"
+    for kind in ("array", "matrix")
 }
 SETS = mm.MultilabelClassifier(graph="full", rescaling="slack", tol=1e-12)
 CALIBRATED = mm.CalibratedLabels(estimator=SETS, folds=2)

@@ -26,6 +26,7 @@ __all__ = ["CalibratedLabels"]
 STEPS, LONGEST = 30, 2.0  # of Newton's method, and the most that a constant moves in one
 LARGEST = 1e100  # number of a curve in a file: products with decisions stay finite
 LEARNED = ("slopes", "intercepts", "centres", "means", "shared")
+SURE = 1e-15  # no label is surer than that, on or off
 PRIOR = 0.02  # how much constants are pulled to 0, so that labels without examples have one
 
 
@@ -146,7 +147,8 @@ class CalibratedLabels(Saveable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         self._check_fitted()
         likely = expit(self.slopes_ * (self._seen(self.estimator_, X) - self.centres_) + self.intercepts_)
         if len(self.shared_):
-            likely = np.clip(likely + (likely - self.means_) @ self.shared_, 0.0, 1.0)
+            likely = likely + (likely - self.means_) @ self.shared_
+        likely = np.clip(likely, SURE, 1.0 - SURE)
         outputs = self.estimator_.layout_.outputs
         if outputs is not None:
             for k in outputs.hierarchy.order.tolist():
