@@ -116,10 +116,10 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
 
     def _formulation(self) -> Formulation:
         """At the current reference."""
-        ramp, own = self._ramp(), {"reference": self.reference_, "pull": self.pull, "rescaling": self.rescaling}
-        if ramp is not None:
-            return ramp.with_convex(Generative(**own))
-        return Generative(loss=cast(str, self.loss), **own)
+        ramp = self._ramp()
+        loss = cast(str, self.loss) if ramp is None else "hinge"
+        convex = Generative(loss=loss, reference=self.reference_, pull=self.pull, rescaling=self.rescaling)
+        return convex if ramp is None else ramp.with_convex(convex)
 
     def _keep_trace(self, n_seen: int) -> None:
         """After training: what the solver went through, and how many examples it has seen."""
