@@ -291,8 +291,13 @@ class Searched(BoundModel):
         return Answer(index, psi[index], reply.g, value, max(result.bound, value), result.queries)
 
     def ask(self, w: np.ndarray, example: int, slack: float, known: tuple[Reply, ...]) -> SearchResult:
-        """What the search finds at the points as they are aimed now."""
-        return searched(self.search, self.points, first_weight(self.points, known), slack, self.tolerance, known)
+        """What the search finds at the points as they are aimed now.
+
+        A point that the fit has just satisfied has an h of nothing but rounding; begun there, bisecting would not come
+        back, and its bound would be 1e15.
+        """
+        start = first_weight(self.points, tuple(reply for reply in known if reply.h > ROUNDING))
+        return searched(self.search, self.points, start, slack, self.tolerance, known)
 
 
 def searched(
@@ -315,12 +320,9 @@ def searched(
 
 
 def first_weight(points: AllSets | Relaxed, known: tuple[Reply, ...]) -> float:
-    """The first cost weight: h / g of the best point found before; else ``max h / max g``, as the paper recommends.
-
-    A point that a fit has just satisfied has an h of nothing but rounding, from which no search comes back.
-    """
+    """The first cost weight: h / g of the best point found before; else ``max h / max g``, as the paper recommends."""
     best = max(known, key=lambda reply: reply.h * reply.g, default=None)
-    if best is not None and best.h > ROUNDING and best.g > 0.0:
+    if best is not None and best.h > 0.0 and best.g > 0.0:
         return best.h / best.g
     return max(points.highest(), 1e-3) / points.M
 
