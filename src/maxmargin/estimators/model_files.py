@@ -400,10 +400,8 @@ def _storable_parameters(estimator: Saveable, fitted: Fitted) -> dict[str, objec
 
     found: dict[str, object] = {}
     for name, value in _parameters(estimator).items():
-        if name == "estimator" and fitted.inside is not None:  # its parameters are in the file already
-            continue
-        fitted_features = name == "features" and fitted.features is not None  # stored as they are after fit
-        if name == "callbacks" or fitted_features or (name == "start" and isinstance(value, Structured)):
+        stored = {"features": fitted.features, "estimator": fitted.inside}.get(name)  # elsewhere, as it is after fit
+        if name == "callbacks" or stored is not None or (name == "start" and isinstance(value, Structured)):
             continue
         if isinstance(value, Ramp) and isinstance(value.start, Structured):  # a file cannot hold another model
             value = copy(value).set_params(start="zero")
