@@ -41,6 +41,7 @@ RCV1 = "rcv1subset1 of mulan with 944 binary features, packed bits X_train_packe
 MEASURES = ("accuracy", "label loss", "micro F1", "macro F1", "example F1")
 ENOUGH = 1e-3  # the paper stops angular search at 0.999 of the optimum
 LABELS = 50  # of RCV1
+ROUNDING = 1e-9  # of h, which is 1 at zero weights
 
 
 @dataclass(frozen=True)
@@ -239,7 +240,7 @@ class Searched(BoundModel):
     """A model of label sets whose slack argmax is a search over points, in plain Python.
 
     ``found`` holds the outputs of each example so far, so in a cutting-plane fit with a slack for each example the
-    largest product among them is its slack.
+    largest product among them is its slack. A search that finds nothing better answers with the best of them.
     """
 
     bound: LabelSetBound
@@ -275,11 +276,14 @@ class Searched(BoundModel):
         known = tuple(points.again(output) for output in self.found[example])
         slack = max((max(reply.h, 0.0) * reply.g for reply in known), default=0.0)
         result = self.ask(w, example, slack, known)
-        if result.output is None:
-            return Answer(np.empty(0, np.int32), np.empty(0), 0.0, 0.0, max(result.bound, 0.0), result.queries)
+        output = result.output
         if result.value > slack:
-            self.found[example].append(result.output)
-        reply, on, (j, k) = points.again(result.output), points.indicators(result.output), layout.edges.T
+            self.found[example].append(output)
+        elif slack > 0.0:
+            output = max(known, key=lambda reply: max(reply.h, 0.0) * reply.g).output
+        if output is None:
+            return Answer(np.empty(0, np.int32), np.empty(0), 0.0, 0.0, max(result.bound, 0.0), result.queries)
+        reply, on, (j, k) = points.again(output), points.indicators(output), layout.edges.T
         rows = np.zeros((len(x), layout.stride))
         rows[:, : points.M] = np.outer(x, truth - on[: points.M])
         psi = np.concatenate([rows.ravel(), truth[j] * truth[k] - on[points.M :]])
@@ -287,8 +291,13 @@ class Searched(BoundModel):
         return Answer(index, psi[index], reply.g, value, max(result.bound, value), result.queries)
 
     def ask(self, w: np.ndarray, example: int, slack: float, known: tuple[Reply, ...]) -> SearchResult:
-        """What the search finds at the points as they are aimed now."""
-        return searched(self.search, self.points, first_weight(self.points, known), slack, self.tolerance, known)
+        """What the search finds at the points as they are aimed now.
+
+        A point that the fit has just satisfied has an h of nothing but rounding; begun there, bisecting would not come
+        back, and its bound would be 1e15.
+        """
+        start = first_weight(self.points, tuple(reply for reply in known if reply.h > ROUNDING))
+        return searched(self.search, self.points, start, slack, self.tolerance, known)
 
 
 def searched(

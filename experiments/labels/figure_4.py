@@ -55,8 +55,8 @@ class Watch(Callback):
         self.points.append((run.weights().copy(), spent, run.state.argmax_calls, run.passes))
 
 
-def curves(data: Data, passes: int) -> Iterator[tuple[str, np.ndarray]]:
-    """For each run an array (points, 5): seconds, queries, passes, exact objective, test accuracy."""
+def curves(data: Data, passes: int) -> Iterator[tuple[str, np.ndarray, str]]:
+    """For each run an array (points, 5): seconds, queries, passes, exact objective, test accuracy; and why it ended."""
     bound = LabelSet(graph="full").bind(data.X, data.Y)
     exact, all_sets = ModelOracle(bound, "slack"), AllSets(data.Y.shape[1], bound.layout.edges)
     test = LabelSet(graph="full").bind(data.X_test, layout=bound.layout)
@@ -66,13 +66,13 @@ def curves(data: Data, passes: int) -> Iterator[tuple[str, np.ndarray]]:
         if search is not None:
             model = Searched.of(bound, data, search, all_sets, TOLERANCE)
         problem, watch = RescaledHinge(rescaling="slack").problem(model, C=C), Watch()
-        run(solver.engine(problem, 0), problem, tol=1e-4, max_passes=passes, callbacks=[watch])
+        ended = run(solver.engine(problem, 0), problem, tol=1e-4, max_passes=passes, callbacks=[watch]).status.code
         rows = []
         for w, *spent in watch.points:
             losses = exact.sum(w, everyone, np.ones(len(everyone))).losses
             accuracy = measures(data.Y_test, test.indicators(w).astype(int))[0]
             rows.append([*spent, 0.5 * w @ w + C * losses.sum(), accuracy])
-        yield name, np.array(rows)
+        yield name, np.array(rows), ended
 
 
 def draw(results: dict[str, np.ndarray], path: Any) -> None:
@@ -105,11 +105,12 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.simplefilter("ignore")
     data = yeast().first(20 if chosen.quick else chosen.examples)
     results = {}
-    print(f"{'':28}passes   queries a call  seconds  objective  accuracy")
-    for name, rows in curves(data, 8 if chosen.quick else chosen.passes):
+    print(f"{'':28}passes   queries a call  seconds  objective  accuracy  ended")
+    for name, rows, ended in curves(data, 8 if chosen.quick else chosen.passes):
         seconds, queries, passes, objective, accuracy = rows[-1]
         each = queries / (passes * len(data.X))
-        print(f"{name:28}{passes:6.0f}{each:17.1f}{seconds:9.1f}{objective:11.4f}{accuracy:10.3f}", flush=True)
+        figures = f"{passes:6.0f}{each:17.1f}{seconds:9.1f}{objective:11.4f}{accuracy:10.3f}"
+        print(f"{name:28}{figures}  {ended}", flush=True)
         results[name] = rows
     draw(results, chosen.outputs / "labels_convergence.png")
 

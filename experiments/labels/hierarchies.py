@@ -293,7 +293,7 @@ def compared(data: Data, X: np.ndarray, X_test: np.ndarray, Cs: list[float], opt
     rows, gaps, seconds, broken = [], [], [], 0
     train, held = ~data.held, data.held
     for rescaling in ("margin", "slack"):
-        told = {"rescaling": rescaling, "tol": 0.01, "max_passes": 40, **options}
+        told = {"rescaling": rescaling, "tol": 0.01, **options}
         tried = [classifier(data, C, **told).fit(X[train], data.Y[train]).predict(X[held]) for C in Cs]
         good = [f1_score(data.Y[held], y, average="micro", zero_division=1.0) for y in tried]
         begin = time.process_time()

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
-from sklearn.metrics import f1_score
+from sklearn.metrics import average_precision_score, f1_score
 
 import maxmargin as mm
 
@@ -120,10 +120,14 @@ def test_evaluate(toy, run, file):
     scores, true = json.loads(done.stdout), toy.Y[toy.test]
     assert scores["micro_f1"] == pytest.approx(f1_score(true, found, average="micro"))
     assert scores["label_loss"] == pytest.approx((true != found).mean())
+    ranked = toy.expected.decision_function(toy.X[toy.test])
+    area = average_precision_score(true.ravel(), ranked.ravel())
+    assert scores["average_precision"] == pytest.approx(area, abs=1e-6)
     counts = [int(on[:, 2].sum()) for on in (true, found, true & found)]
     assert list(scores["by_label"]["news"].values()) == counts
     done = run("labels", "evaluate", toy.model, toy.folder / file)
     assert f"label loss        {100 * (true != found).mean():6.2f}%" in done.stdout
+    assert f"average precision {100 * area:6.2f}%" in done.stdout
     rows = [line.split() for line in done.stdout.splitlines() if line.startswith("news")]
     assert rows[0][-3:] == list(map(str, counts))
 
@@ -166,6 +170,11 @@ def test_hierarchies(run, tmp_path):
         done = run("labels", "evaluate", tmp_path / "m.mm", tmp_path / file, "--json")
         assert json.loads(done.stdout)["label_loss"] == 0.0
     assert found[0] == found[1] and found[0][:3] == [{"a", "a/b"}, {"a", "a/d"}, {"c"}]
+    pairs = ("--hierarchy", tmp_path / "pairs.csv", "-o", tmp_path / "m.mm")
+    assert run("labels", "train", tmp_path / "rows.svm", *pairs, "--paths", "single").exit_code == 0
+    assert (mm.load(tmp_path / "m.mm").paths, mm.load(tmp_path / "m.mm").inference_) == ("single", "all outputs")
+    done = run("labels", "train", tmp_path / "rows.svm", *pairs, "--leaves-only")
+    assert done.exit_code == 1 and "line 4: " in done.stderr and "none of its children" in done.stderr
     for text, message in [("a\n", "line 1: 'a' is not a pair parent,child"), ("\n", "has no pairs of labels")]:
         (tmp_path / "pairs.csv").write_text(text)
         done = run(

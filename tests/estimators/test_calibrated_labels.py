@@ -1,13 +1,19 @@
 """Probabilities of labels: curves against scikit-learn's logistic regression, labels that tell of others, coherence."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.special import expit
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
+from sklearn.model_selection import GridSearchCV
 
 import maxmargin as mm
 from maxmargin.estimators.calibrated_labels import _curves
+from maxmargin.estimators.feature_columns import feature_names
+from persistence.forging import forge, forge_tensor, forge_text, plain
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +82,95 @@ def test_no_label_is_more_probable_than_its_parents():
     a, b, c, d = likely.T
     assert ((c <= a) & (c <= b) & (d <= c)).all() and (0 <= likely).all() and (likely <= 1).all()
     assert model.classes_.tolist() == list("abcd") and isinstance(model.predict(X)[0], set)
+
+
+@pytest.fixture(scope="module")
+def kinds():
+    """Fitted: matrices and a hierarchy; sets of words, names of columns, no sharing."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    X, tree = rng.normal(size=(40, 3)), [-1, 0, 0]
+    Y = mm.with_ancestors((X > 0.3).astype(int), tree)
+    frame, words = (
+        pandas.DataFrame(X, columns=list("uvw")),
+        [{k for k, on in zip("abc", y, strict=True) if on} for y in Y],
+    )
+    simple = mm.CalibratedLabels(
+        estimator=mm.MultilabelClassifier(graph="tree", C=0.5), folds=2, sharing=None, of="scores"
+    )
+    return {
+        "hierarchy": (mm.CalibratedLabels(estimator=mm.MultilabelClassifier(hierarchy=tree), folds=3).fit(X, Y), X, Y),
+        "frame": (simple.fit(frame, words), frame, words),
+    }
+
+
+@pytest.mark.parametrize("kind", ["hierarchy", "frame"])
+def test_files(kinds, kind, tmp_path):
+    model, X, y = kinds[kind]
+    path = model.save(tmp_path / "m")
+    for again in (mm.load(path), mm.CalibratedLabels.load(path), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        assert again.score(X, y) == model.score(X, y) and again.n_features_in_ == 3
+        assert repr(again) == repr(model) and again.estimator_.certificate_ == model.estimator_.certificate_
+        assert feature_names(again) == feature_names(model) == (list("uvw") if kind == "frame" else None)
+    loaded = mm.load(path)
+    assert loaded.save(tmp_path / "again").read_bytes() == path.read_bytes()
+    np.testing.assert_allclose(loaded.fit(X, y).predict_proba(X), model.predict_proba(X), atol=1e-9)
+    single = mm.load(model.save(tmp_path / "single", "float32"))
+    np.testing.assert_allclose(single.predict_proba(X), model.predict_proba(X), atol=1e-5)
+    with pytest.raises(ValueError, match="holds a CalibratedLabels, not a MultilabelClassifier"):
+        mm.MultilabelClassifier.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: f["parameters"].update(folds=1), "folds is 1"),
+        (lambda f: f["parameters"].update(folds="3"), "'folds' must be a whole number"),
+        (lambda f: f["parameters"].update(sharing=None), "'shared' has dtype"),
+        (lambda f: f["fitted"].pop("slopes"), "'slopes' is missing"),
+        (lambda f: f["fitted"].update(means=f["fitted"]["shared"]), "cannot be understood|expected"),
+        (lambda f: f.clear(), "'parameters' is missing"),
+    ],
+)
+def test_forged_files_are_refused(kinds, tmp_path, change, words):
+    path = kinds["hierarchy"][0].save(tmp_path / "m")
+    with pytest.raises(ValueError, match=rf"m cannot be loaded: .*({words})"):
+        mm.load(forge(path, "around", change))
+
+
+def test_forged_curves_are_refused(kinds, tmp_path):
+    path = kinds["hierarchy"][0].save(tmp_path / "m")
+    names = [name for name in plain(path)[1] if name.startswith("around.")]
+    assert len(names) == 5
+    for name in names:
+        for spoil in (lambda a: a * np.nan, lambda a: a[1:], lambda a: a + 1e200):
+            whole = path.read_bytes()
+            with pytest.raises(ValueError, match="m cannot be loaded: its tensor"):
+                mm.load(forge_tensor(path, name, spoil))
+            path.write_bytes(whole)
+    with pytest.raises(ValueError, match="m cannot be loaded: its outer estimator is not a mapping"):
+        mm.load(
+            forge_text(
+                mm.MultilabelClassifier().fit(np.eye(2), np.eye(2, dtype=int)).save(path), "kind", "CalibratedLabels"
+            )
+        )
+
+
+def test_an_estimator_before_fit_says_so(tmp_path):
+    model = mm.CalibratedLabels(estimator=mm.MultilabelClassifier())
+    for verb in (lambda: model.predict_proba(np.eye(2)), lambda: model.save(tmp_path / "m")):
+        with pytest.raises(NotFittedError, match="call fit"):
+            verb()
+
+
+def test_searches_reach_the_parameters_of_the_estimator(kinds):
+    _, X, Y = kinds["hierarchy"]
+    model = mm.CalibratedLabels(estimator=mm.MultilabelClassifier(hierarchy=[-1, 0, 0]), folds=2)
+    search = GridSearchCV(model, {"estimator__C": [1e-6, 1.0], "sharing": [None, 1.0]}, cv=2, error_score="raise")
+    search.fit(X, Y)
+    assert search.best_params_["estimator__C"] == 1.0 and search.predict_proba(X).shape == (40, 3)
 
 
 @pytest.mark.parametrize(

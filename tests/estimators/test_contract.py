@@ -39,8 +39,9 @@ def expected_failures(estimator):
     """Weights and repetitions of examples make the same ramp, but two fits of it agree to their tolerance only."""
     if isinstance(estimator, mm.DiscriminativeBayesNet):
         return OF_NETWORKS
-    if isinstance(estimator, mm.MultilabelClassifier):
-        return dict.fromkeys(ONE_COLUMN_OF_CLASSES, "y is one column of classes such as 1 and 2, not an indicator")
+    if isinstance(estimator, (mm.MultilabelClassifier, mm.CalibratedLabels)):
+        found = dict.fromkeys(ONE_COLUMN_OF_CLASSES, "y is one column of classes such as 1 and 2, not an indicator")
+        return found if isinstance(estimator, mm.MultilabelClassifier) else found | OF_PROBABILITIES
     if not isinstance(estimator, mm.MulticlassClassifier) or not isinstance(estimator.loss, mm.Ramp):
         return {}
     kinds = ("dense", "sparse")
@@ -63,10 +64,18 @@ ONE_COLUMN_OF_CLASSES = (
     "check_sample_weights_shape", "check_sample_weights_not_overwritten", "check_classifier_data_not_an_array",
     "check_classifiers_classes", "check_classifiers_train", "check_fit2d_1feature", "check_class_weight_classifiers",
 )  # fmt: skip
+OF_PROBABILITIES = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "copies of an example are in several folds, its weight in one"
+    for kind in ("dense", "sparse")
+} | {
+    f"check_estimator_sparse_{kind}": "wants two probabilities of a single label, as of two classes"
+    for kind in ("array", "matrix")
+}
 SETS = mm.MultilabelClassifier(graph="full", rescaling="slack", tol=1e-12)
+CALIBRATED = mm.CalibratedLabels(estimator=SETS, folds=2)
 ARRAYS = (
     # scikit-learn 1.6 gives it classes such as 1 and 2 in nearly all checks
-    *([SETS] if _enforce_estimator_tags_y(SETS, np.array([1, 0])).max() == 1 else []),
+    *((SETS, CALIBRATED) if _enforce_estimator_tags_y(SETS, np.array([1, 0])).max() == 1 else ()),
     mm.MulticlassClassifier(), mm.MulticlassClassifier(tol=1e-12),
     mm.MulticlassClassifier(loss="squared_hinge", tol=1e-12),
     mm.MulticlassClassifier(loss=mm.Ramp()), mm.MulticlassClassifier(rescaling="slack", tol=1e-12),
@@ -88,6 +97,7 @@ def test_scikit_learn_checks(estimator, check):
 MODULES = (
     "sequence_tagger", "structured_svm", "multiclass_classifier", "multilabel_classifier", "path", "base",
     "image_segmenter", "graph_labeler", "discriminative_hmm", "discriminative_bayes_net", "lattice_ranker",
+    "calibrated_labels",
 )  # fmt: skip
 
 
@@ -102,6 +112,7 @@ ALL = (
     mm.SequenceTagger(), mm.MulticlassClassifier(), mm.MultilabelClassifier(), mm.StructuredSVM(mm.Chain()),
     mm.ImageSegmenter(), mm.GraphLabeler(), mm.DiscriminativeHMM(), mm.DiscriminativeBayesNet(), CRF(),
     mm.LatticeRanker(),
+    CALIBRATED,
 )  # fmt: skip
 
 

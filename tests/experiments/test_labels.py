@@ -87,3 +87,17 @@ def test_slack_and_margin_and_others_are_compared(common, table_2, capsys, monke
     told = capsys.readouterr().out
     mean = np.mean([r["slack"][0] - r["margin"][0] for r in results])
     assert f"{mean:+.3f}" in told.split("difference")[1]
+
+
+def test_solvers_and_searches_are_drawn(common, experiment, tmp_path, capsys):
+    figure_4 = experiment("labels", "figure_4")
+    results, ended = {}, {}
+    for name, rows, code in figure_4.curves(made_up(common), 30):
+        results[name], ended[name] = rows, code
+    assert set(results) == set(figure_4.RUNS) and ended["ours"] == "converged"
+    least = results["ours"][-1, 3]
+    for name, rows in results.items():
+        assert (np.diff(rows[:, :3], axis=0) >= 0).all() and (rows[:, 3] >= least * (1 - 1e-3)).all(), name
+    assert results["cutting planes, angular"][-1, 3] == pytest.approx(least, rel=2e-2)
+    figure_4.draw(results, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 10_000 and "picture.png" in capsys.readouterr().out

@@ -97,10 +97,11 @@ def test_curvatures_make_the_pairs_concave(seed, n, density, integral):
     SEEDS,
     st.integers(1, 8),
     st.booleans(),
-    st.sampled_from([0, 4, 10**6]),
+    st.sampled_from([0, 4, 40, 10**6]),
     st.sampled_from(["sum", 1.0, 0.5, 0.0]),
+    st.sampled_from([-np.inf, 0.5, 0.9, 1.1]),
 )
-def test_branching_finds_the_best_or_bounds_it(seed, n, integral, most, power):
+def test_branching_finds_the_best_or_bounds_it(seed, n, integral, most, power, share):
     edges, gain, pair = drawn(seed, n, 0.8, integral)
     rng = np.random.default_rng(seed)
     P, D, cost = matrix(n, edges, pair), np.zeros(n), rng.integers(0, 3, n) / 2.0
@@ -118,12 +119,19 @@ def test_branching_finds_the_best_or_bounds_it(seed, n, integral, most, power):
     bk.curvatures(P, D, np.empty((n, n)))
     ints, floats = bk.search_sizes(n)
     fixed, best, iwork = np.full(n, bk.FREE, np.int32), np.zeros(n, np.int32), np.zeros(ints, np.int32)
-    top, bound, parts = bk.branch(
-        gain + mu * cost, P, D, cost, aim, start, fixed, most, np.full(n, 0.5), best, iwork, np.empty(floats)
-    )
+    optimum = max(objective.max(), start)
+    goal = share * optimum if optimum > 0.0 else -np.inf
+    total, half, work = gain + mu * cost, np.full(n, 0.5), np.empty(floats)
+    top, bound, parts = bk.branch(total, P, D, cost, aim, start, goal, fixed, most, half, best, iwork, work)
     assert parts <= most and not iwork.any()
-    assert bound >= max(objective.max(), start) - 1e-9
+    assert bound >= optimum - 1e-9
     if top > start:
         assert objective[(sets == best).all(axis=1)] == pytest.approx(top, abs=1e-9)
-    if most > 4:
-        assert top == pytest.approx(max(objective.max(), start), abs=1e-9) and bound == top
+    if most > 40:
+        assert bound == pytest.approx(max(optimum, goal), abs=1e-9)
+        assert top == pytest.approx(optimum, abs=1e-9) or goal >= optimum - 1e-9
+    first = bk.branch(total, P, D, cost, aim, start, -np.inf, fixed, most // 2, half, best, iwork, work)[1]
+    top, bound = bk.branch_and_bound(total, P, D, cost, aim, start, np.inf, fixed, most, half, best, iwork, work)
+    assert optimum - 1e-9 <= bound <= first + 1e-9 and not iwork.any()
+    if most > 40:
+        assert top == pytest.approx(optimum, abs=1e-9) and bound == top

@@ -165,6 +165,26 @@ def test_max_marginals_are_exact_and_fall_along_the_hierarchy(case):
         assert (found[:, child] <= found[:, parent]).all()
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.one_of(problems(), problems(few=0, kinds=("hamming",), shapes=("tree",))), st.integers(1, 9))
+def test_k_best(case, k):
+    bound, _, _, _, sets, w, scores = case
+    assert "k_best" in bound.capabilities
+    for i, row in enumerate(scores):
+        found, values = bound.k_best(w, i, k)
+        np.testing.assert_allclose(values, np.sort(row)[::-1][:k], atol=1e-9)
+        known = {tuple(y): score for y, score in zip(sets.tolist(), row, strict=True)}
+        answers = [tuple(y) for y in found.astype(int).tolist()]
+        assert len(set(answers)) == len(answers)
+        np.testing.assert_allclose(values, [known[y] for y in answers], atol=1e-9)
+
+
+def test_k_best_of_many_sets_with_several_parents_is_refused():
+    with mock.patch.object(hierarchies, "MOST_LISTED", 0):
+        bound = LabelSet(hierarchy=[(0, 2), (1, 2)]).bind(np.ones((1, 1)), np.ones((1, 3), int))
+        assert "k_best" not in bound.capabilities and bound.layout.inference == "minimum cut"
+
+
 def test_a_large_tree_is_the_sum_of_its_parts():
     """Two copies of a tree of 10 labels have the best sets of both; tables and queries agree on the whole."""
     rng = np.random.default_rng(5)

@@ -95,6 +95,28 @@ def gap(k):
     return 2.0**-k / (1 + 2.0**-k)
 
 
+class Listed(Halving):
+    """Certificates as they are listed, the last again and again."""
+
+    def __init__(self, *pairs):
+        super().__init__()
+        self.pairs = pairs
+
+    def certificate(self, state):
+        return Certificate(*self.pairs[min(state.steps, len(self.pairs) - 1)])
+
+
+def test_an_optimum_of_zero_is_reached_by_rounding():
+    result = run(Listed((28.0, 0.0), (1.0, 0.0), (1e-13, 0.0)), Problem(), tol=1e-3, max_passes=9)
+    assert result.status.code == "converged" and result.state.steps == 2
+
+
+def test_a_bound_that_was_wide_open_makes_no_later_gap_small():
+    """A search may bound a loss by 1e15 once; that is no size of the problem."""
+    result = run(Listed((28.0, 0.0), (1.8e15, 0.1), (16.7, 0.3), (16.6, 0.4)), Problem(), tol=1e-3, max_passes=9)
+    assert result.status.code == "stalled" and result.certificate.relative_gap > 0.9
+
+
 def test_converges_at_the_first_certificate_below_tol():
     result = run(Halving(), Problem(), tol=1e-3)
     assert result.status.code == "converged" and result.status.converged

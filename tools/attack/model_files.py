@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from tools.attack import Foreign
 from tools.attack.edits import REALS, change, change_text, fill, sign, split, tensor
-from tools.attack.targets import targets
+from tools.attack.targets import file_targets, weights_of
 
 import maxmargin as mm
 
@@ -23,7 +23,7 @@ SMALL = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "U8": "|u1", "U
 def files() -> dict[str, bytes]:
     """A file of each target."""
     made = {}
-    for name, target in targets().items():
+    for name, target in file_targets().items():
         path = target.estimator.save(os.path.abspath("model.mm"))
         made[name] = path.read_bytes()
         path.unlink()
@@ -50,12 +50,13 @@ def attack(name: str, seed: int) -> None:
     with open(path, "wb") as file:
         file.write(sign(header, data))
     loaded = mm.load(path)
-    target = targets()[name]
+    target = file_targets()[name]
     target.verbs["predict"](loaded, target.X, target.y)
     verbs = sorted(target.verbs)
     target.verbs[verbs[rng.integers(len(verbs))]](loaded, target.X, target.y)
     again = mm.load(loaded.save(path))  # what loads and predicts can be saved, and is the same
-    if not np.array_equal(again.weights_[again.weights_ != 0], loaded.weights_[loaded.weights_ != 0]):
+    ours, theirs = weights_of(loaded), weights_of(again)
+    if not np.array_equal(ours[ours != 0], theirs[theirs != 0]):
         raise Foreign("other weights after saving and loading")
 
 

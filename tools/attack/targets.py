@@ -25,10 +25,10 @@ LENGTHS = (3, 1, 2, 4, 2, 3)
 class Target:
     """An estimator with the examples it was fitted on."""
 
-    estimator: Structured
+    estimator: Structured | mm.CalibratedLabels
     X: Any
     y: Any
-    check: Callable[[Structured, Any, object], None]  # of the estimator, X, and predictions
+    check: Callable[[Any, Any, object], None]  # of the estimator, X, and predictions
     verbs: dict[str, Verb] = field(default_factory=dict)
 
 
@@ -171,6 +171,20 @@ def _target(estimator: Any, X: Any, y: Any, check: Callable, **verbs: Verb) -> T
 
 
 @cache
+def file_targets() -> dict[str, Target]:
+    """Those whose model files are attacked: also estimators round others, which have no weights of their own."""
+    target = targets()["sets, tree"]
+    calibrated = mm.CalibratedLabels(estimator=target.estimator, folds=2)
+    verbs: dict[str, Verb] = {"predict_proba": scored("predict_proba"), "score": _score}
+    return {**targets(), "calibrated": _target(calibrated, target.X, target.y, sets_check, **verbs)}
+
+
+def weights_of(estimator: Any) -> np.ndarray:
+    """All weights, also those of the estimator inside."""
+    return estimator.estimator_.weights_ if isinstance(estimator, mm.CalibratedLabels) else estimator.weights_
+
+
+@cache
 def targets() -> dict[str, Target]:
     """By name; made once for each process, before it forks."""
     rng = np.random.default_rng(0)
@@ -230,6 +244,10 @@ def targets() -> dict[str, Target]:
     for graph in (None, "tree", "full"):
         labeler = mm.MultilabelClassifier(graph=graph, **few)
         made[f"sets {graph}"] = _target(labeler, points, (points[:, :3] > 0).astype(int), sets_check, **sets)
+    for name, pairs in (("tree", [(0, 1), (0, 2), (2, 3)]), ("several parents", [(0, 2), (1, 2), (2, 3)])):
+        labeler = mm.MultilabelClassifier(hierarchy=pairs, **few)
+        closed = mm.with_ancestors((points[:, :4] > 0.5).astype(int), pairs)
+        made[f"sets, {name}"] = _target(labeler, points, closed, sets_check, predict_kbest=_kbest, **sets)
 
     mask = np.zeros((9, 11), int)
     mask[3:7, 2:8] = 1

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["labels"]
 
 Graph = StrEnum("Graph", ["none", "tree", "full"])
+Paths = StrEnum("Paths", ["multiple", "single"])
 Cost = StrEnum("Cost", ["hamming", "f1", "jaccard"])
 Form = StrEnum("Form", ["lists", "matrix", "scores"])
 
@@ -38,11 +39,17 @@ _ABOUT_HIERARCHY = (
     "Labels come with all labels above them: a file with a line parent,child for each pair, or the hierarchy that the "
     "training file declares (Clus, Mulan)."
 )
+_ABOUT_PATHS = "With a hierarchy: single answers with one label and those above it."
+_ABOUT_LEAVES = "With a hierarchy: answers are lowest labels and those above them; no path ends earlier."
 _ABOUT_COST = "What a wrong set costs: the number of wrong labels (hamming), 1 - F1 or 1 - Jaccard index."
 _ABOUT_FORM = (
     "lists: the labels of each example, with commas between; matrix: CSV of 0 and 1 with a column per label; scores: "
     "the same with how much better the best set with the label is than the best without it."
 )
+
+SHARES = (
+    "subset accuracy", "Jaccard accuracy", "label loss", "micro F1", "macro F1", "example F1", "average precision",
+)  # fmt: skip
 
 labels = typer.Typer(name="labels", no_args_is_help=True, help="Several labels per example, of ARFF, LIBSVM or CSV.")
 
@@ -56,6 +63,8 @@ def train(
     C: o.CostWeight = 1.0,
     graph: Annotated[Graph, o.of_training("--graph", help=_ABOUT_GRAPH)] = Graph.none,
     hierarchy: Annotated[str | None, o.of_training(help=_ABOUT_HIERARCHY, metavar="FILE|declared")] = None,
+    paths: Annotated[Paths, o.of_training("--paths", help=_ABOUT_PATHS)] = Paths.multiple,
+    leaves_only: Annotated[bool, o.of_training("--leaves-only", help=_ABOUT_LEAVES)] = False,
     cost: Annotated[Cost, o.of_training("--cost", help=_ABOUT_COST)] = Cost.hamming,
     penalty: o.PenaltyOption = o.Penalty.l2,
     rescaling: o.RescalingOption = None,
@@ -99,6 +108,8 @@ def train(
     model = MultilabelClassifier(
         C=C,
         graph=None if graph == "none" else str(graph),
+        paths=str(paths),
+        leaves_only=leaves_only,
         cost=str(cost),
         penalty=str(penalty),
         rescaling=None if rescaling is None else str(rescaling),
@@ -166,7 +177,8 @@ def evaluate(
 
     Subset accuracy is the share of sets that are right to the last label; Jaccard accuracy the mean overlap of the two
     sets; label loss the share of wrong labels; micro F1 counts all labels of all examples together, macro F1 is the
-    mean over labels (0 for one that never occurs), example F1 the mean over examples.
+    mean over labels (0 for one that never occurs), example F1 the mean over examples. Average precision is the area
+    under the precision-recall curve of all labels of all examples, ranked together by their scores.
 
     Examples:
 
@@ -185,12 +197,14 @@ def evaluate(
     unseen = [label for label in data.label_names if label not in names]
     found = [[names[k] for k in row.nonzero()[0]] for row in predicted(classifier, data)]
     report = label_report(data.sets(), found, names + unseen)
+    scores = asdict(report) | {"average_precision": average_precision(classifier, data, names + unseen)}
     if as_json:
-        typer.echo(json.dumps(asdict(report), ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(scores, ensure_ascii=False, indent=2))
     else:
         typer.echo(f"{len(data)} examples, {len(names)} labels")
-        for name in ("subset accuracy", "Jaccard accuracy", "label loss", "micro F1", "macro F1", "example F1"):
-            typer.echo(f"{name:16}  {100 * vars(report)[name.lower().replace(' ', '_')]:6.2f}%")
+        for name in SHARES:
+            share = scores[name.lower().replace(" ", "_")]
+            typer.echo(f"{name:17} {'   none' if share is None else f'{100 * share:6.2f}%'}")
         typer.echo()
         rows = []
         for label, s in report.by_label.items():
@@ -211,6 +225,25 @@ def load(path: str) -> tuple[MultilabelClassifier, Known]:
     names = vars(model).pop("feature_names_in_", None)  # the columns of a file are put in order by name when it is read
     features = None if names is None else [str(name) for name in names]
     return model, Known(int(model.n_features_in_), features, list(map(str, model.classes_)))
+
+
+def average_precision(model: MultilabelClassifier, data: LabelData, names: list[str]) -> float | None:
+    """Of all pairs of an example and one of the labels, those never seen in training last.
+
+    None where no label is on, or where scores would take a search by branch and bound for each label and example.
+    """
+    import numpy as np
+
+    from maxmargin.metrics import micro_average_precision
+    from maxmargin.models.label_targets import LabelTargets
+
+    on = LabelTargets.of(data.sets(), names).on
+    if not on.any() or model.inference_ == "branch and bound":
+        return None
+    scores = model.decision_function(data.X)
+    unseen = len(names) - scores.shape[1]
+    scores = np.pad(scores, ((0, 0), (0, unseen)), constant_values=scores.min(initial=0.0) - 1.0)
+    return micro_average_precision(on, scores)
 
 
 def predicted(model: MultilabelClassifier, data: LabelData) -> np.ndarray:

@@ -7,14 +7,16 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array
 
 from maxmargin.estimators.base import SampleWeight
-from maxmargin.estimators.feature_columns import Matrix, unconverted
+from maxmargin.estimators.feature_columns import Matrix, feature_names, unconverted
 from maxmargin.estimators.multilabel_classifier import MultilabelClassifier, Sets
 from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.saveable import Fitted, Saveable
 from maxmargin.estimators.typed_sklearn import BaseEstimator, ClassifierMixin
 from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.models.label_targets import LabelTargets
@@ -22,11 +24,14 @@ from maxmargin.models.label_targets import LabelTargets
 __all__ = ["CalibratedLabels"]
 
 STEPS, LONGEST = 30, 2.0  # of Newton's method, and the most that a constant moves in one
+LARGEST = 1e100  # number of a curve in a file: products with decisions stay finite
+LEARNED = ("slopes", "intercepts", "centres", "means", "shared")
+SURE = 1e-15  # no label is surer than that, on or off
 PRIOR = 0.02  # how much constants are pulled to 0, so that labels without examples have one
 
 
 @parameters
-class CalibratedLabels(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class CalibratedLabels(Saveable, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Probabilities of labels, learned on decisions about examples that were held out.
 
     A decision of :class:`MultilabelClassifier` says on which side of the margin a label is, not how probable it is, so
@@ -109,12 +114,13 @@ class CalibratedLabels(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         _check(self)
         rows = check_array(unconverted(X), accept_sparse="csr", dtype=np.float64)
-        self.estimator_ = clone(self.estimator).fit(X, y, sample_weight)
+        if rows.shape[0] < self.folds:
+            what = f"folds={self.folds} needs at least as many examples, got n_samples={rows.shape[0]}"
+            raise ValueError(f"{what}; give more, or set folds lower.")
+        self._take_estimator(clone(self.estimator).fit(X, y, sample_weight))
         labels = self.estimator_.layout_.labels
         targets = LabelTargets.of(y, labels.classes)
-        self.classes_, on = self.estimator_.classes_, targets.on.astype(np.float64)
-        if len(on) < self.folds:
-            raise ValueError(f"there are {len(on)} examples for {self.folds} folds; give more, or set folds lower.")
+        on = targets.on.astype(np.float64)
         self.centres_ = self._seen(self.estimator_, X).mean(axis=0)
         weights, held = check_sample_weight(sample_weight, len(on)), np.empty(on.shape)
         weights = np.ones(len(on)) if weights is None else weights
@@ -138,10 +144,11 @@ class CalibratedLabels(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def predict_proba(self, X: Matrix) -> np.ndarray:
         """Probabilities (n, n_labels); in a hierarchy no label has more than its parents."""
-        check_is_fitted(self)
+        self._check_fitted()
         likely = expit(self.slopes_ * (self._seen(self.estimator_, X) - self.centres_) + self.intercepts_)
         if len(self.shared_):
-            likely = np.clip(likely + (likely - self.means_) @ self.shared_, 0.0, 1.0)
+            likely = likely + (likely - self.means_) @ self.shared_
+        likely = np.clip(likely, SURE, 1.0 - SURE)
         outputs = self.estimator_.layout_.outputs
         if outputs is not None:
             for k in outputs.hierarchy.order.tolist():
@@ -153,14 +160,43 @@ class CalibratedLabels(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """What curves are of, (n, M)."""
         return model.decision_function(X) if self.of == "decisions" else model.label_scores(X)
 
+    def _take_estimator(self, fitted: MultilabelClassifier) -> None:
+        self.estimator_, self.classes_, self.n_features_in_ = fitted, fitted.classes_, fitted.n_features_in_
+        self.__dict__.pop("feature_names_in_", None)
+        if feature_names(fitted) is not None:
+            self.feature_names_in_ = fitted.feature_names_in_
+
+    def _check_fitted(self, values: bool = True) -> None:
+        if "shared_" not in self.__dict__:
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with examples first.")
+        self.estimator_._check_fitted(values)
+
+    def _fitted(self) -> Fitted:
+        facts = {name: np.asarray(vars(self)[f"{name}_"], np.float64) for name in LEARNED}
+        return Fitted(self.estimator_.layout_, self.estimator_.weights_, facts, inside=self.estimator_)
+
+    def _take_fitted(self, fitted: Fitted) -> None:
+        _check(self)
+        assert isinstance(fitted.inside, MultilabelClassifier)
+        self._take_estimator(fitted.inside)
+        M = len(self.classes_)
+        for name in LEARNED:
+            shape = (M,) if name != "shared" else (0, 0) if self.sharing is None else (M, M)
+            found = fitted.state.floats(name, shape)
+            if np.abs(found).max(initial=0.0) > LARGEST:
+                raise ValueError(f"its tensor {name!r} has numbers beyond {LARGEST:g}")
+            setattr(self, f"{name}_", found)
+        if (self.slopes_ < 0.0).any() or not ((self.means_ >= 0.0) & (self.means_ <= 1.0)).all():
+            raise ValueError("its tensor 'slopes' has negative numbers, or 'means' some that are no probabilities")
+
     def predict(self, X: Matrix) -> object:
         """The sets of the estimator: those of largest score."""
-        check_is_fitted(self)
+        self._check_fitted()
         return self.estimator_.predict(X)
 
     def score(self, X: Matrix, y: Sets, sample_weight: object = None) -> float:
         """Subset accuracy of the estimator; examples count by ``sample_weight``."""
-        check_is_fitted(self)
+        self._check_fitted()
         return self.estimator_.score(X, y, sample_weight)
 
 

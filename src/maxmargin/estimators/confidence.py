@@ -79,7 +79,7 @@ def _refused(estimator: object, bound: BoundModel, method: str, capability: str,
         f"{method} of {type(estimator).__name__}",
         {capability},
         f"a {type(bound).__name__} of these examples",
-        "chains, hidden Markov models, classes, label sets without a hierarchy (up to 18 labels, or a graph without "
-        "cycles), matchings, and graphs that are forests or narrow enough for a junction tree do. "
+        "chains, hidden Markov models, classes, label sets (up to 18 labels, a graph without cycles, or a hierarchy of "
+        "trees), matchings, and graphs that are forests or narrow enough for a junction tree do. "
         f"Use {instead} here",
     )

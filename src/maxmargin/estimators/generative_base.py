@@ -44,7 +44,12 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
     C : float
         Weight of the losses, against one Kullback-Leibler divergence for each conditional distribution.
     margin : float
-        Margin asked for each unit of cost. Log-probabilities have a scale of their own, so this is a choice.
+        Margin asked for each unit of cost. Log-probabilities have a scale of their own, so this is a choice. With
+        another rescaling than "margin" it multiplies the cost, and the margin asked is 1.
+    rescaling : {"margin", "slack", "sqrt_slack"}
+        "margin": the truth must be more probable than another output by as much as that costs, in logarithms. "slack"
+        and "sqrt_slack": by 1, and the cost or its square root multiplies what is lacking. The argmax is asked a few
+        times then, which may miss the worst output; the certificate counts what was missed. A ramp takes "margin" only.
     smoothing : float
         What "smoothed" adds to every count.
     floor : float
@@ -74,6 +79,7 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
     smoothing: float = 1.0
     floor: float = 1e-6
     pull: float = 0.0
+    rescaling: str = "margin"
     unknown: str = "error"
     solver: str | BaseSolver = "proximal"
 
@@ -111,9 +117,9 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
     def _formulation(self) -> Formulation:
         """At the current reference."""
         ramp = self._ramp()
-        if ramp is not None:
-            return ramp.with_convex(Generative(reference=self.reference_, pull=self.pull))
-        return Generative(loss=cast(str, self.loss), reference=self.reference_, pull=self.pull)
+        loss = cast(str, self.loss) if ramp is None else "hinge"
+        convex = Generative(loss=loss, reference=self.reference_, pull=self.pull, rescaling=self.rescaling)
+        return convex if ramp is None else ramp.with_convex(convex)
 
     def _keep_trace(self, n_seen: int) -> None:
         """After training: what the solver went through, and how many examples it has seen."""

@@ -8,6 +8,7 @@
 ``layout``       class and facts of the layout; its arrays are the tensors ``layout.<name>``
 ``fitted``       what else the estimator has learned
 ``features``     its feature extractor, where it has one
+``around``       parameters and what was learned of an estimator round another one; the rest is that of the inner one
 ===============  ====================================================================================================
 
 and the weights as tensors; see :mod:`maxmargin.persistence.vectors`. Not stored: callbacks, a model to start from, the
@@ -21,7 +22,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -41,6 +42,7 @@ from maxmargin.solvers.status import Status
 
 if TYPE_CHECKING:  # scikit-learn takes a second to load; a file that only predicts does without
     from maxmargin.estimators.base import Structured
+    from maxmargin.estimators.calibrated_labels import CalibratedLabels
 
 __all__ = ["KINDS", "RENAMED", "Contents", "Kind", "as_mapping", "fitted_of", "load", "load_as", "save"]
 
@@ -51,11 +53,15 @@ V = TypeVar("V", float, str)
 
 
 class Kind(NamedTuple):
-    """What a name in a file may stand for: its role, the module of its class, and the layout that goes with it."""
+    """What a name in a file may stand for: its role, the module of its class, and the layout that goes with it.
+
+    ``inside`` is the kind of the estimator that this one is built round, for those that are.
+    """
 
     role: str
     module: str
     layout: str = ""
+    inside: str = ""
 
 
 _PARTS = {
@@ -81,6 +87,9 @@ KINDS: dict[str, Kind] = {
     "SequenceTagger": Kind("estimator", "maxmargin.estimators.sequence_tagger", "ChainLayout"),
     "MulticlassClassifier": Kind("estimator", "maxmargin.estimators.multiclass_classifier", "MulticlassLayout"),
     "MultilabelClassifier": Kind("estimator", "maxmargin.estimators.multilabel_classifier", "LabelSetLayout"),
+    "CalibratedLabels": Kind(
+        "estimator", "maxmargin.estimators.calibrated_labels", "LabelSetLayout", "MultilabelClassifier"
+    ),
     "ImageSegmenter": Kind("estimator", "maxmargin.estimators.image_segmenter", "GridLayout"),
     "GraphLabeler": Kind("estimator", "maxmargin.estimators.graph_labeler", "GraphLayout"),
     "Aligner": Kind("estimator", "maxmargin.estimators.aligner", "MatchingLayout"),
@@ -131,6 +140,7 @@ class Contents:
     weights: Mapping[str, np.ndarray]
     fitted: Mapping[str, object]
     features: Mapping[str, object] | None
+    around: Mapping[str, object] | None = None
 
 
 def save(estimator: Saveable, path: str | os.PathLike[str], precision: str = "float64") -> Path:
@@ -144,11 +154,18 @@ def save(estimator: Saveable, path: str | os.PathLike[str], precision: str = "fl
     precision : {"float64", "float32"}
         Of the weights; float64 predicts exactly the same after :func:`load`, float32 takes about half the space.
     """
-    from maxmargin.estimators.base import Structured
-
-    assert isinstance(estimator, Structured)
     estimator._check_fitted(values=False)  # what is wrong with the weights, the layout says below
     fitted = estimator._fitted()
+    if fitted.inside is None:
+        return write_model(path, *_packed(estimator, fitted, precision))
+    header, tensors = _packed(fitted.inside, fitted.inside._fitted(), precision)
+    around = {"parameters": _storable_parameters(estimator, fitted), "fitted": dict(fitted.facts)}
+    header |= {"kind": _kind_of(type(estimator)), "around": pack_value(around, tensors, "around")}
+    return write_model(path, header, tensors)
+
+
+def _packed(estimator: Saveable, fitted: Fitted, precision: str) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Header and tensors of an estimator that is not built round another one."""
     layout, weights = fitted.layout, np.asarray(fitted.weights, np.float64)
     if weights.shape != (layout.n_weights,):
         raise ValueError(f"the layout has {layout.n_weights} weights, got an array of shape {weights.shape}.")
@@ -170,12 +187,12 @@ def save(estimator: Saveable, path: str | os.PathLike[str], precision: str = "fl
         "fitted": pack_value(dict(fitted.facts), tensors, "fitted"),
     }
     if fitted.features is not None:
-        given = estimator.get_params(deep=False)["features"] is not None
+        given = _parameters(estimator)["features"] is not None
         header["features"] = _pack_features(fitted.features, given, tensors)
-    return write_model(path, header, tensors)
+    return header, tensors
 
 
-def load(path: str | os.PathLike[str], *, model: object = None, verify: bool = True) -> Structured:
+def load(path: str | os.PathLike[str], *, model: object = None, verify: bool = True) -> Structured | CalibratedLabels:
     """The fitted estimator in a model file, of whichever kind it is.
 
     Parameters
@@ -254,17 +271,35 @@ def _read(header: dict[str, str], tensors: dict[str, np.ndarray]) -> Contents:
         weights=tensors,
         fitted=as_mapping(unpack_value(header["fitted"], tensors), "fitted values"),
         features=None if features is None else as_mapping(features, "feature extractor"),
+        around=as_mapping(unpack_value(header["around"], tensors), "outer estimator") if "around" in header else None,
     )
 
 
 def _restored(cls: type[S], contents: Contents, model: object) -> S:
     """The estimator; everything that a file says is checked here, or by what it is given to."""
+    inside = KINDS[contents.kind].inside
+    if inside:
+        return _restored_around(
+            cls, _restored(_known(inside, "estimator"), replace(contents, kind=inside), model), contents
+        )
     fitted, parameters = _fitted_and_parameters(contents, model)
     _check_parameters(cls, parameters)
     estimator = cls(**parameters)
     estimator._take_fitted(fitted)
     for attribute, value in _training(contents.training).items():
         setattr(estimator, attribute, value)
+    return estimator
+
+
+def _restored_around(cls: type[S], inner: Saveable, contents: Contents) -> S:
+    """The estimator round a restored one."""
+    around = as_mapping(contents.around, "outer estimator")
+    parameters = as_mapping(around["parameters"], "parameters")
+    parameters["estimator"] = type(inner)(**_parameters(inner))
+    _check_parameters(cls, parameters)
+    estimator, core = cls(**parameters), inner._fitted()
+    facts = as_mapping(around["fitted"], "fitted values")
+    estimator._take_fitted(Fitted(core.layout, core.weights, facts, inside=inner))
     return estimator
 
 
@@ -350,15 +385,23 @@ def _check_parameters(cls: type, parameters: Mapping[str, object]) -> None:
             raise ValueError(f"its parameter {name!r} must be {wanted}, got {str(value)[:40]!r}")
 
 
-def _storable_parameters(estimator: Structured, fitted: Fitted) -> dict[str, object]:
+def _parameters(estimator: Saveable) -> dict[str, object]:
+    """Constructor arguments."""
+    from maxmargin.estimators.typed_sklearn import BaseEstimator
+
+    assert isinstance(estimator, BaseEstimator)
+    return estimator.get_params(deep=False)
+
+
+def _storable_parameters(estimator: Saveable, fitted: Fitted) -> dict[str, object]:
     """Constructor arguments that a file can hold; a warning names those that it cannot."""
     from maxmargin.estimators.base import Structured
     from maxmargin.formulations.ramp import Ramp
 
     found: dict[str, object] = {}
-    for name, value in estimator.get_params(deep=False).items():
-        fitted_features = name == "features" and fitted.features is not None  # stored as they are after fit
-        if name == "callbacks" or fitted_features or (name == "start" and isinstance(value, Structured)):
+    for name, value in _parameters(estimator).items():
+        stored = {"features": fitted.features, "estimator": fitted.inside}.get(name)  # elsewhere, as it is after fit
+        if name == "callbacks" or stored is not None or (name == "start" and isinstance(value, Structured)):
             continue
         if isinstance(value, Ramp) and isinstance(value.start, Structured):  # a file cannot hold another model
             value = copy(value).set_params(start="zero")

@@ -31,7 +31,8 @@ class Fitted:
 
     ``weights`` are an array (n_weights,); ``facts`` (plain values or arrays) what else it has learned; ``features`` are
     fitted. When saving, ``stand_ins`` are functions by name of parameters that a file may not be able to hold: they
-    give a value that it can, or None for one that is given again at loading.
+    give a value that it can, or None for one that is given again at loading. ``inside`` is the fitted estimator that it
+    was built round, if any: layout and weights are those of that one then.
     """
 
     layout: StorableLayout
@@ -39,6 +40,7 @@ class Fitted:
     facts: Mapping[str, object] = field(default_factory=dict)
     features: Extractor | None = None
     stand_ins: Mapping[str, Callable[[], object]] = field(default_factory=dict)
+    inside: Saveable | None = None
 
     def layout_as(self, kind: type[Layout]) -> Layout:
         """The layout, of the kind that the estimator makes; a file may name another."""
@@ -55,6 +57,10 @@ class Fitted:
 
 class Saveable(ABC):
     """An estimator that is among the kinds of :mod:`maxmargin.estimators.model_files`, or a subclass of one."""
+
+    @abstractmethod
+    def _check_fitted(self, values: bool = True) -> None:
+        """A NotFittedError before ``fit``; with ``values`` an error too where someone has set hostile weights."""
 
     @abstractmethod
     def _fitted(self) -> Fitted:

@@ -60,6 +60,8 @@ class Generative(Parameters):
         Log-probabilities to begin with; the reference when missing.
     pull : float
         Weight of ``1/2 |theta - ln c|^2`` in the objective, beside the divergence.
+    rescaling : {"margin", "slack", "sqrt_slack"}
+        How costs enter the planes; see :class:`~maxmargin.formulations.rescaled_hinge.RescaledHinge`.
     """
 
     loss: str = "hinge"
@@ -67,6 +69,7 @@ class Generative(Parameters):
     reference: np.ndarray | None = None
     start: np.ndarray | None = None
     pull: float = 0.0
+    rescaling: str = "margin"
 
     def problem(
         self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
@@ -81,5 +84,5 @@ class Generative(Parameters):
         if tables.n_weights != model.n_weights:
             raise ValueError(f"the model has {model.n_weights} weights, the tables hold {tables.n_weights}.")
         lift = lift_of(weight) if squared else None
-        oracle = ModelOracle(model, cost_weight=cost_weight, lift=np.empty(0) if lift is None else lift)
+        oracle = ModelOracle(model, self.rescaling, cost_weight, np.empty(0) if lift is None else lift)
         return Problem(oracle, weight, model.n_weights, TableDivergence(tables, reference, self.pull, self.start), lift)

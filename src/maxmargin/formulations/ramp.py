@@ -254,7 +254,7 @@ class Ramp(Parameters):
             raise ValueError(f'start must be "zero", "hinge", a fitted estimator or an array; got {self.start!r}.')
         above, below = self.cost_weights()
         formulation = RescaledHinge() if self.convex is None else self.convex
-        if isinstance(formulation, RescaledHinge) and formulation.rescaling != "margin":
+        if isinstance(formulation, (RescaledHinge, Generative)) and formulation.rescaling != "margin":
             raise ValueError('the ramp has no slack-rescaled form; use loss="hinge" or rescaling="margin".')
         if formulation.loss != "hinge":
             raise ValueError('the ramp is made of the hinge; give its convex part loss="hinge".')

@@ -24,6 +24,7 @@ from numba.extending import register_jitable
 FREE = -1  # state of a variable that is not set
 LARGEST = 128  # variables of a search
 CLOSED = 1e-11  # relative: differences below this are rounding
+GOALS = 4  # bounds between the best found and the first one that are tried
 ROOT_SWEEPS, SWEEPS = 60, 12  # of a concave bound, at the start and further down
 POWER_STEPS = 20  # of the power method
 POWER, MU, LAM, AIM_SIZE = range(4)  # what a search is for
@@ -294,12 +295,13 @@ def ascend(gain, P, cost, aim, side, field):
 
 
 @register_jitable
-def branch(gain, P, D, cost, aim, top, fixed, most, start, best, iwork, fwork):
-    """Look for z of larger :func:`objective` than ``top``: into ``best``, if there is one.
+def branch(gain, P, D, cost, aim, top, goal, fixed, most, start, best, iwork, fwork):
+    """Look for z of larger :func:`objective` than ``top`` and ``goal``: into ``best``, if there is one.
 
-    Returns its objective, an upper bound of all, and the number of parts looked at, at most ``most``. Variables that
-    are not FREE in ``fixed`` (n,) stay as they are there. ``start`` (n,) is where the first bound begins. Depth first;
-    a variable near one half is set next, first to the nearer value. O(n^2) a part.
+    Returns the larger of its objective and ``top``, an upper bound of all, at least ``goal``, and the number of parts
+    looked at, at most ``most``. Variables that are not FREE in ``fixed`` (n,) stay as they are there. ``start`` (n,) is
+    where the first bound begins. Depth first; a variable near one half is set next, first to the nearer value. O(n^2) a
+    part.
     """
     n = len(gain)
     states, at = iwork[: (n + 1) * n].reshape((n + 1, n)), (n + 1) * n
@@ -311,7 +313,7 @@ def branch(gain, P, D, cost, aim, top, fixed, most, start, best, iwork, fwork):
         state[k] = fixed[k]
         z[k] = start[k] if fixed[k] == FREE else fixed[k]
     start_box(gain, P, D, z, gradient)
-    enough, left, parts, depth = least_value(top, aim), -np.inf, 0, 0
+    enough, left, parts, depth = least_value(max(top, goal), aim), -np.inf, 0, 0
     upper = concave_bound(gain, P, D, state, z, gradient, enough, ROOT_SWEEPS)
     size = CLOSED * max(1.0, abs(upper))
     enough += size
@@ -330,7 +332,7 @@ def branch(gain, P, D, cost, aim, top, fixed, most, start, best, iwork, fwork):
             if found > top:
                 top = found
                 best[:n] = state
-                enough = least_value(top, aim) + size
+                enough = least_value(max(top, goal), aim) + size
             depth -= 1
             continue
         if tried[depth] == 2:
@@ -357,5 +359,27 @@ def branch(gain, P, D, cost, aim, top, fixed, most, start, best, iwork, fwork):
         depth += 1
         chosen[depth], tried[depth] = most_divided(state, z) if free > 0 else -1, 0
     iwork[: (n + 1) * (n + 3)] = 0
-    bound = top if left == -np.inf else max(top, greatest_objective(left, aim))
+    bound = max(top, goal) if left == -np.inf else max(top, goal, greatest_objective(left, aim))
     return top, bound, parts
+
+
+@register_jitable
+def branch_and_bound(gain, P, D, cost, aim, top, bound, fixed, most, start, best, iwork, fwork):
+    """:func:`branch` for the best z, and where half of the budget leaves a doubt, for less than ``bound``.
+
+    Depth first leaves the first parts open, with bounds as at the start. So the other half goes into goals between the
+    best z found and the bound, by halves: parts below the goal need not be looked into. Returns objective and bound.
+    """
+    top, limit, _ = branch(gain, P, D, cost, aim, top, -np.inf, fixed, most // 2, start, best, iwork, fwork)
+    bound = min(bound, limit)
+    low = top
+    for _ in range(GOALS if most > 0 else 0):
+        low = max(low, top)
+        if bound - low <= CLOSED * max(1.0, abs(bound)):
+            break
+        goal = 0.5 * (low + bound)
+        top, limit, _ = branch(gain, P, D, cost, aim, top, goal, fixed, most // (2 * GOALS), start, best, iwork, fwork)
+        bound = min(bound, limit)
+        if bound > goal:
+            low = goal
+    return top, max(bound, top)

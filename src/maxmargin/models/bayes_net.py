@@ -20,7 +20,7 @@ import numpy as np
 
 from maxmargin.costs import as_cost
 from maxmargin.inference.junction_tree import MAX_CELLS, JunctionTree, TooWide
-from maxmargin.models.base import CompiledModel, offsets_of
+from maxmargin.models.base import CompiledModel, least_positive, offsets_of
 from maxmargin.models.bayes_net_scheme import HIDDEN, KNOWN, MISSING, Scheme, Schemes
 from maxmargin.models.labels import check_count
 from maxmargin.models.layout_state import StateReader, StorableLayout, as_labels, check_log_probabilities, facts_of
@@ -309,6 +309,7 @@ class BayesNet(Parameters):
             capabilities=frozenset({"exact"} if exact else ()),
             plane=bk.net_plane,
             needs_finite=False,
+            least_cost=_least_costs(layout, truth, kinds) if labels else np.zeros(0),
             meta=np.concatenate(program),
             ints=np.concatenate(ints).astype(np.int32),
             floats=np.concatenate(floats),
@@ -336,6 +337,17 @@ class BayesNet(Parameters):
             shown = ", ".join(net.names[v] for v in unknown[:8]) + (", ..." if len(unknown) > 8 else "")
             error.args = (f"example {example}, with {len(unknown)} unknown variables ({shown}): {error}",)
             raise
+
+
+def _least_costs(layout: BayesNetLayout, truth: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """The least positive cost of a mistake on one hidden variable, for each example; 0 where none costs anything."""
+    hidden, least = kinds == HIDDEN, np.full(len(truth), np.inf)
+    for v, table in layout.costs.items():
+        rows = np.array([least_positive(row) for row in table])
+        found = rows[np.maximum(truth[:, v], 0)]
+        least = np.where(hidden[:, v] & (found > 0.0), np.minimum(least, found), least)
+    scale = layout.margin / np.maximum(hidden.sum(axis=1), 1) if layout.normalize else layout.margin
+    return scale * np.where(np.isfinite(least), least, 0.0)
 
 
 def _group(net: Network, kinds: np.ndarray, all_missing: bool) -> tuple[Schemes, np.ndarray, list[Scheme]]:

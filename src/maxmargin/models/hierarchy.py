@@ -194,6 +194,11 @@ class Outputs:
         """Whether the best of them is found for sure."""
         return self.inference != "minimum cut" or not self.leaves_only
 
+    @property
+    def ranked(self) -> bool:
+        """Whether the k best of them are found."""
+        return self.inference != "minimum cut"
+
     def fault(self, on: np.ndarray) -> Fault | None:
         """The first example, with a label, whose set (a row of bool (n, n_labels)) is no output."""
         add = "add all ancestors, as maxmargin.with_ancestors(y, hierarchy) does"

@@ -118,7 +118,7 @@ def pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.nd
     return LabelSetBound(
         n_examples=n,
         layout=layout,
-        capabilities=frozenset({"exact"} if outputs.exact else ()),
+        capabilities=frozenset({"exact"} if outputs.exact else ()) | ({"k_best"} if outputs.ranked else set()),
         plane=plane,
         searches=searches,
         least_cost=np.zeros(0) if on is None else least_costs(layout, on),

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from maxmargin.costs import as_cost
-from maxmargin.models.base import laid_out, offsets_of
+from maxmargin.models.base import laid_out, least_positive, offsets_of
 from maxmargin.models.labels import Labels, check_count, check_lengths, plain
 from maxmargin.models.layout_state import StateReader, StorableLayout, check_log_probabilities, facts_of
 from maxmargin.models.sequence_bound import SequenceBound
@@ -268,6 +268,9 @@ def _pack(layout: HMMLayout, lengths: list[int], symbols: list[np.ndarray], stat
         layout=layout,
         output_at=offsets,
         plane=hk.hmm_plane,
+        least_cost=np.array(
+            [s * least_positive(layout.cost_table[y]) for s, y in zip(scale, states or (), strict=states is not None)]
+        ),
         needs_finite=False,
         meta=meta,
         ints=laid_out(ints, meta, np.int32),

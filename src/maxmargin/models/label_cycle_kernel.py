@@ -126,8 +126,9 @@ def best_sum(graph, gain, cost, mu, pair, most, iwork, rest, output):
         bk.start_box(total, pairs, rows[3], rows[1], rows[2])
         bk.concave_bound(total, pairs, rows[3], fixed, rows[1], rows[2], top, bk.ROOT_SWEEPS)
         top = offer_few(rows, pairs, cost, aim, sides[0], top, output)
-        top, limit, _ = bk.branch(total, pairs, rows[3], cost, aim, top, fixed, most, rows[1], output[:M], work, fwork)
-        bound = min(bound, limit)
+        top, bound = bk.branch_and_bound(
+            total, pairs, rows[3], cost, aim, top, bound, fixed, most, rows[1], output[:M], work, fwork
+        )
     sides[:] = 0
     return top, max(bound, top)
 
@@ -199,10 +200,9 @@ def best_product(graph, gain, cost, lam, least, power, pair, most, iwork, rest, 
         for k in range(M):
             rows[0, k] = gain[k] + at * cost[k]
             rows[1, k], sides[2, k] = 0.5, bk.FREE
-        top, limit, _ = bk.branch(
-            rows[0], pairs, rows[3], cost, aim, top, sides[2], most, rows[1], output[:M], work, fwork
+        top, bound = bk.branch_and_bound(
+            rows[0], pairs, rows[3], cost, aim, top, bound, sides[2], most, rows[1], output[:M], work, fwork
         )
-        bound = min(bound, limit)
     sides[:] = 0
     return top, max(bound, top), queries
 
@@ -262,7 +262,7 @@ def cycle_max_marginals(meta, ints, floats, w, iwork, fwork, out):
                 for j in range(M):
                     rows[1, j] = other[j]
                 found, _, _ = bk.branch(
-                    gain, pairs, rows[3], cost, aim, found, sides[2], meta[PARTS], rows[1], other, work, more
+                    gain, pairs, rows[3], cost, aim, found, -np.inf, sides[2], meta[PARTS], rows[1], other, work, more
                 )
             out[example, k] = top - found if best[k] != 0 else found - top
         sides[:] = 0

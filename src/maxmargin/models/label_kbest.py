@@ -1,4 +1,4 @@
-"""The k best label sets: by all sets, or by a recursion over a forest."""
+"""The k best label sets: by all sets, or by a recursion over a forest or over the trees of a hierarchy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from maxmargin.models.label_graph import Forest
 
-__all__ = ["k_best_of_all", "k_best_of_forest"]
+__all__ = ["k_best_of_all", "k_best_of_forest", "k_best_of_hierarchy", "k_best_of_listed"]
 
 
 class Best(NamedTuple):
@@ -62,6 +62,40 @@ def k_best_of_forest(gain: np.ndarray, forest: Forest, pair: np.ndarray, k: int)
                 top = _joined(top, _first(either, k), k)
         below[u] = []
     return top
+
+
+def k_best_of_hierarchy(gain: np.ndarray, forest: Forest, leaves_only: bool, k: int) -> Best:
+    """The k best of the sets with all parents of their labels, in trees of labels: a label that is off ends its tree.
+
+    With ``leaves_only`` a label that has children is on only with one of them: lists have room for one set more, the
+    empty one, which goes. O(M (k^2 + k M)).
+    """
+    M, room, inner = len(gain), k + leaves_only, set(forest.parent.tolist())
+    nothing = Best(np.zeros((1, M), bool), np.zeros(1))
+    below = [nothing] * M  # sets of labels below each one, when it is on
+    top = nothing
+    for u in forest.order[::-1].tolist():
+        parent, under = int(forest.parent[u]), below[u]
+        if leaves_only and u in inner:
+            some = under.sets.any(axis=1)
+            under = Best(under.sets[some], under.scores[some])
+        with_it = under.sets.copy()
+        with_it[:, u] = True
+        either = Best(np.concatenate([nothing.sets, with_it]), np.concatenate([nothing.scores, under.scores + gain[u]]))
+        if parent >= 0:
+            below[parent] = _joined(below[parent], _first(either, room), room)
+        else:
+            top = _joined(top, _first(either, room), room)
+        below[u] = nothing
+    return _first(top, k)
+
+
+def k_best_of_listed(gain: np.ndarray, outputs: list[list[int]], k: int) -> Best:
+    """The k best of some sets, each a list of labels."""
+    sets = np.zeros((len(outputs), len(gain)), bool)
+    for row, labels in zip(sets, outputs, strict=True):
+        row[labels] = True
+    return _first(Best(sets, sets @ gain), k)
 
 
 def _first(best: Best, k: int) -> Best:

@@ -192,10 +192,21 @@ class LabelSetBound(FeatureRowsBound):
 
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """The k best sets, bool (m, M), and their scores (m,), best first."""
-        from maxmargin.models.label_kbest import k_best_of_all, k_best_of_forest
+        from maxmargin.models.label_kbest import (
+            k_best_of_all,
+            k_best_of_forest,
+            k_best_of_hierarchy,
+            k_best_of_listed,
+        )
 
         layout, pair = self.layout, self.layout.groups(w)["edge"]
         gain = self.scores(w, np.array([example]))[0]
+        if layout.outputs is not None:
+            tree, listed = layout.outputs.hierarchy.forest, layout.outputs.listed
+            if listed is not None:
+                return k_best_of_listed(gain, listed, k)
+            assert tree is not None
+            return k_best_of_hierarchy(gain, tree, layout.outputs.leaves_only, k)
         forest = forest_of(len(layout.labels), layout.edges)
         if forest is not None:
             return k_best_of_forest(gain, forest, pair, k)
