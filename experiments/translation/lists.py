@@ -101,10 +101,13 @@ class ListModel(Parameters):
         chosen = np.array([int(i) for i in X])
         truth = None if Y is None else np.array([int(y) for y in Y])
         layout = ListLayout(self.lists.n_features, self.lists.quality) if layout is None else layout
-        return ListBound(len(chosen), layout, frozenset({"exact", "k_best", "outputs"}), self.lists, chosen, truth)
+        return ListBound(
+            n_examples=len(chosen), layout=layout, capabilities=frozenset({"exact", "k_best", "outputs"}),
+            lists=self.lists, chosen=chosen, truth=truth,
+        )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ListBound(BoundModel):
     """Some lists and their good candidates; see :class:`maxmargin.contracts.ListingModel`."""
 
