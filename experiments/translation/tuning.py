@@ -153,6 +153,8 @@ def best_C(method: str, lists: CandidateLists, w: np.ndarray, grid: Sequence[flo
 
     def held_out(C: float) -> float:
         found = tuned_by(method, train, w, C)
+        if not found.any():  # all candidates tie, and the first of a list, the best of the first weights, would win
+            return -1.0
         return float(bleu_of_sums(held.statistics[held.best(held.features @ found)].sum(axis=0)[None])[0])
 
     return max(grid, key=held_out)
