@@ -19,6 +19,8 @@ from decoder_kernel import k_best_distinct, max_marginals, search
 from language_model import BITS, UNKNOWN, LanguageModel
 from phrases import LONGEST, PhraseTable
 
+from maxmargin.datasets import Lattice
+
 __all__ = ["FEATURES", "START", "Decoder", "Output", "SearchGraph"]
 
 FEATURES = (
@@ -81,6 +83,11 @@ class SearchGraph:
     def words(self, arc: int) -> tuple[str, ...]:
         """The words of an arc."""
         return self.options.text[self.option[arc]]
+
+    def lattice(self, scale: np.ndarray | float = 1.0) -> Lattice:
+        """The lattice of :mod:`maxmargin`, features divided by a scale."""
+        words = [" ".join(self.words(a)) for a in range(len(self.tails))]
+        return Lattice(self.n_nodes, self.tails, self.heads, self.features / scale, words, FEATURES)
 
     def pruned(self, w: np.ndarray, most: int) -> SearchGraph:
         """The arcs whose best path is among the ``most`` best, and of the nodes those on paths to the end."""

@@ -11,7 +11,7 @@ added to it. A method sees features and qualities; what counts is the cosine of 
 * MERT: line searches along features and random directions, see :mod:`mert`; score of the corpus: the mean quality of
   the chosen candidates. One random start and as many restarts as ``--moves`` line searches allow.
 * PRO: 50 of 5,000 pairs from each list, logistic regression.
-* margin: ``StructuredSVM`` with margin rescaling, the best candidate of a list against all others, cost = what the
+* margin: ``LatticeRanker`` with margin rescaling, the best candidate of a list against all others, cost = what the
   best gains over them; certified to 0.1 % or as far as ``--seconds`` go.
 
 C of PRO and margin: the one whose weights, from four fifths of the lists, choose the best candidates of the last fifth.
@@ -27,11 +27,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from lists import CandidateLists, ListModel
+from lists import CandidateLists
 from mert import mert
 from pro import pro
 
-from maxmargin import StructuredSVM
+from maxmargin import LatticeRanker
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from machine import machine_line
@@ -69,11 +69,11 @@ def mean_quality(lists: CandidateLists, w: np.ndarray) -> float:
 def margin(lists: CandidateLists, C: float, seconds: float) -> np.ndarray:
     """Weights of the margin-rescaled hinge; C is divided by the number of lists times the variance of a feature."""
     variance = float(lists.features.var(axis=0).mean())
-    svm = StructuredSVM(ListModel(lists), C=C / (len(lists) * variance), max_seconds=seconds)
+    ranker = LatticeRanker(C=C / (len(lists) * variance), max_seconds=seconds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a fit that ends by its budget says so
-        svm.fit(range(len(lists)), lists.best(lists.quality))
-    return svm.weights_
+        ranker.fit(lists.lattices(), lists.costs())
+    return ranker.coef_
 
 
 def chosen(lists: CandidateLists, fit: Fit, grid: tuple[float, ...]) -> tuple[np.ndarray, float]:

@@ -75,12 +75,11 @@ def best_by_quality(sentences: Sentences, found: Sequence[Sequence]) -> np.ndarr
 
 def lattices(decoder: Decoder, sentences: Sentences, w: np.ndarray, name: str) -> None:
     """What the lattices could do: oracle BLEU, references that they contain, their size."""
-    found = sentences.k_best(decoder, w, 300)
-    scores = []
+    graphs, scores = sentences.search(decoder, w), []
+    found = [graph.k_best(w, 300) for graph in graphs]
     for k in (1, 10, 100, 300):
         counts = best_by_quality(sentences, [outputs[:k] for outputs in found])
         scores.append(f"{k} best {bleu_of(counts.sum(axis=0)).score:.2f}")
-    graphs = [decoder.search(f, w, options) for f, options in zip(sentences.sources, sentences.options, strict=True)]
     inside = np.mean([contains(graph, e) for graph, e in zip(graphs, sentences.references, strict=True)])
     nodes, arcs = np.mean([graph.n_nodes for graph in graphs]), np.mean([len(graph.tails) for graph in graphs])
     print(f"{name}: oracle BLEU of {', '.join(scores)}; the lattice contains {100 * inside:.1f} % of the references")
@@ -104,7 +103,7 @@ def main() -> None:
         begin = time.process_time()
         tuned = tune(method, decoder, development, options.rounds, options.best, lambda line: print(line, flush=True))
         seconds = time.process_time() - begin
-        found = [outputs[0].words for outputs in test.k_best(decoder, tuned.weights, 1)]
+        found = test.first_best(decoder, tuned.weights)
         counts[method] = np.concatenate([test.statistics(i, [words]) for i, words in enumerate(found)])
         rows[method] = (max(tuned.bleu), nist(found, test.references), tuned.C, seconds, tuned.weights)
     print_table(counts, rows)
@@ -118,7 +117,7 @@ def main() -> None:
 def print_table(counts: dict[str, np.ndarray], rows: dict[str, tuple]) -> None:
     """One row per method."""
     titles = ("development", "BLEU", "NIST", "p to MERT", "length", "C", "seconds", "published BLEU, NIST")
-    print(f"\n{'':8s}" + " ".join(f"{title:>11s}" for title in titles))
+    print(f"\n{'':16s}" + " ".join(f"{title:>11s}" for title in titles))
     for method, statistics in counts.items():
         development, nist_score, C, seconds, _ = rows[method]
         score = bleu_of(statistics.sum(axis=0))
@@ -129,7 +128,7 @@ def print_table(counts: dict[str, np.ndarray], rows: dict[str, tuple]) -> None:
         published = "{:.2f}, {:.2f}".format(*PUBLISHED[method]) if method in PUBLISHED else ""
         numbers = (development, score.score, nist_score, p, length, C, seconds)
         cells = " ".join(f"{value:11.{digits}f}" for value, digits in zip(numbers, (2, 2, 2, 4, 3, 2, 0), strict=True))
-        print(f"{method:8s}{cells} {published:>11s}", flush=True)
+        print(f"{method:16s}{cells} {published:>11s}", flush=True)
 
 
 if __name__ == "__main__":

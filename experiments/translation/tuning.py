@@ -1,37 +1,45 @@
-"""Weights from lists of translations: every method of the table, and the rounds of decoding and tuning around it.
+"""Weights from translations: every method of the table, and the rounds of decoding and tuning around it.
 
-A round translates the development sentences with the present weights, adds the k best outputs to what is known of each
-sentence, and tunes on all of it. Sentences of a list are judged by BLEU with one added to the counts of longer n-grams
-(Lin, Och 2004, ORANGE); the oracle o_i of a list is its best by that. The cost is ``quality(o_i) - quality(y)``:
+A round translates the development sentences with the present weights, adds the k best outputs of each sentence to its
+list, and tunes on the lists. Outputs are judged by BLEU with one added to the counts of longer n-grams (Lin, Och 2004,
+ORANGE); the oracle o_i of a list is its best by that. The cost is ``quality(o_i) - quality(y)``:
 
 * margin, slack: rescaled hinges, ``1/2 |w|^2 + C sum_i loss_i``;
 * ramp: the cost-diminished ramp, which stands up for translations that the model already likes;
 * LP (7), LP (8): the five best of a list against all others with margins of 1 and ``|w|_1``: each bad output against
-  the good one with the nearest features (7), or against all good ones (8). Wang, Shawe-Taylor 2009.
+  the nearest good one (7), or against all good ones (8). Wang, Shawe-Taylor 2009.
+
+"lattices" after a name: the examples are the lattices of all rounds instead of lists, with the costs of arcs that
+:class:`~maxmargin.LatticeRanker` makes of the reference.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from decoder import START, Decoder, Options, Output
-from lists import CandidateLists, ListModel
+from decoder import START, Decoder, Options, Output, SearchGraph
+from lists import CandidateLists
 from mert import bleu_of_sums, mert
 from pro import pro
 
-from maxmargin import StructuredSVM
-from maxmargin.formulations.references import References
+from maxmargin import LatticeRanker
+from maxmargin.datasets import Lattice
 from maxmargin.metrics.translation import bleu_statistics
 
-__all__ = ["METHODS", "Pool", "Sentences", "Tuned", "quality", "scaled", "tune", "tuned_by"]
+__all__ = ["METHODS", "Pool", "Sentences", "Tuned", "quality", "tune", "tuned_by"]
 
-METHODS = ("MERT", "PRO", "margin", "slack", "ramp", "LP (7)", "LP (8)")
+METHODS = (
+    "MERT", "PRO", "margin", "slack", "ramp", "LP (7)", "LP (8)",
+    "margin, lattices", "ramp, lattices", "LP (7), lattices", "LP (8), lattices",
+)  # fmt: skip
 GRID = (0.01, 0.1, 1.0, 10.0)
 N_GOOD = 5  # pseudo-references of the linear programs
 LEAST = 0.05  # difference of quality of a pair of PRO
+MOST_ARCS = 2_000  # of a lattice
+SECONDS = 60.0  # budget of one fit
 
 Words = Sequence[str]
 
@@ -56,12 +64,16 @@ class Sentences:
         self.known[i].update(zip(new, bleu_statistics(new, [self.references[i]] * len(new)), strict=True))
         return np.array([self.known[i][words] for words in outputs]).reshape(-1, 10)
 
-    def k_best(self, decoder: Decoder, w: np.ndarray, k: int) -> list[list[Output]]:
-        """The k best distinct outputs of every sentence."""
+    def search(self, decoder: Decoder, w: np.ndarray) -> list[SearchGraph]:
+        """The lattice of every sentence."""
         if not self.options:
             self.options = [decoder.options(words) for words in self.sources]
         pairs = zip(self.sources, self.options, strict=True)
-        return [decoder.search(words, w, options).k_best(w, k) for words, options in pairs]
+        return [decoder.search(words, w, options) for words, options in pairs]
+
+    def first_best(self, decoder: Decoder, w: np.ndarray) -> list[tuple[str, ...]]:
+        """The translation of every sentence."""
+        return [graph.k_best(w, 1)[0].words for graph in self.search(decoder, w)]
 
 
 def quality(statistics: np.ndarray) -> np.ndarray:
@@ -80,6 +92,8 @@ class Pool:
     def __init__(self, sentences: Sentences) -> None:
         self.sentences = sentences
         self.outputs: list[dict[tuple[str, ...], np.ndarray]] = [{} for _ in range(len(sentences))]
+        self.lattices: list[list[Lattice]] = [[] for _ in range(len(sentences))]
+        self.scale = np.ones(len(START))  # of features, the same in all rounds
 
     def add(self, found: Sequence[Sequence[Output]]) -> int:
         """Add outputs; how many are new."""
@@ -87,6 +101,10 @@ class Pool:
         for known, outputs in zip(self.outputs, found, strict=True):
             for output in outputs:
                 known.setdefault(output.words, output.features)
+        if not before:
+            rows = [np.array([*known.values()]) for known in self.outputs]
+            spread = np.concatenate([features - features.mean(axis=0) for features in rows]).std(axis=0)
+            self.scale = np.where(spread > 0.0, spread, 1.0)
         return sum(map(len, self.outputs)) - before
 
     def lists(self) -> CandidateLists:
@@ -95,64 +113,58 @@ class Pool:
         counts = [self.sentences.statistics(i, list(known)) for i, known in enumerate(self.outputs)]
         statistics = np.concatenate(counts)
         starts = np.concatenate([[0], np.cumsum([len(known) for known in self.outputs])])
-        return CandidateLists(features, statistics, quality(statistics), starts)
+        texts = tuple(" ".join(words) for known in self.outputs for words in known)
+        return CandidateLists(features, statistics, quality(statistics), starts, texts)
 
 
-def scaled(lists: CandidateLists) -> tuple[CandidateLists, np.ndarray]:
-    """Lists whose features have unit variance within a list, and the scales."""
-    sizes = np.diff(lists.starts)
-    means = np.add.reduceat(lists.features, lists.starts[:-1]) / sizes[:, None]
-    scale = (lists.features - np.repeat(means, sizes, axis=0)).std(axis=0)
-    scale[scale == 0.0] = 1.0
-    return replace(lists, features=lists.features / scale), scale
-
-
-def tuned_by(method: str, lists: CandidateLists, w: np.ndarray, C: float, seed: int = 0) -> np.ndarray:
-    """Weights by one method; MERT begins at w, the others need C."""
+def tuned_by(
+    method: str, pool: Pool, lists: CandidateLists, chosen: Iterable[int], w: np.ndarray, C: float, seed: int = 0
+) -> np.ndarray:  # fmt: skip
+    """Weights by one method from the lists or lattices of some sentences; MERT begins at w, the others need C."""
+    chosen = list(chosen)
+    part = lists.some(chosen)
     if method == "MERT":
-        return mert(lists, bleu_of_sums, w, restarts=4, random_state=seed)
+        return mert(part, bleu_of_sums, w, restarts=4, random_state=seed)
     if method == "PRO":
-        return pro(lists, C, least=LEAST, random_state=seed)
-    unit, scale = scaled(lists)
-    oracle, every = unit.best(unit.quality), range(len(unit))
-    shared = {"C": 100.0 * C / len(unit), "max_seconds": 60.0, "tol": 1e-2}
-    if method.startswith("LP"):
-        good, unit, oracle, every = pseudo_references(unit)
-        pairing = "nearest" if method == "LP (7)" else "all"
-
-        def closeness(one: np.ndarray, other: np.ndarray) -> float:
-            return float(np.abs(unit.features[one[0]] - unit.features[other[0]]).sum())
-
-        svm = StructuredSVM(ListModel(unit), formulation=References(good, pairing, "l1", closeness), **shared)
-    elif method == "ramp":
-        svm = StructuredSVM(ListModel(unit), loss="ramp", **shared)
+        return pro(part, C, least=LEAST, random_state=seed)
+    name, _, kind = method.partition(", ")
+    part = replace(part, features=part.features / pool.scale)
+    if kind == "lattices":
+        X = [lattice for i in chosen for lattice in pool.lattices[i]]
+        y = [" ".join(pool.sentences.references[i]) for i in chosen for _ in pool.lattices[i]]
+    elif name.startswith("LP"):
+        X, y = part.lattices(), [[[arc] for arc in arcs] for arcs in good_candidates(part)]
     else:
-        svm = StructuredSVM(ListModel(unit), rescaling=method, **shared)
+        X, y = part.lattices(), part.costs()
+    ranker = LatticeRanker(C=100.0 * C / len(X), max_seconds=SECONDS, tol=1e-2, n_good=N_GOOD)
+    if name.startswith("LP"):
+        ranker.set_params(penalty="l1", pairing="nearest" if name == "LP (7)" else "all")
+    elif name == "ramp":
+        ranker.set_params(loss="ramp")
+    else:
+        ranker.set_params(rescaling=name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a fit that ends by its budget
-        svm.fit(every, oracle)
-    return svm.weights_ / scale
+        ranker.fit(X, y)
+    return ranker.coef_ / pool.scale
 
 
-def pseudo_references(
-    lists: CandidateLists, n_good: int = N_GOOD
-) -> tuple[list[list[int]], CandidateLists, np.ndarray, list[int]]:
-    """The best candidates of every list, as references; lists in which nothing is left to be bad take no part."""
-    every = [i for i in range(len(lists)) if lists.starts[i + 1] - lists.starts[i] > n_good]
-    good = []
-    for i in every:
-        span = lists.span(i)
-        good.append((span.start + np.argsort(-lists.quality[span], kind="stable")[:n_good]).tolist())
-    return good, lists, np.array([outputs[0] for outputs in good]), every
+def good_candidates(lists: CandidateLists) -> list[list[int]]:
+    """The best candidates of every list, by their number within it; all but one of a short list."""
+    found = []
+    for i in range(len(lists)):
+        order = np.argsort(-lists.quality[lists.span(i)], kind="stable")
+        found.append(order[: max(1, min(N_GOOD, len(order) - 1))].tolist())
+    return found
 
 
-def best_C(method: str, lists: CandidateLists, w: np.ndarray, grid: Sequence[float] = GRID) -> float:
-    """The C whose weights, from two thirds of the lists, have the highest BLEU on the last third."""
+def best_C(method: str, pool: Pool, lists: CandidateLists, w: np.ndarray, grid: Sequence[float] = GRID) -> float:
+    """The C whose weights, from two thirds of the sentences, have the highest BLEU on the lists of the last third."""
     part = len(lists) * 2 // 3
-    train, held = lists.some(range(part)), lists.some(range(part, len(lists)))
+    held = lists.some(range(part, len(lists)))
 
     def held_out(C: float) -> float:
-        found = tuned_by(method, train, w, C)
+        found = tuned_by(method, pool, lists, range(part), w, C)
         if not found.any():  # all candidates tie, and the first of a list, the best of the first weights, would win
             return -1.0
         return float(bleu_of_sums(held.statistics[held.best(held.features @ found)].sum(axis=0)[None])[0])
@@ -177,16 +189,20 @@ def tune(
     """Rounds of decoding and tuning; the weights of the round with the highest BLEU."""
     pool, w, C, history, tried = Pool(sentences), START, np.nan, [], []
     for r in range(rounds + 1):
-        found = sentences.k_best(decoder, w, k)
+        graphs = sentences.search(decoder, w)
+        found = [graph.k_best(w, k) for graph in graphs]
         first = np.concatenate([sentences.statistics(i, [outputs[0].words]) for i, outputs in enumerate(found)])
         history.append(float(bleu_of_sums(first.sum(axis=0)[None])[0]))
         tried.append(w)
-        say(f"{method:8s} round {r}: development BLEU {history[-1]:.2f}, {pool.add(found)} new outputs")
+        say(f"{method:16s} round {r}: development BLEU {history[-1]:.2f}, {pool.add(found)} new outputs")
         if r == rounds:
             break
+        if method.endswith("lattices"):
+            for known, graph in zip(pool.lattices, graphs, strict=True):
+                known.append(graph.pruned(w, MOST_ARCS).lattice(pool.scale))
         lists = pool.lists()
         if method != "MERT":
-            C = best_C(method, lists, w)
-        new = tuned_by(method, lists, w, C, seed=r)
+            C = best_C(method, pool, lists, w)
+        new = tuned_by(method, pool, lists, range(len(sentences)), w, C, seed=r)
         w = new * (np.abs(START).sum() / max(np.abs(new).sum(), 1e-12))
     return Tuned(tried[int(np.argmax(history))], history, C, pool)
