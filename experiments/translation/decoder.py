@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from decoder_kernel import k_best_distinct, max_marginals, search
-from language_model import BITS, UNKNOWN, LanguageModel
+from language_model import UNKNOWN, LanguageModel
 from phrases import LONGEST, PhraseTable
 
 from maxmargin.datasets import Lattice
@@ -84,10 +84,14 @@ class SearchGraph:
         """The words of an arc."""
         return self.options.text[self.option[arc]]
 
-    def lattice(self, scale: np.ndarray | float = 1.0) -> Lattice:
-        """The lattice of :mod:`maxmargin`, features divided by a scale."""
+    def lattice(self, scale: np.ndarray | float = 1.0, sparse: LanguageModel | None = None) -> Lattice:
+        """The lattice of :mod:`maxmargin`, dense features divided by a scale; with ``sparse``, the sparse ones too."""
         words = [" ".join(self.words(a)) for a in range(len(self.tails))]
-        return Lattice(self.n_nodes, self.tails, self.heads, self.features / scale, words, FEATURES)
+        features, names = sp.csr_array(self.features / scale), list(FEATURES)
+        if sparse is not None:
+            indicators, more = self.sparse_features(sparse)
+            features, names = sp.hstack([features, indicators], format="csr"), names + more
+        return Lattice(self.n_nodes, self.tails, self.heads, features, words, names, len(FEATURES))
 
     def pruned(self, w: np.ndarray, most: int) -> SearchGraph:
         """The arcs whose best path is among the ``most`` best, and of the nodes those on paths to the end."""
@@ -128,30 +132,29 @@ class SearchGraph:
             outputs.append(Output(words, self.features[path].sum(axis=0), float(best[-1, r]), np.array(path)))
         return outputs
 
-    def sparse_features(self, model: LanguageModel, n_pairs: int) -> sp.csr_array:
-        """Indicators of arcs: trigrams that the language model knows, phrase pairs, and pairs with their orientation.
+    def sparse_features(self, model: LanguageModel) -> tuple[sp.csr_array, list[str]]:
+        """Indicators of arcs and their names: known trigrams, phrase pairs, and pairs with the orientation before them.
 
-        Columns: the trigrams in the order of ``model.trigrams``, then ``n_pairs`` phrase pairs, then three orientations
-        before each pair.
+        Trigrams and pairs are named by the numbers that they have in the language model and in the phrase table.
         """
-        T, rows, columns = len(model.trigrams), [], []
+        names: dict[str, int] = {}
+        rows, columns = [], []
         for a in range(len(self.tails)):
             o = int(self.option[a])
             u, v = self.state[self.tails[a]].tolist()
+            found = []
             for word in self.options.words[self.options.first[o] : self.options.first[o + 1]].tolist():
                 w = word if word < model.n_words else UNKNOWN
-                key = (u << 2 * BITS) | (v << BITS) | w
-                at = int(np.searchsorted(model.trigrams, key))
-                if at < T and model.trigrams[at] == key:
-                    rows.append(a)
-                    columns.append(at)
+                if model.knows(u, v, w):
+                    found.append(f"trigram {u} {v} {w}")
                 u, v = v, w
             pair = int(self.options.pair[o])
             if pair >= 0:
-                rows += [a, a]
-                columns += [T + pair, T + n_pairs + 3 * pair + int(self.before[a])]
-        shape = (len(self.tails), T + 4 * n_pairs)
-        return sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+                found += [f"pair {pair}", f"pair {pair} {FEATURES[self.before[a]]}"]
+            rows += [a] * len(found)
+            columns += [names.setdefault(name, len(names)) for name in found]
+        matrix = sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(self.tails), len(names)))
+        return matrix, list(names)
 
     def _arc_words(self) -> tuple[np.ndarray, np.ndarray]:
         """Words of all arcs, row-compressed."""

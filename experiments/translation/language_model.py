@@ -128,7 +128,6 @@ class LanguageModel:
             word_logs, word_backoff = np.log(p1), np.log(g1)
         hashed3, values3 = _hashed(trigrams, np.log(p3)[:, None])
         hashed2, values2 = _hashed(known, rows)
-        self.trigrams = trigrams  # sorted keys, for features of single trigrams
         parts = (hashed3, values3[:, 0], hashed2, values2[:, 0], values2[:, 1], word_logs, word_backoff)
         self.tables = Tables(*(np.ascontiguousarray(part) for part in parts))
 
@@ -143,6 +142,11 @@ class LanguageModel:
     def log_probability(self, u: int, v: int, w: int) -> float:
         """ln p(w | u v) of numbers of words."""
         return float(log_probability(tuple(self.tables), u, v, w))
+
+    def knows(self, u: int, v: int, w: int) -> bool:
+        """Whether a trigram came in the corpus."""
+        key = (((u << BITS) | v) << BITS) | w
+        return bool(self.tables.trigrams[slot(self.tables.trigrams, key)] == key)
 
     def sentence(self, words: Iterable[str]) -> float:
         """ln p of a whole sentence, its end included."""

@@ -174,12 +174,11 @@ def best_C(method: str, pool: Pool, lists: CandidateLists, w: np.ndarray, grid: 
 
 @dataclass
 class Tuned:
-    """Weights of a method, BLEU of the development sentences by round, the C chosen, and the pool."""
+    """Weights of a method, BLEU of the development sentences by round, and the C chosen last."""
 
     weights: np.ndarray
     bleu: list[float]
     C: float
-    pool: Pool
 
 
 def tune(
@@ -205,4 +204,4 @@ def tune(
             C = best_C(method, pool, lists, w)
         new = tuned_by(method, pool, lists, range(len(sentences)), w, C, seed=r)
         w = new * (np.abs(START).sum() / max(np.abs(new).sum(), 1e-12))
-    return Tuned(tried[int(np.argmax(history))], history, C, pool)
+    return Tuned(tried[int(np.argmax(history))], history, C)

@@ -292,8 +292,22 @@ def test_pruned_lattices_keep_the_best_paths(bench, small):
     assert [output.words for output in few.k_best(w, 3)] == best
     assert all(bench("table").contains(few, words) for words in best)
     assert not bench("table").contains(few, ["dog"] * 9)
-    sparse = graph.sparse_features(small.model, len(small.table))
-    assert sparse.shape[0] == len(graph.tails) and (sparse.sum(axis=1) >= 2).all()
+
+
+def test_sparse_features_count_what_a_path_uses(bench, small):
+    w = bench("decoder").START
+    graph = small.search("le chat noir".split(), w)
+    features, names = graph.sparse_features(small.model)
+    path = graph.k_best(w, 1)[0]
+    found = {name: int(n) for name, n in zip(names, features[path.arcs].sum(axis=0), strict=True) if n}
+    text = [1, 1, *small.model.ids(path.words)]
+    known = Counter(t for t in zip(text, text[1:], text[2:], strict=False) if small.model.knows(*t))
+    assert {name: n for name, n in found.items() if name.startswith("trigram")} == {
+        f"trigram {u} {v} {x}": n for (u, v, x), n in known.items()
+    }
+    assert sum(n for name, n in found.items() if name.startswith("pair")) == 2 * len(path.arcs)
+    lattice = graph.lattice(sparse=small.model)
+    assert lattice.n_dense == 14 and len(lattice.names) == 14 + len(names)
 
 
 # --- the whole --------------------------------------------------------------------------------------------------------
@@ -310,11 +324,11 @@ def test_table_runs_to_its_end(bench, tmp_path, monkeypatch, capsys):
     for name, lines in texts.items():
         (folder / f"europarl.{name}.xz").write_bytes(lzma.compress("".join(" ".join(l) + "\n" for l in lines).encode()))
     monkeypatch.setenv("MAXMARGIN_DATA", str(tmp_path))
-    script = bench("table")
-    monkeypatch.setattr(script, "N_TRAIN", 80)
-    monkeypatch.setattr(sys, "argv", ["table.py", "--rounds", "1", "--best", "20"])
+    script, methods = bench("table"), ["MERT", "PRO", "margin", "LP (8)", "LP (7), lattices", "ramp, lattices"]
+    monkeypatch.setattr(script, "N_TRAIN", 90)
+    monkeypatch.setattr(sys, "argv", ["table.py", "--rounds", "1", "--best", "20", "--methods", *methods])
     script.main()
     lines = capsys.readouterr().out.splitlines()
-    for method in bench("tuning").METHODS:
+    for method in [*methods, "sparse"]:
         (row,) = (line for line in lines if line.startswith(f"{method:16s}") and "round" not in line)
         assert float(row[16:].split()[1]) > 20.0
