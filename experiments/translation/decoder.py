@@ -84,14 +84,10 @@ class SearchGraph:
         """The words of an arc."""
         return self.options.text[self.option[arc]]
 
-    def lattice(self, scale: np.ndarray | float = 1.0, sparse: LanguageModel | None = None) -> Lattice:
-        """The lattice of :mod:`maxmargin`, dense features divided by a scale; with ``sparse``, the sparse ones too."""
+    def lattice(self, scale: np.ndarray | float = 1.0) -> Lattice:
+        """The lattice of :mod:`maxmargin`, features divided by a scale."""
         words = [" ".join(self.words(a)) for a in range(len(self.tails))]
-        features, names = sp.csr_array(self.features / scale), list(FEATURES)
-        if sparse is not None:
-            indicators, more = self.sparse_features(sparse)
-            features, names = sp.hstack([features, indicators], format="csr"), names + more
-        return Lattice(self.n_nodes, self.tails, self.heads, features, words, names, len(FEATURES))
+        return Lattice(self.n_nodes, self.tails, self.heads, self.features / scale, words, FEATURES)
 
     def pruned(self, w: np.ndarray, most: int) -> SearchGraph:
         """The arcs whose best path is among the ``most`` best, and of the nodes those on paths to the end."""

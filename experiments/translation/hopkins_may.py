@@ -9,7 +9,7 @@ added to it. A method sees features and qualities; what counts is the cosine of 
 2011, Tuning as ranking, section 5; their features were from [0, 500], which only changes units.
 
 * MERT: line searches along features and random directions, see :mod:`mert`; score of the corpus: the mean quality of
-  the chosen candidates. One random start and as many restarts as ``--moves`` line searches allow.
+  the chosen candidates. One random start and as many restarts as ``--moves`` line searches.
 * PRO: 50 of 5,000 pairs from each list, logistic regression.
 * margin: ``LatticeRanker`` with margin rescaling, the best candidate of a list against all others, cost = what the
   best gains over them; certified to 0.1 % or as far as ``--seconds`` go.
@@ -131,7 +131,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--features", type=int, nargs="+", default=list(FEATURES))
     parser.add_argument("--grid", type=float, nargs="+", default=list(GRID), help="values of C to choose from")
-    parser.add_argument("--moves", type=int, default=10_000, help="line searches of MERT, about")
+    parser.add_argument("--moves", type=int, default=5_000, help="line searches of MERT, about")
     parser.add_argument("--seconds", type=float, default=30.0, help="budget of a margin fit")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", type=Path, default=Path("outputs/hopkins_may.png"))

@@ -112,13 +112,10 @@ class PhraseTable:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def pairs(self, source: Sequence[str], most: int | None = None) -> range:
-        """Pairs of a source phrase, at most ``most`` of them."""
+    def pairs(self, source: Sequence[str]) -> range:
+        """Pairs of a source phrase."""
         s = self.number.get(tuple(source))
-        if s is None:
-            return range(0)
-        begin, end = int(self.starts[s]), int(self.starts[s + 1])
-        return range(begin, end if most is None else min(end, begin + most))
+        return range(0) if s is None else range(int(self.starts[s]), int(self.starts[s + 1]))
 
 
 def phrase_table(
@@ -131,25 +128,23 @@ def phrase_table(
     spans = [extract_spans(a, len(f), len(e), longest) for (f, e), a in zip(bitext, aligned, strict=True)]
     of = np.repeat(np.arange(len(spans)), [len(s) for s in spans])
     rows = np.concatenate(spans).astype(np.int64)
-    sides = []
-    for side in (0, 1):
-        words, lengths = [pair[side] for pair in bitext], [len(pair[side]) for pair in bitext]
-        offset = np.concatenate([[0], np.cumsum(lengths)])[of]
-        sides.append(_numbered(words, offset + rows[:, 2 * side], rows[:, 2 * side + 1] - rows[:, 2 * side], longest))
-    (source, sources), (target, targets) = sides
+    lengths = [rows[:, 2 * side + 1] - rows[:, 2 * side] for side in (0, 1)]
+    begins = [
+        np.concatenate([[0], np.cumsum([len(pair[side]) for pair in bitext])])[of] + rows[:, 2 * side]
+        for side in (0, 1)
+    ]  # where both phrases begin in the texts of all sentences
+    (source, sources), (target, targets) = (
+        _numbered([pair[side] for pair in bitext], begins[side], lengths[side], longest) for side in (0, 1)
+    )
     both, first, pair, count = np.unique(
         source * len(targets) + target, return_index=True, return_inverse=True, return_counts=True
     )
-    scores = np.empty((len(both), 4))
+    scores = np.full((len(both), 4), -np.inf)
     scores[:, 0] = np.log(count / np.bincount(source)[source[first]])
     scores[:, 1] = np.log(count / np.bincount(target)[target[first]])
-    for column, logs in ((2, _lexical(bitext, aligned, 1)), (3, _lexical(bitext, aligned, 0))):
-        side = 1 if column == 2 else 0
-        sums = np.concatenate([[0.0], np.cumsum(logs)])
-        offset = np.concatenate([[0], np.cumsum([len(p[side]) for p in bitext])])[of]
-        value = sums[offset + rows[:, 2 * side + 1]] - sums[offset + rows[:, 2 * side]]
-        scores[:, column] = -np.inf
-        np.maximum.at(scores[:, column], pair, value)
+    for column, side in ((2, 1), (3, 0)):
+        sums = np.concatenate([[0.0], np.cumsum(_lexical(bitext, aligned, side))])
+        np.maximum.at(scores[:, column], pair, sums[begins[side] + lengths[side]] - sums[begins[side]])
     orientations = np.concatenate([_oriented(pair, rows[:, column], len(both)) for column in (4, 5)], axis=1)
     order = np.lexsort((-scores[:, 0], source[first]))
     starts = np.searchsorted(source[first][order], np.arange(len(sources) + 1))
