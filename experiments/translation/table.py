@@ -104,6 +104,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--best", type=int, default=100, help="outputs of a sentence that a round adds")
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
+    parser.add_argument(
+        "--no-sparse", dest="sparse", action="store_false", help="leave out the rows of sparse features"
+    )
     parser.add_argument("--keep", type=Path, help="JSON file of weights: methods in it are not tuned again")
     options = parser.parse_args()
     print(machine_line())
@@ -118,12 +121,13 @@ def main() -> None:
         counts[method] = np.concatenate([test.statistics(i, [words]) for i, words in enumerate(found)])
         rows[method] = (max(tuned.bleu), nist(found, test.references), tuned.C, tuned.seconds, tuned.weights)
     without_optimum(development, decoder, options.best)
-    best = max(rows, key=lambda method: rows[method][0])
-    begin = time.process_time()
-    for name, score, C, found in sparse_rows(decoder, development, test, rows[best][4], options.best):
-        counts[name] = np.concatenate([test.statistics(i, [words]) for i, words in enumerate(found)])
-        rows[name] = (score, nist(found, test.references), C, time.process_time() - begin, rows[best][4])
+    if options.sparse:
+        best = max(rows, key=lambda method: rows[method][0])
         begin = time.process_time()
+        for name, score, C, found in sparse_rows(decoder, development, test, rows[best][4], options.best):
+            counts[name] = np.concatenate([test.statistics(i, [words]) for i, words in enumerate(found)])
+            rows[name] = (score, nist(found, test.references), C, time.process_time() - begin, rows[best][4])
+            begin = time.process_time()
     print_table(counts, rows)
     first = next(iter(rows))
     print(
