@@ -7,9 +7,9 @@ ORANGE); the oracle o_i of a list is its best by that. The cost is ``quality(o_i
 * margin, slack: rescaled hinges, ``1/2 |w|^2 + C sum_i loss_i``;
 * ramp: the cost-diminished ramp, which stands up for translations that the model already likes;
 * LP (7), LP (8): the best of a list against the worst with margins of 1 and ``|w|_1``: each bad output against the
-  nearest good one (7), or against all good ones (8). Wang, Shawe-Taylor 2009. Not all others are bad, as in the paper:
-  no list can then be separated by 14 features, so that each loss is at least 1, what it is at w = 0, and w = 0 is the
-  optimum for every C (:mod:`table` prints this).
+  nearest good one (7), or against all good ones (8). Wang, Shawe-Taylor 2009. In the paper all others are bad. With 14
+  features too few lists can be separated then: the loss of the rest is at least 1, what it is at w = 0, and w = 0 is
+  the optimum (:mod:`table` prints this).
 
 "lattices" after a name: the examples are the lattices of all rounds instead of lists, with the costs of arcs that
 :class:`~maxmargin.LatticeRanker` makes of the reference.
