@@ -190,7 +190,10 @@ def sparse_rows(
     y, part = [" ".join(words) for words in development.references], len(X) * 2 // 3
     for name, parameters in SPARSE.items():
         ranker = LatticeRanker(max_seconds=SECONDS, tol=1e-2, **parameters)
-        scores = {C: ranker.set_params(C=C).fit(X[:part], y[:part]).score(X[part:], y[part:]) for C in (0.1, 1.0, 10.0)}
+        scores = {}
+        for C in (0.1, 1.0, 10.0):
+            ranker.set_params(C=C).fit(X[:part], y[:part])
+            scores[C] = ranker.score(X[part:], y[part:]) if ranker.coef_.any() else -1.0  # as in tuning.best_C
         C = max(scores, key=lambda C: scores[C])
         ranker.set_params(C=C).fit(X, y)
         own, all_right = np.count_nonzero(ranker.coef_), np.mean(np.array(ranker.predict(X)) == oracle_texts(X, y))
