@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking bench-lp bench-matching bench-lattice clean
+.PHONY: help setup demo test test-all test-bounds test-lowest kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-hopkins-may bench-lp bench-matching bench-lattice clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -183,6 +183,12 @@ experiment-alignment: setup  ## word alignment on the Hansards, with and without
 
 experiment-reranking: setup  ## n-best lists of Moses, cross-validated: margin, ramp, L1, several good (needs MAXMARGIN_DATA)
 	$(RUN) experiments/lattices/reranking.py
+
+experiment-translation: setup  ## phrase-based translation tuned by MERT, PRO, margins and linear programs (needs MAXMARGIN_DATA)
+	$(RUN) experiments/translation/table.py
+
+experiment-hopkins-may: setup  ## tuning on synthetic lists: cosine to the true weights, by the number of features
+	$(RUN) experiments/translation/hopkins_may.py
 
 clean:  ## remove the environment, the caches and the outputs
 	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist outputs
