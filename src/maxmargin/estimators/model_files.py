@@ -354,6 +354,7 @@ def _storable_parameters(estimator: Structured, fitted: Fitted) -> dict[str, obj
     """Constructor arguments that a file can hold; a warning names those that it cannot."""
     from maxmargin.estimators.base import Structured
     from maxmargin.formulations.ramp import Ramp
+    from maxmargin.solvers.column_generation import ColumnGeneration
 
     found: dict[str, object] = {}
     for name, value in estimator.get_params(deep=False).items():
@@ -361,6 +362,8 @@ def _storable_parameters(estimator: Structured, fitted: Fitted) -> dict[str, obj
         if name == "callbacks" or fitted_features or (name == "start" and isinstance(value, Structured)):
             continue
         if isinstance(value, Ramp) and isinstance(value.start, Structured):  # a file cannot hold another model
+            value = copy(value).set_params(start="zero")
+        if isinstance(value, ColumnGeneration) and not isinstance(value.start, str):  # nor further weights
             value = copy(value).set_params(start="zero")
         value = list(value) if isinstance(value, range) else value
         if not _is_storable(value) and name in fitted.stand_ins:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,3 +48,7 @@ class RowFeatures(ABC, Generic[Text]):
     @abstractmethod
     def rows(self, X: Text) -> SparseRows | None:
         """Features of a few sequences; None when they are not plain sparse features of tokens."""
+
+    @abstractmethod
+    def keeping(self, kept: np.ndarray) -> Self | None:
+        """These features without those that ``kept``, bool (n_features_,), leaves out; None where none can be."""
