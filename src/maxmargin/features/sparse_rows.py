@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -52,3 +53,7 @@ class RowFeatures(ABC, Generic[Text]):
     @abstractmethod
     def keeping(self, kept: np.ndarray) -> Self | None:
         """These features without those that ``kept``, bool (n_features_,), leaves out; None where none can be."""
+
+    @abstractmethod
+    def to_state(self) -> tuple[Mapping[str, object], Mapping[str, object]]:
+        """Arrays and JSON-able facts, from which the class method ``from_state`` makes the same features."""

@@ -89,13 +89,12 @@ def generalisation(
     True
     """
     from maxmargin.estimators.large_margin import rescaling_of
-    from maxmargin.formulations.problem import Problem
+    from maxmargin.formulations.rescaled_hinge import RescaledHinge
 
     if estimator.penalty != "l1" or rescaling_of(estimator.penalty, estimator.rescaling) != "unit":
         raise ValueError('the bound is that of penalty="l1" with unit margins; fit with these.')
     w, bound = estimator._checked_weights(), estimator._bind_held_out(X, y)
-    problem = estimator._formulation().problem(bound, C=estimator.C)
-    assert isinstance(problem, Problem)
+    problem = RescaledHinge(rescaling="unit", penalty="l1").problem(bound, C=estimator.C)
     objective = problem.primal(w, problem.oracle.planes(w, np.arange(bound.n_examples)).losses(bound.n_examples))
     features = len(w) if estimator.positive is True else 2 * len(w)
     b = max(float(largest), 1.0 / estimator.C)
