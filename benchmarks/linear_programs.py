@@ -1,13 +1,15 @@
 """Linear programs of L1-regularised large margins: our restarted primal-dual method, HiGHS and OR-tools.
 
-Each method runs in a process of its own (highspy and OR-tools cannot share one), on one thread, on the same program:
-seeded and random (5,000 rows, 20,000 columns, 40 entries a row, C = 1), or that of an .npz file. What a method claims
-does not count: the relative gap is that of :meth:`maxmargin.solvers.linear_programs.program.Program.bounds` at its
-weights and multipliers.
-Times are processor seconds::
+Each method runs in a process of its own (highspy and OR-tools cannot share one), on one thread, on the same programs: a
+seeded random one (5,000 rows, 20,000 columns, 40 entries a row, C = 1), and the last master of column generation on
+some hundred sentences of GENIA (C = 10, to a gap of 2 %). The last 500 rows of each are those that join when a program
+is solved again: random ones of the former, those of the next round of the latter. What a method claims does not count:
+the relative gap is that of :meth:`maxmargin.solvers.linear_programs.program.Program.bounds` at its weights and
+multipliers. Times are processor seconds::
 
-    python benchmarks/linear_programs.py                      # pip install highspy ortools for the comparison
-    python benchmarks/linear_programs.py --program master.npz
+    MAXMARGIN_DATA=... make bench-lp                          # pip install highspy ortools for the comparison
+    python benchmarks/linear_programs.py --program random --method "primal-dual to 1e-4" --seconds 60
+    python benchmarks/linear_programs.py --folder /tmp/programs     # keep the programs, and take those that are there
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,14 +34,45 @@ METHODS = {
     "primal-dual to 1e-2": ("ours", 1e-2),
     "primal-dual to 1e-3": ("ours", 1e-3),
     "primal-dual to 1e-4": ("ours", 1e-4),
-    "again, 500 rows later": ("again", 1e-4),
+    "primal-dual, again": ("ours_again", 1e-4),
     "extragradient to 1e-2": ("extragradient", 1e-2),
     "HiGHS simplex": ("highs", "simplex"),
+    "HiGHS simplex, again": ("highs_again", "simplex"),
     "HiGHS interior point": ("highs", "ipm"),
     "HiGHS PDLP 1e-4": ("highs", "pdlp", 1e-4),
     "OR-tools PDLP 1e-4": ("ortools", 1e-4),
+    "OR-tools PDLP 1e-4, again": ("ortools_again", 1e-4),
     "OR-tools PDLP 1e-5": ("ortools", 1e-5),
 }
+AGAIN = {
+    "primal-dual, again": "primal-dual to 1e-4", "HiGHS simplex, again": "HiGHS simplex",
+    "OR-tools PDLP 1e-4, again": "OR-tools PDLP 1e-4",
+}  # fmt: skip
+LATER = 500  # rows that join
+Answer = tuple[Point, float]  # and processor seconds
+
+
+class Case(NamedTuple):
+    """A program, and how many of its rows are there at first."""
+
+    program: Program
+    known: int
+
+    @property
+    def before(self) -> Program:
+        p, k = self.program, self.known
+        return Program(sp.csr_array(p.A[:k]), p.b[:k], p.owner[:k], p.weight)
+
+    def save(self, path: Path) -> None:
+        p = self.program
+        matrix = {"indptr": p.A.indptr, "indices": p.A.indices, "data": p.A.data, "shape": p.A.shape}
+        np.savez(path, b=p.b, owner=p.owner, weight=p.weight, known=self.known, **matrix)
+
+    @staticmethod
+    def load(path: Path) -> Case:
+        with np.load(path) as parts:
+            A = sp.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"]))
+            return Case(Program(A, parts["b"], parts["owner"], parts["weight"]), int(parts["known"]))
 
 
 def random_program(m: int = 5000, d: int = 20_000, entries: int = 40, seed: int = 0) -> Program:
@@ -50,135 +87,237 @@ def random_program(m: int = 5000, d: int = 20_000, entries: int = 40, seed: int 
     return Program(sp.csr_array(sp.diags_array(signs) @ A), np.ones(m), owner, np.ones(m // 5))
 
 
-def loaded(path: str | None) -> Program:
-    """The program of a file, or the random one."""
-    if path is None:
-        return random_program()
-    with np.load(path) as parts:
-        A = sp.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=tuple(parts["shape"]))
-        return Program(A, parts["b"], parts["owner"], parts["weight"])
+def genia_case(n: int) -> Case:
+    """The last master of column generation on n sentences of GENIA: words and labels before, unit margins, C = 10."""
+    import maxmargin as mm
+    from maxmargin.datasets.columns import read_columns
+    from maxmargin.datasets.folder import require
+    from maxmargin.formulations.rescaled_hinge import RescaledHinge
+
+    path = require("genia_pos/train.tsv.xz", "lines 'word<TAB>tag', a blank line between sentences")
+    chosen = list(read_columns(path, separator="\t", comments="#doc "))[:n]
+    X = mm.DictFeatures().fit_transform([[[f"w={token[0]}"] for token in sentence] for sentence in chosen])
+    bound = mm.Chain().bind(X, [[token[1] for token in sentence] for sentence in chosen])
+    problem = RescaledHinge(rescaling="unit", penalty="l1").problem(bound, C=10.0)
+    engine = mm.ColumnGeneration("primal_dual").engine(problem)
+    state = engine.init(problem)
+    while True:
+        known = len(state.rows)
+        if engine.certificate(state).relative_gap < 0.02:
+            break
+        engine.step(state)
+    whole = state.rows.program
+    rows = slice(0, known + LATER)
+    A = sp.csr_array(whole.A[rows])
+    A = sp.csr_array(A[:, np.unique(A.indices)])
+    return Case(Program(A, whole.b[rows], whole.owner[rows], whole.weight), known)
+
+
+def case_named(name: str, sentences: int) -> Case:
+    if name == "random":
+        program = random_program()
+        return Case(program, len(program.b) - LATER)
+    return genia_case(sentences)
 
 
 class Runs:
-    """The methods, each a function of the program: point and processor seconds."""
+    """The methods: point and processor seconds of each."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.zero = Point(np.zeros(program.A.shape[1]), np.zeros(len(program.b)))
+    def __init__(self, case: Case, limit: float) -> None:
+        self.case, self.program, self.limit = case, case.program, limit
+        self.begins = 1.0  # the gap at the start
 
-    def ours(self, tol: float) -> tuple[Point, float]:
+    @staticmethod
+    def zero(program: Program) -> Point:
+        return Point(np.zeros(program.A.shape[1]), np.zeros(len(program.b)))
+
+    def with_later(self, point: Point) -> Point:
+        """A point of the program before; rows that join have no multiplier."""
+        return point._replace(alpha=np.append(point.alpha, np.zeros(len(self.program.b) - self.case.known)))
+
+    def ours(self, tol: float) -> Answer:
         from maxmargin.solvers.linear_programs.primal_dual import PrimalDual
 
         PrimalDual().solve(*warm_up(), 1e-1)
         begin = time.process_time()
-        return PrimalDual().solve(self.program, self.zero, tol), time.process_time() - begin
+        return PrimalDual().solve(self.program, self.zero(self.program), tol), time.process_time() - begin
 
-    def again(self, tol: float) -> tuple[Point, float]:
-        """After 500 random rows have joined a program that is solved."""
+    def ours_again(self, tol: float) -> Answer:
         from maxmargin.solvers.linear_programs.primal_dual import PrimalDual
 
-        p = self.program
-        known = np.sort(np.random.default_rng(0).permutation(len(p.b))[500:])
-        before = Program(sp.csr_array(p.A[known]), p.b[known], p.owner[known], p.weight)
-        point = PrimalDual().solve(before, Point(self.zero.w, self.zero.alpha[known]), tol)
-        alpha = np.zeros(len(p.b))
-        alpha[known] = point.alpha
+        start = self.with_later(PrimalDual().solve(self.case.before, self.zero(self.case.before), tol))
+        self.begins = self.program.bounds(start).relative_gap
         begin = time.process_time()
-        return PrimalDual().solve(p, Point(point.w, alpha), tol), time.process_time() - begin
+        return PrimalDual().solve(self.program, start, tol), time.process_time() - begin
 
-    def extragradient(self, tol: float) -> tuple[Point, float]:
+    def extragradient(self, tol: float) -> Answer:
         from maxmargin.solvers.linear_programs.extragradient import Extragradient
 
         begin = time.process_time()
-        return Extragradient(step="frobenius").solve(self.program, self.zero, tol), time.process_time() - begin
+        point = Extragradient(step="frobenius").solve(self.program, self.zero(self.program), tol)
+        return point, time.process_time() - begin
 
-    def columns(self) -> tuple[sp.csc_array, np.ndarray]:
-        """The rows ``A w+ - A w- + xi >= b`` and the costs of all variables."""
-        p, (m, d) = self.program, self.program.A.shape
-        owners = sp.csr_array((np.ones(m), (np.arange(m), p.owner)), shape=(m, len(p.weight)))
-        return sp.csc_array(sp.hstack([p.A, -p.A, owners])), np.concatenate([np.ones(2 * d), p.weight])
+    def highs(self, solver: str, tol: float | None = None) -> Answer:
+        solve = self.highs_of(self.program, solver, tol)
+        return self.timed(solve)
 
-    def highs(self, solver: str, tol: float | None = None) -> tuple[Point, float]:
+    def highs_again(self, solver: str) -> Answer:
+        """The basis stays when rows are added."""
         import highspy
 
-        K, cost = self.columns()
-        lp = highspy.HighsLp()
-        lp.num_row_, lp.num_col_ = K.shape
-        lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, np.zeros(len(cost)), np.full(len(cost), highspy.kHighsInf)
-        lp.row_lower_, lp.row_upper_ = self.program.b, np.full(K.shape[0], highspy.kHighsInf)
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = K.indptr, K.indices, K.data
-        solve = highspy.Highs()
-        settings = {"output_flag": False, "threads": 1, "solver": solver, "run_crossover": "off", "time_limit": 300.0}
-        if tol is not None:
-            settings["pdlp_optimality_tolerance"] = tol
-        for name, value in settings.items():
-            assert solve.setOptionValue(name, value) == highspy.HighsStatus.kOk, name
-        solve.passModel(lp)
+        solve, k = self.highs_of(self.case.before, solver), self.case.known
+        solve.run()
+        found = solve.getSolution()
+        start = self.with_later(self.point(np.array(found.col_value), np.array(found.row_dual)))
+        self.begins = self.program.bounds(start).relative_gap
+        later = sp.csr_array(columns(self.program)[0][k:])
+        none = np.full(later.shape[0], highspy.kHighsInf)
+        solve.addRows(later.shape[0], self.program.b[k:], none, later.nnz, later.indptr[:-1], later.indices, later.data)
+        return self.timed(solve)
+
+    def timed(self, solve) -> Answer:  # type: ignore[no-untyped-def]
         begin = time.process_time()
         solve.run()
         seconds = time.process_time() - begin
         found = solve.getSolution()
         return self.point(np.array(found.col_value), np.array(found.row_dual)), seconds
 
-    def ortools(self, tol: float) -> tuple[Point, float]:
+    def highs_of(self, program: Program, solver: str, tol: float | None = None):  # type: ignore[no-untyped-def]
+        import highspy
+
+        K, cost = columns(program)
+        lp = highspy.HighsLp()
+        lp.num_row_, lp.num_col_ = K.shape
+        lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, np.zeros(len(cost)), np.full(len(cost), highspy.kHighsInf)
+        lp.row_lower_, lp.row_upper_ = program.b, np.full(K.shape[0], highspy.kHighsInf)
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = K.indptr, K.indices, K.data
+        solve = highspy.Highs()
+        settings = {"output_flag": False, "threads": 1, "solver": solver, "run_crossover": "off"}
+        settings["time_limit"] = self.limit
+        if tol is not None:
+            settings["pdlp_optimality_tolerance"] = tol
+        for name, value in settings.items():
+            assert solve.setOptionValue(name, value) == highspy.HighsStatus.kOk, name
+        solve.passModel(lp)
+        return solve
+
+    def ortools(self, tol: float) -> Answer:
+        return self.pdlp(self.program, tol)
+
+    def ortools_again(self, tol: float) -> Answer:
+        from ortools.pdlp.python import pdlp
+
+        found = pdlp.PrimalAndDualSolution()
+        found.primal_solution, found.dual_solution = self.pdlp_raw(self.case.before, tol)[:2]
+        found.dual_solution = np.append(found.dual_solution, np.zeros(len(self.program.b) - self.case.known))
+        return self.pdlp(self.program, tol, found)
+
+    def pdlp(self, program: Program, tol: float, start: object = None) -> Answer:
+        x, alpha, seconds = self.pdlp_raw(program, tol, start)
+        return self.point(x, alpha), seconds
+
+    def pdlp_raw(self, program: Program, tol: float, start: object = None) -> tuple[np.ndarray, np.ndarray, float]:
         from ortools.pdlp import solvers_pb2
         from ortools.pdlp.python import pdlp
 
-        K, cost = self.columns()
-        program = pdlp.QuadraticProgram()
-        program.resize_and_initialize(len(cost), K.shape[0])
-        program.constraint_matrix, program.objective_vector = sp.csc_matrix(K), cost
-        program.variable_lower_bounds, program.variable_upper_bounds = np.zeros(len(cost)), np.full(len(cost), np.inf)
-        program.constraint_lower_bounds = self.program.b
-        program.constraint_upper_bounds = np.full(K.shape[0], np.inf)
+        K, cost = columns(program)
+        given = pdlp.QuadraticProgram()
+        given.resize_and_initialize(len(cost), K.shape[0])
+        given.constraint_matrix, given.objective_vector = sp.csc_matrix(K), cost
+        given.variable_lower_bounds, given.variable_upper_bounds = np.zeros(len(cost)), np.full(len(cost), np.inf)
+        given.constraint_lower_bounds, given.constraint_upper_bounds = program.b, np.full(K.shape[0], np.inf)
         settings = solvers_pb2.PrimalDualHybridGradientParams()
-        criteria = settings.termination_criteria.simple_optimality_criteria
-        criteria.eps_optimal_relative = criteria.eps_optimal_absolute = tol
+        criteria = settings.termination_criteria
+        criteria.simple_optimality_criteria.eps_optimal_relative = tol
+        criteria.simple_optimality_criteria.eps_optimal_absolute = tol
+        criteria.time_sec_limit = self.limit
         begin = time.process_time()
-        found = pdlp.primal_dual_hybrid_gradient(program, settings)
-        seconds = time.process_time() - begin
-        return self.point(found.primal_solution, found.dual_solution), seconds
+        found = pdlp.primal_dual_hybrid_gradient(given, settings, *([] if start is None else [start]))
+        return found.primal_solution, found.dual_solution, time.process_time() - begin
 
     def point(self, x: np.ndarray, alpha: np.ndarray) -> Point:
         d = self.program.A.shape[1]
         return Point(x[:d] - x[d : 2 * d], alpha)
 
 
+def columns(program: Program) -> tuple[sp.csr_array, np.ndarray]:
+    """The rows ``A w+ - A w- + xi >= b`` and the costs of all variables."""
+    m, d = program.A.shape
+    owners = sp.csr_array((np.ones(m), (np.arange(m), program.owner)), shape=(m, len(program.weight)))
+    return sp.csr_array(sp.hstack([program.A, -program.A, owners])), np.concatenate([np.ones(2 * d), program.weight])
+
+
 def warm_up() -> tuple[Program, Point]:
     """A tiny program that has the kernels compiled."""
     program = random_program(50, 100, 5)
-    return program, Point(np.zeros(100), np.zeros(50))
+    return program, Runs.zero(program)
+
+
+def run(path: Path, method: str, limit: float) -> None:
+    """One method on one program: seconds, primal, dual, certified gap and that of its start as a line of JSON."""
+    case = Case.load(path)
+    name, *arguments = METHODS[method]
+    runs = Runs(case, limit)
+    methods: dict[str, Callable[..., Answer]] = {
+        "ours": runs.ours, "ours_again": runs.ours_again, "extragradient": runs.extragradient, "highs": runs.highs,
+        "highs_again": runs.highs_again, "ortools": runs.ortools, "ortools_again": runs.ortools_again,
+    }  # fmt: skip
+    point, seconds = methods[name](*arguments)
+    bounds = case.program.bounds(point)
+    print(json.dumps([seconds, bounds.primal, bounds.dual, bounds.relative_gap, runs.begins]))
+
+
+def compare(path: Path, methods: list[str], limit: float) -> None:
+    """All methods on one program."""
+    print(f"{'method':26s} {'seconds':>9s} {'primal':>14s} {'dual':>14s} {'certified gap':>14s} {'at first':>8s}")
+    spent: dict[str, float] = {}
+    for name in methods:
+        command = [sys.executable, __file__, "--run", str(path), "--method", name, "--seconds", str(limit)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2.5 * limit + 60.0)
+        except subprocess.TimeoutExpired:
+            print(f"{name:26s} no answer in {2.5 * limit + 60.0:.0f} s", flush=True)
+            continue
+        if done.returncode:
+            said = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else str(done.returncode)
+            print(f"{name:26s} failed: {said}", flush=True)
+            continue
+        spent[name], primal, dual, gap, begins = json.loads(done.stdout.strip().splitlines()[-1])
+        print(f"{name:26s} {spent[name]:9.2f} {primal:14.6g} {dual:14.6g} {gap:14.1e} {begins:8.1e}", flush=True)
+    for again, cold in AGAIN.items():
+        if again in spent and cold in spent:
+            print(f"{again}: {spent[again] / spent[cold]:.2f} of the time of {cold}")
+    ours = spent.get("primal-dual to 1e-4")
+    for name in ("OR-tools PDLP 1e-4", "OR-tools PDLP 1e-5"):
+        if ours and name in spent:
+            print(f"primal-dual to 1e-4: {ours / spent[name]:.2f} of the time of {name}")
 
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument(
-        "--program", metavar="FILE", help="an .npz file with indptr, indices, data, shape, b, owner, weight"
-    )
+    words.add_argument("--program", choices=("random", "genia"), action="append", help="only these programs")
     words.add_argument("--method", choices=METHODS, action="append", help="only these methods")
-    words.add_argument("--run", help=argparse.SUPPRESS)
+    words.add_argument("--sentences", type=int, default=300, help="of GENIA")
+    words.add_argument("--seconds", type=float, default=300.0, help="the most that a method may take")
+    words.add_argument("--folder", type=Path, help="where programs are kept; by default they are not")
+    words.add_argument("--run", type=Path, help=argparse.SUPPRESS)
     given = words.parse_args()
-    program = loaded(given.program)
     if given.run:
-        method, *arguments = METHODS[given.run]
-        point, seconds = getattr(Runs(program), method)(*arguments)
-        bounds = program.bounds(point)
-        print(json.dumps([seconds, bounds.primal, bounds.dual, bounds.relative_gap]))
+        run(given.run, given.method[0], given.seconds)
         return
     print(machine_line())
-    print(f"{program.A.shape[0]} rows, {program.A.shape[1]} columns, {program.A.nnz} entries")
-    print(f"{'method':24s} {'seconds':>9s} {'primal':>14s} {'dual':>14s} {'certified gap':>14s}")
-    for name in given.method or METHODS:
-        command = [sys.executable, __file__, "--run", name, *(["--program", given.program] if given.program else [])]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            print(
-                f"{name:24s} failed: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}"
-            )
-            continue
-        seconds, primal, dual, gap = json.loads(done.stdout.strip().splitlines()[-1])
-        print(f"{name:24s} {seconds:9.2f} {primal:14.6g} {dual:14.6g} {gap:14.1e}", flush=True)
+    with tempfile.TemporaryDirectory() as own:
+        folder = given.folder or Path(own)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in given.program or ("random", "genia"):
+            path = folder / (f"{name}.npz" if name == "random" else f"{name}-{given.sentences}.npz")
+            if not path.exists():
+                case_named(name, given.sentences).save(path)
+            case = Case.load(path)
+            (m, d), n = case.program.A.shape, len(case.program.weight)
+            print(f"\n{name}: {m} rows, {d} columns, {case.program.A.nnz} entries, {n} examples")
+            compare(path, given.method or list(METHODS), given.seconds)
 
 
 if __name__ == "__main__":

@@ -2,16 +2,20 @@
 
 The paper tags 6,700 sentences of MEDLINE (MedPost); GENIA stands in for it, in random splits of 5,700 and 1,000
 sentences. As there, the features of a label are its word and the label before. Ways to solve the same linear program
-(unit margins, L1 penalty, one correct output) run beside the same loss with an L2 penalty, the averaged perceptron,
-MIRA, a conditional random field (python-crfsuite, at its default stop) and a hidden Markov model by counting. C is
-chosen on a tenth of the first training part. Times are processor seconds of training, all on one thread; those of the
-linear programs include the certificate of the whole problem. "touched" are the weights that were not zero at any time,
-"file" is the size of the saved model.
+(unit margins, L1 penalty, one correct output; "auto" is the recentred dual for 200 sentences or more) run beside the
+same loss with an L2 penalty, the averaged perceptron, MIRA, a conditional random field (python-crfsuite, at its default
+stop) and a hidden Markov model by counting. C is chosen on a tenth of the first training part. Column generation begins
+at a multiple of MIRA's weights. Times are processor seconds of training, all on one thread; those of the linear
+programs include the certificate of the whole problem. "touched" are the weights that were not zero at any time, "file"
+is the size of the saved model.
+
+There is a table for each size of the training part: a small one, at which all masters of column generation reach 1 %,
+and that of the paper. A fit ends after ``--seconds`` by the clock, and its row then shows the gap that it has reached;
+a master may take as long. Column generation and the random field run on the first ``--slow-repeats`` splits only.
 
     MAXMARGIN_DATA=... make experiment-lp-tagging
-    python experiments/linear_programs/tagging.py --quick              # 300 sentences, one split
-    python experiments/linear_programs/tagging.py --repeats 1 --seconds 120   # each fit ends by then, with its gap
-    python experiments/linear_programs/tagging.py --figures FOLDER     # figures 1 and 2 (pip install matplotlib)
+    python experiments/linear_programs/tagging.py --train 300 --repeats 1
+    python experiments/linear_programs/tagging.py --train 300 --figures FOLDER   # and figures 1 and 2 (matplotlib)
 """
 
 from __future__ import annotations
@@ -28,14 +32,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maxmargin.callbacks.base import Callback, Run
 from maxmargin.datasets import require
 from maxmargin.estimators.discriminative_hmm import DiscriminativeHMM
 from maxmargin.estimators.sequence_tagger import SequenceTagger
 from maxmargin.metrics import token_accuracy
+from maxmargin.reports import generalisation
 from maxmargin.solvers.column_generation import ColumnGeneration, ColumnState
 from maxmargin.solvers.linear_programs.extragradient import Extragradient
 from maxmargin.solvers.linear_programs.highs import Highs
 from maxmargin.solvers.linear_programs.primal_dual import PrimalDual
+from maxmargin.solvers.linear_programs.program import Master
 from maxmargin.solvers.mira import MIRA
 from maxmargin.solvers.perceptron import Perceptron
 from maxmargin.solvers.recentred_engine import RecentredState
@@ -45,6 +52,8 @@ from machine import machine_line
 
 WHERE = "the GENIA treebank in McClosky's division, word and tag per line"
 TOL = 1e-2  # certified relative gap of the linear programs
+MOST_STEPS = 6_000_000  # of a first-order master, divided by the number of sentences
+OURS = "LP recentred dual"
 LP_GRID = (3.0, 10.0, 30.0)
 L2_GRID = (0.1, 1.0, 10.0)
 MIRA_GRID = (0.01, 0.1, 1.0)
@@ -75,6 +84,7 @@ class Result(NamedTuple):
     share: float = np.nan  # of weights that are not zero,
     touched: float = np.nan  # or were not at any time
     size: float = np.nan  # of the model file, in kB
+    bound: float = np.nan  # on the error of a sentence, by section 6 of the paper; above 1 it says nothing
 
 
 def read() -> list[list[tuple[str, str]]]:
@@ -103,10 +113,24 @@ def linear_program(solver: object, C: float, seconds: float) -> SequenceTagger:
     return SequenceTagger(penalty="l1", C=C, tol=TOL, solver=solver, max_seconds=seconds)
 
 
-def fitted(model: SequenceTagger, data: Split) -> tuple[SequenceTagger, Result]:
+class Curve(Callback):
+    """Processor seconds, primal and dual values at each certificate, of each fit."""
+
+    def __init__(self) -> None:
+        self.fits: list[list[tuple[float, float, float]]] = []
+
+    def on_begin(self, run: Run) -> None:
+        self.fits.append([])
+
+    def on_certificate(self, run: Run) -> None:
+        assert run.certificate is not None
+        self.fits[-1].append((time.process_time(), run.certificate.primal, run.certificate.dual))
+
+
+def fitted(model: SequenceTagger, data: Split, curve: Curve | None = None) -> Result:
     """Train and test."""
     begin = time.process_time()
-    model.fit(data.X_train, data.y_train)
+    model.set_params(callbacks=None if curve is None else [curve]).fit(data.X_train, data.y_train)
     seconds = time.process_time() - begin
     error = 100.0 * (1.0 - token_accuracy(data.y_test, model.predict(data.X_test)))
     touched, state = np.nan, model.state_
@@ -115,8 +139,11 @@ def fitted(model: SequenceTagger, data: Split) -> tuple[SequenceTagger, Result]:
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model.mm")
         size = (Path(folder) / "model.mm").stat().st_size / 1000
-    share, gap = float(np.mean(model.weights_ != 0.0)), model.certificate_.relative_gap
-    return model, Result(error, seconds, model.n_iter_, gap, share, touched, size)
+    share, gap, bound = float(np.mean(model.weights_ != 0.0)), model.certificate_.relative_gap, np.nan
+    if model.penalty == "l1":
+        longest = max(map(len, data.X_train + data.X_test))
+        bound = generalisation(model, data.X_train, data.y_train, largest=longest).bound
+    return Result(error, seconds, model.n_iter_, gap, share, touched, size, bound)
 
 
 def hidden_markov(data: Split) -> Result:
@@ -144,87 +171,133 @@ def chosen_C(make: Callable[[float], SequenceTagger], grid: tuple[float, ...], d
     """The C of least error on a tenth of the training part."""
     cut = len(data.X_train) * 9 // 10
     held = Split(data.X_train[:cut], data.y_train[:cut], data.X_train[cut:], data.y_train[cut:])
-    return min(grid, key=lambda C: fitted(make(C), held)[1].error)
+    return min(grid, key=lambda C: fitted(make(C), held).error)
 
 
-def methods(data: Split, seconds: float) -> dict[str, Callable[[Split], Result]]:
-    """The rows of the table, their constants chosen on the first split."""
-    C = chosen_C(lambda C: linear_program("auto", C, seconds), LP_GRID, data)
-    quadratic = chosen_C(lambda C: SequenceTagger(rescaling="unit", C=C, tol=TOL), L2_GRID, data)
-    mira = chosen_C(lambda C: SequenceTagger(solver=MIRA(), C=C), MIRA_GRID, data)
-    print(f"C of the linear programs {C:g}, of L2 {quadratic:g}, of MIRA {mira:g}; both former to a certified 1 %")
-    solvers = {
-        "LP auto": "auto", "LP primal-dual": ColumnGeneration(PrimalDual()),
-        "LP simplex": ColumnGeneration(Highs(method="simplex")),
-        "LP interior point": ColumnGeneration(Highs(method="ipm")),
-        "LP extragradient": ColumnGeneration(Extragradient(step="frobenius"), start="ones"),
-    }  # fmt: skip
-    rows: dict[str, Callable[[Split], Result]] = {
-        name: lambda data, solver=solver: fitted(linear_program(solver, C, seconds), data)[1]
-        for name, solver in solvers.items()
+def masters(n: int, seconds: float) -> dict[str, Master]:
+    """The masters of column generation; for n sentences one takes about ``seconds`` at most."""
+    steps = MOST_STEPS // n
+    return {
+        "LP primal-dual": PrimalDual(steps),
+        "LP simplex": Highs("simplex", seconds),
+        "LP interior point": Highs("ipm", seconds),
+        "LP extragradient": Extragradient("frobenius", max_steps=steps),
     }
-    rows["L2, the same loss"] = lambda data: fitted(SequenceTagger(rescaling="unit", C=quadratic, tol=TOL), data)[1]
-    rows["perceptron"] = lambda data: fitted(SequenceTagger(solver=Perceptron()), data)[1]
-    rows["MIRA"] = lambda data: fitted(SequenceTagger(solver=MIRA(), C=mira), data)[1]
-    return {"CRF": random_field, "HMM": hidden_markov} | rows
 
 
-def table(splits: list[Split], seconds: float) -> None:
-    words = ("error %", "paper", "seconds", "passes", "gap", "weights", "touched", "file kB")
-    print(f"{'':18s} " + " ".join(f"{word:>{n}s}" for word, n in zip(words, (14, 14, 8, 7, 8, 8, 8, 8), strict=True)))
-    spent = {}
-    for name, run in methods(splits[0], seconds).items():
-        found = np.array([run(data) for data in splits])
-        spread = found[:, 0].std(ddof=1) if len(found) > 1 else 0.0
-        error, spent[name], rounds, gap, share, touched, size = found.mean(axis=0)
-        figures = f"{spent[name]:8.1f} {rounds:7.0f} {gap:8.1e} {100 * share:7.1f}% {100 * touched:7.1f}% {size:8.0f}"
-        print(f"{name:18s} {error:6.2f} +- {spread:4.2f} {PAPER.get(name, ''):>14s} {figures}", flush=True)
-    for name in ("LP extragradient", "CRF"):
-        print(f"time of {name} / time of LP auto: {spent[name] / spent['LP auto']:.1f}")
+def first_weights(data: Split, C: float, mira: float) -> np.ndarray:
+    """Where column generation begins: the multiple of MIRA's weights that has the least objective."""
+    model = SequenceTagger(solver=MIRA(), C=mira).fit(data.X_train, data.y_train).set_params(penalty="l1", C=C)
+    weights, objectives = model.weights_, {}
+    for scale in (1.0, 3.0, 10.0, 30.0, 100.0):
+        model.weights_ = scale * weights
+        objectives[scale] = generalisation(model, data.X_train, data.y_train, largest=1.0).objective
+    return min(objectives, key=objectives.__getitem__) * weights
 
 
-def figures(data: Split, folder: Path, seconds: float, C: float = 10.0) -> None:
-    """Figure 1: primal and dual values along the rounds; figure 2: processor seconds by round, for each master."""
+def constants(data: Split, seconds: float) -> tuple[float, float, float]:
+    """C of the linear programs, of L2 and of MIRA, by the first split."""
+    C = chosen_C(lambda C: linear_program("recentred_dual", C, seconds), LP_GRID, data)
+    quadratic = chosen_C(lambda C: SequenceTagger(rescaling="unit", C=C, tol=TOL), L2_GRID, data)
+    return C, quadratic, chosen_C(lambda C: SequenceTagger(solver=MIRA(), C=C), MIRA_GRID, data)
+
+
+def methods(
+    data: Split, seconds: float, given: list[float] | None, curves: dict[str, Curve]
+) -> dict[str, Callable[[Split], Result]]:
+    """The rows of the table; fits with masters of column generation leave their curves."""
+    C, quadratic, mira = given or constants(data, seconds)
+    print(f"C of the linear programs {C:g}, of L2 {quadratic:g}, of MIRA {mira:g}; both former to a certified 1 %")
+
+    def column_generation(name: str, master: Master) -> Callable[[Split], Result]:
+        curves[name] = Curve()
+
+        def run(data: Split) -> Result:
+            begin = time.process_time()
+            solver = ColumnGeneration(master, start=first_weights(data, C, mira))
+            before = time.process_time() - begin
+            found = fitted(linear_program(solver, C, seconds), data, curves[name])
+            return found._replace(seconds=found.seconds + before)
+
+        return run
+
+    return {
+        "CRF": random_field,
+        "HMM": hidden_markov,
+        OURS: lambda data: fitted(linear_program("recentred_dual", C, seconds), data),
+        "L2, the same loss": lambda data: fitted(SequenceTagger(rescaling="unit", C=quadratic, tol=TOL), data),
+        "perceptron": lambda data: fitted(SequenceTagger(solver=Perceptron()), data),
+        "MIRA": lambda data: fitted(SequenceTagger(solver=MIRA(), C=mira), data),
+    } | {name: column_generation(name, master) for name, master in masters(len(data.X_train), seconds).items()}
+
+
+def table(splits: list[Split], seconds: float, slow_repeats: int, given: list[float] | None) -> dict[str, Curve]:
+    """Print the rows; returns the curves of column generation."""
+    words = ("splits", "error %", "paper", "seconds", "passes", "gap", "weights", "touched", "file kB", "bound")
+    widths = (6, 14, 14, 8, 7, 8, 8, 8, 8, 8)
+    print(f"{'':18s} " + " ".join(f"{word:>{n}s}" for word, n in zip(words, widths, strict=True)))
+    curves: dict[str, Curve] = {}
+    spent, errors = {}, {}
+    for name, run in methods(splits[0], seconds, given, curves).items():
+        few = splits[:slow_repeats] if name == "CRF" or name in curves else splits
+        if not few:
+            continue
+        found = np.array([run(data) for data in few])
+        spread = found[:, 0].std(ddof=1) if len(found) > 1 else np.nan
+        error, _, rounds, gap, share, touched, size, bound = found.mean(axis=0)
+        spent[name], errors[name] = found[:, 1], found[:, 0]
+        beside = f"{len(few):6d} {error:6.2f} +- {spread:4.2f} {PAPER.get(name, ''):>14s}"
+        cost = f"{spent[name].mean():8.1f} {rounds:7.0f} {gap:8.1e}"
+        model = f"{100 * share:7.1f}% {100 * touched:7.1f}% {size:8.0f} {bound:8.1g}"
+        print(f"{name:18s} {beside} {cost} {model}", flush=True)
+    print("beside the recentred dual, on the splits that both have:")
+    for name, times in spent.items():
+        if name != OURS:
+            own, others = spent[OURS][: len(times)], errors[name] - errors[OURS][: len(times)]
+            print(f"  {name}: {times.sum() / own.sum():.1f} of its time, error {others.mean():+.2f}")
+    return curves
+
+
+def figures(curves: dict[str, Curve], path: Path) -> None:
+    """Figure 1: primal against dual values; figure 2: processor seconds by round, for each master and split."""
     import matplotlib.pyplot as plt
 
     _, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
-    masters = {"simplex": Highs(method="simplex"), "extragradient": Extragradient(step="frobenius")}
-    for name, master in (masters | {"primal-dual": PrimalDual()}).items():
-        rounds = fitted(linear_program(ColumnGeneration(master), C, seconds), data)[0].rounds_
-        primal, dual = ([row[word] for row in rounds] for word in ("primal", "dual"))
-        left.plot(dual, primal, marker=".", label=name)
-        right.plot([row["oracle_seconds"] + row["solver_seconds"] for row in rounds], marker=".", label=name)
+    for colour, (name, curve) in enumerate(curves.items()):
+        for k, rows in enumerate(map(np.array, curve.fits)):
+            style = {"marker": ".", "color": f"C{colour}", "label": name if k == 0 else None}
+            left.plot(rows[1:, 2], rows[1:, 1], **style)
+            right.plot(np.arange(1, len(rows)), rows[1:, 0] - rows[0, 0], **style)
     ends = left.get_xlim()
     left.plot(ends, ends, color="grey", linewidth=0.8)
     left.set(xlabel="dual value", ylabel="primal value", title="towards the optimum", yscale="log")
-    right.set(xlabel="round", ylabel="seconds so far", title="time by round", yscale="log")
+    right.set(xlabel="round", ylabel="processor seconds so far", title="time by round", yscale="log")
     right.legend()
-    folder.mkdir(parents=True, exist_ok=True)
     plt.tight_layout()
-    plt.savefig(folder / "linear_programs.png", dpi=120)
-    print(f"wrote {folder / 'linear_programs.png'}")
+    plt.savefig(path, dpi=120)
+    print(f"wrote {path}")
 
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--quick", action="store_true", help="300 training sentences, one split")
-    words.add_argument("--train", type=int, default=5700)
+    words.add_argument("--train", type=int, nargs="+", default=[50, 5700], help="a table for each of these sizes")
     words.add_argument("--test", type=int, default=1000)
     words.add_argument("--repeats", type=int, default=5)
-    words.add_argument("--seconds", type=float, default=600.0, help="the most that a fit may take")
-    words.add_argument("--figures", type=Path, metavar="FOLDER", help="draw figures 1 and 2 instead of the table")
+    words.add_argument("--slow-repeats", type=int, default=1, help="splits for column generation and the random field")
+    words.add_argument("--constants", type=float, nargs=3, metavar=("LP", "L2", "MIRA"), help="C, instead of a search")
+    words.add_argument("--seconds", type=float, default=600.0, help="the most that a fit may take, by the clock")
+    words.add_argument("--figures", type=Path, metavar="FOLDER", help="for figures 1 and 2 of each size")
     given = words.parse_args()
-    if given.quick:
-        given.train, given.test, given.repeats = 300, 200, 1
     warnings.simplefilter("ignore")  # budgets that end a fit show in its gap
     sentences = read()
-    splits = [split(sentences, given.train, given.test, seed) for seed in range(given.repeats)]
-    if given.figures:
-        figures(splits[0], given.figures, given.seconds)
-        return
     print(machine_line())
-    print(f"{given.train} training and {given.test} test sentences of GENIA, {given.repeats} random splits")
-    table(splits, given.seconds)
+    for n_train in given.train:
+        splits = [split(sentences, n_train, given.test, seed) for seed in range(given.repeats)]
+        print(f"{n_train} training and {given.test} test sentences of GENIA, {given.repeats} random splits")
+        curves = table(splits, given.seconds, given.slow_repeats, given.constants)
+        if given.figures and given.slow_repeats:
+            given.figures.mkdir(parents=True, exist_ok=True)
+            figures(curves, given.figures / f"linear_programs_{n_train}.png")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import pytest
 from sklearn.base import clone
 
 import maxmargin as mm
+from maxmargin.features.template import Template
+from maxmargin.features.window import Window
 from maxmargin.solvers.linear_programs.highs import Highs
 
 RNG = np.random.default_rng(0)
@@ -42,6 +44,9 @@ def test_solver_objects_travel_with_a_model(tmp_path):
     tagger.save(tmp_path / "tagger.mm")
     loaded = mm.load(tmp_path / "tagger.mm")
     assert repr(loaded.solver) == repr(solver)
+    again = tagger.set_params(solver=mm.ColumnGeneration(start=tagger.weights_)).fit(*CHAINS)
+    again.save(tmp_path / "again.mm")
+    assert mm.load(tmp_path / "again.mm").solver.start == "zero"  # weights to start from are not stored
 
 
 def test_unit_margins_are_the_default_of_the_penalty():
@@ -63,3 +68,31 @@ def test_sgd_does_not_take_the_penalty():
         mm.SequenceTagger(penalty="l1", solver="sgd").fit(*CHAINS)
     with pytest.raises(ValueError, match=r'penalty="l1"'):
         mm.MulticlassClassifier(penalty="l1", solver="sgd").partial_fit(TABLE, LABELS, classes=[0, 1, 2])
+
+
+WORDS = [[f"w{RNG.integers(60)}", f"x{label}"] for label in LABELS]
+TEXTS = [[WORDS[i : i + 4] for i in range(0, 40, 4)], [part.tolist() for part in np.array_split(LABELS, 10)]]
+
+
+TEMPLATE = ["U0:%x[0,0]/%x[-1,1]", "U1:%x[0,1]", "U2:%x[0,0]"]
+
+
+@pytest.mark.parametrize(
+    "features", [None, mm.TextFeatures([Window(1, (0,)), Window(0)]), mm.TextFeatures(Template(TEMPLATE))], ids=repr
+)
+@pytest.mark.parametrize("weights", ["all", "observed"])
+def test_files_hold_the_features_that_have_weights(features, weights, tmp_path):
+    X, y = TEXTS
+    if features is not None:
+        X = [[tuple(token) for token in sentence] for sentence in X]
+    tagger = mm.SequenceTagger(features=features, weights=weights, penalty="l1", C=0.5).fit(X, y)
+    tagger.save(tmp_path / "few.mm")
+    loaded = mm.load(tmp_path / "few.mm")
+    assert loaded.predict(X) == tagger.predict(X)
+    assert loaded.predict(X[:1]) == tagger.predict(X[:1])
+    rows = np.asarray((tagger.coef_ != 0).sum(axis=1)) > 0
+    used = [name for name, row in zip(tagger.features_.names(), rows, strict=True) if row]
+    assert 0 < len(used) < len(rows) / 2
+    assert set(loaded.features_.names()) - {tagger.features_.names()[0]} == set(used) - {tagger.features_.names()[0]}
+    loaded.save(tmp_path / "again.mm")
+    assert (tmp_path / "again.mm").read_bytes() == (tmp_path / "few.mm").read_bytes()

@@ -112,6 +112,36 @@ def test_classes_and_the_quadratic_penalty():
     assert svm.certificate_.primal == pytest.approx(0.5 * (w**2).sum() + sum(losses), rel=1e-9)
 
 
+def test_the_estimators_of_a_task_take_references_too():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 20)
+    X = np.eye(4, 5)[y] + 0.3 * rng.normal(size=(20, 5))
+    good = [[3] for _ in y]
+    given = {"penalty": "l1", "C": 1.0, "tol": 1e-6}
+    plain = mm.StructuredSVM(mm.Multiclass(fit_intercept=False), **given).fit(X, y.tolist(), references=good)
+    task = mm.MulticlassClassifier(fit_intercept=False, **given).fit(X, y, references=good)
+    assert task.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-5)
+    assert task.certificate_.primal != pytest.approx(
+        mm.MulticlassClassifier(fit_intercept=False, **given).fit(X, y).certificate_.primal, rel=1e-2
+    )
+    pairs = [rng.normal(size=(3, 3, 2)) for _ in range(6)]
+    links = [[(0, 0), (1, 1), (2, 2)]] * 6
+    others = [[[(0, 0), (1, 1)]]] * 6
+    plain = mm.StructuredSVM(mm.Matching(1), **given).fit(pairs, links, references=others)
+    task = mm.Aligner(max_links=1, **given).fit(pairs, links, references=others)
+    assert task.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-5)
+
+
+@pytest.mark.parametrize("pairing", ["all", "nearest"])
+def test_the_recentred_dual_finds_the_same_optimum(pairing):
+    X, good = chains_with_references(n=12, seed=1)
+    svm = mm.StructuredSVM(mm.Chain(classes=[0, 1, 2]), penalty="l1", C=2.0, tol=1e-6, solver="recentred_dual")
+    svm.fit(X, None, references=good, pairing=pairing)
+    best = lp_optimum(all_rows(X, good, pairing), 2.0)
+    assert svm.certificate_.primal == pytest.approx(best, rel=1e-6) and svm.status_.converged
+    assert (svm.history_["dual"] <= best * (1 + 1e-9)).all() and (svm.history_["primal"] >= best * (1 - 1e-9)).all()
+
+
 @pytest.mark.parametrize(
     ("references", "y", "parameters", "told"),
     [

@@ -12,7 +12,7 @@ from maxmargin.datasets.links import Pair
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.examples import Predictions, listed
-from maxmargin.estimators.large_margin import LargeMargin
+from maxmargin.estimators.large_margin import GoodOutputs, LargeMargin
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.features.alignment import AlignmentFeatures, sentence_pairs
@@ -78,6 +78,8 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
         *,
         bitext: Iterable[object] | None = None,
         resume: Resume = None,
+        references: GoodOutputs | None = None,
+        pairing: str = "all",
     ) -> Self:
         """Learn from pairs of sentences and their links.
 
@@ -94,9 +96,15 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
             Further pairs without links, for the alignment models: the more, the better. Pairs to be aligned later may
             be among them. They are added to those in X.
         resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
+        references : list, optional
+            Further good sets of links of each pair, which sure links make up.
+        pairing : {"all", "nearest"}
+            Which sets they must outscore; see :class:`~maxmargin.formulations.references.References`.
         """
-        begin = Stopwatch()
-        X, self.features_ = _examples(X), None
+        begin, formulation = Stopwatch(), None
+        X, y, self.features_ = _examples(X), listed(y), None
+        if references is not None:
+            formulation = self._references(y, references, pairing)[1]
         if _are_arrays(X):
             if bitext is not None:
                 raise ValueError("bitext is for pairs of sentences; X holds features of your own.")
@@ -106,10 +114,12 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
             pairs = sentence_pairs(X, self.features_.opinion)
             self.features_.fit([*pairs, *(sentence_pairs(more) if more else [])])
         self.model_ = self._model()
-        bound = self.model_.bind(self._arrays(X), listed(y))
+        bound = self.model_.bind(self._arrays(X), y)
         self.layout_ = bound.layout
         positive = self._positive(bound, self.layout_)
-        self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
+        self._train(
+            bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin, formulation=formulation
+        )
         return self
 
     @property

@@ -397,6 +397,7 @@ def _storable_parameters(estimator: Saveable, fitted: Fitted) -> dict[str, objec
     """Constructor arguments that a file can hold; a warning names those that it cannot."""
     from maxmargin.estimators.base import Structured
     from maxmargin.formulations.ramp import Ramp
+    from maxmargin.solvers.column_generation import ColumnGeneration
 
     found: dict[str, object] = {}
     for name, value in _parameters(estimator).items():
@@ -404,6 +405,8 @@ def _storable_parameters(estimator: Saveable, fitted: Fitted) -> dict[str, objec
         if name == "callbacks" or stored is not None or (name == "start" and isinstance(value, Structured)):
             continue
         if isinstance(value, Ramp) and isinstance(value.start, Structured):  # a file cannot hold another model
+            value = copy(value).set_params(start="zero")
+        if isinstance(value, ColumnGeneration) and not isinstance(value.start, str):  # nor further weights
             value = copy(value).set_params(start="zero")
         value = list(value) if isinstance(value, range) else value
         if not _is_storable(value) and name in fitted.stand_ins:

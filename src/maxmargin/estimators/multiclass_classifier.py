@@ -17,7 +17,7 @@ from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.calibration import best_temperature, check_temperature
 from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.feature_columns import Matrix, feature_names, unconverted
-from maxmargin.estimators.large_margin import learns_from_streams
+from maxmargin.estimators.large_margin import GoodOutputs, learns_from_streams
 from maxmargin.estimators.matrix_classifier import MatrixClassifier
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
@@ -64,7 +64,10 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
     True
     """
 
-    def fit(self, X: Matrix, y: ArrayLike, sample_weight: SampleWeight = None, *, resume: Resume = None) -> Self:
+    def fit(
+        self, X: Matrix, y: ArrayLike, sample_weight: SampleWeight = None, *, resume: Resume = None,
+        references: GoodOutputs | None = None, pairing: str = "all",
+    ) -> Self:  # fmt: skip
         """Learn from labelled examples.
 
         Parameters
@@ -73,6 +76,10 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
         y : array (n,) of labels
         sample_weight : array (n,), optional
         resume : checkpoint (path or mapping) of an interrupted fit on the same examples, optional
+        references : list, optional
+            Further good labels of each example.
+        pairing : {"all", "nearest"}
+            Which labels they must outscore; see :class:`~maxmargin.formulations.references.References`.
         """
         begin = Stopwatch()
         self.__dict__.pop("temperature_", None)  # it belongs to an earlier fit
@@ -82,8 +89,12 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
         self.model_, self.classes_ = self._model(), _distinct(y)
         bound = self.model_.bind(X, y)
         self.layout_ = bound.layout
-        positive = self._positive(bound, bound.layout)
-        self._train(bound, sample_weight=weights, positive=positive, resume=resume, begin=begin)
+        positive, formulation = self._positive(bound, bound.layout), None
+        if references is not None:
+            formulation = self._references(y.tolist(), references, pairing)[1]
+        self._train(
+            bound, sample_weight=weights, positive=positive, resume=resume, begin=begin, formulation=formulation
+        )
         return self
 
     def _example_weights(self, sample_weight: SampleWeight, y: np.ndarray) -> np.ndarray:

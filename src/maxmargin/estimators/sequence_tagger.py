@@ -21,6 +21,7 @@ from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Extractor, Fitted, matrix_cost
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
+from maxmargin.features.sparse_rows import RowFeatures
 from maxmargin.features.tokens import Frame, Tokens
 from maxmargin.metrics import token_accuracy
 from maxmargin.models.base import offsets_of
@@ -229,8 +230,14 @@ class SequenceTagger(
 
     def _fitted(self) -> Fitted:
         layout, weights = self.layout_.without_zeros(self.weights_)
+        features = self.features_
+        if self.penalty == "l1" and isinstance(features, RowFeatures):  # few weights, so few names too
+            kept = layout.in_use(weights)
+            fewer = features.keeping(kept)
+            if fewer is not None:
+                features, (layout, weights) = fewer, layout.keeping(weights, kept)
         stand_ins = {"cost": lambda: matrix_cost(self.cost, self.classes_)}
-        return Fitted(layout, weights, features=self.features_, stand_ins=stand_ins)
+        return Fitted(layout, weights, features=features, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
         layout = fitted.layout_as(ChainLayout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from numbers import Real
@@ -98,6 +99,12 @@ class DictFeatures(RowFeatures[Sentences], Parameters):
             if not 0 <= i < self.n_features_:
                 raise IndexError(f"there is no feature {i}; there are {self.n_features_}.")
         return [self._names_[i] for i in ids]
+
+    def keeping(self, kept: np.ndarray) -> Self:
+        """These features without those that ``kept``, bool (n_features_,), leaves out."""
+        fewer = copy(self)
+        fewer._adopt([name for name, stays in zip(self.names(), kept.tolist(), strict=True) if stays])
+        return fewer
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, object]]:
         """Arrays and JSON-able facts for :meth:`from_state`."""

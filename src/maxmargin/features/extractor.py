@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -119,6 +120,15 @@ class TextFeatures(RowFeatures[Tokens | Frame | Sentences], Parameters):
             if not 0 <= i < n:
                 raise IndexError(f"there is no {'edge ' if edge else ''}feature {i}; there are {n}.")
         return self.vocabulary_.names(ids, edge)
+
+    def keeping(self, kept: np.ndarray) -> Self | None:
+        """These features without those that ``kept``, bool (n_features_,), leaves out; None if they are hashed."""
+        self._check_fitted()
+        if self.hashing is not None:
+            return None
+        fewer = copy(self)
+        fewer._adopt(self.vocabulary_.keeping(kept))
+        return fewer
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, object]]:
         """Arrays and JSON-able facts for :meth:`from_state`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from itertools import pairwise, repeat
 
 import numpy as np
@@ -134,6 +135,14 @@ class Vocabulary:
             self.tables[edge] = PairTable(table.entries[kept])
         self._prune()
         return ranks
+
+    def keeping(self, kept: np.ndarray) -> Vocabulary:
+        """The same numbering without the token features that ``kept``, a mask, leaves out."""
+        fewer = copy(self)
+        fewer.tuples, fewer.tables = dict(self.tuples), dict(self.tables)
+        fewer.tables[False] = PairTable(self.tables[False].entries[kept])
+        fewer._prune()
+        return fewer
 
     def _prune(self) -> None:
         """Forget strings and tuples that no feature uses."""

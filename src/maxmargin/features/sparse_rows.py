@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,3 +49,11 @@ class RowFeatures(ABC, Generic[Text]):
     @abstractmethod
     def rows(self, X: Text) -> SparseRows | None:
         """Features of a few sequences; None when they are not plain sparse features of tokens."""
+
+    @abstractmethod
+    def keeping(self, kept: np.ndarray) -> Self | None:
+        """These features without those that ``kept``, bool (n_features_,), leaves out; None where none can be."""
+
+    @abstractmethod
+    def to_state(self) -> tuple[Mapping[str, object], Mapping[str, object]]:
+        """Arrays and JSON-able facts, from which the class method ``from_state`` makes the same features."""

@@ -169,6 +169,21 @@ class ChainLayout(StorableLayout):
         layout = replace(self, pair_rows=rows, pair_labels=self.pair_labels[kept])
         return layout, np.concatenate([w[: self.n_emission][kept], w[self.n_emission :]])
 
+    def in_use(self, w: np.ndarray) -> np.ndarray:
+        """Which sparse features have a weight other than zero, bool (n_sparse,); the first counts always."""
+        used = np.zeros(self.n_sparse, bool)
+        used[:1] = True
+        return used | (np.asarray((self.groups(w)["sparse"] != 0).sum(axis=1)) > 0) if self.n_sparse else used
+
+    def keeping(self, w: np.ndarray, kept: np.ndarray) -> tuple[ChainLayout, np.ndarray]:
+        """The same scores without the sparse features that ``kept``, bool (n_sparse,), leaves out."""
+        own = np.repeat(kept, self.stride if self.pair_rows is None else np.diff(self.pair_rows))
+        layout = replace(self, n_sparse=int(kept.sum()))
+        if self.pair_rows is not None and self.pair_labels is not None:
+            rows = offsets_of(np.diff(self.pair_rows)[kept]).astype(np.int32)
+            layout = replace(layout, pair_rows=rows, pair_labels=self.pair_labels[own])
+        return layout, np.concatenate([w[: self.n_emission][own], w[self.n_emission :]])
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChainBound(SequenceBound):

@@ -2,10 +2,11 @@
 
 from maxmargin.reports.convergence import plot_convergence
 from maxmargin.reports.faithfulness import faithfulness, moved_tables, plot_faithfulness
+from maxmargin.reports.generalisation import Generalisation, error_bound, generalisation
 from maxmargin.reports.summary import conversions, summary
 from maxmargin.reports.time_split import split_seconds, time_split
 
 __all__ = [
-    "conversions", "faithfulness", "moved_tables", "plot_convergence", "plot_faithfulness", "split_seconds", "summary",
-    "time_split",
+    "Generalisation", "conversions", "error_bound", "faithfulness", "generalisation", "moved_tables",
+    "plot_convergence", "plot_faithfulness", "split_seconds", "summary", "time_split",
 ]  # fmt: skip

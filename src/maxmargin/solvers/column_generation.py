@@ -2,11 +2,14 @@
 
     min  |w|_1 + sum_i C_i xi_i    over  w . a_i(y) + xi_i >= b_i(y)  for all outputs y,  xi >= 0
 
-A round asks the oracle for the most violated rows at the weights at hand, adds them, and solves the linear program over
-the rows so far (the master). Weights are priced too: one takes part once ``|sum alpha a|_j`` exceeds 1, so that the
-master sees a small share of them. The certificate is that of the whole problem: the primal has the oracle's bounds over
-all outputs, the dual multipliers that were made feasible over all weights. A round costs one argmax for each example
-and one or a few masters. Wang, Shawe-Taylor 2009, algorithm 1; Dedieu, Mazumder, Wang 2022 (pricing).
+A round asks the oracle for the most violated rows, adds them, and solves the linear program over the rows so far (the
+master). Weights of early masters fit their few rows and nothing else, so that the oracle is asked on the way from the
+best weights so far to those of the master, and at the latter where nothing new comes up. Weights are priced too: one
+takes part once ``|sum alpha a|_j`` exceeds 1, so that the master sees a small share of them. The certificate is that of
+the whole problem: the primal has the oracle's bounds over all outputs, the dual multipliers that were made feasible
+over all weights. A round costs one argmax for each example and one or a few masters. Wang, Shawe-Taylor 2009, algorithm
+1; Dedieu, Mazumder, Wang 2022 (pricing); Ben-Ameur, Neto 2007, Acceleration of cutting-plane and column generation
+algorithms (where to ask).
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from maxmargin.solvers.linear_programs.masters import master_named
 from maxmargin.solvers.linear_programs.program import Master, Point
 from maxmargin.solvers.linear_programs.rows import Rows
 from maxmargin.solvers.proof import FALSE_PLANES, Claims, Losses
-from maxmargin.solvers.saved import COUNT, NUMBER, SECONDS, SIZE, Saved
+from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SECONDS, SIZE, Saved
 from maxmargin.solvers.settings import check_whole, check_words
 from maxmargin.solvers.state import InnerState, numbers_of, plane_arrays
 
@@ -37,13 +40,15 @@ __all__ = ["ColumnGeneration"]
 
 SHARE = 0.1  # of the relative gap of the whole problem, to which a master is solved
 LEAST_TOL = 1e-13  # to which masters are solved
-MOST_MASTERS = 20  # that one step solves, with further columns each time
+MOST_MASTERS = 20  # of a round, with further columns each time
 OUT = 0.5  # share of the relative gap by which prices must exceed 1 for columns to join
-NEAR = 0.9  # price from which columns join with those beyond 1
+INSIDE = 0.3  # of the way from the best weights to those of the master: where the oracle is asked,
+LEFT = 0.02  # without what is left of weights that the master does not have, below this share of its largest
+NEAR = 0.95  # price from which columns join with those beyond 1
 FEW_COLUMNS = 1000  # columns that may join at a time; when there are more already, as many as there are
 NUMBERS = {
     "solver_seconds": SECONDS, "oracle.seconds": SECONDS, "oracle.oracle_calls": COUNT, "oracle.argmax_calls": COUNT,
-    "tol": (0.0, 1.0), "best_primal": NUMBER, "relative_gap": SIZE, "masters": COUNT,
+    "tol": (0.0, 1.0), "best_primal": NUMBER, "relative_gap": SIZE, "masters": COUNT, "inside": FLAG, "barren": FLAG,
 }  # fmt: skip
 ROUND = {
     "round": COUNT, "rows": COUNT, "columns": COUNT, "masters": COUNT, "primal": NUMBER, "dual": NUMBER,
@@ -59,12 +64,16 @@ class ColumnState(InnerState):
     oracle: CountingOracle
     rows: Rows
     columns: np.ndarray  # bool (n_columns,): the weights that take part
-    w: np.ndarray  # those of the last master
+    w: np.ndarray  # where the oracle is asked
+    out: np.ndarray  # the weights of the last master
     best: np.ndarray  # the weights of least primal value so far, which may rise from round to round,
     best_primal: float = np.inf  # and that value
     relative_gap: float = np.inf  # of the last certificate
     tol: float = SHARE  # of the next master
-    masters: int = 0  # solved so far
+    masters: int = 0  # solved so far,
+    joining: int = 0  # and in this round, while columns join after each
+    inside: bool = False  # whether w lies on the way to those of the master,
+    barren: bool = False  # and whether it has brought no rows
     resumed: str = ""  # where the rows were saved, which are then held against every certificate
     solver_seconds: float = 0.0
     rounds: list[dict[str, float]] = field(default_factory=list)
@@ -78,7 +87,7 @@ class ColumnState(InnerState):
         """Everything needed to go on exactly here."""
         arrays = plane_arrays("rows", self.rows.planes)
         arrays |= {"alpha": self.rows.alpha, "proof": self.rows.proof, "idle": self.rows.idle, "columns": self.columns}
-        arrays |= {"w": self.w, "best": self.best, "column_numbers": numbers_of(self, NUMBERS)}
+        arrays |= {"w": self.w, "out": self.out, "best": self.best, "column_numbers": numbers_of(self, NUMBERS)}
         arrays["rounds"] = np.array([[row[name] for name in ROUND] for row in self.rounds]).reshape(-1, len(ROUND))
         arrays |= {"weight": self.problem.weight, "data": np.array(self.problem.fingerprint)}
         return {name: np.array(array) for name, array in arrays.items()}
@@ -96,8 +105,9 @@ class ColumnGeneration(BaseSolver):
         The most rows that an example may add in a round.
     patience : int
         Rounds that a row without a multiplier survives.
-    start : {"zero", "ones"}
-        The first rows are the most violated ones at weights that are all 0, or all 1 as in the paper.
+    start : {"zero", "ones"} or array (n_weights,)
+        The first rows are the most violated ones at weights that are all 0, all 1 as in the paper, or these. Those of
+        a fit by MIRA, scaled for the least objective, save most of the first rounds.
     pricing : bool
         Let weights take part once they are priced; else all that occur do.
 
@@ -111,14 +121,15 @@ class ColumnGeneration(BaseSolver):
     master: str | Master = "auto"
     rows: int = 16
     patience: int = 5
-    start: str = "zero"
+    start: str | np.ndarray = "zero"
     pricing: bool = True
 
     handles = frozenset({"l1", "signs"})
 
     def engine(self, problem: contracts.Problem, random_state: int | np.random.Generator | None = None) -> ColumnEngine:
         """Column generation draws no random numbers."""
-        check_words("start", self.start, ("zero", "ones"))
+        if not isinstance(self.start, np.ndarray):
+            check_words("start", self.start, ("zero", "ones"))
         check_whole(self, {"rows": 1, "patience": 0})
         return ColumnEngine(master_named(self.master), self.rows, self.patience, self.start, self.pricing)
 
@@ -130,7 +141,7 @@ class ColumnEngine(Engine):
     master: Master
     most_rows: int = 16
     patience: int = 5
-    start: str = "zero"
+    start: str | np.ndarray = "zero"
     pricing: bool = True
 
     handles = frozenset({"l1", "signs"})
@@ -141,10 +152,10 @@ class ColumnEngine(Engine):
     def init(self, problem: Problem, warm: State | None = None) -> ColumnState:
         """Start without rows, or from the rows and multipliers of an earlier run on the same examples."""
         d = problem.n_columns
-        w = np.ones(d) if self.start == "ones" else np.zeros(d)
         oracle, columns = CountingOracle(problem.oracle), np.zeros(d, bool)
         if warm is None:
-            return ColumnState(problem, oracle, Rows.none(problem), columns, w, w)
+            w = self._first(problem)
+            return ColumnState(problem, oracle, Rows.none(problem), columns, w, w, w)
         if not isinstance(warm, ColumnState):
             raise ValueError(OTHER_FAMILY)
         if warm.problem.fingerprint != problem.fingerprint:
@@ -152,12 +163,22 @@ class ColumnEngine(Engine):
         before, after = warm.problem.weight, problem.weight
         ratio = np.divide(after, before, out=np.zeros(len(after)), where=before > 0)[warm.rows.planes.example]
         rows = Rows.of(problem, warm.rows.planes, ratio * warm.rows.alpha, np.zeros(len(ratio)), warm.rows.idle)
-        w = problem.feasible(warm.w)
-        return ColumnState(problem, oracle, rows.with_multipliers(rows.alpha), warm.columns.copy(), w, w)
+        w, out = problem.feasible(warm.w), problem.feasible(warm.out)
+        return ColumnState(problem, oracle, rows.with_multipliers(rows.alpha), warm.columns.copy(), w, out, w)
+
+    def _first(self, problem: Problem) -> np.ndarray:
+        """The weights at which the first rows are asked for."""
+        d = problem.n_columns
+        if isinstance(self.start, str):
+            return np.ones(d) if self.start == "ones" else np.zeros(d)
+        start = np.asarray(self.start, np.float64)
+        if start.shape != (d,) or not np.isfinite(start).all():
+            raise ValueError(f"start must have {d} finite weights, got an array of shape {start.shape}.")
+        return problem.feasible(start)
 
     def certificate_due(self, state: ColumnState) -> bool:
-        """After every step, and before the first."""
-        return True
+        """When no column wants to join any more."""
+        return state.joining == 0
 
     def certificate(self, state: ColumnState) -> Certificate:
         """Primal and dual of the whole problem at the present weights. One oracle pass, whose rows join."""
@@ -170,13 +191,14 @@ class ColumnEngine(Engine):
                 raise Saved({}, state.resumed).refusal("rows/data", FALSE_PLANES)
         primal, before = problem.primal(state.w, losses), len(state.rows)
         certified = bool(np.isfinite(losses[problem.weight > 0]).all())
-        certificate = Certificate(primal, state.linear, certified)
+        certificate, state.joining = Certificate(primal, state.linear, certified), 0
         if primal < state.best_primal:
             state.best, state.best_primal = state.w, primal
         state.rows = state.rows.with_violated(found, state.w)
         state.relative_gap = certificate.relative_gap
         state.tol = min(state.tol, SHARE * min(state.relative_gap, 1.0))
-        if len(state.rows) == before:  # nothing but a better master can help
+        state.barren = len(state.rows) == before
+        if state.barren and not state.inside:  # nothing but a better master can help
             state.tol *= SHARE
         state.tol = max(state.tol, LEAST_TOL)
         state.note_gap(certificate.gap)
@@ -192,21 +214,25 @@ class ColumnEngine(Engine):
         return state.problem.n_examples
 
     def step(self, state: ColumnState) -> None:
-        """Solve the linear program over the rows at hand, again with further columns while some are priced out."""
+        """Solve the linear program over the rows at hand; columns that are priced out then join.
+
+        Where the last certificate has brought no rows on the way to the weights of the master, the next is at these.
+        """
         begin = clock()
-        state.rows = state.rows.without_idle(self.patience)
-        self._join(state)
-        for _ in range(MOST_MASTERS):
-            columns = np.flatnonzero(state.columns)
-            start = Point(state.w[columns], state.rows.alpha)
-            point = self.master.solve(state.rows.over(columns), start, state.tol)
-            w = np.zeros(len(state.w))
-            w[columns] = point.w
-            w = state.problem.feasible(w)
-            state.w, state.rows = w, state.rows.with_multipliers(np.maximum(point.alpha, 0.0))
-            state.masters += 1
-            if not self._join(state):
-                break
+        if state.inside and state.barren:
+            state.w, state.inside = state.out, False
+            return
+        if state.joining == 0:
+            state.rows = state.rows.without_idle(self.patience)
+            self._join(state)
+        columns = np.flatnonzero(state.columns)
+        program, w = state.rows.over(columns), np.zeros(len(state.w))
+        point = self.master.solve(program, Point(state.out[columns], state.rows.alpha), state.tol)
+        w[columns] = point.w
+        state.out, state.rows = state.problem.feasible(w), state.rows.with_multipliers(program.feasible(point.alpha))
+        state.w, state.inside = _between(state.best, state.out), True
+        state.masters += 1
+        state.joining = (state.joining + 1) % MOST_MASTERS if self._join(state) else 0
         state.solver_seconds += clock() - begin
 
     def weights(self, state: ColumnState) -> np.ndarray:
@@ -228,7 +254,7 @@ class ColumnEngine(Engine):
         """Ask for rows there first."""
         start = np.zeros(len(state.w))
         start[: len(w)] = w
-        state.w = state.problem.feasible(start)
+        state.w = state.out = state.problem.feasible(start)
 
     def move(self, state: ColumnState, problem: Problem) -> None:
         """Outer loops ask for this; none takes linear programs."""
@@ -242,7 +268,7 @@ class ColumnEngine(Engine):
         m = (len(planes),)
         alpha, proof = saved.reals("alpha", m, SIZE), saved.reals("proof", m, SIZE)
         idle = saved.whole("idle", np.int64, m, COUNT)
-        state.w, state.best = saved.weights("w", problem, (d,)), saved.weights("best", problem, (d,))
+        state.w, state.out, state.best = (saved.weights(name, problem, (d,)) for name in ("w", "out", "best"))
         state.columns = saved.array("columns", np.bool_, (d,))
         wrong = Losses.around(saved, problem, Blocks(None), state.w).exceeded(Claims.of_planes(planes))
         if wrong >= 0:
@@ -283,6 +309,13 @@ class ColumnEngine(Engine):
         state.columns = state.columns.copy()
         state.columns[chosen] = True
         return len(chosen) > 0
+
+
+def _between(best: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Weights on the way from the best to those of the master, as sparse as these after a while."""
+    w = best + INSIDE * (out - best)
+    w[(out == 0.0) & (np.abs(w) < LEFT * np.abs(out).max(initial=0.0))] = 0.0
+    return w
 
 
 def _all_on_one(rows: Rows) -> np.ndarray:

@@ -32,7 +32,8 @@ def warm_set(problem: Problem, warm: State, blocks: Blocks) -> WorkingSet:
         with np.errstate(divide="ignore", invalid="ignore"):
             stretch = np.where(after.weight > 0, np.sqrt(before.weight / after.weight), 1.0)
     if blocks.members is None:
-        working_set.rescale(after.total, stretch, after.n_weights)
+        # walls of |w|_1 stay where they are, and multipliers with them
+        working_set.rescale(after.total, stretch, after.n_weights, keep="threshold" in after.traits)
     elif not np.array_equal(before.weight, after.weight):
         working_set.rescale_sums(_ratios(before.weight, after.weight, blocks.members), stretch, after.n_weights)
     return working_set

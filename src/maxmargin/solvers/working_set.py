@@ -226,15 +226,16 @@ class WorkingSet:
         self.n_columns += columns
         self._scratch(self.longest + columns)
 
-    def rescale(self, total: np.ndarray, stretch: np.ndarray | None, n_weights: int) -> None:
-        """Move to other totals: multipliers follow in proportion, so the point stays feasible.
+    def rescale(self, total: np.ndarray, stretch: np.ndarray | None, n_weights: int, keep: bool = False) -> None:
+        """Move to other totals: multipliers follow in proportion, or stay where they may (``keep``).
 
         ``stretch`` (n_blocks,) multiplies the extra entries of squared slacks, beyond column ``n_weights``.
         """
         store = self.store
         bounded = np.isfinite(total)
+        reach = np.maximum(total, store.total - store.origin) if keep else store.total
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(bounded & (store.total > 0), total / store.total, 1.0)
+            ratio = np.where(bounded & (reach > 0), total / reach, 1.0)
         if stretch is not None:
             ratio = np.where(bounded, ratio, 1.0 / stretch**2)  # zeta_i follows C_i
         for block in range(self.n_blocks):

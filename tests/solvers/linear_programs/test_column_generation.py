@@ -58,7 +58,7 @@ def test_the_optimum_over_all_outputs_and_bounds_around_it_at_every_round(rescal
     [
         ColumnGeneration("highs"), ColumnGeneration(Highs("ipm")), ColumnGeneration("primal_dual"),
         ColumnGeneration("extragradient"), ColumnGeneration(start="ones"), ColumnGeneration(pricing=False),
-        ColumnGeneration(rows=1, patience=0),
+        ColumnGeneration(rows=1, patience=0), ColumnGeneration(start=np.linspace(-1.0, 1.0, 21)),
     ],
     ids=repr,
 )  # fmt: skip
@@ -170,6 +170,7 @@ def test_rows_without_multipliers_leave_and_few_columns_take_part():
         ({"solver": ColumnGeneration("simplex")}, "master must be one of"),
         ({"solver": ColumnGeneration(rows=0)}, "rows must be a whole number"),
         ({"solver": ColumnGeneration(start="two")}, "start must be"),
+        ({"solver": ColumnGeneration(start=np.zeros(4))}, "start must have 21 finite weights"),
         ({"penalty": "l2", "solver": "column_generation"}, "column_generation"),
     ],
 )
@@ -207,10 +208,12 @@ def test_the_word_of_highs_is_not_taken(monkeypatch):
 
     program, asked, honest = small_program(), [], highs._run
 
-    def lying(program, start, method, tol):
+    def lying(program, start, method, tol, seconds):
         asked.append((method, start is not None))
         return (
-            (Point(np.zeros(3), np.zeros(3)), "Optimal") if start is not None else honest(program, start, method, tol)
+            (Point(np.zeros(3), np.zeros(3)), "Optimal")
+            if start is not None
+            else honest(program, start, method, tol, seconds)
         )
 
     monkeypatch.setattr(highs, "_run", lying)
@@ -225,6 +228,29 @@ def test_a_program_that_no_method_solves_is_an_error_with_a_remedy(monkeypatch):
     monkeypatch.setattr(highs, "_run", lambda *_: (None, "Infeasible"))
     with pytest.raises(MasterError, match=r"3 rows and 3 weights \(simplex: Infeasible; .*Scale the features"):
         Highs().solve(small_program(), Point(np.zeros(3), np.zeros(3)), 1e-7)
+
+
+def test_highs_that_has_no_time_gives_back_what_it_knows(monkeypatch):
+    program, start = small_program(), Point(np.full(3, 0.3), np.full(3, 0.1))
+    point = Highs(max_seconds=1e-9).solve(program, start, 1e-9)
+    assert program.bounds(point).relative_gap <= program.bounds(start).relative_gap
+    with pytest.raises(ValueError, match="max_seconds must be"):
+        Highs(max_seconds=0.0).solve(program, start, 1e-9)
+
+
+def test_a_step_solves_one_master_so_that_budgets_are_looked_at_between_them():
+    X, Y = learnable_chains(n=30, F=40, seed=6)
+    problem = RescaledHinge(rescaling="unit", penalty="l1").problem(CHAIN.bind(X, [y.tolist() for y in Y]), C=0.5)
+    engine = ColumnGeneration().engine(problem)
+    state, steps, certificates = engine.init(problem), 0, 0
+    while certificates == 0 or state.relative_gap > 1e-4:
+        if engine.certificate_due(state):
+            engine.certificate(state)
+            certificates += 1
+        before, steps = state.masters, steps + 1
+        engine.step(state)
+        assert state.masters <= before + 1
+    assert steps > certificates  # columns joined, and masters were solved again
 
 
 def test_the_automatic_choice_ends_with_highs_where_steps_are_too_few(monkeypatch):

@@ -65,6 +65,28 @@ def test_bounds_hold_at_any_point(seed, rows, columns, signs):
 
 
 @settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), rows=st.integers(1, 9), columns=st.integers(1, 6), signs=st.booleans())
+def test_multipliers_become_feasible_and_prove_at_least_what_scaling_proves(seed, rows, columns, signs):
+    program, rng = random_program(seed, rows, columns, 3, signs), np.random.default_rng(seed)
+    alpha = np.maximum(rng.normal(size=rows), 0.0)
+    sums = np.bincount(program.owner, alpha, minlength=3)
+    alpha *= (np.minimum(sums, program.weight) / np.where(sums > 0.0, sums, 1.0))[program.owner]
+    u = program.A.T @ alpha
+    size = np.abs(u) if program.positive is None else np.where(program.positive, u, np.abs(u))
+    found = program.feasible(alpha)
+    assert program.b @ found >= program.b @ alpha / max(1.0, size.max()) - 1e-12
+    assert (found >= 0.0).all() and (found <= alpha + 1e-12).all()
+    u = program.A.T @ found
+    assert (u <= 1.0 + 1e-12).all()
+    assert (u[~program.positive] >= -1.0 - 1e-12).all() if signs else (u >= -1.0 - 1e-12).all()
+
+
+def test_one_column_that_is_out_costs_its_own_rows_only():
+    program = Program(sp.csr_array(np.diag([4.0, 0.5, 0.5])), np.ones(3), np.arange(3), np.ones(3))
+    assert program.feasible(np.ones(3)).tolist() == [0.25, 1.0, 1.0]
+
+
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), rows=st.integers(0, 30), columns=st.integers(1, 12), signs=st.booleans())
 def test_the_primal_dual_method_solves_any_program(seed, rows, columns, signs):
     program = random_program(seed, rows, columns, 5, signs)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin.kernel import clock
 from maxmargin.parameters import Parameters
 from maxmargin.solvers.linear_programs.program import Point, Program
 from maxmargin.solvers.settings import check_words
@@ -68,9 +69,12 @@ class Highs(Parameters):
     method : {"auto", "simplex", "ipm", "pdlp"}
         Dual simplex from the rows and weights in use, interior points without crossover, or HiGHS' own first-order
         method. "auto" is by size; "pdlp" needs highspy (``pip install "maxmargin[lp]"``).
+    max_seconds : float, optional
+        The most that one solve may take; the point is then the best so far.
     """
 
     method: str = "auto"
+    max_seconds: float | None = None
 
     def solve(self, program: Program, start: Point, tol: float) -> Point:
         """See :class:`~maxmargin.solvers.linear_programs.program.Master`.
@@ -79,20 +83,24 @@ class Highs(Parameters):
         forbid, the best of the points found.
         """
         check_words("method", self.method, METHODS)
+        if self.max_seconds is not None and not self.max_seconds > 0:
+            raise ValueError(f"max_seconds must be None or a number > 0, got {self.max_seconds!r}.")
+        end = np.inf if self.max_seconds is None else clock() + self.max_seconds
         m, d = program.A.shape
         if m == 0:
             return Point(np.zeros(d), np.zeros(0))
-        best, gap, words = start, program.bounds(start).relative_gap, []
+        best, gap, words, solved = start, program.bounds(start).relative_gap, list[str](), False
         for method, warm in self._attempts(program, start):
-            if gap <= max(tol, ROUNDING):
+            left = end - clock()
+            if gap <= max(tol, ROUNDING) or left <= 0.0:
                 return best
-            point, word = _run(program, start if warm else None, method, tol)
+            point, word = _run(program, start if warm else None, method, tol, left)
             words.append(f"{method}: {word}")
             if point is not None:
-                found = program.bounds(point).relative_gap
-                if found < gap or best is start:
+                found, solved = program.bounds(point).relative_gap, True
+                if found < gap:
                     best, gap = point, found
-        if best is start and words:
+        if words and not solved and clock() < end:
             said = f"HiGHS could not solve a linear program of {m} rows and {d} weights ({'; '.join(words)})"
             raise MasterError(f'{said}. Scale the features or lower C, or use master="primal_dual".')
         return best
@@ -116,22 +124,22 @@ def has_highspy() -> bool:
     return True
 
 
-def _run(program: Program, start: Point | None, method: str, tol: float) -> tuple[Point | None, str]:
+def _run(program: Program, start: Point | None, method: str, tol: float, seconds: float) -> tuple[Point | None, str]:
     """One attempt: a point, None when there is no finite one, and what the library says of it."""
     columns = columns_of(program)
     if has_highspy():
-        x, alpha, word = _by_highspy(program, columns, start, method, tol)
+        x, alpha, word = _by_highspy(program, columns, start, method, tol, seconds)
     elif method == "pdlp":
         raise ImportError('method="pdlp" needs highspy; install it with: pip install "maxmargin[lp]".')
     else:
-        x, alpha, word = _by_scipy(program, columns, method)
+        x, alpha, word = _by_scipy(program, columns, method, seconds)
     if x is None or alpha is None or not (np.isfinite(x).all() and np.isfinite(alpha).all()):
         return None, word
     return Point(columns.weights(x, program.A.shape[1]), np.maximum(alpha, 0.0)), word
 
 
 def _by_highspy(
-    program: Program, columns: Columns, start: Point | None, method: str, tol: float
+    program: Program, columns: Columns, start: Point | None, method: str, tol: float, seconds: float
 ) -> tuple[np.ndarray | None, np.ndarray | None, str]:
     import highspy
 
@@ -141,6 +149,7 @@ def _by_highspy(
         "threads": 1,
         "solver": method,
         "run_crossover": "off",
+        "time_limit": seconds,
     }
     fine = min(max(0.01 * tol, 1e-10), 1e-4) if method == "pdlp" else FINE
     options |= {"primal_feasibility_tolerance": fine, "dual_feasibility_tolerance": fine}
@@ -178,10 +187,12 @@ def _basis(program: Program, columns: Columns, start: Point) -> highspy.HighsBas
     return basis
 
 
-def _by_scipy(program: Program, columns: Columns, method: str) -> tuple[np.ndarray | None, np.ndarray | None, str]:
+def _by_scipy(
+    program: Program, columns: Columns, method: str, seconds: float
+) -> tuple[np.ndarray | None, np.ndarray | None, str]:
     from scipy.optimize import linprog
 
-    options = {"primal_feasibility_tolerance": FINE, "dual_feasibility_tolerance": FINE}
+    options = {"primal_feasibility_tolerance": FINE, "dual_feasibility_tolerance": FINE, "time_limit": seconds}
     found = linprog(
         columns.cost, A_ub=-columns.rows, b_ub=-program.b, method={"simplex": "highs-ds", "ipm": "highs-ipm"}[method],
         options=options,

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.parameters import Parameters
-from maxmargin.solvers.linear_programs.primal_dual_kernel import Pair, Saddle, Sparse, primal_dual
+from maxmargin.solvers.linear_programs.primal_dual_kernel import Pair, Saddle, primal_dual, sparse
 from maxmargin.solvers.linear_programs.program import Bounds, Point, Program
 
 __all__ = ["PrimalDual"]
@@ -21,7 +21,7 @@ __all__ = ["PrimalDual"]
 POWER_STEPS = 20  # of the estimate of a matrix norm,
 SAFETY = 1.05  # which is from below
 OPENING = 30  # steps over all columns, when nothing is known about prices
-SHARE = 0.3  # of the gap over all columns: where a stage ends
+SHARE = 0.5  # of the gap of the last stage: where a stage ends
 CONTROL = 0.3  # how fast the balance of the steps follows that of the weights and multipliers
 NEAR = 0.7  # price from which a column takes part
 
@@ -54,7 +54,7 @@ class PrimalDual(Parameters):
         point = best = Point(start.w, start.alpha[order])
         bounds = program.bounds(point)
         columns = np.arange(A.shape[1])
-        omega, left = 0.0, self.max_steps
+        omega, left, reached = 0.0, self.max_steps, 1.0
         while bounds.relative_gap > tol and left > 0:
             few = left
             if point.alpha.any():
@@ -62,7 +62,7 @@ class PrimalDual(Parameters):
             else:  # no prices yet
                 few = min(left, OPENING)
             stage = _Stage(program, columns, point, omega)
-            steps, omega = stage.run(max(0.8 * tol, SHARE * min(bounds.relative_gap, 1.0)), few)
+            steps, omega, reached = stage.run(SHARE * reached, few)
             left, point = left - steps, stage.last
             found = program.bounds(stage.best)
             best = Point(
@@ -90,7 +90,7 @@ class _Stage:
         ends = np.searchsorted(program.owner, np.arange(len(program.weight) + 1))
         positive = np.zeros(len(columns), bool) if program.positive is None else program.positive[columns]
         tau, sigma = 0.998 * tau / norm, 0.998 * sigma / norm
-        self.saddle = Saddle(_sparse(A), _sparse(T), program.b, ends, program.weight, positive, tau, sigma)
+        self.saddle = Saddle(sparse(A), sparse(T), program.b, ends, program.weight, positive, tau, sigma)
         self.columns, self.n_columns = columns, d
         self.z, self.image, self.anchor = (Pair(*map(np.empty, (len(columns), m, len(columns), m))) for _ in range(3))
         self.z.w[:], self.z.alpha[:] = start.w[columns], start.alpha
@@ -98,12 +98,12 @@ class _Stage:
         far, wide = (self.z.w**2 / tau).sum(), (self.z.alpha**2 / sigma).sum()
         self.omega = omega or (float(np.sqrt(wide / far)) if far > 0.0 and wide > 0.0 else 1.0)
 
-    def run(self, tol: float, most: int) -> tuple[int, float]:
-        """Step until the gap over these columns is at most ``tol``; returns the number of steps, and omega."""
-        steps, _, _, omega = primal_dual(
+    def run(self, tol: float, most: int) -> tuple[int, float, float]:
+        """Step until the gap over these columns is at most ``tol``; the number of steps, omega, and the gap."""
+        steps, primal, dual, omega = primal_dual(
             self.saddle, self.z, self.image, self.anchor, self.best_w, self.best_alpha, self.omega, CONTROL, tol, most
         )
-        return int(steps), float(omega)
+        return int(steps), float(omega), Bounds(primal, dual).relative_gap
 
     @property
     def best(self) -> Point:
@@ -117,10 +117,6 @@ class _Stage:
         full = np.zeros(self.n_columns)
         full[self.columns] = w
         return full
-
-
-def _sparse(A: sp.csr_array) -> Sparse:
-    return Sparse(A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data)
 
 
 def _inverse(x: np.ndarray) -> np.ndarray:

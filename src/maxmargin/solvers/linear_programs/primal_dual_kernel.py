@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numba import types
 from numba.extending import register_jitable
 
@@ -31,6 +32,11 @@ class Sparse(NamedTuple):
     begin: np.ndarray  # int64 (rows + 1,)
     places: np.ndarray  # int32
     entries: np.ndarray  # float64
+
+
+def sparse(A: sp.csr_array) -> Sparse:
+    """A matrix as kernels take it."""
+    return Sparse(A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data)
 
 
 class Saddle(NamedTuple):

@@ -18,6 +18,9 @@ import scipy.sparse as sp
 __all__ = ["Bounds", "Master", "Point", "Program"]
 
 
+SWEEPS = 5  # over the columns, to make multipliers feasible
+
+
 class Point(NamedTuple):
     """Weights (d,) and one multiplier per row (m,)."""
 
@@ -64,13 +67,26 @@ class Program:
         return losses
 
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
-        """Multipliers made feasible: the negative ones 0, then each example scaled, then all of them."""
+        """Multipliers made feasible: the negative ones 0, then each example scaled, then all of them.
+
+        One column that is far out costs all multipliers, so those in the columns that are out are lowered first; what
+        proves more is taken.
+        """
+        from maxmargin.solvers.linear_programs.feasible_kernel import project_prices
+        from maxmargin.solvers.linear_programs.primal_dual_kernel import sparse
+
         alpha = np.maximum(alpha, 0.0)
         sums = np.bincount(self.owner, alpha, minlength=len(self.weight))
         share = np.divide(self.weight, sums, out=np.ones(len(sums)), where=sums > self.weight)
         alpha = alpha * share[self.owner]
-        prices = self.prices(alpha)
-        return alpha / max(1.0, float(prices.max(initial=0.0)))
+        scale = float(self.prices(alpha).max(initial=0.0))
+        if scale <= 1.0:
+            return alpha
+        signs = np.zeros(self.A.shape[1], bool) if self.positive is None else self.positive
+        lowered = alpha.copy()
+        project_prices(sparse(self.transposed), signs, lowered, SWEEPS)
+        lowered /= max(1.0, float(self.prices(lowered).max(initial=0.0)))
+        return lowered if self.b @ lowered > self.b @ alpha / scale else alpha / scale
 
     def prices(self, alpha: np.ndarray) -> np.ndarray:
         """``|A' alpha|`` (d,), without the absolute value where weights must be >= 0: feasible up to 1."""
