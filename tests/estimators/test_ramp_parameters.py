@@ -8,8 +8,8 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import maxmargin as mm
-from maxmargin.estimators import model_files
-from maxmargin.estimators.model_files import RENAMED
+from maxmargin.estimators import model_files, registry
+from maxmargin.estimators.registry import RENAMED
 
 RNG = np.random.default_rng(0)
 X = [RNG.normal(size=(RNG.integers(2, 6), 3)) for _ in range(24)]
@@ -60,7 +60,7 @@ def test_files(tmp_path):
 @pytest.mark.parametrize("kind", sorted(RENAMED))
 def test_former_names(kind):
     """Every former name is gone from its class, and what it is called now is there."""
-    cls = model_files._known(kind, model_files.KINDS[kind].role)
+    cls = model_files._known(kind, registry.KINDS[kind].role)
     now = set(cls(mm.Chain()).get_params(deep=False) if kind == "StructuredSVM" else cls().get_params(deep=False))
     for old, new in RENAMED[kind].items():
         assert old == new or old not in now

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import maxmargin as mm
 from maxmargin.costs import HammingCost
-from maxmargin.estimators import model_files
+from maxmargin.estimators import registry
 from maxmargin.models.hmm import HMM
 from maxmargin.solvers.presets import SOLVERS
 from persistence.forging import forge, forge_tensor, plain
@@ -271,6 +271,6 @@ def test_only_fitted_estimators_are_saved(tmp_path, kind):
 def test_files_can_name_every_solver():
     """The registry names modules, so that a file loads without them."""
     for kind in SOLVERS.values():
-        assert model_files.KINDS[kind.__name__].module == kind.__module__
-    for name, kind in model_files.KINDS.items():
+        assert registry.KINDS[kind.__name__].module == kind.__module__
+    for name, kind in registry.KINDS.items():
         assert name in vars(import_module(kind.module)), name

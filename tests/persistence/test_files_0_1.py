@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
-from maxmargin.estimators import model_files
+from maxmargin.estimators import registry
 from persistence.forging import forge, forge_tensor
 
 FILES = Path(__file__).parent / "files_0_1"
@@ -166,11 +166,11 @@ def test_parameters_that_were_renamed(tmp_path, monkeypatch):
     forge(path, "parameters", old)
     with pytest.raises(ValueError, match="by_label"):
         mm.load(path)
-    monkeypatch.setitem(model_files.RENAMED, "WeightedHammingCost", {"by_label": "weights"})
+    monkeypatch.setitem(registry.RENAMED, "WeightedHammingCost", {"by_label": "weights"})
     with pytest.raises(ValueError, match="SequenceTagger has no parameter 'strength'"):
         mm.load(path)
     monkeypatch.setitem(
-        model_files.RENAMED, "SequenceTagger", {**model_files.RENAMED["SequenceTagger"], "strength": "C", "depth": None}
+        registry.RENAMED, "SequenceTagger", {**registry.RENAMED["SequenceTagger"], "strength": "C", "depth": None}
     )
     loaded = mm.load(path)
     assert loaded.C == 2.0 and loaded.cost.weights == {"a": 2.0}

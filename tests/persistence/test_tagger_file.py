@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from maxmargin import BCFW, HammingCost, SequenceTagger, WeightedHammingCost, load
-from maxmargin.estimators import model_files
+from maxmargin.estimators import registry
 from maxmargin.features.dicts import DictFeatures
 from maxmargin.features.extractor import TextFeatures
 from maxmargin.features.window import Window
@@ -351,14 +351,14 @@ def test_the_feature_extractor_goes_along(tmp_path, monkeypatch):
     room.WordFeatures = WordFeatures
     monkeypatch.setattr(WordFeatures, "__module__", "word_features")
     monkeypatch.setitem(sys.modules, "word_features", room)
-    kind = model_files.Kind("features", "word_features", "ChainLayout")
-    monkeypatch.setitem(model_files.KINDS, "WordFeatures", kind)
+    kind = registry.Kind("features", "word_features", "ChainLayout")
+    monkeypatch.setitem(registry.KINDS, "WordFeatures", kind)
     tagger.save(tmp_path / "t")
     loaded = SequenceTagger.load(tmp_path / "t").features_
     assert loaded.words == tagger.features_.words and loaded.options == {"window": (-1, 1)}
     assert np.array_equal(loaded.counts, np.arange(500)) and loaded.counts.dtype == np.int32
     assert loaded.counts.flags.writeable
-    monkeypatch.delitem(model_files.KINDS, "WordFeatures")
+    monkeypatch.delitem(registry.KINDS, "WordFeatures")
     with pytest.raises(ValueError, match="feature extractor of the unknown kind 'WordFeatures'"):
         SequenceTagger.load(tmp_path / "t")
 

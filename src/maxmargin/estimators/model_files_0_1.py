@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.estimators.model_files import KINDS, Contents, as_mapping
+from maxmargin.estimators.model_files import Contents, as_mapping
+from maxmargin.estimators.registry import KINDS
 from maxmargin.models.chain import ChainLayout
 from maxmargin.models.layout_state import StateReader
 from maxmargin.persistence.values import Maker, unpack_value

@@ -101,6 +101,13 @@ def walk(n, m, t, null, jump, absent, out, counts, forward, backward, steps, pai
             counts[min(max(k - i, -REACH), REACH) + REACH] += pairs[i, k] * steps[i, k]
 
 
+@register_jitable
+def chances_of_none(words, chances, null):
+    """The chance of each word to have no partner."""
+    for k in range(len(words)):
+        null[k] = chances[words[k]] if words[k] >= 0 else UNKNOWN_WORD
+
+
 @kernel(
     f"void({_BITEXT}, float64[:, ::1], float64[::1], float64[::1], float64[:, ::1], float64, "
     "float64[:, ::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1])"
@@ -134,16 +141,12 @@ def expect(
                 c = cells[at[s] + i * m + j]
                 there[j, i] = t[0, c] if c >= 0 else UNKNOWN_PAIR
                 back[i, j] = t[1, c] if c >= 0 else UNKNOWN_PAIR
-        for j in range(m):
-            word = right_words[right[s] + j]
-            null[j] = none_right[word] if word >= 0 else UNKNOWN_WORD
+        chances_of_none(right_words[right[s] : right[s + 1]], none_right, null)
         if markov:
             walk(n, m, there, null, jumps[0], absent, p, jump_counts[0], forward, backward, steps, pairs, ahead)
         else:
             choose(n, m, there, null, p)
-        for i in range(n):
-            word = left_words[left[s] + i]
-            null[i] = none_left[word] if word >= 0 else UNKNOWN_WORD
+        chances_of_none(left_words[left[s] : left[s + 1]], none_left, null)
         if markov:
             walk(m, n, back, null, jumps[1], absent, q, jump_counts[1], forward, backward, steps, pairs, ahead)
         else:
