@@ -6,7 +6,7 @@
 Weights w* are drawn uniformly from [-1, 1], features from [0, 1]; the quality of a candidate is ``w* . phi``, scaled
 to unit variance (which moves no optimum); in the second half of the table normal noise of standard deviation 0.1 is
 added to it. A method sees features and qualities; what counts is the cosine of its weights to w*. After Hopkins, May
-2011, Tuning as ranking, section 5; their features were from [0, 500], which only changes units.
+2011, Tuning as ranking, whose test this follows; sizes and noise are ours.
 
 * MERT: line searches along features and random directions, see :mod:`mert`; score of the corpus: the mean quality of
   the chosen candidates. One random start and as many restarts as ``--moves`` line searches.
