@@ -9,7 +9,7 @@ multipliers. Times are processor seconds::
 
     MAXMARGIN_DATA=... make bench-lp                          # pip install highspy ortools for the comparison
     python benchmarks/linear_programs.py --program random --method "primal-dual to 1e-4" --seconds 60
-    python benchmarks/linear_programs.py --folder /tmp/programs     # keep the programs, and take those that are there
+    python benchmarks/linear_programs.py --folder programs     # keep the programs, and take those that are there
 """
 
 from __future__ import annotations

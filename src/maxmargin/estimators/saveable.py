@@ -56,7 +56,7 @@ class Fitted:
 
 
 class Saveable(ABC):
-    """An estimator that is among the kinds of :mod:`maxmargin.estimators.model_files`, or a subclass of one."""
+    """An estimator that is among the kinds of :mod:`maxmargin.estimators.registry`, or a subclass of one."""
 
     @abstractmethod
     def _check_fitted(self, values: bool = True) -> None:
