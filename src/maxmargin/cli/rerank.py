@@ -89,7 +89,7 @@ def predict(
     output: Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")] = "-",
     debug: o.Debug = False,
 ) -> None:
-    """Write the best hypothesis of each list, one a line; with --k several as id ||| hypothesis ||| score.
+    """Write the best hypothesis of each list, one per line; with --k several as id ||| hypothesis ||| score.
 
     Examples:
 

@@ -76,7 +76,7 @@ def read_nbest(source: Source) -> NBestLists:
 
 
 def read_plf(source: Source) -> list[Lattice]:
-    """The lattices of a file in PLF, one a line; scores are the features ``score0``, ``score1``, ...
+    """The lattices of a file in PLF, one per line; scores are the features ``score0``, ``score1``, ...
 
     The text is taken apart, never run as a program.
     """
