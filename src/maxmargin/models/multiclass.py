@@ -385,9 +385,8 @@ def _pack(
 def squares(layout: FeatureRows, sparse: sp.csr_array, dense: np.ndarray) -> tuple[np.ndarray, float]:
     """The squared length of the features of each example, the constant one among them, and their density."""
     n = len(dense)
-    square = np.zeros(n)
-    np.add.at(square, np.repeat(np.arange(n), np.diff(sparse.indptr)), sparse.data**2)
-    square += np.einsum("ij,ij->i", dense, dense)
+    squared = sp.csr_array((sparse.data**2, sparse.indices, sparse.indptr), shape=sparse.shape)
+    square = squared @ np.ones(sparse.shape[1]) + np.einsum("ij,ij->i", dense, dense)
     if layout.intercept:
         square += layout.intercept_scaling**2
     return square, (sparse.nnz + dense.size) / max(1, n * layout.n_features)
