@@ -22,8 +22,8 @@ from maxmargin import MulticlassClassifier, Progress, SequenceTagger
 from maxmargin.datasets import DigitWords, make_digit_words
 from maxmargin.kernel import compile_seconds
 from maxmargin.metrics import sequence_accuracy, token_accuracy
+from maxmargin.reports import time_split
 from maxmargin.reports.convergence import plot_convergence
-from maxmargin.reports.time_split import time_split
 
 Words = list[np.ndarray]
 Fit = Callable[..., Any]

@@ -32,6 +32,7 @@ LINE: list[set[str]] = [
     {"formulations"},
     {"execution"},
     {"solvers"},
+    {"pages"},
     {"estimators"},
     {"compat"},
     {"reports"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maxmargin.reports.time_split import split_seconds, time_split
+from maxmargin.pages.time_split import split_seconds, time_split
 
 
 @pytest.mark.parametrize(

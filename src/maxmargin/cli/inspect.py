@@ -68,7 +68,7 @@ def inspect(
 
 def _facts(tagger: SequenceTagger, path: str) -> None:
     from maxmargin.estimators.large_margin import rescaling_of
-    from maxmargin.reports.time_split import time_split
+    from maxmargin.pages.time_split import time_split
 
     layout, features, known = tagger.layout_, text_features(tagger), vars(tagger)  # a model file may lack some
     rescaling, solver = rescaling_of(tagger.penalty, tagger.rescaling), f"solver {tagger.solver}"

@@ -17,6 +17,7 @@ from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.inspect import inspect
 from maxmargin.cli.labels import labels
 from maxmargin.cli.predict import predict
+from maxmargin.cli.report import report
 from maxmargin.cli.rerank import rerank
 from maxmargin.cli.segment import segment
 from maxmargin.cli.train import train
@@ -54,7 +55,7 @@ def about(
     """
 
 
-for command in (train, predict, evaluate, inspect, tune, audit):
+for command in (train, predict, evaluate, inspect, tune, audit, report):
     app.command(no_args_is_help=True)(command)
 app.add_typer(labels)
 app.add_typer(segment)

@@ -208,7 +208,7 @@ def _features(template: str | None, labels: int, columns: ColumnFormat) -> str:
 
 
 def _time(watch: dict[str, float], seconds: dict[str, float]) -> str:
-    from maxmargin.reports.time_split import time_split
+    from maxmargin.pages.time_split import time_split
 
     around = ", ".join(f"{stage} {passed:.2f} s" for stage, passed in watch.items() if stage != "train")
     return f"{sum(watch.values()):.2f} s: {around}, training {time_split(seconds)}"

@@ -19,6 +19,7 @@ from maxmargin.callbacks.base import Callback
 from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem, State
 from maxmargin.door import weight_vector
 from maxmargin.estimators.parameters import Training
+from maxmargin.estimators.reporting import Labellings, Reported, labels_told, named_weights, score_section
 from maxmargin.estimators.saveable import Saveable
 from maxmargin.estimators.typed_sklearn import BaseEstimator
 from maxmargin.formulations.latent import LatentProblem
@@ -26,6 +27,7 @@ from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.formulations.ramp import Ramp
 from maxmargin.kernel import compile_seconds
 from maxmargin.models.user import short
+from maxmargin.pages.html import Section
 from maxmargin.planes import aligned_zeros
 from maxmargin.solvers.driver import Result
 from maxmargin.solvers.history import as_frame
@@ -35,6 +37,7 @@ __all__ = ["Stopwatch", "Structured"]
 
 Resume = Mapping[str, np.ndarray] | str | os.PathLike[str] | None
 SampleWeight = ArrayLike | None
+SCORED = "It is what score returns; see its documentation for what it counts."
 
 Inputs = TypeVar("Inputs", contravariant=True)
 Outputs = TypeVar("Outputs", contravariant=True)
@@ -60,7 +63,7 @@ class Stopwatch:
         return compile_seconds() - self._compiled
 
 
-class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs]):
+class Structured(Saveable, Reported, Training, BaseEstimator, ABC, Generic[Inputs, Outputs]):
     """Base of all estimators. Subclasses bind their data; everything from there to the certificate happens here.
 
     Fitted attributes of every estimator:
@@ -78,6 +81,7 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
     """
 
     traits: ClassVar[frozenset[str]] = frozenset({"quadratic"})  # of all problems that it makes
+    parts: ClassVar[str] = "labels"  # what an output is made of, in words
 
     @abstractmethod
     def _formulation(self) -> Formulation:
@@ -290,6 +294,21 @@ class Structured(Saveable, Training, BaseEstimator, ABC, Generic[Inputs, Outputs
             raise AttributeError("the weights are there after fit.")
         self._check_fitted()
         return self.layout_.groups(self.weights_)
+
+    def _example_sections(self, X: object, y: object) -> list[Section]:
+        true, predicted = cast(Outputs, y), self._predict_codes(self.weights_, cast(Inputs, X))
+        sections = [score_section(self._score_predictions(true, predicted), len(predicted), SCORED)]
+        labels = self._labellings(true, predicted)
+        if labels is not None:
+            sections.append(labels_told(*labels, self.parts))
+        return sections
+
+    def _labellings(self, y: Outputs, predicted: list) -> tuple[Labellings, Labellings] | None:
+        """The labels of all parts, true and predicted, where outputs are made of labels."""
+        return None
+
+    def _strongest_weights(self, top: int) -> list[tuple[str, float]]:
+        return named_weights(self._groups(), _feature_names(self), top)
 
     def __sklearn_tags__(self) -> Tags:
         """Structured inputs are not arrays (n_examples, n_features), which most of scikit-learn's checks give."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 from scipy.special import expit, logit
@@ -16,10 +16,14 @@ from maxmargin.estimators.base import SampleWeight
 from maxmargin.estimators.feature_columns import Matrix, feature_names, unconverted
 from maxmargin.estimators.multilabel_classifier import MultilabelClassifier, Sets
 from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.reporting import Reported, run_of
 from maxmargin.estimators.saveable import Fitted, Saveable
 from maxmargin.estimators.typed_sklearn import BaseEstimator, ClassifierMixin
 from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.models.label_targets import LabelTargets
+from maxmargin.pages.html import Section
+from maxmargin.pages.labels import reliability
+from maxmargin.pages.run import run_sections
 
 __all__ = ["CalibratedLabels"]
 
@@ -31,7 +35,7 @@ PRIOR = 0.02  # how much constants are pulled to 0, so that labels without examp
 
 
 @parameters
-class CalibratedLabels(Saveable, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class CalibratedLabels(Saveable, Reported, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Probabilities of labels, learned on decisions about examples that were held out.
 
     A decision of :class:`MultilabelClassifier` says on which side of the margin a label is, not how probable it is, so
@@ -170,6 +174,18 @@ class CalibratedLabels(Saveable, ClassifierMixin, MetaEstimatorMixin, BaseEstima
         if "shared_" not in self.__dict__:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with examples first.")
         self.estimator_._check_fitted(values)
+
+    def _example_sections(self, X: object, y: object) -> list[Section]:
+        likely = self.predict_proba(cast(Matrix, X))
+        on = LabelTargets.of(cast(Sets, y), self.estimator_.layout_.labels.classes).on
+        told = reliability(likely.ravel(), on.astype(np.float64).ravel(), True)
+        return [*self.estimator_._example_sections(X, y), told]
+
+    def _own_sections(self) -> list[Section]:
+        return run_sections(run_of(self.estimator_))
+
+    def _strongest_weights(self, top: int) -> list[tuple[str, float]]:
+        return self.estimator_._strongest_weights(top)
 
     def _fitted(self) -> Fitted:
         facts = {name: np.asarray(vars(self)[f"{name}_"], np.float64) for name in LEARNED}

@@ -11,12 +11,13 @@ from sklearn.utils.validation import validate_data
 
 from maxmargin.costs import MatrixCost
 from maxmargin.door import numbers, weight_vector
-from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
+from maxmargin.estimators.base import SCORED, Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.bayes_net_parts import aligned_network, build_network, column_of, hidden_mask
 from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.generative_base import decodable
 from maxmargin.estimators.network_base import Hidden, NetworkEstimator, Probabilities, Target
 from maxmargin.estimators.parameters import parameters
+from maxmargin.estimators.reporting import labels_told, score_section
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.models.bayes_net import BayesNet, BayesNetBound, BayesNetLayout
 from maxmargin.models.bayes_net_scheme import coding_sets
@@ -24,6 +25,7 @@ from maxmargin.models.frames import Frame, encode_column, read_frame
 from maxmargin.models.labels import plain
 from maxmargin.models.layout_state import check_log_probabilities
 from maxmargin.models.network import Network
+from maxmargin.pages.html import Section
 
 __all__ = ["DiscriminativeBayesNet"]
 
@@ -458,6 +460,16 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
                 rows = np.flatnonzero(mask[:, v])
                 answers.append((v, rows, codes[rows, v], filled[rows, v]))
         return answers
+
+    def _example_sections(self, X: object, y: object) -> list[Section]:
+        n, column = read_frame(X).n_rows, cast(Column, y)
+        sections = [score_section(self.score(X, column), n, SCORED)]
+        for v, _, truth, found in self._compared(X, column, None):
+            values = [*self.network_.states[v].classes, "never seen in training"]
+            true, predicted = ([[values[k]] for k in codes.tolist()] for codes in (truth, found))
+            section = labels_told(true, predicted, "values")
+            sections.append(Section(f"Values of {self.network_.names[v]}", section.blocks))
+        return sections
 
     def _score_predictions(self, y: Column, predicted: Iterable[object], weights: np.ndarray | None = None) -> float:
         right = [a == b for a, b in zip(plain(cast("Iterable[Hashable]", y)), predicted, strict=True)]

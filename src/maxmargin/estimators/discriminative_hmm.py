@@ -302,6 +302,9 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         bound = self.model_.bind(X, layout=self.layout_)
         return [self.layout_.output(codes) for codes in bound.argmax(decodable(weights)).outputs]
 
+    def _labellings(self, y: Series, predicted: list) -> tuple[list, list]:
+        return label_lists(y), predicted
+
     def _score_predictions(self, y: Series, predicted: list, weights: np.ndarray | None = None) -> float:
         return token_accuracy(label_lists(y), predicted, weights)
 

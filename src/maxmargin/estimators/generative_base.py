@@ -18,12 +18,14 @@ from maxmargin.estimators.saveable import Fitted
 from maxmargin.formulations.generative import Generative
 from maxmargin.models.layout_state import check_log_probabilities
 from maxmargin.models.tables import reference_distribution
+from maxmargin.pages.html import Section, paragraph, table
 from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.history import Table, as_frame
 from maxmargin.solvers.recentring_state import TRACE, RecentringState
 
 __all__ = ["GenerativeEstimator", "decodable"]
 
+MOVED = 20  # tables in a report
 IMPOSSIBLE = -1e6  # stands for ln 0 in decoding: outputs with the fewest impossible events win
 
 
@@ -160,6 +162,20 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
         mass = np.exp(tables.log_mass(theta))
         values = zip(np.maximum(divergence, 0.0).tolist(), np.minimum(mass, 1.0).tolist(), strict=True)
         return as_frame([{"table": tables.name(j), "divergence": d, "mass": m} for j, (d, m) in enumerate(values)])
+
+    def _own_sections(self) -> list[Section]:
+        moved = self.movement()
+        order = np.argsort(-np.asarray(moved["divergence"]), kind="stable")[:MOVED].tolist()
+        names, far, mass = (list(moved[name]) for name in ("table", "divergence", "mass"))
+        told = (
+            "How far training has moved the probabilities from the reference. Lost mass belongs to values never seen."
+        )
+        rows = [(str(names[k]), float(far[k]), float(mass[k])) for k in order]
+        headers = ["table", "divergence (nats)", "mass left"]
+        return [Section("Tables that moved most", [paragraph(told), table(headers, rows)])]
+
+    def _strongest_weights(self, top: int) -> list[tuple[str, float]]:
+        return []  # log-probabilities are the larger, the rarer a value is
 
     def _learned(self) -> dict[str, object]:
         """What files hold besides the log-probabilities."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
 from dataclasses import fields
+from itertools import compress
 from typing import Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.inference.graph import BRANCHES, MAX_CELLS, PASSES, GraphAnswer
 from maxmargin.models.graph import Graph, GraphLayout
-from maxmargin.models.labels import check_lengths, is_label, label_lists
+from maxmargin.models.labels import check_lengths, is_label, label_lists, plain
 from maxmargin.models.layout_state import StateReader
 
 __all__ = ["GraphLabeler"]
@@ -172,6 +173,12 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         classes = np.empty(len(self.classes_), object)  # of several kinds, or tuples: numpy would make others of them
         classes[:] = self.classes_
         return classes[codes]
+
+    def _labellings(self, y: Labellings, predicted: list) -> tuple[list, list]:
+        told = [[not self.layout_.ignored(label) for label in labels] for labels in label_lists(y)]
+        both = label_lists(y), [plain(found) for found in predicted]
+        true, found = ([list(compress(row, kept)) for row, kept in zip(rows, told, strict=True)] for rows in both)
+        return true, found
 
     def _score_predictions(self, y: Labellings, predicted: list, weights: np.ndarray | None = None) -> float:
         """Share of nodes with the right label, those to be ignored left out."""

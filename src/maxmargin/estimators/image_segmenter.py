@@ -26,6 +26,8 @@ from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import mean_iou
 from maxmargin.models.grid import IGNORE, Grid, GridBound, GridLayout, sure_labels
+from maxmargin.pages.html import Section
+from maxmargin.pages.png import overlays
 from maxmargin.solvers.status import Status
 
 __all__ = ["ImageSegmenter"]
@@ -351,6 +353,11 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         bound = self._bound(X, scribbles)
         codes = bound.argmax(weights).outputs
         return [code.reshape(shape).astype(np.uint8) for code, shape in zip(codes, bound.shapes, strict=True)]
+
+    def _example_sections(self, X: object, y: object) -> list[Section]:
+        images, masks = self._images(cast(Sequence[Image], X)), read_masks(cast(Sequence[Picture], y))
+        pictures = None if self.features_ is None else read_images(cast(Sequence[Picture], images))
+        return [*super()._example_sections(images, masks), overlays(pictures, masks, self.predict(images))]
 
     def _score_predictions(self, y: Sequence[Picture], predicted: list, weights: np.ndarray | None = None) -> float:
         return mean_iou(read_masks(y), predicted, weights)

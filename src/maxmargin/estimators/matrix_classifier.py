@@ -9,7 +9,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, validate_data
 
 from maxmargin.estimators.base import Outputs
-from maxmargin.estimators.feature_columns import Matrix, stored_feature_names, unconverted, weights_by_feature
+from maxmargin.estimators.feature_columns import (
+    Matrix,
+    feature_names,
+    stored_feature_names,
+    unconverted,
+    weights_by_feature,
+)
 from maxmargin.estimators.label_weights import LabelWeights
 from maxmargin.estimators.large_margin import LargeMargin
 from maxmargin.estimators.parameters import parameters
@@ -50,6 +56,17 @@ class MatrixClassifier(ClassifierMixin, LabelWeights, LargeMargin[Matrix, Output
     @property
     def intercept_(self) -> np.ndarray:
         return np.array(self._groups()["intercept"])
+
+    def _strongest_weights(self, top: int) -> list[tuple[str, float]]:
+        coef = self._groups()["coef"]
+        names, labels = feature_names(self), self.layout_.labels.classes
+        order = np.argsort(-np.abs(coef), axis=None, kind="stable")[:top]
+        places = zip(*np.unravel_index(order, coef.shape), strict=True)
+        return [
+            (f"{f'x{j}' if names is None else names[j]} → {labels[k]}", float(coef[j, k]))
+            for j, k in places
+            if coef[j, k] != 0
+        ]
 
     def _named_weights(self, groups: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
         return weights_by_feature(self, groups)

@@ -4,15 +4,15 @@
 ``kind``         class of the estimator
 ``contents``     version of what follows; files of version 0.1 of the library have none
 ``parameters``   constructor arguments
-``training``     certificate, status, passes, seconds
+``training``     certificate, status, passes, seconds, a hundred rows of the history
 ``layout``       class and facts of the layout; its arrays are the tensors ``layout.<name>``
 ``fitted``       what else the estimator has learned
 ``features``     its feature extractor, where it has one
 ``around``       parameters and what was learned of an estimator round another one; the rest is that of the inner one
 ===============  ====================================================================================================
 
-and the weights as tensors; see :mod:`maxmargin.persistence.vectors`. Not stored: callbacks, a model to start from, the
-history and the state for a warm start. A cost that is a function is stored as its table.
+and the weights as tensors; see :mod:`maxmargin.persistence.vectors`. Not stored: callbacks, a model to start from and
+the state for a warm start. A cost that is a function is stored as its table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from maxmargin.persistence.kinds import is_of_kind
 from maxmargin.persistence.model_file import read_model, write_model
 from maxmargin.persistence.values import pack_value, unpack_value
 from maxmargin.persistence.vectors import pack_vector, unpack_vector
+from maxmargin.solvers.history import Table, as_frame
 from maxmargin.solvers.status import Status
 
 if TYPE_CHECKING:  # scikit-learn takes a second to load; a file that only predicts does without
@@ -48,6 +49,8 @@ if TYPE_CHECKING:  # scikit-learn takes a second to load; a file that only predi
 __all__ = ["Contents", "as_mapping", "fitted_of", "load", "load_as", "save"]
 
 CONTENTS = 2
+HISTORY = 100  # rows of a history in a file, for reports
+CURVES = ("pass", "seconds", "primal", "dual")
 S = TypeVar("S", bound=Saveable)
 T = TypeVar("T")
 V = TypeVar("V", float, str)
@@ -383,9 +386,30 @@ def _training_facts(fitted: Mapping[str, object]) -> dict[str, object]:
     for name, kind in (("n_iter", float), ("oracle_calls", int), ("temperature", float), ("label_column", int)):
         value = fitted.get(f"{name}_")
         facts[name] = kind(value) if isinstance(value, (int, float, np.number)) else None
+    facts["history"] = _thinned(fitted.get("history_"))
     columns = fitted.get("columns_")
     facts["columns"] = asdict(columns) if isinstance(columns, ColumnFormat) else None
     return facts
+
+
+def _thinned(given: object) -> dict[str, list[float]] | None:
+    """At most HISTORY rows of a run, the first and the last among them, for reports."""
+    history = cast("Table", given)
+    if given is None or len(history["pass"]) == 0:
+        return None
+    kept = np.unique(np.linspace(0, len(history["pass"]) - 1, HISTORY).round().astype(int))
+    return {name: np.asarray(history[name], np.float64)[kept].tolist() for name in CURVES}
+
+
+def _history(given: object) -> Table:
+    """The rows behind :func:`_thinned`, checked."""
+    columns = as_mapping(given, "history")
+    rows = [column if isinstance(column := columns.get(name), list) else [] for name in CURVES]
+    if len({len(row) for row in rows}) != 1 or not 0 < len(rows[0]) <= HISTORY:
+        raise ValueError(f"its history is not {len(CURVES)} columns of at most {HISTORY} rows")
+    for row in rows:
+        _all_of(float, row, "columns of its history")
+    return as_frame([dict(zip(CURVES, row, strict=True)) for row in zip(*rows, strict=True)], CURVES)
 
 
 def _all_of(kind: type[V], values: Iterable[object], name: str) -> list[V]:
@@ -422,6 +446,8 @@ def _training(facts: Mapping[str, object]) -> dict[str, object]:
     if column is not None and not (type(column) is int and column >= 0):  # only the command line knows of columns
         raise ValueError(f"its label column is {column!r}")
     found |= {"temperature_": temperature, "label_column_": column}
+    if facts.get("history") is not None:  # earlier files have none
+        found["history_"] = _history(facts["history"])
     if facts.get("columns") is not None:
         found["columns_"] = ColumnFormat.from_state(as_mapping(facts["columns"], "columns"))
     return {name: value for name, value in found.items() if value is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Self
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,8 @@ from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.models.labels import plain
 from maxmargin.models.multiclass import Multiclass, MulticlassBound, MulticlassLayout
+from maxmargin.pages.html import Section
+from maxmargin.pages.labels import reliability
 
 __all__ = ["MulticlassClassifier"]
 
@@ -214,6 +216,15 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
             worst = scores.argmin(axis=1).tolist()
             given = [a if a in labels.code else labels.classes[k] for a, k in zip(given, worst, strict=True)]
         return self.model_.bind(X, given, layout=self.layout_)
+
+    def _labellings(self, y: ArrayLike, predicted: list) -> tuple[list, list]:
+        return [[label] for label in plain(np.asarray(y))], [[label] for label in predicted]
+
+    def _example_sections(self, X: object, y: object) -> list[Section]:
+        sections = super()._example_sections(X, y)
+        likely = self.predict_marginals(cast(Matrix, X))
+        right = self.classes_[likely.argmax(axis=1)] == np.asarray(y)
+        return [*sections, reliability(likely.max(axis=1), right.astype(float), "temperature_" in vars(self))]
 
     def _bound(self, X: Matrix) -> MulticlassBound:
         X = self._seen(X)

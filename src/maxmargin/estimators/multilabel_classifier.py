@@ -21,9 +21,12 @@ from maxmargin.estimators.matrix_classifier import MatrixClassifier
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.formulations.problem import check_sample_weight
+from maxmargin.metrics.label_sets import label_report
 from maxmargin.models.hierarchy import HierarchyLike
 from maxmargin.models.label_set import LabelSet, LabelSetBound, LabelSetLayout
 from maxmargin.models.label_targets import FORMS, LabelTargets, class_array
+from maxmargin.pages.html import Section
+from maxmargin.pages.labels import label_set_section
 
 __all__ = ["MultilabelClassifier"]
 
@@ -243,6 +246,10 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         if len(true) != len(on):
             raise ValueError(f"X has {len(on)} examples and y has {len(true)}; they must agree.")
         return (true == on).all(axis=1)
+
+    def _example_sections(self, X: object, y: object) -> list[Section]:
+        on, labels = self._bound(cast(Matrix, X)).indicators(self.weights_), self.layout_.labels.classes
+        return [label_set_section(label_report(LabelTargets.of(cast(Sets, y), labels).on, on, labels), len(on))]
 
     def _bind_held_out(self, X: Matrix, y: Sets | None) -> LabelSetBound:
         bound = self._bound(X)

@@ -16,6 +16,8 @@ from maxmargin.estimators import net_exchange
 from maxmargin.estimators.bayes_net_parts import States, draw, table_frames
 from maxmargin.estimators.generative_base import GenerativeEstimator
 from maxmargin.models.network import Network
+from maxmargin.pages.html import Section, figures
+from maxmargin.pages.svg import graph
 
 if TYPE_CHECKING:
     import networkx
@@ -34,6 +36,15 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
     """Base of estimators that have a ``network_``."""
 
     network_: Network
+
+    def _own_sections(self) -> list[Section]:
+        network, c = self.network_, self.reference_
+        far = {name: float(part.sum()) for name, part in network.groups(c * (np.log(c) - self.weights_)).items()}
+        above = zip(network.names, network.parents, strict=True)
+        edges = [(network.names[u], name) for name, parents in above for u in parents]
+        drawn = graph(far, edges, "the network, by how far its tables have moved")
+        told = "The darker a variable, the further training has moved its tables from the reference."
+        return [Section("Network", [figures([(drawn, told)])]), *super()._own_sections()]
 
     def sample(
         self, n: int, random_state: int | np.random.RandomState | None = None

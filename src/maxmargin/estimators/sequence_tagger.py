@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,7 @@ from maxmargin.estimators.label_weights import LabelWeights
 from maxmargin.estimators.large_margin import GoodOutputs, LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Extractor, Fitted, matrix_cost
+from maxmargin.estimators.tagger_report import label_text, tagger_sections
 from maxmargin.features.choose import extractor_for
 from maxmargin.features.sequences import Sequences
 from maxmargin.features.sparse_rows import RowFeatures
@@ -28,6 +29,7 @@ from maxmargin.models.base import offsets_of
 from maxmargin.models.chain import Chain, ChainBound, ChainLayout
 from maxmargin.models.chain_few import best_of_few, few_examples
 from maxmargin.models.labels import label_lists
+from maxmargin.pages.html import Section
 
 __all__ = ["SequenceTagger"]
 
@@ -99,6 +101,8 @@ class SequenceTagger(
     >>> bool(tagger.certificate_.relative_gap <= 1e-3)
     True
     """
+
+    parts: ClassVar[str] = "tokens"
 
     features: SequenceFeatures | None = None
     weights: str = "all"
@@ -260,6 +264,16 @@ class SequenceTagger(
         See :func:`~maxmargin.estimators.explaining.explain`.
         """
         return explain(self, x, y, other)
+
+    def _labellings(self, y: Labellings, predicted: list) -> tuple[list, list]:
+        return label_lists(by_sequence(y, offsets_of([len(found) for found in predicted]))), predicted
+
+    def _strongest_weights(self, top: int) -> list[tuple[str, float]]:
+        return [(f"{row['feature']} → {label_text(row['label'])}", row["weight"]) for row in self.coef_table(top)]
+
+    def _example_sections(self, X: object, y: object) -> list[Section]:
+        given = _read_once(cast(SequenceInput, X), cast(Labellings, y))
+        return [*super()._example_sections(*given), *tagger_sections(self, given[0], label_lists(given[1]))]
 
     def _bind_held_out(self, X: SequenceInput, y: Labellings | None) -> ChainBound:
         X, y = (listed(X), None) if y is None else _read_once(X, y)

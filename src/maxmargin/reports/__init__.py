@@ -1,10 +1,10 @@
 """Texts and plots about fits."""
 
+from maxmargin.pages.time_split import split_seconds, time_split
 from maxmargin.reports.convergence import plot_convergence
 from maxmargin.reports.faithfulness import faithfulness, moved_tables, plot_faithfulness
 from maxmargin.reports.generalisation import Generalisation, error_bound, generalisation
 from maxmargin.reports.summary import conversions, summary
-from maxmargin.reports.time_split import split_seconds, time_split
 
 __all__ = [
     "Generalisation", "conversions", "error_bound", "faithfulness", "generalisation", "moved_tables",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from maxmargin.reports.time_split import time_split
+from maxmargin.pages.time_split import time_split
 
 if TYPE_CHECKING:
     from maxmargin.estimators.base import Structured

@@ -32,7 +32,7 @@ def time_split(seconds: Mapping[str, float]) -> str:
 
     Examples
     --------
-    >>> from maxmargin.reports.time_split import time_split
+    >>> from maxmargin.pages.time_split import time_split
     >>> time_split({"total": 4.0, "oracle": 1.0, "solver": 2.0, "compile": 1.0})
     '4.00 s: oracle 1.00 s (25 %), solver 2.00 s (50 %), compile 1.00 s (25 %), other 0.00 s (0 %)'
     """

@@ -1,0 +1,1 @@
+"""Pages of HTML and SVG from plain values: what ``report`` of an estimator writes."""
