@@ -274,3 +274,19 @@ def test_files_can_name_every_solver():
         assert registry.KINDS[kind.__name__].module == kind.__module__
     for name, kind in registry.KINDS.items():
         assert name in vars(import_module(kind.module)), name
+
+
+@pytest.mark.parametrize(
+    "forged", [[], {"pass": [1.0]}, {name: ["x"] for name in ("pass", "seconds", "primal", "dual")}]
+)
+def test_a_forged_history_is_refused(tmp_path, forged):
+    path = mm.MulticlassClassifier().fit(POINTS, NAMES).save(tmp_path / "m")
+    forge(path, "training", lambda facts: facts.update(history=forged))
+    with pytest.raises(ValueError, match="history"):
+        mm.load(path)
+
+
+def test_a_file_without_history_loads(tmp_path):
+    path = mm.MulticlassClassifier().fit(POINTS, NAMES).save(tmp_path / "m")
+    forge(path, "training", lambda facts: facts.pop("history"))
+    assert "history_" not in vars(mm.load(path))

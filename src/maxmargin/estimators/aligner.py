@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from typing import Self, cast
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
@@ -62,6 +62,8 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
     >>> aligner.predict(pairs[3:])
     [[(0, 0), (1, 1)]]
     """
+
+    scored: ClassVar[str] = "1 less the alignment error rate"
 
     max_links: int | tuple[int, int] = 2
     missed: float = 3.0

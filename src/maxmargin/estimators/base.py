@@ -37,7 +37,6 @@ __all__ = ["Stopwatch", "Structured"]
 
 Resume = Mapping[str, np.ndarray] | str | os.PathLike[str] | None
 SampleWeight = ArrayLike | None
-SCORED = "It is what score returns; see its documentation for what it counts."
 
 Inputs = TypeVar("Inputs", contravariant=True)
 Outputs = TypeVar("Outputs", contravariant=True)
@@ -82,6 +81,7 @@ class Structured(Saveable, Reported, Training, BaseEstimator, ABC, Generic[Input
 
     traits: ClassVar[frozenset[str]] = frozenset({"quadratic"})  # of all problems that it makes
     parts: ClassVar[str] = "labels"  # what an output is made of, in words
+    scored: ClassVar[str] = "share of right labels"  # what score returns, in words
 
     @abstractmethod
     def _formulation(self) -> Formulation:
@@ -297,7 +297,7 @@ class Structured(Saveable, Reported, Training, BaseEstimator, ABC, Generic[Input
 
     def _example_sections(self, X: object, y: object) -> list[Section]:
         true, predicted = cast(Outputs, y), self._predict_codes(self.weights_, cast(Inputs, X))
-        sections = [score_section(self._score_predictions(true, predicted), len(predicted), SCORED)]
+        sections = [score_section(self._score_predictions(true, predicted), len(predicted), self.scored)]
         labels = self._labellings(true, predicted)
         if labels is not None:
             sections.append(labels_told(*labels, self.parts))

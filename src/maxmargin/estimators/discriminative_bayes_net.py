@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, Self, cast, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 from sklearn.utils import Tags
@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from maxmargin.costs import MatrixCost
 from maxmargin.door import numbers, weight_vector
-from maxmargin.estimators.base import SCORED, Resume, SampleWeight, Stopwatch
+from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.bayes_net_parts import aligned_network, build_network, column_of, hidden_mask
 from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.generative_base import decodable
@@ -105,6 +105,8 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     >>> model.predict({"wet": ["yes", None], "cat": ["in", "out"]}).tolist()
     ['yes', 'no']
     """
+
+    scored: ClassVar[str] = "share of right values"
 
     structure: str | Network | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]] = "naive"
     states: Mapping[str, Sequence[Hashable]] | None = None
@@ -463,7 +465,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
 
     def _example_sections(self, X: object, y: object) -> list[Section]:
         n, column = read_frame(X).n_rows, cast(Column, y)
-        sections = [score_section(self.score(X, column), n, SCORED)]
+        sections = [score_section(self.score(X, column), n, self.scored)]
         for v, _, truth, found in self._compared(X, column, None):
             values = [*self.network_.states[v].classes, "never seen in training"]
             true, predicted = ([[values[k]] for k in codes.tolist()] for codes in (truth, found))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -80,6 +80,8 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     >>> bool(model.certificate_.relative_gap <= 1e-3)
     True
     """
+
+    parts: ClassVar[str] = "states"
 
     classes: int | Values = None
     symbols: int | Values = None

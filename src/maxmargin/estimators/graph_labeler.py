@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
 from dataclasses import fields
 from itertools import compress
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -81,6 +81,8 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
     >>> labeler.score(graphs[15:], labels[15:]) > 0.9
     True
     """
+
+    parts: ClassVar[str] = "nodes"
 
     pairwise: str = "full"
     cost: str | Mapping[Hashable, float] | ArrayLike | Callable[[Hashable, Hashable], float] | Cost = "hamming"

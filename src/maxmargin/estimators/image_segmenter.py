@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Self, cast
+from typing import ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -109,6 +109,8 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     >>> bool((segmenter.edge_coef_ >= 0).all())
     True
     """
+
+    scored: ClassVar[str] = "mean intersection over union of the foregrounds"
 
     features: ImageFeatures | None = None
     neighbours: int = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Self, cast
+from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -77,6 +77,8 @@ class LatticeRanker(LargeMargin[Lattices, Targets]):
     >>> ranker.predict([first, second])
     ['a house', 'is small']
     """
+
+    scored: ClassVar[str] = "BLEU, from 0 to 100"
 
     cost: str | TextCost = "bleu"
     pairing: str | None = None

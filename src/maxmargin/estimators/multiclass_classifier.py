@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Self, cast
+from typing import ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,6 +65,8 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
     >>> MulticlassClassifier(C=1.0).fit(X, y).score(X, y) > 0.95
     True
     """
+
+    parts: ClassVar[str] = "examples"
 
     def fit(
         self, X: Matrix, y: ArrayLike, sample_weight: SampleWeight = None, *, resume: Resume = None,

@@ -105,7 +105,7 @@ def named_weights(groups: Mapping[str, np.ndarray], names: Sequence[str] | None,
 
 def score_section(score: float, n: int, told: str) -> Section:
     """The default score of an estimator on some examples."""
-    return Section("Score", [paragraph(f"{score:.4f} on {n} examples. {told}")])
+    return Section("Score", [paragraph(f"{score:.4f} on {n} examples ({told}).")])
 
 
 def labels_told(true: Labellings, found: Labellings, what: str) -> Section:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Sized
 from copy import copy
 from dataclasses import field
-from typing import Protocol, Self, cast, runtime_checkable
+from typing import ClassVar, Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -84,6 +84,8 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
     >>> svm.predict([[2.0, 0.0]])
     [1]
     """
+
+    scored: ClassVar[str] = "mean negative cost"
 
     model: Model | UserModel = field(kw_only=False)
     formulation: Formulation | None = None

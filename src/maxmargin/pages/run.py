@@ -50,7 +50,7 @@ def run_sections(run: Run) -> list[Section]:
     if run.status:
         words.append(paragraph(run.status, "soft"))
     sections = [Section("Certificate", words)]
-    if run.history is not None:
+    if run.history is not None and len(run.history["pass"]) > 1:
         sections.append(Section("Progress", [_curves(run.history)]))
     if run.seconds:
         passes = f", {run.passes:.4g} passes over the examples" if run.passes else ""

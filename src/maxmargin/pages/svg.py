@@ -14,7 +14,7 @@ import numpy as np
 __all__ = ["Curve", "bars", "graph", "lines", "number", "shaded", "stacked"]
 
 WIDTH, HEIGHT = 360, 230
-LEFT, RIGHT, TOP, BOTTOM = 62, 12, 12, 40  # margins round a plot
+LEFT, RIGHT, TOP, BOTTOM = 62, 12, 28, 40  # margins round a plot; names of curves are above it
 MOST_POINTS = 300  # of a curve: more cannot be told apart
 FLOOR = 1e-16  # stands for 0 on a logarithmic axis
 MOST_NODES = 60  # of a graph
@@ -47,9 +47,9 @@ def lines(curves: Mapping[str, Curve], x_label: str, y_label: str, *, log: bool 
     drawn.append(_text(-(TOP + HEIGHT - BOTTOM) / 2, 12, y_label, "axis", "middle", 'transform="rotate(-90)"'))
     if len(points) > 1:
         for k, name in enumerate(points):
-            at, y_at = WIDTH - RIGHT - 92, TOP + 12 + 15 * k
-            drawn.append(f'<line class="curve {_colour(k)}" x1="{at}" x2="{at + 16}" y1="{y_at - 4}" y2="{y_at - 4}"/>')
-            drawn.append(_text(at + 21, y_at, _short(name, 14)))
+            at = LEFT + 100 * k
+            drawn.append(f'<line class="curve {_colour(k)}" x1="{at}" x2="{at + 16}" y1="12" y2="12"/>')
+            drawn.append(_text(at + 21, 16, _short(name, 14)))
     return _svg(WIDTH, HEIGHT, f"{y_label} against {x_label}", drawn)
 
 
@@ -117,7 +117,7 @@ def graph(strength: Mapping[str, float], edges: Sequence[tuple[str, str]], title
     width = max(map(len, rows.values())) * (box + 14) + 14
     place: dict[str, tuple[float, float]] = {}
     for row, names in rows.items():
-        place |= {name: (width * (k + 1) / (len(names) + 1), 20 + gap * row) for k, name in enumerate(names)}
+        place |= {name: (width * (k + 0.5) / len(names), 20 + gap * row) for k, name in enumerate(names)}
     for parent, child in edges:
         (x, y), (u, v) = place[parent], place[child]
         drawn.append(f'<path class="edge" d="M{x:.0f} {y + 12:.0f} L{u:.0f} {v - 12:.0f}"/>')
