@@ -39,12 +39,12 @@ from maxmargin.persistence.kinds import is_of_kind
 from maxmargin.persistence.model_file import read_model, write_model
 from maxmargin.persistence.values import pack_value, unpack_value
 from maxmargin.persistence.vectors import pack_vector, unpack_vector
-from maxmargin.solvers.history import Table, as_frame
 from maxmargin.solvers.status import Status
 
 if TYPE_CHECKING:  # scikit-learn takes a second to load; a file that only predicts does without
     from maxmargin.estimators.base import Structured
     from maxmargin.estimators.calibrated_labels import CalibratedLabels
+    from maxmargin.solvers.history import Table
 
 __all__ = ["Contents", "as_mapping", "fitted_of", "load", "load_as", "save"]
 
@@ -401,15 +401,15 @@ def _thinned(given: object) -> dict[str, list[float]] | None:
     return {name: np.asarray(history[name], np.float64)[kept].tolist() for name in CURVES}
 
 
-def _history(given: object) -> Table:
-    """The rows behind :func:`_thinned`, checked."""
+def _history(given: object) -> dict[str, np.ndarray]:
+    """The rows behind :func:`_thinned`, checked; columns, since pandas takes long to load."""
     columns = as_mapping(given, "history")
     rows = [column if isinstance(column := columns.get(name), list) else [] for name in CURVES]
     if len({len(row) for row in rows}) != 1 or not 0 < len(rows[0]) <= HISTORY:
         raise ValueError(f"its history is not {len(CURVES)} columns of at most {HISTORY} rows")
     for row in rows:
         _all_of(float, row, "columns of its history")
-    return as_frame([dict(zip(CURVES, row, strict=True)) for row in zip(*rows, strict=True)], CURVES)
+    return {name: np.array(row) for name, row in zip(CURVES, rows, strict=True)}
 
 
 def _all_of(kind: type[V], values: Iterable[object], name: str) -> list[V]:
