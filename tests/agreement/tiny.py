@@ -47,8 +47,8 @@ class Tiny:
     The weights of a plane list and of the model agree: up to 5 labels no row is padded.
     """
 
-    # "chain", "multiclass", "labels" (sets, with a full graph), "hierarchy" (sets), "grid" (masks of two by two pixels),
-    # "graph" (rings of three nodes), "own" (matchings, in Python) or "own, no search" (without a search for slacks)
+    # "chain", "multiclass", "labels" (sets, with a full graph), "hierarchy" (sets), "grid" (two by two pixels), "graph"
+    # (rings of three nodes), "own" (matchings, in Python) or "own, no search" (without a search for slacks)
     kind: str = "chain"
     loss: str = "hinge"
     signed: bool = False

@@ -10,7 +10,7 @@ from reference.problems import rescaled
 
 
 def grid_planes(X, Y, rescaling):
-    """(A_i, b_i) over all masks of 0 and 1. Weights: node (F,), then edge (G,), which counts against unequal neighbours.
+    """(A_i, b_i) over all masks of 0 and 1. Weights: node (F,), then edge (G,), which count against unequal pixels.
 
     ``edge[0]`` is of a pixel and the one to its right, ``edge[1]`` of a pixel and the one below it.
     """
@@ -30,7 +30,7 @@ def grid_planes(X, Y, rescaling):
 
 
 def graph_planes(X, Y, K, rescaling):
-    """(A_i, b_i) over all labellings. Weights: node (F, K), then one for each ordered pair of labels of an edge, (K, K)."""
+    """(A_i, b_i) over all labellings. Weights: node (F, K), then those of the ordered pairs of labels, (K, K)."""
     planes = []
     for x, truth in zip(X, Y, strict=True):
 
