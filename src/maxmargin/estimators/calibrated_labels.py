@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple, Self, cast
 
 import numpy as np
@@ -122,14 +123,13 @@ class CalibratedLabels(Saveable, Reported, ClassifierMixin, MetaEstimatorMixin, 
             what = f"folds={self.folds} needs at least as many examples, got n_samples={rows.shape[0]}"
             raise ValueError(f"{what}; give more, or set folds lower.")
         self._take_estimator(clone(self.estimator).fit(X, y, sample_weight))
-        labels = self.estimator_.layout_.labels
-        targets = LabelTargets.of(y, labels.classes)
+        targets = LabelTargets.of(y, self.estimator_.layout_.labels.classes)
         on = targets.on.astype(np.float64)
         self.centres_ = self._seen(self.estimator_, X).mean(axis=0)
         weights, held = check_sample_weight(sample_weight, len(on)), np.empty(on.shape)
         weights = np.ones(len(on)) if weights is None else weights
         for rest, fold in KFold(self.folds, shuffle=True, random_state=self.random_state).split(on):
-            part = LabelTargets(targets.on[rest], labels, targets.form, targets.dtype)
+            part = replace(targets, on=targets.on[rest])
             scale = len(on) / len(rest)  # fewer examples pull as strongly as all: decisions keep their size
             model = clone(self.estimator).fit(rows[rest], part, scale * weights[rest])
             held[fold] = self._seen(model, rows[fold]) - self._seen(model, rows[rest]).mean(axis=0)

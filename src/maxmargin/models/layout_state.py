@@ -78,6 +78,13 @@ class StateReader:
             raise ValueError(f"its {name!r} must be a finite number >= {least:g}, got {str(value)[:40]!r}")
         return float(value)
 
+    def pair(self, name: str, least: float = 0.0) -> tuple[float, float]:
+        value = self.fact(name)
+        if not isinstance(value, (list, tuple)) or len(value) != 2:
+            raise ValueError(f"its {name!r} is not a pair of numbers")
+        part = StateReader({f"{name}, first": value[0], f"{name}, second": value[1]}, {})
+        return part.number(f"{name}, first", least), part.number(f"{name}, second", least)
+
     def choice(self, name: str, options: Collection[object]) -> object:
         value = self.fact(name)
         if not isinstance(value, Hashable) or value not in options:
