@@ -199,8 +199,8 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         return self.layout_.inference
 
     def _fitted(self) -> Fitted:
-        facts = {"feature_names_in": feature_names(self), "form": self.target_form_, "dtype": self.target_dtype_.str}
-        facts["values"] = [float(value) for value in self.target_values_]
+        facts: dict[str, object] = {"feature_names_in": feature_names(self), "form": self.target_form_}
+        facts |= {"dtype": self.target_dtype_.str, "values": [float(value) for value in self.target_values_]}
         stand_ins = {"graph": lambda: [list(edge) for edge in self.edges_], "hierarchy": self._pairs}
         return Fitted(self.layout_, self.weights_, facts, stand_ins=stand_ins)
 
