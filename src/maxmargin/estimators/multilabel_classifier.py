@@ -218,7 +218,8 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         self.target_dtype_ = np.dtype(str(fitted.state.fact("dtype")))
         if self.target_dtype_.kind not in "biuf":
             raise ValueError(f"its labels have the dtype {self.target_dtype_}")
-        self.target_values_ = fitted.state.pair("values", -1e300) if "values" in fitted.state.facts else INDICATORS
+        known = "values" in fitted.state.facts  # files of earlier versions have none
+        self.target_values_ = fitted.state.pair("values", ("off", "on"), -1e300) if known else INDICATORS
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """For each label the best score of a set with it minus that of one without, (n, n_labels); positive is on.

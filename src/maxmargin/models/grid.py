@@ -91,8 +91,8 @@ class GridLayout(StorableLayout):
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> GridLayout:
         state = StateReader(facts, tensors)
         state.choice("neighbours", [n for kinds in NEIGHBOURS.values() for n in kinds])
-        width = state.number("width", 1e-6)
-        return cls(**state.announced(cls, class_cost=state.pair("class_cost"), width=width))
+        class_cost = state.pair("class_cost", ("of background", "of foreground"))
+        return cls(**state.announced(cls, class_cost=class_cost, width=state.number("width", 1e-6)))
 
     def check_weights(self, w: np.ndarray) -> None:
         """Refuse weights with which a minimum cut does not give the best mask."""
