@@ -56,6 +56,7 @@ KINKED = {
     "own, no search": Tiny("own, no search", n=3, seed=7, C=0.5),
 }
 EXACT = ("chain", "multiclass", "labels", "hierarchy")  # models with exact searches; that of "own" is for slack alone
+BRACKETED = ("auto", "sequential", "cutting plane, one")
 PASSES = {"graph": 12_000, "own": 400, "own, no search": 400}  # of the primal family, else 3,000; own: in Python
 
 
@@ -104,9 +105,16 @@ def fitted(tiny, solver, passes):
     return result, value / optimum - 1.0, 1.0 - result.certificate.dual / optimum
 
 
+def cells(kinds, names, slow):
+    """All pairs of a kind and a name; those that ``slow(kind, name)`` picks are slow tests."""
+    return [
+        pytest.param(kind, name, id=f"{kind}-{name}", marks=[pytest.mark.slow] if slow(kind, name) else [])
+        for kind, name in product(kinds, names)
+    ]
+
+
 @pytest.mark.parametrize("form", FORMS, ids="-".join)
-@pytest.mark.parametrize("name", FAST | FEW)
-@pytest.mark.parametrize("kind", SMOOTH)
+@pytest.mark.parametrize(("kind", "name"), cells(SMOOTH, FAST | FEW, lambda kind, name: kind in EXACT and name in FAST))
 def test_dual_solvers(kind, name, form):
     tiny = replace(SMOOTH[kind], loss=form[0], rescaling=form[1])
     result, above, below = fitted(tiny, (FAST | FEW)[name](tiny), 1000)
@@ -116,8 +124,9 @@ def test_dual_solvers(kind, name, form):
 
 
 @pytest.mark.parametrize("form", FORMS, ids="-".join)
-@pytest.mark.parametrize("name", FAST)
-@pytest.mark.parametrize("kind", KINKED)
+@pytest.mark.parametrize(
+    ("kind", "name"), cells(KINKED, FAST, lambda kind, name: kind == "own, no search" and name not in BRACKETED)
+)
 def test_dual_solvers_where_several_outputs_violate_most(kind, name, form):
     exact = kind in EXACT or (kind, form[1]) == ("own", "slack")
     weighted = exact and form[0] == "squared_hinge"

@@ -101,21 +101,7 @@ class Tiny:
     @property
     def planes(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """All planes of each example, the true output included."""
-        X, y = self.data
-        if self.kind == "chain":
-            return chain_planes(X, y, self.K, cost=self.cost_argument, ends=self.ends, rescaling=self.rescaling).planes
-        if self.kind == "labels":
-            edges = list(combinations(range(self.K), 2))
-            return label_sets.planes(np.column_stack([X, np.ones(self.n)]), y, edges, self.rescaling, self.cost)
-        if self.kind == "hierarchy":
-            return hierarchy_planes(np.column_stack([X, np.ones(self.n)]), y, self.rescaling)
-        if self.kind == "grid":
-            return grid_planes(X, y, self.rescaling)
-        if self.kind == "graph":
-            return graph_planes(X, y, self.K, self.rescaling)
-        if self.kind.startswith("own"):
-            return matching_planes(X, y, self.rescaling)
-        return multiclass_planes(X, y, self.K, cost=self.cost_argument, rescaling=self.rescaling).planes
+        return planes_of(self)
 
     @property
     def sample_weight(self) -> np.ndarray | None:
@@ -161,6 +147,26 @@ class Tiny:
         return RescaledHinge(self.loss, self.rescaling).problem(
             self.bound, C=self.C, sample_weight=self.sample_weight, positive=self.positive
         )
+
+
+@cache
+def planes_of(tiny: Tiny) -> list[tuple[np.ndarray, np.ndarray]]:
+    """All planes of each example, the true output included; made once."""
+    X, y = tiny.data
+    if tiny.kind == "chain":
+        return chain_planes(X, y, tiny.K, cost=tiny.cost_argument, ends=tiny.ends, rescaling=tiny.rescaling).planes
+    if tiny.kind == "labels":
+        edges = list(combinations(range(tiny.K), 2))
+        return label_sets.planes(np.column_stack([X, np.ones(tiny.n)]), y, edges, tiny.rescaling, tiny.cost)
+    if tiny.kind == "hierarchy":
+        return hierarchy_planes(np.column_stack([X, np.ones(tiny.n)]), y, tiny.rescaling)
+    if tiny.kind == "grid":
+        return grid_planes(X, y, tiny.rescaling)
+    if tiny.kind == "graph":
+        return graph_planes(X, y, tiny.K, tiny.rescaling)
+    if tiny.kind.startswith("own"):
+        return matching_planes(X, y, tiny.rescaling)
+    return multiclass_planes(X, y, tiny.K, cost=tiny.cost_argument, rescaling=tiny.rescaling).planes
 
 
 def hierarchy_planes(X, Y, rescaling):
