@@ -118,7 +118,7 @@ class CalibratedLabels(Saveable, Reported, ClassifierMixin, MetaEstimatorMixin, 
             How much each example counts, in the fits and in the likelihood.
         """
         _check(self)
-        rows = check_array(unconverted(X), accept_sparse="csr", dtype=np.float64)
+        rows = check_array(unconverted(X), accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
         if rows.shape[0] < self.folds:
             what = f"folds={self.folds} needs at least as many examples, got n_samples={rows.shape[0]}"
             raise ValueError(f"{what}; give more, or set folds lower.")
@@ -219,14 +219,18 @@ class CalibratedLabels(Saveable, Reported, ClassifierMixin, MetaEstimatorMixin, 
 def _check(given: CalibratedLabels) -> None:
     if not isinstance(given.estimator, MultilabelClassifier):
         raise TypeError(f"estimator is {given.estimator!r:.60}; give a MultilabelClassifier.")
-    if not given.folds >= 2:
+    if not isinstance(given.folds, (int, np.integer)) or given.folds < 2:
         raise ValueError(f"folds is {given.folds!r}; give a whole number of at least 2.")
     if given.of not in ("decisions", "scores"):
         raise ValueError(f'of is {given.of!r}; give "decisions" or "scores".')
-    if not given.pull > 0:
+    if not _positive(given.pull):
         raise ValueError(f"pull is {given.pull!r}; give a positive number.")
-    if given.sharing is not None and not given.sharing > 0:
+    if given.sharing is not None and not _positive(given.sharing):
         raise ValueError(f"sharing is {given.sharing!r}; give a positive number, or None for curves alone.")
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and 0.0 < float(value) < np.inf
 
 
 class _Curves(NamedTuple):
