@@ -177,7 +177,7 @@ class CalibratedLabels(Saveable, Reported, ClassifierMixin, MetaEstimatorMixin, 
 
     def _example_sections(self, X: object, y: object) -> list[Section]:
         likely = self.predict_proba(cast(Matrix, X))
-        on = LabelTargets.of(cast(Sets, y), self.estimator_.layout_.labels.classes).on
+        on = LabelTargets.of(cast(Sets, y), self.estimator_.layout_.labels.classes, self.estimator_.target_values_).on
         told = reliability(likely.ravel(), on.astype(np.float64).ravel(), True)
         return [*self.estimator_._example_sections(X, y), told]
 
