@@ -18,6 +18,7 @@ from sklearn.preprocessing import MultiLabelBinarizer, StandardScaler
 from sklearn.svm import LinearSVC
 
 import maxmargin as mm
+from persistence.forging import forge
 
 X, Y = make_multilabel_classification(n_samples=60, n_features=5, n_classes=4, random_state=1)
 X = X / X.max()
@@ -107,6 +108,10 @@ def test_a_single_column_may_hold_any_two_numbers(values, tmp_path):
     model.save(tmp_path / "m.mm")
     loaded = mm.MultilabelClassifier.load(tmp_path / "m.mm").predict(X)
     assert loaded.dtype == y.dtype and np.array_equal(loaded, predicted)
+    for forged in ([2.0, 1.0], [0.0], [0.5, 1e301], [0.0, "1"]):
+        path = forge(model.save(tmp_path / "f.mm"), "fitted", lambda facts, forged=forged: facts.update(values=forged))
+        with pytest.raises(ValueError, match=r"f.mm cannot be loaded: its '?(values|on)"):
+            mm.MultilabelClassifier.load(path)
     streamed = mm.MultilabelClassifier(solver="pegasos").partial_fit(X, y).partial_fit(X[on[:, 0]], y[on[:, 0]])
     assert set(np.unique(streamed.predict(X))) <= set(values)
     with pytest.raises(ValueError, match=r"Unknown label type: y has .* in row 0, column 0; give a matrix of 0 and 1"):

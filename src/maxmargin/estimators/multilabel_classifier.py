@@ -219,7 +219,11 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         if self.target_dtype_.kind not in "biuf":
             raise ValueError(f"its labels have the dtype {self.target_dtype_}")
         known = "values" in fitted.state.facts  # files of earlier versions have none
-        self.target_values_ = fitted.state.pair("values", ("off", "on"), -1e300) if known else INDICATORS
+        off, on = fitted.state.pair("values", ("off", "on"), -1e300) if known else INDICATORS
+        with np.errstate(invalid="ignore", over="ignore"):
+            if not off < on or not np.array_equal(np.array([off, on]).astype(self.target_dtype_), [off, on]):
+                raise ValueError(f"its values {off:g} and {on:g} are not two numbers of {self.target_dtype_}")
+        self.target_values_ = off, on
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """For each label the best score of a set with it minus that of one without, (n, n_labels); positive is on.
