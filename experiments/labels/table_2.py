@@ -5,9 +5,10 @@
 
 The published split, then random splits of the same sizes (``--seeds``). In each, C and the cost of missing a label are
 chosen on the training half alone: the best mean accuracy in two folds, over a grid that was fixed before the first run
-(:data:`GRID`). So are C of the linear machines (:data:`LINEAR`) and the leaves of the forest. Accuracy is the mean
-Jaccard index, label loss the share of wrong labels. What the paper calls macro F1 is near our mean F1 over examples and
-far from the mean over labels; both are printed. Differences are paired by split.
+(:data:`GRID`). So are C of the linear machines (:data:`LINEAR`) and the leaves of the forest. Rows "missing costs 1"
+have the plain Hamming cost, and C from the same folds. Accuracy is the mean Jaccard index, label loss the share of
+wrong labels. What the paper calls macro F1 is near our mean F1 over examples and far from the mean over labels; both
+are printed. Differences are paired by split.
 """
 
 from __future__ import annotations
@@ -68,17 +69,19 @@ METHODS = {
     "one-vs-rest": (one_vs_rest, one_vs_rest, LINEAR),
     "forest": (partial(forest, trees=50), forest, LEAVES),
 }  # how to fit in the folds, and at last; and the grid
+PLAIN = ", missing costs 1"
+ROWS = ["slack", "slack" + PLAIN, "margin", "margin" + PLAIN, "chain", "one-vs-rest", "forest"]
 
 
-def chosen(data: Data, make: Callable[..., BaseEstimator], grid: list[tuple]) -> tuple:
-    """The point of the grid of the best mean accuracy over folds of the training half."""
+def fold_accuracies(data: Data, make: Callable[..., BaseEstimator], grid: list[tuple]) -> dict[tuple, float]:
+    """Mean accuracy over folds of the training half, for each point of a grid."""
     folds = list(KFold(FOLDS, shuffle=True, random_state=0).split(data.X))
 
     def accuracy(point: tuple) -> float:
         found = [(make(*point).fit(data.X[a], data.Y[a]).predict(data.X[b]), data.Y[b]) for a, b in folds]
         return float(np.mean([measures(true, predicted)[0] for predicted, true in found]))
 
-    return max(grid, key=accuracy)
+    return {point: accuracy(point) for point in grid}
 
 
 def run(data: Data, quick: bool = False) -> dict[str, np.ndarray]:
@@ -86,27 +89,34 @@ def run(data: Data, quick: bool = False) -> dict[str, np.ndarray]:
     results = {}
     for name, (rough, make, grid) in METHODS.items():
         begin = time.process_time()
-        point = chosen(data, rough, grid[:2] if quick else grid)
-        model = make(*point).fit(data.X, data.Y)
-        results[name] = figures = measures(data.Y_test, model.predict(data.X_test))
-        gap = f"  gap {model.certificate_.relative_gap:.1e}" if name in PAPER else ""
-        values = "".join(f"{value:12.3f}" for value in figures)
-        print(f"{name:12}{values}   chosen {point}, {time.process_time() - begin:.0f} s{gap}", flush=True)
+        accuracies = fold_accuracies(data, rough, grid[:2] if quick else grid)
+        rows = {name: accuracies}
+        if name in PAPER:
+            rows[name + PLAIN] = {point: value for point, value in accuracies.items() if point[1] == 1.0}
+        for row, choices in rows.items():
+            point = max(choices, key=lambda p: choices[p])
+            model = make(*point).fit(data.X, data.Y)
+            results[row] = figures = measures(data.Y_test, model.predict(data.X_test))
+            gap = f"  gap {model.certificate_.relative_gap:.1e}" if name in PAPER else ""
+            values = "".join(f"{value:12.3f}" for value in figures)
+            told = f"C = {point[0]:g}, missing costs {point[1]:g}" if name in PAPER else f"{point[0]:g}"
+            print(f"{row:24}{values}   chosen {told}; {time.process_time() - begin:.0f} s{gap}", flush=True)
     return results
 
 
 def summary(results: list[dict[str, np.ndarray]]) -> None:
     """Means and standard deviations over splits, and paired differences."""
     print(f"\n{len(results)} random splits: mean and standard deviation")
-    for name in METHODS:
+    for name in ROWS:
         rows = np.array([result[name] for result in results])
         print(
-            f"{name:12}"
+            f"{name:24}"
             + "".join(f"  {m:.3f} ±{s:.3f}" for m, s in zip(rows.mean(0), rows.std(0, ddof=1), strict=True))
         )
-    rows = np.array([result["slack"] - result["margin"] for result in results])
-    shown = "".join(f"  {m:+.3f} ±{s:.3f}" for m, s in zip(rows.mean(0), rows.std(0, ddof=1), strict=True))
-    print(f"{'difference':12}{shown}   slack - margin, paired")
+    for end in ("", PLAIN):
+        rows = np.array([result["slack" + end] - result["margin" + end] for result in results])
+        shown = "".join(f"  {m:+.3f} ±{s:.3f}" for m, s in zip(rows.mean(0), rows.std(0, ddof=1), strict=True))
+        print(f"{'difference' + end:24}{shown}   slack - margin, paired")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -117,9 +127,9 @@ def main(arguments: list[str] | None = None) -> None:
     data = yeast()
     if chosen_options.quick:
         data = data.first(200)
-    print(f"{'published split':12}" + "".join(f"{name:>12}" for name in MEASURES))
+    print(f"{'published split':24}" + "".join(f"{name:>12}" for name in MEASURES))
     for name, figures in PAPER.items():
-        print(f"{name:12}" + "".join(f"{value:12.3f}" for value in (*figures[:3], np.nan, figures[3])) + "   the paper")
+        print(f"{name:24}" + "".join(f"{value:12.3f}" for value in (*figures[:3], np.nan, figures[3])) + "   the paper")
     run(data, chosen_options.quick)
     results = []
     for seed in range(2 if chosen_options.quick else chosen_options.seeds):

@@ -51,6 +51,12 @@ class Matching:
         )
 
 
+class WithoutSlackSearch(Matching):
+    """The four functions alone."""
+
+    slack_argmax = None
+
+
 def matching_planes(X, Y, rescaling):
     """(A_i, b_i) over all matchings."""
     planes = []

@@ -9,14 +9,23 @@ from itertools import combinations
 import numpy as np
 
 import maxmargin as mm
-from agreement.matching import Matching, matching_planes
-from maxmargin import Chain, LabelSet, Multiclass
+from agreement.matching import Matching, WithoutSlackSearch, matching_planes
+from maxmargin import Chain, Graph, Grid, LabelSet, Multiclass
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.models.user import PythonModel
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.engine import DualEngine
 from reference import label_sets
-from reference.problems import chain_planes, multiclass_planes, random_chains, random_cost_matrix, random_multiclass
+from reference.hierarchies import outputs
+from reference.pictures import graph_planes, grid_planes
+from reference.problems import (
+    chain_planes,
+    multiclass_planes,
+    random_chains,
+    random_cost_matrix,
+    random_multiclass,
+    rescaled,
+)
 from reference.qp import Solution, solve_dual, solve_primal
 
 PRESETS = {
@@ -27,6 +36,8 @@ PRESETS = {
     "cutting plane, one": mm.CuttingPlane("one"),
     "cutting plane, n": mm.CuttingPlane("n"),
 }  # one of each kind
+PARENTS = [[], [], [0, 1], [1]]  # of the labels of a hierarchy
+RING = [(0, 1), (1, 2), (2, 0)]  # edges of a graph
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,9 @@ class Tiny:
     The weights of a plane list and of the model agree: up to 5 labels no row is padded.
     """
 
-    kind: str = "chain"  # "chain", "multiclass", "labels" (sets, with a full graph) or "own" (matchings, in Python)
+    # "chain", "multiclass", "labels" (sets, with a full graph), "hierarchy" (sets), "grid" (two by two pixels), "graph"
+    # (rings of three nodes), "own" (matchings, in Python) or "own, no search" (without a search for slacks)
+    kind: str = "chain"
     loss: str = "hinge"
     signed: bool = False
     cost: str = "hamming"  # "hamming", "matrix", or "quarters": a matrix of multiples of 1/4
@@ -65,7 +78,16 @@ class Tiny:
         rng = np.random.default_rng(self.seed)
         if self.kind == "labels":
             return rng.normal(size=(self.n, self.F)), rng.integers(0, 2, (self.n, self.K))
-        if self.kind == "own":
+        if self.kind == "hierarchy":
+            sets = outputs(PARENTS)
+            return rng.normal(size=(self.n, self.F)), sets[rng.integers(len(sets), size=self.n)]
+        if self.kind == "grid":
+            X = [{"node": rng.normal(size=(2, 2, self.F)), "edge": rng.random((2, 2, 2, 1))} for _ in range(self.n)]
+            return X, rng.integers(0, 2, (self.n, 2, 2))
+        if self.kind == "graph":
+            X = [{"node": rng.normal(size=(3, self.F)), "edges": RING} for _ in range(self.n)]
+            return X, rng.integers(0, self.K, (self.n, 3))
+        if self.kind.startswith("own"):
             return rng.normal(size=(self.n, self.K, self.F)), np.array([rng.permutation(self.K) for _ in range(self.n)])
         return random_multiclass(self.n, self.K, self.F, seed=self.seed)
 
@@ -79,15 +101,7 @@ class Tiny:
     @property
     def planes(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """All planes of each example, the true output included."""
-        X, y = self.data
-        if self.kind == "chain":
-            return chain_planes(X, y, self.K, cost=self.cost_argument, ends=self.ends, rescaling=self.rescaling).planes
-        if self.kind == "labels":
-            edges = list(combinations(range(self.K), 2))
-            return label_sets.planes(np.column_stack([X, np.ones(self.n)]), y, edges, self.rescaling, self.cost)
-        if self.kind == "own":
-            return matching_planes(X, y, self.rescaling)
-        return multiclass_planes(X, y, self.K, cost=self.cost_argument, rescaling=self.rescaling).planes
+        return planes_of(self)
 
     @property
     def sample_weight(self) -> np.ndarray | None:
@@ -105,6 +119,8 @@ class Tiny:
 
     @property
     def positive(self) -> np.ndarray | None:
+        if self.kind == "grid":
+            return np.arange(self.F + 1) >= self.F  # a minimum cut needs it of the weight of the edges
         if not self.signed:
             return None
         return np.random.default_rng(2000 + self.seed).random(self.planes[0][0].shape[1]) < 0.5
@@ -114,8 +130,15 @@ class Tiny:
         X, y = self.data
         if self.kind == "labels":
             return LabelSet(graph="full", cost=self.cost).bind(X, y)
-        if self.kind == "own":
-            return PythonModel(Matching(self.K, self.F)).bind(list(X), [tuple(row.tolist()) for row in y])
+        if self.kind == "hierarchy":
+            return LabelSet(hierarchy=dict(enumerate(PARENTS))).bind(X, y)
+        if self.kind == "grid":
+            return Grid().bind(X, list(y))
+        if self.kind == "graph":
+            return Graph(classes=list(range(self.K))).bind(X, y.tolist())
+        if self.kind.startswith("own"):
+            made = Matching if self.kind == "own" else WithoutSlackSearch
+            return PythonModel(made(self.K, self.F)).bind(list(X), [tuple(row.tolist()) for row in y])
         options = {"cost": self.cost_argument, "classes": list(range(self.K))}
         model = Chain(ends=self.ends, **options) if self.kind == "chain" else Multiclass(**options)
         return model.bind(X, [labels.tolist() for labels in y] if self.kind == "chain" else y.tolist())
@@ -124,6 +147,35 @@ class Tiny:
         return RescaledHinge(self.loss, self.rescaling).problem(
             self.bound, C=self.C, sample_weight=self.sample_weight, positive=self.positive
         )
+
+
+@cache
+def planes_of(tiny: Tiny) -> list[tuple[np.ndarray, np.ndarray]]:
+    """All planes of each example, the true output included; made once."""
+    X, y = tiny.data
+    if tiny.kind == "chain":
+        return chain_planes(X, y, tiny.K, cost=tiny.cost_argument, ends=tiny.ends, rescaling=tiny.rescaling).planes
+    if tiny.kind == "labels":
+        edges = list(combinations(range(tiny.K), 2))
+        return label_sets.planes(np.column_stack([X, np.ones(tiny.n)]), y, edges, tiny.rescaling, tiny.cost)
+    if tiny.kind == "hierarchy":
+        return hierarchy_planes(np.column_stack([X, np.ones(tiny.n)]), y, tiny.rescaling)
+    if tiny.kind == "grid":
+        return grid_planes(X, y, tiny.rescaling)
+    if tiny.kind == "graph":
+        return graph_planes(X, y, tiny.K, tiny.rescaling)
+    if tiny.kind.startswith("own"):
+        return matching_planes(X, y, tiny.rescaling)
+    return multiclass_planes(X, y, tiny.K, cost=tiny.cost_argument, rescaling=tiny.rescaling).planes
+
+
+def hierarchy_planes(X, Y, rescaling):
+    """(A_i, b_i) over all sets that are closed under ancestors; X has the constant feature."""
+    sets, planes = outputs(PARENTS), []
+    for x, t in zip(X, Y, strict=True):
+        psi = np.array([label_sets.features(x, t, []) - label_sets.features(x, y, []) for y in sets])
+        planes.append(rescaled(psi, label_sets.cost(t, sets), rescaling))
+    return planes
 
 
 @cache

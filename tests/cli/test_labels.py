@@ -233,6 +233,9 @@ def test_errors_are_one_line(toy, run, files, tmp_path):
         assert len(done.stderr.splitlines()) == 1 and "Traceback" not in done.output
     done = run("predict", toy.model, files.test)
     assert done.exit_code == 1 and "use: maxmargin labels predict" in done.stderr
+    for option in (("--leaves-only",), ("--paths", "single")):
+        done = run("labels", "train", toy.folder / "train.arff", *option, "-o", tmp_path / "m")
+        assert done.exit_code == 2 and option[0] in done.stderr and "add --hierarchy" in done.stderr
 
 
 def test_help_names_the_options(run):

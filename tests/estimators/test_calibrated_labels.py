@@ -188,3 +188,25 @@ def test_bad_parameters_are_named(options, message):
         mm.CalibratedLabels(estimator=mm.MultilabelClassifier(), **options).fit(np.eye(4), np.eye(4, 2, dtype=int))
     with pytest.raises(TypeError, match="give a MultilabelClassifier"):
         mm.CalibratedLabels(estimator=LogisticRegression()).fit(np.eye(4), np.eye(4, 2, dtype=int))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"folds": "x"}, "folds is 'x'; give a whole number of at least 2"),
+        ({"folds": 2.5}, "folds is 2.5; give a whole number"),
+        ({"pull": "x"}, "pull is 'x'; give a positive number"),
+        ({"pull": np.inf}, "pull is inf; give a positive number"),
+        ({"sharing": "x"}, "sharing is 'x'; give a positive number, or None"),
+    ],
+)
+def test_parameters_of_another_kind_are_refused_by_name(options, words):
+    with pytest.raises(ValueError, match=words):
+        mm.CalibratedLabels(estimator=mm.MultilabelClassifier(), **options).fit(np.eye(6), np.eye(6, dtype=int))
+
+
+def test_features_that_are_no_numbers_are_named():
+    X = np.eye(6)
+    X[2, 3] = np.nan
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        mm.CalibratedLabels(estimator=mm.MultilabelClassifier()).fit(X, np.eye(6, dtype=int))

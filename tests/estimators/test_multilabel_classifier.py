@@ -18,6 +18,7 @@ from sklearn.preprocessing import MultiLabelBinarizer, StandardScaler
 from sklearn.svm import LinearSVC
 
 import maxmargin as mm
+from persistence.forging import forge
 
 X, Y = make_multilabel_classification(n_samples=60, n_features=5, n_classes=4, random_state=1)
 X = X / X.max()
@@ -89,6 +90,34 @@ def test_frames_keep_names_and_index():
     with pytest.raises(ValueError, match="columns of y differ from the labels, first by"):
         model.score(features, labels.rename(columns={"art": "arts"}))
     assert all({a, b} <= set(NAMES) for a, b in model.edges_) and len(model.edges_) == len(model.edge_coef_)
+
+
+@pytest.mark.parametrize("values", [(1, 2), (-1.0, 1.0), (False, True)])
+def test_a_single_column_may_hold_any_two_numbers(values, tmp_path):
+    """As targets of binary classifiers do; the larger one is on."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    on = X[:, :1] + 0.1 * rng.normal(size=(40, 1)) > 0
+    y = np.where(on, values[1], values[0])
+    model, plain = mm.MultilabelClassifier().fit(X, y), mm.MultilabelClassifier().fit(X, on.astype(int))
+    expected = np.where(plain.predict(X) == 1, values[1], values[0])
+    predicted = model.predict(X)
+    assert predicted.dtype == y.dtype and np.array_equal(predicted, expected)
+    assert model.score(X, y) == plain.score(X, on.astype(int))
+    assert 0 < model.score(X[on[:, 0]], y[on[:, 0]]) <= 1  # where one of the two does not occur
+    model.save(tmp_path / "m.mm")
+    loaded = mm.MultilabelClassifier.load(tmp_path / "m.mm").predict(X)
+    assert loaded.dtype == y.dtype and np.array_equal(loaded, predicted)
+    for forged in ([2.0, 1.0], [0.0], [0.5, 1e301], [0.0, "1"]):
+        path = forge(model.save(tmp_path / "f.mm"), "fitted", lambda facts, forged=forged: facts.update(values=forged))
+        with pytest.raises(ValueError, match=r"f.mm cannot be loaded: its '?(values|on)"):
+            mm.MultilabelClassifier.load(path)
+    streamed = mm.MultilabelClassifier(solver="pegasos").partial_fit(X, y).partial_fit(X[on[:, 0]], y[on[:, 0]])
+    assert set(np.unique(streamed.predict(X))) <= set(values)
+    with pytest.raises(ValueError, match=r"Unknown label type: y has .* in row 0, column 0; give a matrix of 0 and 1"):
+        mm.MultilabelClassifier().fit(X, np.column_stack([y, y]) + 2)
+    with pytest.raises(ValueError, match="Unknown label type: y has"):
+        model.score(X, y + np.int64(5))
 
 
 @pytest.mark.parametrize("graph", [None, "tree", "full"])

@@ -5,16 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import metrics as sk
 from sklearn.model_selection import GridSearchCV, KFold
 
 import maxmargin as mm
 from maxmargin.metrics import (
     example_f1,
     get_scorer,
+    hierarchical_f1,
     jaccard_accuracy,
     label_loss,
     label_report,
     macro_f1,
+    micro_average_precision,
     micro_f1,
     subset_accuracy,
 )
@@ -39,6 +42,39 @@ def test_by_hand():
     assert [metric(TRUE, FOUND) for metric in METRICS] == [vars(report)[metric.__name__] for metric in METRICS]
     counts = {label: (s.n_true, s.n_predicted, s.n_right) for label, s in report.by_label.items()}
     assert counts == {"a": (2, 2, 1), "b": (1, 1, 1), "c": (1, 1, 1)}
+
+
+def test_scikit_learn_agrees():
+    """Each with scikit-learn's function of that name; areas as the code of C-HMCNN has them, without the root."""
+    rng = np.random.default_rng(0)
+    true, found = (rng.random((2, 40, 6)) < 0.3).astype(int)
+    true[:3], found[1:4], true[:, 5], found[:, 5] = 0, 0, 0, 0  # empty sets, and a label that never occurs
+    assert subset_accuracy(true, found) == pytest.approx(sk.accuracy_score(true, found))
+    assert label_loss(true, found) == pytest.approx(sk.hamming_loss(true, found))
+    assert jaccard_accuracy(true, found) == pytest.approx(
+        sk.jaccard_score(true, found, average="samples", zero_division=1.0)
+    )
+    for metric, average in ((micro_f1, "micro"), (macro_f1, "macro")):
+        assert metric(true, found) == pytest.approx(sk.f1_score(true, found, average=average, zero_division=0.0))
+    assert example_f1(true, found) == pytest.approx(sk.f1_score(true, found, average="samples", zero_division=1.0))
+    parent = [-1, 0, 0, 1, 1, 2]
+    closed = [mm.with_ancestors(y, parent) for y in (true, found)]
+    assert hierarchical_f1(true, found, parent) == pytest.approx(sk.f1_score(*closed, average="micro"))
+
+
+@pytest.mark.parametrize("decimals", [8, 1])  # with ties
+def test_area_by_its_formula(decimals):
+    """``sum_t (R_t - R_(t-1)) P_t`` over all thresholds, of the pairs of an example and an evaluated label."""
+    rng = np.random.default_rng(1)
+    true, scores = (rng.random((20, 5)) < 0.3).astype(int), rng.random((20, 5)).round(decimals)
+    y, s = true[:, 1:].ravel(), scores[:, 1:].ravel()
+    area = recall = 0.0
+    for threshold in sorted(set(s), reverse=True):
+        above = s >= threshold
+        precision, before = y[above].mean(), recall
+        recall = y[above].sum() / y.sum()
+        area += (recall - before) * precision
+    assert micro_average_precision(true, scores, skip=[0]) == pytest.approx(area)
 
 
 @pytest.mark.parametrize("metric", METRICS)

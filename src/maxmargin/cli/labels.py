@@ -90,6 +90,9 @@ def train(
 
       maxmargin labels train posts.csv --labels tags --label-separator ';' --skip id -o posts.mm
     """
+    if hierarchy is None and (leaves_only or paths == Paths.single):
+        option = "--leaves-only" if leaves_only else "--paths"
+        raise typer.BadParameter("it is about a hierarchy; add --hierarchy, or leave it out.", param_hint=option)
     pairs_file = None if hierarchy == DECLARED else hierarchy
     check_model_output(output, [file, files.xml, pairs_file, config])
     from maxmargin.datasets.label_data import with_hierarchy

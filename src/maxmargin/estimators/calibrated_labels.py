@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple, Self, cast
 
 import numpy as np
@@ -117,19 +118,18 @@ class CalibratedLabels(Saveable, Reported, ClassifierMixin, MetaEstimatorMixin, 
             How much each example counts, in the fits and in the likelihood.
         """
         _check(self)
-        rows = check_array(unconverted(X), accept_sparse="csr", dtype=np.float64)
+        rows = check_array(unconverted(X), accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
         if rows.shape[0] < self.folds:
             what = f"folds={self.folds} needs at least as many examples, got n_samples={rows.shape[0]}"
             raise ValueError(f"{what}; give more, or set folds lower.")
         self._take_estimator(clone(self.estimator).fit(X, y, sample_weight))
-        labels = self.estimator_.layout_.labels
-        targets = LabelTargets.of(y, labels.classes)
+        targets = LabelTargets.of(y, self.estimator_.layout_.labels.classes)
         on = targets.on.astype(np.float64)
         self.centres_ = self._seen(self.estimator_, X).mean(axis=0)
         weights, held = check_sample_weight(sample_weight, len(on)), np.empty(on.shape)
         weights = np.ones(len(on)) if weights is None else weights
         for rest, fold in KFold(self.folds, shuffle=True, random_state=self.random_state).split(on):
-            part = LabelTargets(targets.on[rest], labels, targets.form, targets.dtype)
+            part = replace(targets, on=targets.on[rest])
             scale = len(on) / len(rest)  # fewer examples pull as strongly as all: decisions keep their size
             model = clone(self.estimator).fit(rows[rest], part, scale * weights[rest])
             held[fold] = self._seen(model, rows[fold]) - self._seen(model, rows[rest]).mean(axis=0)
@@ -177,7 +177,7 @@ class CalibratedLabels(Saveable, Reported, ClassifierMixin, MetaEstimatorMixin, 
 
     def _example_sections(self, X: object, y: object) -> list[Section]:
         likely = self.predict_proba(cast(Matrix, X))
-        on = LabelTargets.of(cast(Sets, y), self.estimator_.layout_.labels.classes).on
+        on = LabelTargets.of(cast(Sets, y), self.estimator_.layout_.labels.classes, self.estimator_.target_values_).on
         told = reliability(likely.ravel(), on.astype(np.float64).ravel(), True)
         return [*self.estimator_._example_sections(X, y), told]
 
@@ -219,14 +219,18 @@ class CalibratedLabels(Saveable, Reported, ClassifierMixin, MetaEstimatorMixin, 
 def _check(given: CalibratedLabels) -> None:
     if not isinstance(given.estimator, MultilabelClassifier):
         raise TypeError(f"estimator is {given.estimator!r:.60}; give a MultilabelClassifier.")
-    if not given.folds >= 2:
+    if not isinstance(given.folds, (int, np.integer)) or given.folds < 2:
         raise ValueError(f"folds is {given.folds!r}; give a whole number of at least 2.")
     if given.of not in ("decisions", "scores"):
         raise ValueError(f'of is {given.of!r}; give "decisions" or "scores".')
-    if not given.pull > 0:
+    if not _positive(given.pull):
         raise ValueError(f"pull is {given.pull!r}; give a positive number.")
-    if given.sharing is not None and not given.sharing > 0:
+    if given.sharing is not None and not _positive(given.sharing):
         raise ValueError(f"sharing is {given.sharing!r}; give a positive number, or None for curves alone.")
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and 0.0 < float(value) < np.inf
 
 
 class _Curves(NamedTuple):

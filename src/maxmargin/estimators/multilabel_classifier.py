@@ -24,7 +24,7 @@ from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.metrics.label_sets import label_report
 from maxmargin.models.hierarchy import HierarchyLike
 from maxmargin.models.label_set import LabelSet, LabelSetBound, LabelSetLayout
-from maxmargin.models.label_targets import FORMS, LabelTargets, class_array
+from maxmargin.models.label_targets import FORMS, INDICATORS, LabelTargets, class_array
 from maxmargin.pages.html import Section
 from maxmargin.pages.labels import label_set_section
 
@@ -85,9 +85,10 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     Notes
     -----
     ``y`` is an indicator matrix (array, sparse matrix, or frame with a column per label), or a list of sets of labels;
-    ``predict`` answers in the form that ``fit`` was given. Lists of lists are a matrix where they have equal lengths
-    and hold only 0 and 1. Lists of sets have no place in scikit-learn's ``cross_val_score`` and searches unless ``cv``
-    is a splitter such as ``KFold()``; ``MultiLabelBinarizer`` makes a matrix of them.
+    ``predict`` answers in the form that ``fit`` was given. A single column may hold any two numbers, the larger one for
+    on. Lists of lists are a matrix where they have equal lengths and hold only 0 and 1. Lists of sets have no place in
+    scikit-learn's ``cross_val_score`` and searches unless ``cv`` is a splitter such as ``KFold()``;
+    ``MultiLabelBinarizer`` makes a matrix of them.
 
     Examples
     --------
@@ -171,13 +172,13 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         X = validate_data(self, unconverted(X), accept_sparse="csr", dtype=np.float64, reset=reset)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        return X, LabelTargets.of(y, classes)
+        return X, LabelTargets.of(y, classes, None if reset else self.target_values_)
 
     def _bind_targets(self, X: Matrix, targets: LabelTargets, layout: LabelSetLayout | None) -> LabelSetBound:
         weights = self._label_weights(targets.sets()) if layout is None else None
         bound = self.model_.bind(X, targets, layout=layout, class_weight=weights)
         self.layout_, self.classes_ = bound.layout, class_array(bound.layout.labels.classes)
-        self.target_form_, self.target_dtype_ = targets.form, targets.dtype
+        self.target_form_, self.target_dtype_, self.target_values_ = targets.form, targets.dtype, targets.off_on
         return bound
 
     def _model(self) -> LabelSet:
@@ -198,7 +199,8 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         return self.layout_.inference
 
     def _fitted(self) -> Fitted:
-        facts = {"feature_names_in": feature_names(self), "form": self.target_form_, "dtype": self.target_dtype_.str}
+        facts: dict[str, object] = {"feature_names_in": feature_names(self), "form": self.target_form_}
+        facts |= {"dtype": self.target_dtype_.str, "values": [float(value) for value in self.target_values_]}
         stand_ins = {"graph": lambda: [list(edge) for edge in self.edges_], "hierarchy": self._pairs}
         return Fitted(self.layout_, self.weights_, facts, stand_ins=stand_ins)
 
@@ -216,6 +218,12 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         self.target_dtype_ = np.dtype(str(fitted.state.fact("dtype")))
         if self.target_dtype_.kind not in "biuf":
             raise ValueError(f"its labels have the dtype {self.target_dtype_}")
+        known = "values" in fitted.state.facts  # files of earlier versions have none
+        off, on = fitted.state.pair("values", ("off", "on"), -1e300) if known else INDICATORS
+        with np.errstate(invalid="ignore", over="ignore"):
+            if not off < on or not np.array_equal(np.array([off, on]).astype(self.target_dtype_), [off, on]):
+                raise ValueError(f"its values {off:g} and {on:g} are not two numbers of {self.target_dtype_}")
+        self.target_values_ = off, on
 
     def decision_function(self, X: Matrix) -> np.ndarray:
         """For each label the best score of a set with it minus that of one without, (n, n_labels); positive is on.
@@ -231,7 +239,8 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     def predict(self, X: Matrix) -> object:
         """The sets of largest score, in the form of y in ``fit``."""
         on = self._bound(X).indicators(self.weights_)
-        return LabelTargets(on, self.layout_.labels, self.target_form_, self.target_dtype_).in_form(X)
+        form = (self.target_form_, self.target_dtype_, self.target_values_)
+        return LabelTargets(on, self.layout_.labels, *form).in_form(X)
 
     def score(self, X: Matrix, y: Sets, sample_weight: object = None) -> float:
         """Share of examples whose set is predicted exactly (subset accuracy, as in scikit-learn).
@@ -242,18 +251,22 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         return float(np.average(right, weights=check_sample_weight(cast(SampleWeight, sample_weight), len(right))))
 
     def _right(self, y: Sets, on: np.ndarray) -> np.ndarray:
-        true = LabelTargets.of(y, self.layout_.labels.classes).on
+        true = LabelTargets.of(y, self.layout_.labels.classes, self.target_values_).on
         if len(true) != len(on):
             raise ValueError(f"X has {len(on)} examples and y has {len(true)}; they must agree.")
         return (true == on).all(axis=1)
 
     def _example_sections(self, X: object, y: object) -> list[Section]:
         on, labels = self._bound(cast(Matrix, X)).indicators(self.weights_), self.layout_.labels.classes
-        return [label_set_section(label_report(LabelTargets.of(cast(Sets, y), labels).on, on, labels), len(on))]
+        true = LabelTargets.of(y, labels, self.target_values_).on
+        return [label_set_section(label_report(true, on, labels), len(on))]
 
     def _bind_held_out(self, X: Matrix, y: Sets | None) -> LabelSetBound:
         bound = self._bound(X)
-        return bound if y is None else self.model_.bind(X, y, layout=self.layout_)
+        if y is None:
+            return bound
+        targets = LabelTargets.of(y, self.layout_.labels.classes, self.target_values_)
+        return self.model_.bind(X, targets, layout=self.layout_)
 
     def _bound(self, X: Matrix) -> LabelSetBound:
         X = self._seen(X)

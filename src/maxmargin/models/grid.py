@@ -91,12 +91,8 @@ class GridLayout(StorableLayout):
     def from_state(cls, facts: Mapping[str, object], tensors: Mapping[str, np.ndarray]) -> GridLayout:
         state = StateReader(facts, tensors)
         state.choice("neighbours", [n for kinds in NEIGHBOURS.values() for n in kinds])
-        class_cost = state.fact("class_cost")
-        if not isinstance(class_cost, (list, tuple)) or len(class_cost) != 2:
-            raise ValueError("its 'class_cost' is not a pair of numbers")
-        pair = StateReader({"of background": class_cost[0], "of foreground": class_cost[1]}, {})
-        pair_of = (pair.number("of background"), pair.number("of foreground"))
-        return cls(**state.announced(cls, class_cost=pair_of, width=state.number("width", 1e-6)))
+        class_cost = state.pair("class_cost", ("of background", "of foreground"))
+        return cls(**state.announced(cls, class_cost=class_cost, width=state.number("width", 1e-6)))
 
     def check_weights(self, w: np.ndarray) -> None:
         """Refuse weights with which a minimum cut does not give the best mask."""

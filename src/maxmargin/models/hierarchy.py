@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
@@ -228,7 +228,7 @@ def with_named_labels(targets: LabelTargets, hierarchy: object) -> LabelTargets:
     labels = Labels.of([*targets.labels.classes, *_named(hierarchy)])
     on = np.zeros((len(targets.on), len(labels)), bool)
     on[:, [labels.code[k] for k in targets.labels.classes]] = targets.on
-    return LabelTargets(on, labels, targets.form, targets.dtype)
+    return replace(targets, on=on, labels=labels)
 
 
 def stored_outputs(state: StateReader) -> Outputs:
@@ -263,7 +263,7 @@ def with_ancestors(y: object, hierarchy: object, classes: Iterable[Hashable] | N
     if classes is None:
         targets = with_named_labels(targets, hierarchy)
     on = Hierarchy.of(hierarchy, targets.labels).closed(targets.on)
-    found = LabelTargets(on, targets.labels, targets.form, targets.dtype)
+    found = replace(targets, on=on)
     return found.in_form(y)
 
 
@@ -272,7 +272,7 @@ def _parent_codes(given: object, labels: Labels) -> list[tuple[int, int]] | None
     if isinstance(given, (DirectedGraph, Mapping, str, Iterator)) or not isinstance(given, Iterable):
         return None
     listed = plain(given)
-    if not listed or not all(isinstance(p, (int, np.integer)) for p in listed):
+    if not listed or not all(isinstance(p, (int, np.integer, float)) and float(p).is_integer() for p in listed):
         return None
     listed = [int(p) for p in listed]
     if len(listed) != len(labels):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,10 +13,12 @@ import scipy.sparse as sp
 from maxmargin.door import sparse_block
 from maxmargin.models.labels import Labels, plain
 
-__all__ = ["FORMS", "LabelTargets", "class_array"]
+__all__ = ["FORMS", "INDICATORS", "LabelTargets", "class_array"]
 
 FORMS = ("dense", "sparse", "frame", "sets")
 INTEGER = np.dtype(np.int64)
+Pair: TypeAlias = tuple[float, float]
+INDICATORS: Pair = (0, 1)  # off, on
 KINDS = "a matrix of 0 and 1 with one column per label, or a list with one set of labels per example"
 
 
@@ -35,16 +37,19 @@ class Frame(Protocol):
 class LabelTargets:
     """The sets of n examples: which of M labels are on, bool (n, M), and the form that they came in.
 
-    ``form`` is one of :data:`FORMS`, ``dtype`` that of the matrix.
+    ``form`` is one of :data:`FORMS`, ``dtype`` that of the matrix. ``off_on`` are the numbers in the matrix where a
+    label is off and on, 0 and 1 but in a single column, which may hold any two, the larger one for on, as the targets
+    of binary classifiers do.
     """
 
     on: np.ndarray
     labels: Labels
     form: str = "dense"
     dtype: np.dtype = INTEGER
+    off_on: Pair = INDICATORS
 
     @staticmethod
-    def of(Y: object, classes: Iterable[Hashable] | None = None) -> LabelTargets:
+    def of(Y: object, classes: Iterable[Hashable] | None = None, off_on: Pair | None = None) -> LabelTargets:
         """Read the sets of examples.
 
         Parameters
@@ -53,6 +58,7 @@ class LabelTargets:
             Lists of lists are rows of a matrix where they have equal lengths and hold only 0 and 1.
         classes : labels in order, optional
             Else the columns of a frame, the numbers of the columns of a matrix, or all labels seen, sorted.
+        off_on : the two numbers of a single column in training, optional
         """
         if isinstance(Y, LabelTargets):
             return Y
@@ -62,22 +68,23 @@ class LabelTargets:
             if set(columns) != set(wanted):
                 odd = next(iter(set(columns) ^ set(wanted)))
                 raise ValueError(f"the columns of y differ from the labels, first by {odd!r}; give one for each label.")
-            return _from_matrix(np.asarray(Y.to_numpy())[:, [columns.index(k) for k in wanted]], wanted, "frame")
+            order = [columns.index(k) for k in wanted]
+            return _from_matrix(np.asarray(Y.to_numpy())[:, order], wanted, "frame", off_on)
         if sp.issparse(Y):
             matrix = sparse_block(Y, "y")
-            return _from_matrix(matrix.toarray(), classes, "sparse", matrix.dtype)
+            return _from_matrix(matrix.toarray(), classes, "sparse", off_on, matrix.dtype)
         if isinstance(Y, np.ndarray) and Y.dtype != object:
             if np.ma.is_masked(Y):
                 raise ValueError("y has masked entries; give 0 or 1 for each label, or leave the example out.")
-            return _from_matrix(np.asarray(Y), classes, "dense")
+            return _from_matrix(np.asarray(Y), classes, "dense", off_on)
         if not isinstance(Y, Iterable) or isinstance(Y, (str, bytes)):
             Y = np.asarray(Y)  # whatever offers itself as an array
             if Y.ndim == 0:
                 raise ValueError(f"y is {Y.item()!r:.60}; give {KINDS}.")
-            return LabelTargets.of(Y, classes)
+            return LabelTargets.of(Y, classes, off_on)
         rows = list(Y)
         matrix_like = _as_matrix(rows)
-        return _from_sets(rows, classes) if matrix_like is None else _from_matrix(matrix_like, classes, "dense")
+        return _from_sets(rows, classes) if matrix_like is None else _from_matrix(matrix_like, classes, "dense", off_on)
 
     def sets(self) -> list[set[Hashable]]:
         """The labels of each example."""
@@ -88,7 +95,7 @@ class LabelTargets:
         """The sets in their form; a frame has the index of ``like``, where that is one."""
         if self.form == "sets":
             return self.sets()
-        matrix = self.on.astype(self.dtype)
+        matrix = np.where(self.on, self.off_on[1], self.off_on[0]).astype(self.dtype)
         if self.form == "sparse":
             return sp.csr_matrix(matrix)
         if self.form == "frame":
@@ -120,8 +127,9 @@ def _as_matrix(rows: Sequence[object]) -> np.ndarray | None:
 
 
 def _from_matrix(
-    matrix: np.ndarray, classes: Iterable[Hashable] | None, form: str, dtype: np.dtype | None = None
-) -> LabelTargets:
+    matrix: np.ndarray, classes: Iterable[Hashable] | None, form: str, off_on: Pair | None,
+    dtype: np.dtype | None = None,
+) -> LabelTargets:  # fmt: skip
     if matrix.ndim != 2:
         what = f"Unknown label type: y has the shape {matrix.shape}"
         advice = f"give {KINDS}; MulticlassClassifier is for one class per example"
@@ -138,7 +146,8 @@ def _from_matrix(
         raise ValueError(f"y has dtype {matrix.dtype}; give {KINDS}.")
     if matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
         raise ValueError("y contains NaN or infinity; give 0 or 1 for each label, or leave the example out.")
-    bad = (matrix != 0) & (matrix != 1)
+    off, on = off_on or _off_on(matrix)
+    bad = (matrix != off) & (matrix != on)
     if bad.any():
         i, k = map(int, np.argwhere(bad)[0])
         raise ValueError(f"Unknown label type: y has {matrix[i, k]} in row {i}, column {k}; give {KINDS}.")
@@ -147,7 +156,13 @@ def _from_matrix(
         raise ValueError(
             f"y has {matrix.shape[1]} columns for {len(labels)} labels; give one for each label, in order."
         )
-    return LabelTargets(matrix != 0, labels, form, INTEGER if kind == "O" else dtype or matrix.dtype)
+    return LabelTargets(matrix == on, labels, form, INTEGER if kind == "O" else dtype or matrix.dtype, (off, on))
+
+
+def _off_on(matrix: np.ndarray) -> Pair:
+    """The two numbers of a single column; else 0 and 1."""
+    found = np.unique(matrix).tolist() if matrix.shape[1] == 1 else []
+    return (found[0], found[1]) if len(found) == 2 else INDICATORS
 
 
 def _from_sets(rows: list[object], classes: Iterable[Hashable] | None) -> LabelTargets:
@@ -160,7 +175,7 @@ def _from_sets(rows: list[object], classes: Iterable[Hashable] | None) -> LabelT
         sets.append(row)
     labels = Labels.chosen(classes, (label for row in sets for label in row))
     if len(labels) == 0:
-        raise ValueError("no example has a label; give classes= with all labels that may occur, or other examples.")
+        raise ValueError("no example has a label; give a matrix with one column per label, or other examples.")
     if any(label != label for label in labels.classes):
         raise ValueError("one of the labels is NaN; remove it.")
     on = np.zeros((len(sets), len(labels)), bool)

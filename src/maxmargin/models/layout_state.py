@@ -78,6 +78,14 @@ class StateReader:
             raise ValueError(f"its {name!r} must be a finite number >= {least:g}, got {str(value)[:40]!r}")
         return float(value)
 
+    def pair(self, name: str, parts: tuple[str, str], least: float = 0.0) -> tuple[float, float]:
+        """Two numbers, each with a name of its own."""
+        value = self.fact(name)
+        if not isinstance(value, (list, tuple)) or len(value) != 2:
+            raise ValueError(f"its {name!r} is not a pair of numbers")
+        each = StateReader(dict(zip(parts, value, strict=True)), {})
+        return each.number(parts[0], least), each.number(parts[1], least)
+
     def choice(self, name: str, options: Collection[object]) -> object:
         value = self.fact(name)
         if not isinstance(value, Hashable) or value not in options:
