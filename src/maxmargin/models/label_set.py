@@ -28,13 +28,13 @@ structural SVMs when exact inference is intractable (the pairwise model).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from maxmargin.contracts import ModelKernel
+from maxmargin.contracts import Answer, ModelKernel
 from maxmargin.door import weight_vector
 from maxmargin.models.base import POWERS, CompiledModel, laid_out, least_positive, offsets_of
 from maxmargin.models.hierarchy import MOST_LISTED, Hierarchy, Outputs, stored_outputs, with_named_labels
@@ -54,6 +54,7 @@ from maxmargin.models.multiclass import (
     packed_rows,
     positive_scaling,
 )
+from maxmargin.models.search import has_highs
 from maxmargin.parameters import Parameters
 
 __all__ = ["LabelSet", "LabelSetBound", "LabelSetLayout"]
@@ -212,12 +213,25 @@ class LabelSetBound(FeatureRowsBound):
             return k_best_of_forest(gain, forest, pair, k)
         return k_best_of_all(gain, layout.edges, pair, k)
 
-    def unproven(self, w: np.ndarray) -> int:
-        """Of how many examples the best set is not proven; branch and bound may end before that."""
+    def answer_between(
+        self, w: np.ndarray, example: int, cost_weight: float, mu: float, low: float, high: float
+    ) -> Answer | None:
+        from maxmargin.models.label_angles import best_between
+
+        w = np.ascontiguousarray(w[: self.n_weights], np.float64)
+        return best_between(self, w, example, cost_weight, mu, low, high)
+
+    def answer_relaxed(self, w: np.ndarray, example: int, cost_weight: float) -> Answer:
+        from maxmargin.models.label_angles import best_relaxed
+
+        return best_relaxed(self, np.ascontiguousarray(w[: self.n_weights], np.float64), example, cost_weight)
+
+    def unproven(self, w: np.ndarray) -> np.ndarray:
+        """Of which examples the best set is not proven, bool (n,); branch and bound may end before that."""
         if "exact" in self.capabilities:
-            return 0
+            return np.zeros(self.n_examples, bool)
         answers = self.argmax(w)
-        return int((answers.bound > answers.value + 1e-9 * np.maximum(1.0, np.abs(answers.bound))).sum())
+        return answers.bound > answers.value + 1e-9 * np.maximum(1.0, np.abs(answers.bound))
 
     def indicators(self, w: np.ndarray) -> np.ndarray:
         """The sets of largest score, bool (n, M)."""
@@ -422,7 +436,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     return LabelSetBound(
         n_examples=n,
         layout=layout,
-        capabilities=frozenset(() if layout.inference == "branch and bound" else {"exact", "k_best"}),
+        capabilities=frozenset(_capabilities(layout, on is not None)),
         plane=plane,
         searches=searches,
         least_cost=np.zeros(0) if exact or on is None else least_costs(layout, on),
@@ -434,6 +448,14 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
         fwork_size=layout.stride + 2 * M + E + scratch,
         output_at=np.arange(n + 1, dtype=np.int64) * M,
     )
+
+
+def _capabilities(layout: LabelSetLayout, has_labels: bool) -> Iterator[str]:
+    branched = layout.inference == "branch and bound"
+    yield from () if branched else ("exact", "k_best")
+    if has_labels and layout.cost_kind == 0:
+        yield from ("constrained",) if has_highs() else ()
+        yield from ("relaxed",) if branched else ()
 
 
 def least_costs(layout: LabelSetLayout, on: np.ndarray) -> np.ndarray:
