@@ -18,16 +18,19 @@ from sklearn.metrics import f1_score, hamming_loss, jaccard_score
 
 from maxmargin.contracts import Answer, Answers, ModelKernel
 from maxmargin.datasets.folder import require
-from maxmargin.inference.constrained_oracle import ConstrainedOracle, HullOracle, pair_rows
+from maxmargin.inference.constrained_oracle import ConstrainedOracle, pair_rows
 from maxmargin.inference.roof_kernel import roof, roof_sizes
 from maxmargin.inference.slack_search import (
+    STRIP,
     Reply,
     SearchResult,
     Stop,
     Wedge,
     angular_search,
     bisecting_search,
-    edge_optimum,
+    first_cost_weight,
+    in_closed_angles,
+    relaxed_search,
     sarawagi_gupta_search,
 )
 from maxmargin.kernel import kernel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from math import inf
 
 import numpy as np
@@ -9,11 +11,14 @@ import scipy.sparse as sp
 
 from maxmargin.inference.slack_search import Reply
 
-__all__ = ["ConstrainedOracle", "pair_rows"]
+__all__ = ["ConstrainedOracle", "kept_program", "pair_rows"]
 
 ROUNDING = 1e-8  # relative: by so much a bound is above what HiGHS says
 TOLERANCE = 1e-9  # of HiGHS
+MOST_KEPT = 4  # programs
 TINY = 1e-7  # the least h that is looked at, and the least g in the units of the largest, where it is not known
+
+_kept = threading.local()
 
 
 class ConstrainedOracle:
@@ -106,6 +111,8 @@ class ConstrainedOracle:
             program.changeCoeff(row, n + 1, sign / size)
         program.changeColCost(n, -1.0)
         program.changeColCost(n + 1, -lam)
+        if self.integer:
+            program.clearSolver()  # answers must not depend on what was asked before
         program.run()
         return self._reply(lam)
 
@@ -124,6 +131,16 @@ class ConstrainedOracle:
         h, g = max(float(found[n]), 0.0), max(float(found[n + 1]), 0.0)
         bound = max(proven, h + lam * g)
         return Reply(h, g, bound + ROUNDING * abs(bound), found[:n] if h > 0.0 else None)
+
+
+def kept_program(make: Callable[[], ConstrainedOracle], *key: object) -> ConstrainedOracle:
+    """The program of a key, which each thread keeps: to make one takes longer than to aim it."""
+    programs: dict[tuple[object, ...], ConstrainedOracle] = _kept.__dict__.setdefault("programs", {})
+    if key not in programs:
+        if len(programs) >= MOST_KEPT:
+            programs.clear()
+        programs[key] = make()
+    return programs[key]
 
 
 def pair_rows(n: int, edges: np.ndarray) -> tuple[sp.csr_array, np.ndarray, np.ndarray]:

@@ -6,13 +6,12 @@ relaxation (``experiments/labels/README.md``).
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from maxmargin.contracts import Answer
-from maxmargin.inference.constrained_oracle import ConstrainedOracle, pair_rows
+from maxmargin.inference.constrained_oracle import ConstrainedOracle, kept_program, pair_rows
 from maxmargin.models.base import least_positive
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def best_between(
     np.add.at(gain, j, pairs * truth[k])
     np.add.at(gain, k, pairs * truth[j])
     cost = np.where(truth != 0, layout.costs[:, 1], layout.costs[:, 0])
-    program = _program(M, layout.edges.tobytes())
+    program = kept_program(lambda: _program(M, layout.edges), "labels", layout.edges.tobytes(), M)
     h, g = np.concatenate([sign * gain, sign[j] * sign[k] * pairs]), np.append(cost, np.zeros(len(pairs)))
     program.aim(h, g, lam, least=least_positive(cost))
     found = program(mu, low, high)
@@ -49,10 +48,9 @@ def best_between(
     return _answer(bound, w, example, mu, np.concatenate([z, z[j] * z[k]]), found.bound - lam)
 
 
-@lru_cache(maxsize=4)
-def _program(n_labels: int, edges: bytes) -> ConstrainedOracle:
-    """The program of all sets with these pairs, which is kept: to make one takes longer than to aim it."""
-    rows = pair_rows(n_labels, np.frombuffer(edges, np.int32).reshape(-1, 2))
+def _program(n_labels: int, edges: np.ndarray) -> ConstrainedOracle:
+    """The program of all sets with these pairs."""
+    rows = pair_rows(n_labels, edges)
     whole = np.arange(rows[0].shape[1]) < n_labels
     return ConstrainedOracle(*rows, integer=whole, nodes=NODES)
 

@@ -166,7 +166,11 @@ class SearchedModel(base.BoundModel):
         name = type(inner.layout).__name__.removesuffix("Layout").lower()
         require(asker, {NEEDS[method]} if method in NEEDS else (), f"the {name} model", inner.capabilities, remedy)
         return cls(
-            n_examples=inner.n_examples, layout=inner.layout, capabilities=inner.capabilities, inner=inner, method=method
+            n_examples=inner.n_examples,
+            layout=inner.layout,
+            capabilities=inner.capabilities,
+            inner=inner,
+            method=method,
         )
 
     @property
