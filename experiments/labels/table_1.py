@@ -9,7 +9,8 @@ of angular search goes into the fit. A search succeeds when it finds a set whose
 found before by more than a tolerance, here 1 % of the largest loss at zero weights. The fit ends with an iteration
 without a success. All searches end when their bound proves that there is no such set, and when they have one, within
 that tolerance or 0.1 % of the best; the paper's angular search has only the last rule, which is a row of its own here.
-Angular search knows the sets found before, and all searches begin where the best of those is best: at its h / g.
+Angular search knows the sets found before, and all searches begin where the library does: at the cost weight at which a
+line touches the highest contour that meets the hull of those sets.
 
 Yeast: all 2^14 sets are points, so every oracle is exact, and so is the answer that the searches are compared with.
 RCV1 has 50 labels; there the paper's setting is used, the linear relaxation with fractional outputs. The oracle of a
@@ -27,7 +28,7 @@ import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
-from common import AllSets, Data, Relaxed, Searched, first_weight, parser, rcv1, searched, yeast
+from common import AllSets, Data, Relaxed, Searched, parser, rcv1, searched, yeast
 
 import maxmargin as mm
 from maxmargin.callbacks.base import Callback
@@ -76,7 +77,7 @@ class Compared(Searched):
 
     def ask(self, w: np.ndarray, example: int, slack: float, known: tuple[Reply, ...]) -> SearchResult:
         points, counts = self.points, self.counts
-        best, start = points.best(), first_weight(points, known)
+        best = points.best()
         wanted = slack + self.tolerance
         counts.states += 1
         counts.there += best > wanted
@@ -84,7 +85,7 @@ class Compared(Searched):
         for name in SEARCHES:
             tally, begin = counts.tallies[name], time.process_time()
             points.fresh()
-            results[name] = result = searched(name, points, start, slack, self.tolerance, known)
+            results[name] = result = searched(name, points, slack, self.tolerance, known)
             tally.seconds += time.process_time() - begin
             tally.asked += 1
             tally.successes += result.value > wanted

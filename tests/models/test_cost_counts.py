@@ -75,7 +75,9 @@ def test_hidden_markov_models(seed, T, odd, normalize):
     rng = np.random.default_rng(seed)
     X, y = [rng.integers(0, 4, T).tolist()], ["".join("abc"[k] for k in rng.integers(3, size=T))]
     table = ODD if odd else WHOLE
-    bound = HMM(cost=MatrixCost(table, normalize=normalize), classes=list("abc"), symbols=range(4)).bind(X, [list(y[0])])
+    bound = HMM(cost=MatrixCost(table, normalize=normalize), classes=list("abc"), symbols=range(4)).bind(
+        X, [list(y[0])]
+    )
     w = 2.0 * rng.normal(size=bound.n_weights)
     unary, (pair,) = bound.tables(w, 0)
     score = lambda codes: unary[np.arange(T), codes].sum() + pair[codes[:-1], codes[1:]].sum()  # noqa: E731

@@ -87,9 +87,9 @@ class ConstrainedOracle:
         program, n, m = self.program, self.n, self.m
         if self.aimed:
             program.deleteRows(2, np.array([m + 2, m + 3], np.int32))
-        highest, dearest = (constant + np.maximum(slopes, 0.0).sum() for slopes, constant in ((h, h_0), (g, g_0)))
+        self.highest, self.dearest = h_0 + float(h.clip(0.0).sum()), g_0 + float(g.clip(0.0).sum())
         self.least = least if least > 0.0 else TINY * float(np.abs(g).max(initial=1.0))
-        self.beyond = float(max(TINY * dearest, 0.0 if least > 0.0 else self.least * highest, 0.0))
+        self.beyond = max(TINY * self.dearest, 0.0 if least > 0.0 else self.least * self.highest, 0.0)
         for column, (slopes, constant) in enumerate(((h, h_0), (g, g_0))):
             at = np.flatnonzero(slopes)
             index = np.append(at, n + column).astype(np.int32)
@@ -123,13 +123,13 @@ class ConstrainedOracle:
         status, info = program.getModelStatus(), program.getInfo()
         if status in (Status.kInfeasible, Status.kUnboundedOrInfeasible):
             return None
-        proven = -info.mip_dual_bound if self.integer else -info.objective_function_value
-        if status != Status.kOptimal and not (self.integer and proven < inf):
+        if status not in (Status.kOptimal, Status.kSolutionLimit):
             raise ValueError(f"HiGHS ended with {program.modelStatusToString(status)}; scale h and g to be near 1.")
         solution = program.getSolution()
         found = np.array(solution.col_value) if solution.value_valid else np.zeros(n + 2)
         h, g = max(float(found[n]), 0.0), max(float(found[n + 1]), 0.0)
-        bound = max(proven, h + lam * g)
+        proven = -info.mip_dual_bound if self.integer else -info.objective_function_value
+        bound = max(min(proven, self.highest + lam * self.dearest), h + lam * g)
         return Reply(h, g, bound + ROUNDING * abs(bound), found[:n] if h > 0.0 else None)
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from itertools import pairwise
 from math import inf, isfinite, sqrt
 from typing import Generic, NamedTuple, TypeVar
 
@@ -96,14 +97,18 @@ class Stop(NamedTuple):
     """When a search may end early: after so many queries, or when its bound is this close to its value."""
 
     queries: int = 1000
-    relative: float = 0.0  # bound <= (1 + relative) value
-    absolute: float = 0.0  # bound <= value + absolute, for a value above ``enough``
+    relative: float = 0.0  # bound <= (1 + relative) value, for a value above ``enough``
+    absolute: float = 0.0  # bound <= value + absolute, likewise
     enough: float = 0.0  # bound <= enough: nothing below it is wanted
 
     def target(self, value: float) -> float:
-        """What a bound must come down to, when the best value so far is this."""
-        near = value + self.absolute if value > self.enough else 0.0
-        return max(value * (1.0 + self.relative), near, self.enough)
+        """What a bound must come down to, when the best value so far is this.
+
+        A value that is not wanted is no reason to stop, however near the best it is: that one may be wanted.
+        """
+        if value <= self.enough:
+            return self.enough
+        return max(value * (1.0 + self.relative), value + self.absolute)
 
 
 TO_THE_END = Stop()
@@ -222,10 +227,26 @@ def relaxed_search(query: Query[Output], start: float = 1.0, stop: Stop = TO_THE
             return RelaxedResult(low, high, share, value, max(record.bound, value), record.queries)
 
 
-def first_cost_weight(known: tuple[Reply[Output], ...], otherwise: float) -> float:
-    """Where a search begins: at h / g of the best point that is known, where its line touches a contour."""
-    best = max(known, key=lambda reply: reply.h * reply.g, default=None)
-    return best.h / best.g if best is not None and best.h > 0.0 and best.g > 0.0 else otherwise
+def first_cost_weight(known: tuple[Reply[Output], ...], truth: float = 1.0, otherwise: float = 1.0) -> float:
+    """Where a search begins: at the cost weight h / g of the best point of the hull of all points known.
+
+    Among them is that of the true output, at h = ``truth`` and g = 0. There the line of the first query touches the
+    highest contour that meets the hull: over a convex set of outputs that is the best output known, and elsewhere
+    nothing better can be known without another query. ``otherwise`` where no point has a cost. O(k log k).
+    """
+    corners: list[Reply[None]] = []  # of the upper hull, by rising g
+    for g, h in sorted([(0.0, truth), *((reply.g, reply.h) for reply in known if reply.g > 0.0)]):
+        while len(corners) > 1 and (corners[-1].h - corners[-2].h) * (g - corners[-2].g) <= (h - corners[-2].h) * (
+            corners[-1].g - corners[-2].g
+        ):
+            corners.pop()
+        corners.append(Reply(h, g, 0.0, None))
+    best, weight = 0.0, otherwise
+    for one, other in pairwise(corners):
+        value, t = edge_optimum(one, other)
+        if value > best:
+            best, weight = value, (one.h + t * (other.h - one.h)) / (one.g + t * (other.g - one.g))
+    return weight
 
 
 def binary_search(query: Query[Output], start: float = 1.0, stop: Stop = TO_THE_END) -> SearchResult[Output]:

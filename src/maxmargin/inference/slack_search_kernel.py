@@ -2,13 +2,15 @@
 
 Every output y is a point (h, g) of the plane: h = lam - w . psi(y) and g = cost(y). Wanted is the largest ``g^p h``,
 p = 1 for slack rescaling and 1/2 for its square root. The argmax at cost weight mu answers with the point of largest
-``h + mu g``, and proves that ``h + mu g <= B`` for all points. Functions here run compiled and in plain Python alike.
+``h + mu g``, and proves that ``h + mu g <= B`` for all points. Compiled searches and those in plain Python share these.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numba.extending import register_jitable
+
+from maxmargin.kernel import kernel
 
 LOW, HIGH = 0, 1  # rows of the answers kept: best weights at least, and below, those that they were found at
 H, G, AT, BOUND = range(4)  # columns: the point, its cost weight (0: there is none yet), what it proves
@@ -24,7 +26,7 @@ def raised(cost, power):
     return np.sqrt(cost) if power == 0.5 else cost**power
 
 
-@register_jitable
+@kernel("float64(float64[:, ::1], float64, float64, float64, float64, float64)", borrows=True)
 def next_cost_weight(kept, mu, h, g, bound, power):
     """Keep the answer (h, g) at cost weight mu and its bound; the cost weight to try next, or 0 when nothing is left.
 
@@ -52,7 +54,7 @@ def next_cost_weight(kept, mu, h, g, bound, power):
     return touching if touching > 0.0 else mu / GROWTH
 
 
-@register_jitable
+@kernel("float64(float64[:, ::1], float64, float64, float64, float64)")
 def proven_bound(kept, mu, bound, power, least):
     """The largest ``g^p h`` with g >= least that the answers kept and a new one, ``h + mu g <= bound``, leave possible.
 

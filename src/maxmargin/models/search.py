@@ -115,7 +115,7 @@ def _angular(
         return ss.SearchResult(first.output if value > 0.0 else None, value, max(value, above), 1)
     result = ss.angular_search(
         ss.in_closed_angles(query),
-        ss.first_cost_weight((first,), lam),
+        ss.first_cost_weight((first,), lam, lam),
         STOP,
         (first,),
         strip=ss.STRIP,
