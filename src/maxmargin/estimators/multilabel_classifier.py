@@ -44,8 +44,8 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     and slack rescaling with weighted costs of more than 18 labels, are solved by relaxation (roof duality) and branch
     and bound within a budget. Where the budget ends, the answer comes with the bound of the relaxation: the certificate
     counts the bound, so its gap is true, ``history_["proven"]`` is the share of answers in training that are proven to
-    be the best, ``fractional_`` counts the training examples whose prediction is not, and :meth:`unproven` says which of
-    other examples' are not.
+    be the best, ``fractional_`` counts the training examples whose prediction is not, and :meth:`unproven` tells which
+    predictions of other examples are not.
 
     Parameters
     ----------

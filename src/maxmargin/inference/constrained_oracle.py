@@ -26,8 +26,9 @@ class ConstrainedOracle:
 
     Points are ``h = h_0 + <h, x>`` and ``g = g_0 + <g, x>`` for x in [0, 1]^n with ``lower <= A x <= upper``. A linear
     (with ``integer``, a mixed-integer) program with n + 2 columns, which stays in memory: another pair h, g changes two
-    rows, another angle four entries. Both ends of an angle belong to it; HiGHS, with a tolerance of 1e-9, could not leave
-    out a point on an end. So it is to be asked for ``wedge.closed()``, and angular search given ``strip`` and ``beyond``.
+    rows, another angle four entries. Both ends of an angle belong to it; HiGHS, with a tolerance of 1e-9, could not
+    leave out a point on an end. So it is to be asked for ``wedge.closed()``, and angular search given ``strip`` and
+    ``beyond``.
 
     Parameters
     ----------

@@ -211,8 +211,8 @@ class RelaxedResult(NamedTuple, Generic[Output]):
 def relaxed_search(query: Query[Output], start: float = 1.0, stop: Stop = TO_THE_END) -> RelaxedResult[Output]:
     """The largest ``h g`` over a convex set of points, by plain queries: on the last edge of the walk along its hull.
 
-    ``h g`` is quasi-concave, so the line through the last two answers, beyond which the query has found nothing, touches
-    no contour above the best point between them: value and bound are the same.
+    ``h g`` is quasi-concave, so the line through the last two answers, beyond which the query has found nothing,
+    touches no contour above the best point between them: value and bound are the same.
     """
     record, lam = _Record(query, stop), start
     sides: list[Reply[Output] | None] = [None, None]
@@ -352,9 +352,9 @@ def angular_search(
     slopes : tuple of float
         Where the optimum can lie: ``phi / max(h)^2`` to ``max(g)^2 / phi`` when its value is at least phi.
     strip : float
-        0 for a query that compares slopes bit for bit; :data:`STRIP` for one that looks in ``wedge.closed()``. What lies
-        in the strips along open ends is then in the bound, by the lines above it, which exceed the point on the end by
-        as little as a strip is wide.
+        0 for a query that compares slopes bit for bit; :data:`STRIP` for one that looks in ``wedge.closed()``. What
+        lies in the strips along open ends is then in the bound, by the lines above it, which exceed the point on the
+        end by as little as a strip is wide.
     beyond : float
         The most that points can be worth which the query never answers with; the bound is not below it.
     """

@@ -140,7 +140,7 @@ def structure_of(meta, ints, example):
 def answer_with(meta, ints, floats, w, example, cost_weight, labels, gap, emit, psi, index, value, result):
     """Write the answer of given labels, whose value is at most ``gap`` from the largest; ``psi`` is scratch."""
     K, has_labels = meta[N_LABELS], meta[HAS_LABELS]
-    at, n, m, kind, given, edges, begin, ends, order, up, rows = structure_of(meta, ints, example)
+    at, n, m, _kind, given, edges, _begin, _ends, _order, _up, _rows = structure_of(meta, ints, example)
     start = np.int64(ints[at + NODE_START])
     psi[:] = 0.0
     cost = 0.0

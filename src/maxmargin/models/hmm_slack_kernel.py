@@ -1,4 +1,4 @@
-"""Compiled slack search of hidden Markov models: a few argmaxes, then a table over all costs where they leave a doubt."""
+"""Compiled slack search of hidden Markov models: a few argmaxes, then all costs where these leave a doubt."""
 
 from __future__ import annotations
 

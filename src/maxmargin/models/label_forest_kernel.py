@@ -5,8 +5,8 @@ when the parent of k is flipped (z = 1) or not:
 
     table_k[z, c1 + c2 + paid] = max over z' of  z' (gain_k + z pair) + table_child[z', c1] + table_next[z, c2]
 
-with ``paid`` the cost of a mistake on k, in whole units, where z' = 1. Roots are siblings. O(C^2) time and O(M C) memory
-for costs up to C; C = M where mistakes cost the same.
+with ``paid`` the cost of a mistake on k, in whole units, where z' = 1. Roots are siblings. O(C^2) time and O(M C)
+memory for costs up to C; C = M where mistakes cost the same.
 Bauer, Goernitz, Biegler, Mueller, Kloft 2014, Efficient algorithms for exact inference in sequence labeling SVMs.
 """
 

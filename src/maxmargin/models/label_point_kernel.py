@@ -1,7 +1,7 @@
 """Compiled planes of points among and between label sets: x = (z, y), how far each flip and each pair of flips is on.
 
-Flips are those of :mod:`maxmargin.models.label_set_kernel`. Label sets have whole z and ``y_e = z_j z_k``; points of the
-linear relaxation have ``max(0, z_j + z_k - 1) <= y_e <= min(z_j, z_k)``.
+Flips are those of :mod:`maxmargin.models.label_set_kernel`. Label sets have whole z and ``y_e = z_j z_k``; points of
+the linear relaxation have ``max(0, z_j + z_k - 1) <= y_e <= min(z_j, z_k)``.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ name                      what it asks, and what it proves
 "bisecting"               plain argmaxes along the hull of costs and violations: may miss it, with a bound
 "binary", "golden"        plain argmaxes, for the least bound of lemma 1 of the paper: may miss it, with a bound
 "sarawagi_gupta"          plain argmaxes, to find or exclude outputs above the first one: may miss it, with a bound
-"relaxed"                 argmaxes over relaxed outputs (the capability "relaxed"): the best relaxed output, which may be
-                          fractional; exact for a loss that is an upper bound
+"relaxed"                 argmaxes over relaxed outputs (the capability "relaxed"): the best relaxed output, which may
+                          be fractional; exact for a loss that is an upper bound
 ========================  ==========================================================================================
 
 See :mod:`maxmargin.inference.slack_search`. Choi, Meshi, Srebro 2016.
@@ -160,8 +160,8 @@ class SearchedModel(base.BoundModel):
         if search != "slack" and method != "bisecting":
             raise ValueError(f'{asker} is for rescaling="slack"; with "{search}" {remedy}.')
         if method == "angular" and not offers_constrained(inner) and not has_highs():
-            said = f"{asker} needs HiGHS (pip install 'maxmargin[lp]'), which is missing; slack_search=\"bisecting\" is used."
-            warnings.warn(said, stacklevel=2)
+            missing = f"{asker} needs HiGHS (pip install 'maxmargin[lp]'), which is missing"
+            warnings.warn(f'{missing}; slack_search="bisecting" is used.', stacklevel=2)
             method = "bisecting"
         name = type(inner.layout).__name__.removesuffix("Layout").lower()
         require(asker, {NEEDS[method]} if method in NEEDS else (), f"the {name} model", inner.capabilities, remedy)
