@@ -16,6 +16,7 @@ from maxmargin.models.graph import Graph
 from maxmargin.models.label_set import LabelSet
 from maxmargin.models.search import SLACK_SEARCHES, SearchedModel
 from maxmargin.models.user import PythonModel
+from maxmargin.testing import ModelError, check_model
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -102,6 +103,25 @@ def test_an_answer_outside_the_angle_is_named():
     bound = PythonModel(Wrong([[0.0], [1.0], [5.0]], [0.0, 1.0, 9.0])).bind([1.0], [0])
     with pytest.raises(ValueError, match=r"example 0: constrained_argmax returned an output with cost 1 .* was asked"):
         bound.answer_between(np.ones(1), 0, 1.0, 1.0, 3.0, 4.0)
+
+
+def test_checks_of_own_models_look_at_angles():
+    rng = np.random.default_rng(1)
+    rows, costs, X, y = rng.normal(size=(6, 2)), rng.integers(0, 4, 6), [1.0, -0.5], [0, 3]
+    report = check_model(Angled(rows, costs), X, y, outputs=lambda x: range(6))
+    assert report.ok and report.capabilities["constrained_argmax"]
+
+    class Anywhere(Angled):
+        def constrained_argmax(self, x, w, y_true, cost_weight, low, high):
+            return self.argmax(x, w, y_true, cost_weight)
+
+    class Nowhere(Angled):
+        def constrained_argmax(self, x, w, y_true, cost_weight, low, high):
+            return None
+
+    for model, said in ((Anywhere, "asked was cost between"), (Nowhere, "constrained_argmax returned None for")):
+        with pytest.raises(ModelError, match=said):
+            check_model(model(rows, costs), X, y, outputs=lambda x: range(6))
 
 
 def sets_of(bound, w, Y, cost):

@@ -36,6 +36,8 @@ def hmm_slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, f
             spent[t * K + k] = np.int64(np.rint(scale * floats[row + k]))
     order = np.arange(T)
     whole = cost_weight - hk.hmm_truth(meta, ints, w, example)
+    if not np.isfinite(whole):  # the true states are impossible
+        return made
     forest = forest_with_tables(K, order, order - 1, np.zeros(T, np.int64), unary, pair, spent)
     labels, asked = output[:T].copy(), result[len(result) - 1]
     if best_of_all_costs(forest, whole, unit, power, top, labels):
