@@ -3,8 +3,8 @@
     MAXMARGIN_DATA=... python experiments/labels/searches_by_name.py
 
 "auto" is what training uses: all sets on Yeast (14 labels), branching on RCV1 (50 labels, all pairs). "angular" asks
-HiGHS for the best set of an angle, with 100 nodes for each program. "relaxed" is over fractional sets, so its value is a
-bound for sets. Values and bounds are means over the same states.
+HiGHS for the best set of an angle, with 100 nodes for each program. "relaxed" is over fractional sets, so its value is
+a bound for sets. Values and bounds are means over the same states.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ def show(data: Data, C: float, n: int, states: int, passes: int) -> None:
         w = mm.MultilabelClassifier(**options).fit(data.X, data.Y).weights_
     bound = LabelSet(graph="full").bind(data.X, data.Y)
     asked = np.linspace(0, n - 1, states).astype(int)
-    print(
-        f"\n{data.name}: {states} states of a slack fit with {n} examples\nsearch           value     bound  queries       ms"
-    )
+    print(f"\n{data.name}: {states} states of a slack fit with {n} examples")
+    print("search           value     bound  queries       ms")
     for method in SLACK_SEARCHES:
         if method == "relaxed" and "relaxed" not in bound.capabilities:
             continue

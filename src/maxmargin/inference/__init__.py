@@ -19,8 +19,8 @@ Checked functions for arrays of your own, of which each says what is wrong with 
 Searches for the largest product of cost and violation, each with an upper bound, ask an argmax of yours:
 :func:`bisecting_search`, :func:`binary_search`, :func:`golden_search`, :func:`sarawagi_gupta_search`,
 :func:`relaxed_search` for convex sets, and :func:`angular_search`, which needs an argmax within an angle, such as
-:class:`ConstrainedOracle` has by HiGHS (with :func:`in_closed_angles`); see :mod:`maxmargin.inference.slack_search`. Recursions over chains and directed acyclic graphs are in
-:mod:`maxmargin.inference.recursion`.
+:class:`ConstrainedOracle` has by HiGHS (with :func:`in_closed_angles`); see :mod:`maxmargin.inference.slack_search`.
+Recursions over chains and directed acyclic graphs are in :mod:`maxmargin.inference.recursion`.
 
 The kernel modules compile (or load from disk) when they are imported; these functions import them when called.
 """
