@@ -67,6 +67,9 @@ class Counts:
     states: int = 0
     there: int = 0
     proven: int = 0  # of those in which ours was asked
+    # states in which angular search and the exact answer disagree on whether there is something to find, and by how far
+    # the value and the optimum are apart there, relative to the optimum
+    disagree: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +95,8 @@ class Compared(Searched):
             tally.queries += result.queries
             tally.short += best > max(result.value * 1.001, result.value + self.tolerance, wanted) + SAME
             assert result.bound >= best * (1.0 - SAME), f"{name} bounds {best} by {result.bound}"
+            if name == SEARCHES[0] and (result.value > wanted) != (best > wanted):
+                counts.disagree.append(abs(result.value - best) / best)
         if isinstance(points, AllSets) or counts.states % OURS_EVERY == 0:
             self._ask_ours(w, example, best, wanted)
         return results[SEARCHES[0]]
@@ -148,6 +153,9 @@ def show(name: str, counts: Counts) -> None:
         ]
         print(f"{search:17}" + "".join(shown) + f"{100 * tally.short / count:12.1f}", flush=True)
     print(f"ours: asked in {count} states, proven in {100 * counts.proven / count:.1f} %")
+    found = counts.tallies[SEARCHES[0]].successes
+    print(f"angular finds something in {found} states; it is there in {counts.there}; disagree in", end=" ")
+    print(f"{len(counts.disagree)}, by at most {max(counts.disagree, default=0.0):.1e} of the optimum", flush=True)
 
 
 def main(arguments: list[str] | None = None) -> None:

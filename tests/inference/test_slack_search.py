@@ -170,6 +170,14 @@ def test_relaxed_search_is_exact_over_hulls():
             assert (low.h + share * (high.h - low.h)) * (low.g + share * (high.g - low.g)) == pytest.approx(best)
 
 
+def test_a_value_of_rounding_size_does_not_lead_astray():
+    """A satisfied output has h = 1e-16; the line that touches there is as good as none."""
+    points = Points([5.6e-16, 1.0, 0.8, 0.5], [50.0, 0.0, 20.0, 30.0])
+    assert bisecting_search(points.plain).value == 16.0
+    relaxed = relaxed_search(points.plain)
+    assert 16.0 <= relaxed.value <= relaxed.bound <= relaxed.value * (1 + 1e-9)
+
+
 def test_searches_begin_where_the_hull_of_what_is_known_is_best():
     rng = np.random.default_rng(12)
     for _ in range(200):

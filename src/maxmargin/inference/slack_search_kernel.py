@@ -15,7 +15,7 @@ from maxmargin.kernel import kernel
 LOW, HIGH = 0, 1  # rows of the answers kept: best weights at least, and below, those that they were found at
 H, G, AT, BOUND = range(4)  # columns: the point, its cost weight (0: there is none yet), what it proves
 GROWTH = 4.0  # of the cost weight while no answer lies on the other side ...
-PAST_TRUTH = 4096.0  # ... and where the true output wins, which must be shown to have its margin from all others
+LEAP = 4096.0  # ... and at most; so far where the true output wins, whose margin from all others must be shown
 
 
 @register_jitable
@@ -33,7 +33,7 @@ def next_cost_weight(kept, mu, h, g, bound, power):
     ``g^p h`` touches the line ``h + mu g = B`` in a point with ``p h = mu g``, so answers with ``mu g <= p h`` ask for
     a larger cost weight and others for a smaller one. With answers on both sides the next line runs through both: it
     finds a corner of the hull between them, or proves that there is none. Until then the line that touches at the
-    answer is next, or GROWTH times more or less.
+    answer is next, or GROWTH times more or less; an h or g that is nothing but rounding leads no farther than LEAP.
     """
     side = LOW if mu * g <= power * h else HIGH
     for s in range(2):
@@ -47,11 +47,10 @@ def next_cost_weight(kept, mu, h, g, bound, power):
         return middle if kept[LOW, AT] < middle < kept[HIGH, AT] else 0.0
     if side == LOW:
         if g <= 0.0:
-            return PAST_TRUTH * mu
+            return LEAP * mu
         touching = power * h / g
-        return touching if touching > mu else GROWTH * mu
-    touching = power * h / g if h > 0.0 else 0.0
-    return touching if touching > 0.0 else mu / GROWTH
+        return min(touching, LEAP * mu) if touching > mu else GROWTH * mu
+    return max(power * h / g, mu / LEAP) if h > 0.0 else mu / GROWTH
 
 
 @kernel("float64(float64[:, ::1], float64, float64, float64, float64)")
