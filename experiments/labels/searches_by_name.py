@@ -22,7 +22,7 @@ from maxmargin.models.search import SLACK_SEARCHES, SearchedModel
 C = {"yeast": 0.1, "rcv1": 0.001}
 
 
-def show(data: Data, C: float, n: int, states: int, passes: int) -> None:
+def show(data: Data, C: float, n: int, states: int, passes: int, searches: list[str]) -> None:
     data = data.first(n)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -32,7 +32,7 @@ def show(data: Data, C: float, n: int, states: int, passes: int) -> None:
     asked = np.linspace(0, n - 1, states).astype(int)
     print(f"\n{data.name}: {states} states of a slack fit with {n} examples")
     print("search           value     bound  queries       ms")
-    for method in SLACK_SEARCHES:
+    for method in searches:
         if method == "relaxed" and "relaxed" not in bound.capabilities:
             continue
         model = SearchedModel.of(bound, method, "slack")
@@ -48,10 +48,11 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--data", nargs="+", choices=("yeast", "rcv1"), default=["yeast", "rcv1"])
     options.add_argument("--states", type=int, default=10)
+    options.add_argument("--searches", nargs="+", choices=SLACK_SEARCHES, default=list(SLACK_SEARCHES))
     chosen = options.parse_args(arguments)
     for name in chosen.data:
         data = yeast() if name == "yeast" else rcv1()
-        show(data, C[name], 10 if chosen.quick else 40, chosen.states, 3 if chosen.quick else 10)
+        show(data, C[name], 10 if chosen.quick else 40, chosen.states, 3 if chosen.quick else 10, chosen.searches)
 
 
 if __name__ == "__main__":
