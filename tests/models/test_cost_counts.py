@@ -15,6 +15,8 @@ from maxmargin.models.graph import Graph
 from maxmargin.models.hmm import HMM
 from maxmargin.models.label_set import LabelSet
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 SEEDS = st.integers(0, 2**32 - 1)
 SEARCHES = {"slack": 1.0, "sqrt_slack": 0.5}
 WHOLE = [[0, 1, 2], [3, 0, 1], [0, 2, 0]]  # a mistake may cost nothing
