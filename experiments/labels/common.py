@@ -14,20 +14,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hull_oracle import HullOracle
 from sklearn.metrics import f1_score, hamming_loss, jaccard_score
 
 from maxmargin.contracts import Answer, Answers, ModelKernel
 from maxmargin.datasets.folder import require
-from maxmargin.inference.constrained_oracle import ConstrainedOracle, HullOracle, pair_rows
+from maxmargin.inference.constrained_oracle import TINY, ConstrainedOracle, pair_rows
 from maxmargin.inference.roof_kernel import roof, roof_sizes
 from maxmargin.inference.slack_search import (
+    STRIP,
     Reply,
     SearchResult,
     Stop,
     Wedge,
     angular_search,
     bisecting_search,
-    edge_optimum,
+    first_cost_weight,
+    in_closed_angles,
+    relaxed_search,
     sarawagi_gupta_search,
 )
 from maxmargin.kernel import kernel
@@ -41,7 +45,6 @@ RCV1 = "rcv1subset1 of mulan with 944 binary features, packed bits X_train_packe
 MEASURES = ("accuracy", "label loss", "micro F1", "macro F1", "example F1")
 ENOUGH = 1e-3  # the paper stops angular search at 0.999 of the optimum
 LABELS = 50  # of RCV1
-ROUNDING = 1e-9  # of h, which is 1 at zero weights
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ def cut(edges, gain, pair, iwork, fwork, one, other):  # type: ignore[no-untyped
 class AllSets:
     """All sets of M labels as points (h, g), h = 1 + score - score of the truth, g = Hamming cost; asked in turn."""
 
+    strip, beyond = 0.0, 0.0  # slopes are compared bit for bit, and every point is looked at
+
     def __init__(self, M: int, edges: np.ndarray) -> None:
         self.M = M
         self.sets = (np.arange(2**M)[:, None] >> np.arange(M) & 1).astype(np.int8)
@@ -151,10 +156,6 @@ class AllSets:
         """Which labels are on, and which pairs, (M + E,)."""
         return self.features[z]
 
-    def highest(self) -> float:
-        """The largest h."""
-        return float(self.h.max())
-
     def best(self) -> float:
         """The largest product."""
         return max(0.0, float((self.h * self.g).max()))
@@ -166,6 +167,8 @@ class Relaxed:
     Plain queries are cuts (roof duality). Queries of an angle are a few cuts, or with ``program`` one linear program
     with two rows more.
     """
+
+    strip = STRIP
 
     def __init__(self, M: int, edges: np.ndarray, program: bool = False) -> None:
         self.M, self.edges, self.m = M, edges, len(edges)
@@ -187,10 +190,14 @@ class Relaxed:
 
     def fresh(self) -> None:
         """Forget what earlier angles have found."""
-        self.oracle: ConstrainedOracle | HullOracle = HullOracle(self.support)
+        hull = HullOracle(self.support)
+        self.constrained, self.beyond = (
+            in_closed_angles(hull),
+            TINY * (self.M + np.maximum(self.slopes, 0.0).sum()) ** 2,
+        )
         if self.program is not None:
-            self.program.aim(self.slopes, np.append(np.ones(self.M), np.zeros(self.m)), 1.0)
-            self.oracle = self.program
+            self.program.aim(self.slopes, np.append(np.ones(self.M), np.zeros(self.m)), 1.0, least=0.5)
+            self.constrained, self.beyond = in_closed_angles(self.program), self.program.beyond
 
     def support(self, a: float, b: float) -> Reply[np.ndarray]:
         """The point of largest ``a h + b g``."""
@@ -205,9 +212,6 @@ class Relaxed:
     def plain(self, lam: float) -> Reply[np.ndarray]:
         return self.support(1.0, lam)
 
-    def constrained(self, lam: float, wedge: Wedge) -> Reply[np.ndarray] | None:
-        return self.oracle(lam, wedge)
-
     def again(self, x: np.ndarray) -> Reply[np.ndarray]:
         return Reply(1.0 + float(self.slopes @ x), float(x[: self.M].sum()), 0.0, x)
 
@@ -218,21 +222,9 @@ class Relaxed:
         pairs = t[j] * t[k] + t[j] * flips[k] + t[k] * flips[j] + sign[j] * sign[k] * y
         return np.concatenate([t + flips, pairs])
 
-    def highest(self) -> float:
-        return self.plain(0.0).h
-
     def best(self) -> float:
         """The relaxed optimum: on the last edge of a walk along the hull."""
-        low, high, lam = self.plain(0.0), self.plain(1e6), 1.0
-        for _ in range(60):
-            if low.h <= high.h or high.g <= low.g:
-                break
-            lam = (low.h - high.h) / (high.g - low.g)
-            middle = self.plain(lam)
-            if middle.bound <= (low.h + lam * low.g) * (1.0 + 1e-12):
-                break
-            low, high = (middle, high) if lam * middle.g <= middle.h else (low, middle)
-        return max(edge_optimum(low, high)[0], 0.0)
+        return max(relaxed_search(self.plain).value, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,40 +283,28 @@ class Searched(BoundModel):
         return Answer(index, psi[index], reply.g, value, max(result.bound, value), result.queries)
 
     def ask(self, w: np.ndarray, example: int, slack: float, known: tuple[Reply, ...]) -> SearchResult:
-        """What the search finds at the points as they are aimed now.
-
-        A point that the fit has just satisfied has an h of nothing but rounding; begun there, bisecting would not come
-        back, and its bound would be 1e15.
-        """
-        start = first_weight(self.points, tuple(reply for reply in known if reply.h > ROUNDING))
-        return searched(self.search, self.points, start, slack, self.tolerance, known)
+        """What the search finds at the points as they are aimed now."""
+        return searched(self.search, self.points, slack, self.tolerance, known)
 
 
-def searched(
-    name: str, points: Any, start: float, slack: float, tolerance: float, known: tuple[Reply, ...] = ()
-) -> SearchResult:
-    """One of the three searches. ``start`` is the first cost weight, ``slack`` that of the sets found before.
+def searched(name: str, points: Any, slack: float, tolerance: float, known: tuple[Reply, ...] = ()) -> SearchResult:
+    """One of the three searches, begun where the library begins. ``slack`` is that of the sets found before.
 
     All end when their bound is below the slack plus ``tolerance``: then cutting planes want nothing. When they have
     more than that, they end when their bound is within 0.1 % or ``tolerance`` of it. Angular search knows the points
     found before (the paper's label cache); "angular, 0.999" ends by the 0.1 % alone.
     """
     stop = Stop(relative=ENOUGH, absolute=tolerance, enough=slack + tolerance)
+    start = first_cost_weight(known, 1.0, 1.0 / points.M)
     if name == "angular":
-        return angular_search(points.constrained, start, stop, known)
+        return angular_search(points.constrained, start, stop, known, strip=points.strip, beyond=points.beyond)
     if name == "angular, 0.999":
-        return angular_search(points.constrained, start, Stop(relative=ENOUGH), known)
+        return angular_search(
+            points.constrained, start, Stop(relative=ENOUGH), known, strip=points.strip, beyond=points.beyond
+        )
     if name == "bisecting":
         return bisecting_search(points.plain, start, stop)
     return sarawagi_gupta_search(points.plain, max(slack, 1e-9), start, stop._replace(queries=100))
-
-
-def first_weight(points: AllSets | Relaxed, known: tuple[Reply, ...]) -> float:
-    """The first cost weight: h / g of the best point found before; else ``max h / max g``, as the paper recommends."""
-    best = max(known, key=lambda reply: reply.h * reply.g, default=None)
-    if best is not None and best.h > 0.0 and best.g > 0.0:
-        return best.h / best.g
-    return max(points.highest(), 1e-3) / points.M
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:

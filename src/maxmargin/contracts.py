@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
 
 __all__ = [
-    "Answer", "Answers", "BoundModel", "DualPoint", "Executor", "Formulation", "Fused", "InnerSolver", "KBestModel",
-    "Layout", "ListingModel", "MarginalsModel", "ModelKernel", "Oracle", "PartScoresModel", "Problem", "Regulariser",
-    "Solver", "State", "Sum", "lists_outputs", "offers_k_best", "offers_marginals", "offers_part_scores", "refusal",
-    "require",
+    "Answer", "Answers", "BoundModel", "ConstrainedModel", "DualPoint", "Executor", "Formulation", "Fused",
+    "InnerSolver", "KBestModel", "Layout", "ListingModel", "MarginalsModel", "ModelKernel", "Oracle", "PartScoresModel",
+    "Problem", "Regulariser", "RelaxedModel", "Solver", "State", "Sum", "lists_outputs", "offers_constrained",
+    "offers_k_best", "offers_marginals", "offers_part_scores", "offers_relaxed", "refusal", "require",
 ]  # fmt: skip
 
 # --- models -----------------------------------------------------------------------------------------------------------
@@ -101,7 +101,6 @@ class Layout(Protocol):
 
     @property
     def n_weights(self) -> int: ...
-
     def output(self, code: np.ndarray) -> object:
         """The user's output behind a decoded one."""
 
@@ -115,15 +114,10 @@ class BoundModel(Protocol):
     def n_weights(self) -> int: ...
     @property
     def layout(self) -> Layout: ...
-
     @property
-    def capabilities(self) -> frozenset[str]:
-        """What it offers beyond the argmax, in the words of :data:`CAPABILITIES`."""
-
+    def capabilities(self) -> frozenset[str]: ...  # what it offers beyond the argmax, words of :data:`CAPABILITIES`
     @property
-    def fingerprint(self) -> str:
-        """Digest of the data and the cost: multipliers of one problem prove nothing about another."""
-
+    def fingerprint(self) -> str: ...  # of data and cost: multipliers of one problem prove nothing about another
     @property
     def needs_positive(self) -> np.ndarray | None:
         """Weights that must be >= 0 for the argmax to be exact, bool (n_weights,); None when all are free."""
@@ -172,19 +166,35 @@ class PartScoresModel(BoundModel, Protocol):
         """Score (parts, K) of every label for every part of all examples, the other parts as in ``codes``."""
 
 
+class ConstrainedModel(BoundModel, Protocol):
+    """A bound model with the capability "constrained"."""
+
+    def answer_between(
+        self, w: np.ndarray, example: int, cost_weight: float, mu: float, low: float, high: float
+    ) -> Answer | None:
+        """The output of largest ``mu cost - w . psi`` with ``low h <= cost <= high h``, h = cost_weight - w . psi.
+
+        Its bound is for these alone. None without any; those with h or cost below 1e-7 may be left out.
+        """
+
+
+class RelaxedModel(BoundModel, Protocol):
+    """A bound model with the capability "relaxed"."""
+
+    def answer_relaxed(self, w: np.ndarray, example: int, cost_weight: float) -> Answer:
+        """As ``answer``, over a convex set that holds all outputs: psi and cost may be those of a fractional one."""
+
+
 # --- oracles ----------------------------------------------------------------------------------------------------------
 
 
 class Sum(NamedTuple):
-    """Planes of some examples added up: dense ``sum_i scale_i a_i``, ``sum_i scale_i b_i``, and all their losses.
-
-    ``counts`` are as in :class:`~maxmargin.planes.Planes`.
-    """
+    """Planes of some examples added up: dense ``sum_i scale_i a_i``, ``sum_i scale_i b_i``, and all their losses."""
 
     a: np.ndarray
     b: float
     losses: np.ndarray
-    counts: tuple[int, int] | None = None
+    counts: tuple[int, int] | None = None  # as in :class:`~maxmargin.planes.Planes`
 
 
 @dataclass(frozen=True)
@@ -203,11 +213,8 @@ class Oracle(Protocol):
 
     @property
     def n_examples(self) -> int: ...
-
     @property
-    def n_columns(self) -> int:
-        """Length of a plane: the weights, and one column per example when slacks are squared."""
-
+    def n_columns(self) -> int: ...  # length of a plane: the weights, and one per example when slacks are squared
     @property
     def longest(self) -> int: ...  # the most non-zeros that one plane can have
     @property
@@ -298,19 +305,10 @@ class Formulation(Protocol):
     def problem(
         self, model: BoundModel, *, C: float, sample_weight: ArrayLike | None = None, positive: np.ndarray | None = None
     ) -> Problem:
-        """The problem of fitting a bound model.
+        """The problem of fitting a bound model; C multiplies the sum of the losses (of their squares, if squared).
 
-        Parameters
-        ----------
-        model : BoundModel
-        C : float
-            Multiplies the sum of the losses (of their squares for the squared hinge).
-        sample_weight : array (n_examples,), optional
-        positive : bool array (n_weights,), optional
-            Weights that must be >= 0.
-        cost_weight : float
-            Only of formulations that a ramp can be made of: lam of the table in :mod:`maxmargin.oracles.rescaling`; 1
-            but for the convex part of some ramp losses.
+        ``positive``, bool (n_weights,), are weights that must be >= 0. Formulations that a ramp is made of also take
+        ``cost_weight``: lam of the table in :mod:`maxmargin.oracles.rescaling`, 1 but for some ramp losses.
         """
 
 
@@ -392,8 +390,7 @@ class InnerSolver(Solver[P, S], Protocol[P, S]):
     def passes_per_round(self) -> float | None: ...  # passes after which a round should end; None lets the gap decide
 
     @property
-    def free_certificates(self) -> bool:
-        """Whether a certificate asks no oracle but tells what the last step has found."""
+    def free_certificates(self) -> bool: ...  # whether a certificate asks no oracle but tells what the last step found
 
     def dual_point(self, state: S) -> DualPoint:
         """The multipliers and weights that the run would end with."""
@@ -441,6 +438,8 @@ CAPABILITIES = {
     "outputs": "the plane of any output",
     "marginals": "marginal probabilities",
     "part_scores": "scores of the labels of single parts",
+    "constrained": "the argmax among outputs whose ratio of cost to violation is between two numbers",
+    "relaxed": "an argmax over a convex set that holds all outputs",
     "slack": "a search for slack rescaling",
     "sqrt_slack": "a search for square-root slack rescaling",
     "best_wrong": "a search for the best wrong output",
@@ -462,9 +461,19 @@ def offers_marginals(bound: BoundModel) -> TypeGuard[MarginalsModel]:
     return "marginals" in bound.capabilities
 
 
+def offers_constrained(bound: BoundModel) -> TypeGuard[ConstrainedModel]:
+    """Whether a bound model has an argmax within an angle, which angular search asks."""
+    return "constrained" in bound.capabilities
+
+
 def offers_part_scores(bound: BoundModel) -> TypeGuard[PartScoresModel]:
     """Whether a bound model scores the labels of single parts."""
     return "part_scores" in bound.capabilities
+
+
+def offers_relaxed(bound: BoundModel) -> TypeGuard[RelaxedModel]:
+    """Whether a bound model has an argmax over relaxed outputs."""
+    return "relaxed" in bound.capabilities
 
 
 def refusal(asker: str, lacking: Collection[str], giver: str, remedy: str) -> ValueError:

@@ -102,3 +102,11 @@ def test_solvers_and_searches_are_drawn(common, experiment, tmp_path, capsys):
     assert results["cutting planes, angular"][-1, 3] == pytest.approx(least, rel=2e-2)
     figure_4.draw(results, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 10_000 and "picture.png" in capsys.readouterr().out
+
+
+def test_searches_by_name_on_the_same_states(common, experiment, capsys):
+    by_name = experiment("labels", "searches_by_name")
+    by_name.show(made_up(common), C=0.3, n=6, states=2, passes=2, searches=["auto", "bisecting", "sarawagi_gupta"])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith(("auto", "bis", "sara"))]
+    exact = float(rows[0][2])
+    assert len(rows) == 3 and all(float(value) <= exact <= float(bound) for _, value, bound, *_ in rows)

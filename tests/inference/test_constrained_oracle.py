@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
-from maxmargin.inference.constrained_oracle import TINY, ConstrainedOracle, HullOracle, pair_rows
-from maxmargin.inference.slack_search import Reply, Stop, Wedge, angular_search
+from maxmargin.inference.constrained_oracle import TINY, ConstrainedOracle, pair_rows
+from maxmargin.inference.slack_search import STRIP, Stop, Wedge, angular_search, in_closed_angles
 
 pytest.importorskip("highspy")
 
@@ -41,16 +42,6 @@ class Problem:
             for y in product(*map(np.unique, ends)):
                 found.append((1.0 + self.slopes @ [*z, *y], self.cost @ z))
         return np.array(found)
-
-    def hull(self):
-        """The other oracle of an angle, over all corners of the relaxation."""
-        points = self.points((0.0, 0.5, 1.0))
-
-        def support(a, b):
-            h, g = points[np.argmax(points @ [a, b])]
-            return Reply(h, g, a * h + b * g, np.array([h, g]))
-
-        return HullOracle(support)
 
     def oracle(self, integer):
         rows = pair_rows(self.n, self.edges)
@@ -92,7 +83,7 @@ def best_of_hull(points, lam, wedge):
 def test_the_best_set_of_an_angle(seed, n, whole_numbers, angle, lam):
     problem, wedge = Problem(seed, n, whole_numbers), Wedge(*angle)
     points = problem.points((0.0, 1.0))
-    reply = problem.oracle(integer=True)(lam, wedge)
+    reply = problem.oracle(integer=True)(lam, *wedge.closed())
     values = points @ [1.0, lam]
     surely, perhaps = (values[is_inside(points, wedge, slack)] for slack in (-1e-5, 1e-5))
     if reply is None:
@@ -111,17 +102,13 @@ def test_the_best_set_of_an_angle(seed, n, whole_numbers, angle, lam):
 def test_the_best_relaxed_point_of_an_angle(seed, n, whole_numbers, angle, lam):
     problem, wedge = Problem(seed, n, whole_numbers), Wedge(*angle)
     points = problem.points((0.0, 0.5, 1.0))  # corners of the relaxation are halves
-    best, hull = best_of_hull(points, lam, wedge), problem.hull()
-    for oracle in (problem.oracle(integer=False), hull, hull):  # with corners that it knows, it answers the same
-        reply = oracle(lam, wedge)
-        if reply is None:  # nothing, or only on an end
-            inside = Wedge(wedge.low * (1 + 1e-5), wedge.high * (1 - 1e-5))
-            assert best_of_hull(points, lam, inside) <= 100 * TINY
-            continue
-        assert reply.bound == pytest.approx(best, abs=1e-4)
-        assert is_inside(np.array([[reply.h, reply.g]]), wedge, 1e-4)[0]
-        if oracle is hull:
-            assert reply.output == pytest.approx([reply.h, reply.g])
+    best, reply = best_of_hull(points, lam, wedge), problem.oracle(integer=False)(lam, *wedge.closed())
+    if reply is None:  # nothing, or only on an end
+        inside = Wedge(wedge.low * (1 + 1e-5), wedge.high * (1 - 1e-5))
+        assert best_of_hull(points, lam, inside) <= 100 * TINY
+        return
+    assert reply.bound == pytest.approx(best, abs=1e-4)
+    assert is_inside(np.array([[reply.h, reply.g]]), wedge, 1e-4)[0]
 
 
 @settings(max_examples=30, deadline=None)
@@ -136,7 +123,35 @@ def test_angular_search_with_it_is_exact(seed, n, whole_numbers, integer):
         points = np.concatenate([points, np.stack([h + t * dh, g + t * dg], -1).reshape(-1, 2)])
     h, g = points.T
     best = float((h * g)[(h > 0) & (g > 0)].max(initial=0.0))
-    for oracle in [problem.oracle(integer)] + [problem.hull()] * (not integer):
-        found = angular_search(oracle, 1.0, Stop(relative=1e-4, absolute=1e-6))
-        assert found.value == pytest.approx(best, rel=2e-4, abs=1e-4)
-        assert found.bound >= best * (1 - 1e-5) - 1e-5
+    oracle = problem.oracle(integer)
+    stop = Stop(relative=1e-4, absolute=1e-6)
+    found = angular_search(in_closed_angles(oracle), 1.0, stop, strip=STRIP, beyond=oracle.beyond)
+    assert found.value == pytest.approx(best, rel=2e-4, abs=1e-4)
+    assert found.bound >= best
+
+
+@pytest.mark.parametrize("distance", [0.0, 5e-8, -5e-8, 1e-6])
+def test_what_lies_in_the_strip_along_an_open_end_is_not_lost(distance):
+    """The best point has nearly the slope at which the first answer parts the angle."""
+    best, other = (1.4, 1.4 * (1 - distance)), (0.6, 2.4)
+    one_of_two = csr_array(np.ones((1, 2)))
+    oracle = ConstrainedOracle(one_of_two, np.zeros(1), np.ones(1), integer=np.ones(2, bool))
+    oracle.aim(np.array([best[0], other[0]]) - 1.0, np.array([best[1], other[1]]), 1.0)
+    found = angular_search(in_closed_angles(oracle), 1.0, strip=STRIP, beyond=oracle.beyond)
+    assert found.value == pytest.approx(best[0] * best[1], rel=1e-9)
+    assert best[0] * best[1] <= found.bound <= best[0] * best[1] * (1 + 1e-6)
+
+
+def test_a_program_that_ends_early_leaves_a_bound():
+    rng = np.random.default_rng(0)
+    n = 14
+    edges = np.array(list(combinations(range(n), 2)), np.int32)
+    slopes, cost = rng.normal(size=n + len(edges)), np.append(np.ones(n), np.zeros(len(edges)))
+    bounds = {}
+    for nodes in (0, 100_000):
+        oracle = ConstrainedOracle(*pair_rows(n, edges), integer=np.arange(len(slopes)) < n, nodes=nodes)
+        oracle.aim(slopes, cost, 1.0, least=1.0)
+        reply = oracle(0.5, 0.3, 0.6)
+        bounds[nodes] = reply.bound
+        assert reply.h + 0.5 * reply.g <= reply.bound
+    assert bounds[0] >= bounds[100_000]

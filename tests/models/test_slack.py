@@ -166,12 +166,6 @@ def test_what_cannot_be_done_is_said():
         mm.MulticlassClassifier(rescaling=["slack"]).fit(X, y)
     with pytest.raises(ValueError, match="the ramp has no slack-rescaled form"):
         mm.MulticlassClassifier(rescaling="slack", loss="ramp").fit(X, y)
-    chains = [[[0.0, 1.0], [1.0, 0.0]]], [["a", "b"]]
-    with pytest.raises(ValueError, match=r"whole multiples of one number; 1 and 1.41421 are not.*class weights"):
-        mm.SequenceTagger(rescaling="slack", class_weight={"a": 1.0, "b": 2**0.5}).fit(*chains)
-    with pytest.raises(ValueError, match=r"example 0: its outputs have up to .* different costs"):
-        costs = {("a", "b"): 0.001, ("b", "a"): 500.0}
-        mm.SequenceTagger(rescaling="slack", cost=lambda a, b: costs.get((a, b), 0.0)).fit(*chains)
 
     class Nothing(FewWithSlack):
         def slack_argmax(self, x, w, y_true):

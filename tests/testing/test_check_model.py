@@ -49,7 +49,7 @@ def data():
 def test_good_model_passes(data):
     report = check_model(Bits(), *data, outputs=outputs)
     assert report.ok and not report.problems and not report.warnings
-    yes, no = ("exact", "picklable", "negative_cost_weight"), ("is_valid", "slack_argmax")
+    yes, no = ("exact", "picklable", "negative_cost_weight"), ("is_valid", "slack_argmax", "constrained_argmax")
     assert report.capabilities == dict.fromkeys(yes, True) | dict.fromkeys(no, False)
     assert "Bits: no problems" in str(report)
     assert check_model(PythonModel(Bits()), *data).ok

@@ -241,7 +241,7 @@ def average_precision(model: MultilabelClassifier, data: LabelData, names: list[
     from maxmargin.models.label_targets import LabelTargets
 
     on = LabelTargets.of(data.sets(), names).on
-    if not on.any() or model.inference_ == "branch and bound":
+    if not on.any() or model.inference_.startswith("branch and bound"):
         return None
     scores = model.decision_function(data.X)
     unseen = len(names) - scores.shape[1]

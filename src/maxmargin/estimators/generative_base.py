@@ -50,8 +50,9 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
         another rescaling than "margin" it multiplies the cost, and the margin asked is 1.
     rescaling : {"margin", "slack", "sqrt_slack"}
         "margin": the truth must be more probable than another output by as much as that costs, in logarithms. "slack"
-        and "sqrt_slack": by 1, and the cost or its square root multiplies what is lacking. The argmax is asked a few
-        times then, which may miss the worst output; the certificate counts what was missed. A ramp takes "margin" only.
+        and "sqrt_slack": by 1, and the cost or its square root multiplies what is lacking. Hidden Markov models find
+        the worst output then (where costs are whole multiples of one number); networks ask their argmax a few times,
+        which may miss it, and the certificate counts what was missed. A ramp takes "margin" only.
     smoothing : float
         What "smoothed" adds to every count.
     floor : float

@@ -38,11 +38,18 @@ class LargeMargin(Structured[Inputs, Outputs]):
     rescaling : None or {"margin", "slack", "sqrt_slack", "unit"}
         How the cost of an output enters its loss; None is "margin", and "unit" with ``penalty="l1"``. "margin": the
         true output must outscore it by its cost. "slack" and "sqrt_slack": by 1, and the cost or its square root
-        multiplies the violation. "unit": by 1, whatever its cost. Classes, label sets and chains are searched exactly
-        (chains need costs that are whole multiples of one number, and time that grows with the square of the length).
-        Other models ask their argmax a few times, which may miss the most violating output: the certificate counts what
-        was missed, so its gap may stay open. A model of your own may bring an exact ``slack_argmax``, and has no
-        "unit". A ramp takes "margin" only.
+        multiplies the violation. "unit": by 1, whatever its cost. A model of your own has no "unit", a ramp takes
+        "margin" only. See ``slack_search`` for how the most violating output is found.
+    slack_search : {"auto", "angular", "bisecting", "binary", "golden", "sarawagi_gupta", "relaxed"}
+        How slack rescaling finds the most violating output. "auto": exactly for classes, label sets of up to 18 labels
+        or in trees, hierarchies, chains, hidden Markov models and trees (where costs are whole multiples of one number;
+        a table over all costs is made where a few argmaxes leave a doubt, and its time grows with the square of the
+        length), and for models of your own with a ``slack_argmax`` or ``constrained_argmax``. Other models ask their
+        argmax a few times, which may miss the most violating output: the certificate counts what was missed, so its gap
+        may stay open. The names choose a search in plain Python (:mod:`maxmargin.models.search`). "angular" is exact,
+        asks an argmax within an angle, and serves label sets and graphs through HiGHS (``pip install 'maxmargin[lp]'``)
+        and models of your own that have one. "relaxed", for label sets with branch and bound, trains on fractional sets
+        too: a certified optimum of an upper bound of the objective.
     positive : None, True, name or names of groups of weights, array of indices, or bool array (n_weights,)
         Weights that must be >= 0: those named, all but intercepts (True), or those that the model asks for (None).
         Names are the keys of ``layout_.groups(weights_)``; indices and masks follow ``weights_``.
@@ -51,6 +58,7 @@ class LargeMargin(Structured[Inputs, Outputs]):
 
     penalty: str = "l2"
     rescaling: str | None = None
+    slack_search: str = "auto"
     positive: Positive = None
 
     def _formulation(self) -> Formulation:
@@ -59,11 +67,12 @@ class LargeMargin(Structured[Inputs, Outputs]):
             return self._hinge()
         if self.penalty == "l1":
             raise ValueError('penalty="l1" makes a linear program, which a ramp loss is not; use loss="hinge".')
-        return ramp.with_convex(RescaledHinge(rescaling=rescaling_of(self.penalty, self.rescaling)))
+        return ramp.with_convex(RescaledHinge("hinge", rescaling_of(self.penalty, self.rescaling)))
 
     def _hinge(self) -> RescaledHinge:
         """The convex loss that the parameters say."""
-        return RescaledHinge(cast(str, self.loss), rescaling_of(self.penalty, self.rescaling), self.penalty)
+        rescaling = rescaling_of(self.penalty, self.rescaling)
+        return RescaledHinge(cast(str, self.loss), rescaling, self.penalty, self.slack_search)
 
     def _references(
         self, y: Iterable[object] | None, references: GoodOutputs | None, pairing: str

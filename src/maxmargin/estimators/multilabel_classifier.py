@@ -16,7 +16,7 @@ from maxmargin.costs import Cost
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import RankedOutputs
 from maxmargin.estimators.feature_columns import Matrix, feature_names, unconverted
-from maxmargin.estimators.large_margin import learns_from_streams
+from maxmargin.estimators.large_margin import learns_from_streams, rescaling_of
 from maxmargin.estimators.matrix_classifier import MatrixClassifier
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
@@ -44,7 +44,8 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     and slack rescaling with weighted costs of more than 18 labels, are solved by relaxation (roof duality) and branch
     and bound within a budget. Where the budget ends, the answer comes with the bound of the relaxation: the certificate
     counts the bound, so its gap is true, ``history_["proven"]`` is the share of answers in training that are proven to
-    be the best, and ``fractional_`` counts the training examples whose prediction is not.
+    be the best, ``fractional_`` counts the training examples whose prediction is not, and :meth:`unproven` tells which
+    predictions of other examples are not.
 
     Parameters
     ----------
@@ -78,9 +79,11 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     edge_coef_ : array (n_edges,)
     inference_ : str
         How the best set is found: "label by label", "dynamic program", "numbers of mistakes", "all sets", "branch and
-        bound", or in hierarchies "dynamic program", "minimum cut" or "all outputs".
+        bound", or in hierarchies "dynamic program", "minimum cut" or "all outputs". After slack rescaling also how the
+        most violating set was found, as "branch and bound; slack: branching".
     fractional_ : int
-        Training examples whose best set is not proven: the relaxation is fractional, and the budget of branching ended.
+        Training examples whose best set, at the final weights, is not proven: the relaxation is fractional, and the
+        budget of branching ended. Predictions change nothing in it; ask :meth:`unproven` about them.
 
     Notes
     -----
@@ -137,7 +140,7 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         weights = check_sample_weight(sample_weight, bound.n_examples)
         positive = self._positive(bound, bound.layout)
         self._train(bound, sample_weight=weights, positive=positive, resume=resume, begin=begin)
-        self.fractional_ = bound.unproven(self.weights_)
+        self.fractional_ = int(bound.unproven(self.weights_).sum())
         return self
 
     @available_if(learns_from_streams)
@@ -196,7 +199,10 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
 
     @property
     def inference_(self) -> str:
-        return self.layout_.inference
+        if rescaling_of(self.penalty, self.rescaling) not in ("slack", "sqrt_slack"):
+            return self.layout_.inference
+        how = self.layout_.slack_inference if self.slack_search == "auto" else self.slack_search
+        return f"{self.layout_.inference}; slack: {how}"
 
     def _fitted(self) -> Fitted:
         facts: dict[str, object] = {"feature_names_in": feature_names(self), "form": self.target_form_}
@@ -241,6 +247,13 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         on = self._bound(X).indicators(self.weights_)
         form = (self.target_form_, self.target_dtype_, self.target_values_)
         return LabelTargets(on, self.layout_.labels, *form).in_form(X)
+
+    def unproven(self, X: Matrix) -> np.ndarray:
+        """Which of the sets that ``predict`` answers with are not proven to be the best, bool (n,).
+
+        All False where inference is exact; with branch and bound, True where its budget ended.
+        """
+        return self._bound(X).unproven(self._checked_weights())
 
     def score(self, X: Matrix, y: Sets, sample_weight: object = None) -> float:
         """Share of examples whose set is predicted exactly (subset accuracy, as in scikit-learn).

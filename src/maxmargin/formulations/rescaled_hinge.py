@@ -20,6 +20,7 @@ from maxmargin.contracts import BoundModel, Regulariser
 from maxmargin.formulations.absolute import Absolute
 from maxmargin.formulations.problem import Problem, example_weights, lift_of
 from maxmargin.formulations.regularisers import Quadratic, SignedQuadratic
+from maxmargin.models.search import SearchedModel
 from maxmargin.oracles.oracle import ModelOracle
 from maxmargin.oracles.rescaling import rescaling_named
 from maxmargin.parameters import Parameters
@@ -39,11 +40,14 @@ class RescaledHinge(Parameters):
     rescaling : {"margin", "slack", "sqrt_slack", "unit", "none"}
     penalty : {"l2", "l1"}
         "l1" takes the hinge only.
+    slack_search : str
+        How slack rescaling finds the most violating output: "auto", or a name of :mod:`maxmargin.models.search`.
     """
 
     loss: str = "hinge"
     rescaling: str = "margin"
     penalty: str = "l2"
+    slack_search: str = "auto"
 
     def centred(self, centre: np.ndarray) -> CentredHinge:
         """The same losses with ``1/2 |w - centre|^2`` in place of ``1/2 |w|^2``."""
@@ -58,6 +62,7 @@ class RescaledHinge(Parameters):
         positive: np.ndarray | None = None, cost_weight: float = 1.0,
     ) -> Problem:  # fmt: skip
         """The problem of fitting a bound model; see :class:`~maxmargin.contracts.Formulation`."""
+        model = SearchedModel.of(model, self.slack_search, rescaling_named(self.rescaling).search)
         model.kernel(rescaling_named(self.rescaling).search)  # refuses what the model cannot search, before anything
         weight, squared = example_weights(self.loss, C, sample_weight, model.n_examples)
         if squared and self.penalty == "l1":
@@ -111,6 +116,7 @@ class MarginRescaling(RescaledHinge):
     """
 
     rescaling: str = field(default="margin", init=False)
+    slack_search: str = field(default="auto", init=False)
 
 
 @dataclass(repr=False, eq=False)
@@ -122,6 +128,8 @@ class SlackRescaling(RescaledHinge):
     loss : {"hinge", "squared_hinge"}
     penalty : {"l2", "l1"}
         "l1" takes the hinge only.
+    slack_search : str
+        How the most violating output is found: "auto", or a name of :mod:`maxmargin.models.search`.
     """
 
     rescaling: str = field(default="slack", init=False)

@@ -17,10 +17,10 @@ Checked functions for arrays of your own, of which each says what is wrong with 
 ========================  =============================================================================================
 
 Searches for the largest product of cost and violation, each with an upper bound, ask an argmax of yours:
-:func:`bisecting_search`, :func:`binary_search`, :func:`golden_search`, :func:`sarawagi_gupta_search` and
-:func:`angular_search`, which needs an argmax within an angle, such as :class:`ConstrainedOracle` has by HiGHS; see
-:mod:`maxmargin.inference.slack_search`. Recursions over chains and directed acyclic graphs are in
-:mod:`maxmargin.inference.recursion`.
+:func:`bisecting_search`, :func:`binary_search`, :func:`golden_search`, :func:`sarawagi_gupta_search`,
+:func:`relaxed_search` for convex sets, and :func:`angular_search`, which needs an argmax within an angle, such as
+:class:`ConstrainedOracle` has by HiGHS (with :func:`in_closed_angles`); see :mod:`maxmargin.inference.slack_search`.
+Recursions over chains and directed acyclic graphs are in :mod:`maxmargin.inference.recursion`.
 
 The kernel modules compile (or load from disk) when they are imported; these functions import them when called.
 """
@@ -35,7 +35,7 @@ _NAMES = {
     "min_cut": "GridCut directions graph_cut grid_cut submodular_terms",
     "paths": "Path best_path k_best_paths",
     "slack_search": "Reply SearchResult Stop Wedge angular_search binary_search bisecting_search golden_search "
-    "sarawagi_gupta_search",
+    "in_closed_angles relaxed_search sarawagi_gupta_search",
 }
 
 __all__, __getattr__, __dir__ = lazy(__name__, _NAMES)

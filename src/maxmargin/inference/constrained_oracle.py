@@ -1,25 +1,24 @@
-"""Oracles that angular search asks: HiGHS with two rows more, and one for convex sets that asks plain queries."""
+"""The general oracle that angular search asks: HiGHS with two rows more."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.inference.slack_search import Reply, Wedge
+from maxmargin.inference.slack_search import Reply
 
-if TYPE_CHECKING:
-    import highspy
+__all__ = ["ConstrainedOracle", "kept_program", "pair_rows"]
 
-__all__ = ["ConstrainedOracle", "HullOracle", "pair_rows"]
-
-ASIDE = 1e-7  # relative: how far inside an angle its open ends are; what HiGHS calls inside must not reach them
-ROUNDING = 1e-11  # relative
+ROUNDING = 1e-8  # relative: by so much a bound is above what HiGHS says
 TOLERANCE = 1e-9  # of HiGHS
-TINY = 1e-7  # a positive h, and a positive g in the units of the largest
+MOST_KEPT = 4  # programs
+TINY = 1e-7  # the least h that is looked at, and the least g in the units of the largest, where it is not known
+
+_kept = threading.local()
 
 
 class ConstrainedOracle:
@@ -27,7 +26,9 @@ class ConstrainedOracle:
 
     Points are ``h = h_0 + <h, x>`` and ``g = g_0 + <g, x>`` for x in [0, 1]^n with ``lower <= A x <= upper``. A linear
     (with ``integer``, a mixed-integer) program with n + 2 columns, which stays in memory: another pair h, g changes two
-    rows, another angle four entries. Bounds hold up to the tolerance of HiGHS, 1e-9.
+    rows, another angle four entries. Both ends of an angle belong to it; HiGHS, with a tolerance of 1e-9, could not
+    leave out a point on an end. So it is to be asked for ``wedge.closed()``, and angular search given ``strip`` and
+    ``beyond``.
 
     Parameters
     ----------
@@ -36,10 +37,22 @@ class ConstrainedOracle:
     lower, upper : array (m,)
     integer : bool array (n,), optional
         Which entries of x must be whole numbers.
+    nodes : int
+        Of the search for whole numbers; where it ends before that, the bound is that of the nodes left.
+
+    Attributes
+    ----------
+    beyond : float
+        The most that points are worth which are never answered with: those with h or g below :data:`TINY`.
     """
 
     def __init__(
-        self, rows: sp.csr_array, lower: np.ndarray, upper: np.ndarray, integer: np.ndarray | None = None
+        self,
+        rows: sp.csr_array,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        integer: np.ndarray | None = None,
+        nodes: int = 2**31 - 1,
     ) -> None:
         try:
             import highspy
@@ -48,7 +61,8 @@ class ConstrainedOracle:
         m, n = rows.shape
         self.n, self.m = n, m
         self.program = highspy.Highs()
-        for option, value in (("output_flag", False), ("threads", 1), ("mip_rel_gap", 0.0)):
+        options = {"output_flag": False, "threads": 1, "mip_rel_gap": 0.0, "mip_abs_gap": 0.0, "mip_max_nodes": nodes}
+        for option, value in options.items():
             self.program.setOptionValue(option, value)
         for kind in ("primal", "dual", "mip"):  # far below TINY, or points without h or g would pass
             self.program.setOptionValue(f"{kind}_feasibility_tolerance", TOLERANCE)
@@ -67,25 +81,30 @@ class ConstrainedOracle:
             kinds = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
             lp.integrality_ = [kinds[int(whole)] for whole in np.append(integer, [False, False])]
         self.program.passModel(lp)
-        self.aimed = False
+        self.aimed, self.integer, self.beyond = False, integer is not None, 0.0
 
     def aim(self, h: np.ndarray, g: np.ndarray, h_0: float, g_0: float = 0.0, least: float = 0.0) -> None:
         """Set the two functions of x, (n,) each, and the least positive g of the points that matter."""
         program, n, m = self.program, self.n, self.m
         if self.aimed:
             program.deleteRows(2, np.array([m + 2, m + 3], np.int32))
-        self.least = max(least, TINY * float(np.abs(g).max(initial=1.0)))
+        self.highest, self.dearest = h_0 + float(h.clip(0.0).sum()), g_0 + float(g.clip(0.0).sum())
+        self.least = least if least > 0.0 else TINY * float(np.abs(g).max(initial=1.0))
+        self.beyond = max(TINY * self.dearest, 0.0 if least > 0.0 else self.least * self.highest, 0.0)
         for column, (slopes, constant) in enumerate(((h, h_0), (g, g_0))):
             at = np.flatnonzero(slopes)
             index = np.append(at, n + column).astype(np.int32)
             program.addRow(constant, constant, len(index), index, np.append(-slopes[at], 1.0))
         self.aimed = True
 
-    def __call__(self, lam: float, wedge: Wedge = Wedge(0.0, inf, False, True)) -> Reply[np.ndarray] | None:  # noqa: B008
-        """The best point inside a wedge, and its x; None where there is none."""
+    def __call__(self, lam: float, low: float = 0.0, high: float = inf) -> Reply[np.ndarray | None] | None:
+        """The best point between two slopes, and its x; None where there is none.
+
+        Where the nodes ended before a point was found there is only the bound, at h = g = 0.
+        """
         program, n, m = self.program, self.n, self.m
-        low = wedge.low if wedge.closed_below else wedge.low * (1.0 + ASIDE)
-        high = wedge.high if wedge.closed_above else wedge.high * (1.0 - ASIDE)
+        if low > high:
+            return None
         program.changeColBounds(n + 1, self.least, inf)
         for row, slope, sign in ((m, low, 1.0), (m + 1, high, -1.0)):  # sign (g - slope h) >= 0, no entry above 1
             size = max(1.0, slope)
@@ -93,85 +112,36 @@ class ConstrainedOracle:
             program.changeCoeff(row, n + 1, sign / size)
         program.changeColCost(n, -1.0)
         program.changeColCost(n + 1, -lam)
+        if self.integer:
+            program.clearSolver()  # answers must not depend on what was asked before
         program.run()
-        found = self._found(program)
-        if found is None:
+        return self._reply(lam)
+
+    def _reply(self, lam: float) -> Reply[np.ndarray | None] | None:
+        from highspy import HighsModelStatus as Status
+
+        program, n = self.program, self.n
+        status, info = program.getModelStatus(), program.getInfo()
+        if status in (Status.kInfeasible, Status.kUnboundedOrInfeasible):
             return None
-        h, g = float(found[n]), float(found[n + 1])
-        return Reply(h, g, h + lam * g, found[:n]) if h > 0.0 and g > 0.0 else None
-
-    def _found(self, program: highspy.Highs) -> np.ndarray | None:
-        import highspy
-
-        status = program.getModelStatus()
-        if status == highspy.HighsModelStatus.kOptimal:
-            return np.array(program.getSolution().col_value)
-        if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
-            return None
-        raise ValueError(f"HiGHS ended with {program.modelStatusToString(status)}; scale h and g to be near 1.")
+        if status not in (Status.kOptimal, Status.kSolutionLimit):
+            raise ValueError(f"HiGHS ended with {program.modelStatusToString(status)}; scale h and g to be near 1.")
+        solution = program.getSolution()
+        found = np.array(solution.col_value) if solution.value_valid else np.zeros(n + 2)
+        h, g = max(float(found[n]), 0.0), max(float(found[n + 1]), 0.0)
+        proven = -info.mip_dual_bound if self.integer else -info.objective_function_value
+        bound = max(min(proven, self.highest + lam * self.dearest), h + lam * g)
+        return Reply(h, g, bound + ROUNDING * abs(bound), found[:n] if h > 0.0 else None)
 
 
-class HullOracle:
-    """The point of largest ``h + lam g`` with ``low h <= g <= high h`` over a convex set, by plain queries alone.
-
-    The points (h, g) of a convex set are a convex region of the plane, so the best point of an angle is a corner of the
-    region, or lies where an end of the angle leaves it: on an edge, found between corners on either side by asking for
-    what is farthest beyond the line through them. All corners seen are kept, so later angles take fewer queries.
-
-    Parameters
-    ----------
-    support : function of two numbers
-        ``support(a, b)`` answers with the point of largest ``a h + b g``, for a and b of any sign. Some point, as that
-        of the truth, has h > 0 and g = 0.
-    """
-
-    def __init__(self, support: Callable[[float, float], Reply[np.ndarray]]) -> None:
-        self.support = support
-        self.corners: list[Reply[np.ndarray]] = []
-
-    def __call__(self, lam: float, wedge: Wedge = Wedge(0.0, inf, False, True)) -> Reply[np.ndarray] | None:  # noqa: B008
-        """The best point inside a wedge, and its output; None where there is none."""
-        low = max(wedge.low if wedge.closed_below else wedge.low * (1.0 + ASIDE), TINY)
-        high = min(wedge.high if wedge.closed_above else wedge.high * (1.0 - ASIDE), 1.0 / TINY)
-        best: Reply[np.ndarray] | None = self._corner(1.0, lam)
-        assert best is not None
-        if best.g < low * best.h:
-            best = self._exit(low)
-        elif best.g > high * best.h:
-            best = self._exit(high)
-        return None if best is None else best._replace(bound=(best.h + lam * best.g) * (1.0 + ROUNDING))
-
-    def _corner(self, a: float, b: float) -> Reply[np.ndarray]:
-        self.corners.append(self.support(a, b))
-        return self.corners[-1]
-
-    def _exit(self, slope: float) -> Reply[np.ndarray] | None:
-        """Where the ray of a slope leaves the region; None where it does not meet it."""
-        for side in (1.0, -1.0):
-            if all(side * (point.g - slope * point.h) <= 0.0 for point in self.corners):
-                farthest = self._corner(-side * slope, side)
-                if side * (farthest.g - slope * farthest.h) < 0.0:
-                    return None
-        while True:
-            below, above, point = self._crossing(slope)
-            a, b = above.g - below.g, below.h - above.h
-            seen, beyond = {(corner.h, corner.g) for corner in self.corners}, self._corner(a, b)
-            size = abs(a) * (abs(below.h) + abs(above.h)) + abs(b) * (below.g + above.g)
-            gain = a * (beyond.h - below.h) + b * (beyond.g - below.g)
-            if gain <= ROUNDING * size or (beyond.h, beyond.g) in seen:
-                return point if point.h > 0.0 else None
-
-    def _crossing(self, slope: float) -> tuple[Reply[np.ndarray], Reply[np.ndarray], Reply[np.ndarray]]:
-        """The farthest point of a ray between two corners, behind the two."""
-        found = []
-        heights = [(point.g - slope * point.h, point) for point in self.corners]
-        for under, below in heights:
-            for over, above in heights:
-                if under <= 0.0 <= over and under < over:
-                    t = -under / (over - under)
-                    found.append((below.h + t * (above.h - below.h), t, below, above))
-        h, t, below, above = max(found, key=lambda candidate: candidate[0])
-        return below, above, Reply(h, slope * h, 0.0, (1.0 - t) * below.output + t * above.output)
+def kept_program(make: Callable[[], ConstrainedOracle], *key: object) -> ConstrainedOracle:
+    """The program of a key, which each thread keeps: to make one takes longer than to aim it."""
+    programs: dict[tuple[object, ...], ConstrainedOracle] = _kept.__dict__.setdefault("programs", {})
+    if key not in programs:
+        if len(programs) >= MOST_KEPT:
+            programs.clear()
+        programs[key] = make()
+    return programs[key]
 
 
 def pair_rows(n: int, edges: np.ndarray) -> tuple[sp.csr_array, np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from maxmargin.inference.graph import GraphAnswer, GraphProblem, improved
 
-__all__ = ["relaxation"]
+__all__ = ["local_polytope", "relaxation"]
 
 
 def relaxation(problem: GraphProblem, *, integer: bool = False) -> GraphAnswer:
@@ -23,7 +23,7 @@ def relaxation(problem: GraphProblem, *, integer: bool = False) -> GraphAnswer:
     n, K = problem.unary.shape
     m = len(problem.pairwise)
     scores = np.concatenate([problem.unary.ravel(), problem.pairwise.ravel()])
-    rows, right = _polytope(problem.structure.edges, n, m, K)
+    rows, right = local_polytope(problem.structure.edges, n, m, K)
     if integer:
         from scipy.optimize import Bounds, LinearConstraint, milp
 
@@ -55,7 +55,7 @@ def _what(scores: np.ndarray, kind: str) -> str:
     return f"the {kind} program of a graph with scores up to {largest:.3g} was not solved"
 
 
-def _polytope(edges: np.ndarray, n: int, m: int, K: int) -> tuple[sp.csr_array, np.ndarray]:
+def local_polytope(edges: np.ndarray, n: int, m: int, K: int) -> tuple[sp.csr_array, np.ndarray]:
     """Rows: one label per node (n), then ``mu_p(k) - sum mu_e = 0`` for first and second nodes of edges (2 m K)."""
     one = sp.kron(sp.eye_array(n), np.ones((1, K)))
     each = np.arange(m * K)

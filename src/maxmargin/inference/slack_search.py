@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from itertools import pairwise
 from math import inf, isfinite, sqrt
 from typing import Generic, NamedTuple, TypeVar
 
@@ -35,7 +36,10 @@ __all__ = [
     "binary_search",
     "bisecting_search",
     "edge_optimum",
+    "first_cost_weight",
     "golden_search",
+    "in_closed_angles",
+    "relaxed_search",
     "sarawagi_gupta_search",
 ]
 
@@ -44,6 +48,7 @@ EQUAL = 1.0 + 1e-11
 CLOSED = 1.0 + 1e-9  # ratio of the ends of an interval of cost weights that holds nothing more
 SMALLEST, LARGEST = 1e-14, 1e14  # cost weights, as multiples of the first
 GOLDEN = (sqrt(5.0) - 1.0) / 2.0
+STRIP = 1e-7  # relative: oracles that compute with tolerances cannot tell slopes apart that are closer than this
 
 
 class Reply(NamedTuple, Generic[Output]):
@@ -72,24 +77,38 @@ class Wedge(NamedTuple):
             (self.closed_below and slope == self.low) or (self.closed_above and slope == self.high)
         )
 
+    def closed(self, strip: float = STRIP) -> tuple[float, float]:
+        """Two slopes between which, both included, an oracle with tolerances looks for this wedge.
+
+        Open ends move in by a strip, or their own point would come back. Closed ones move out by two: what the wedge on
+        the other side, open there, leaves out is in this one.
+        """
+        low = self.low * (1.0 - 2.0 * strip if self.closed_below else 1.0 + strip)
+        return low, self.high * (1.0 + 2.0 * strip if self.closed_above else 1.0 - strip)
+
 
 Lines = tuple[tuple[float, float], ...]  # ``h + lam g <= bound`` for all points of a wedge, as (lam, bound)
 Query = Callable[[float], Reply[Output]]
 ConstrainedQuery = Callable[[float, Wedge], Reply[Output] | None]
+ClosedQuery = Callable[[float, float, float], Reply[Output] | None]  # of a cost weight and two slopes
 
 
 class Stop(NamedTuple):
     """When a search may end early: after so many queries, or when its bound is this close to its value."""
 
     queries: int = 1000
-    relative: float = 0.0  # bound <= (1 + relative) value
-    absolute: float = 0.0  # bound <= value + absolute, for a value above ``enough``
+    relative: float = 0.0  # bound <= (1 + relative) value, for a value above ``enough``
+    absolute: float = 0.0  # bound <= value + absolute, likewise
     enough: float = 0.0  # bound <= enough: nothing below it is wanted
 
     def target(self, value: float) -> float:
-        """What a bound must come down to, when the best value so far is this."""
-        near = value + self.absolute if value > self.enough else 0.0
-        return max(value * (1.0 + self.relative), near, self.enough)
+        """What a bound must come down to, when the best value so far is this.
+
+        A value that is not wanted is no reason to stop, however near the best it is: that one may be wanted.
+        """
+        if value <= self.enough:
+            return self.enough
+        return max(value * (1.0 + self.relative), value + self.absolute)
 
 
 TO_THE_END = Stop()
@@ -178,6 +197,58 @@ def edge_optimum(low: Reply[Output], high: Reply[Output]) -> tuple[float, float]
     return max(ends)
 
 
+class RelaxedResult(NamedTuple, Generic[Output]):
+    """The two answers that the last edge joins, the share of the second, the value there, its bound, queries."""
+
+    low: Reply[Output]
+    high: Reply[Output]
+    share: float
+    value: float
+    bound: float
+    queries: int
+
+
+def relaxed_search(query: Query[Output], start: float = 1.0, stop: Stop = TO_THE_END) -> RelaxedResult[Output]:
+    """The largest ``h g`` over a convex set of points, by plain queries: on the last edge of the walk along its hull.
+
+    ``h g`` is quasi-concave, so the line through the last two answers, beyond which the query has found nothing,
+    touches no contour above the best point between them: value and bound are the same.
+    """
+    record, lam = _Record(query, stop), start
+    sides: list[Reply[Output] | None] = [None, None]
+    value, share = 0.0, 0.0
+    while True:
+        reply = record.ask(lam)
+        sides[lam * reply.g > reply.h] = reply
+        low, high = sides[0] or reply, sides[1] or reply
+        value, share = edge_optimum(low, high)
+        lam = record.following
+        if record.bound <= value * EQUAL or record.done or not SMALLEST * start <= lam <= LARGEST * start:
+            return RelaxedResult(low, high, share, value, max(record.bound, value), record.queries)
+
+
+def first_cost_weight(known: tuple[Reply[Output], ...], truth: float = 1.0, otherwise: float = 1.0) -> float:
+    """Where a search begins: at the cost weight h / g of the best point of the hull of all points known.
+
+    Among them is that of the true output, at h = ``truth`` and g = 0. There the line of the first query touches the
+    highest contour that meets the hull: over a convex set of outputs that is the best output known, and elsewhere
+    nothing better can be known without another query. ``otherwise`` where no point has a cost. O(k log k).
+    """
+    corners: list[Reply[None]] = []  # of the upper hull, by rising g
+    for g, h in sorted([(0.0, truth), *((reply.g, reply.h) for reply in known if reply.g > 0.0)]):
+        while len(corners) > 1 and (corners[-1].h - corners[-2].h) * (g - corners[-2].g) <= (h - corners[-2].h) * (
+            corners[-1].g - corners[-2].g
+        ):
+            corners.pop()
+        corners.append(Reply(h, g, 0.0, None))
+    best, weight = 0.0, otherwise
+    for one, other in pairwise(corners):
+        value, t = edge_optimum(one, other)
+        if value > best:
+            best, weight = value, (one.h + t * (other.h - one.h)) / (one.g + t * (other.g - one.g))
+    return weight
+
+
 def binary_search(query: Query[Output], start: float = 1.0, stop: Stop = TO_THE_END) -> SearchResult[Output]:
     """Halve (in logarithms) the interval of cost weights in which the bound of lemma 1 is least.
 
@@ -202,19 +273,24 @@ def golden_search(query: Query[Output], start: float = 1.0, stop: Stop = TO_THE_
 
 
 def sarawagi_gupta_search(
-    query: Query[Output], slack: float, start: float = 1.0, stop: Stop = TO_THE_END
+    query: Query[Output], slack: float | None = None, start: float = 1.0, stop: Stop = TO_THE_END
 ) -> SearchResult[Output]:
     """The search of the cutting-plane method, which wants an output with ``h - xi / g > 0`` for the present slack xi.
 
     It minimises the convex ``F(lam) = max_y (h + lam g) - 2 sqrt(xi lam)`` by golden sections and ends as soon as
-    ``F < 0`` proves that there is none: then the bound is at most xi.
+    ``F < 0`` proves that there is none: then the bound is at most xi. Without a slack it is the value of the answer at
+    ``start``: outputs above that are wanted.
     """
     record = _Record(query, stop)
+    if slack is None:
+        record.ask(start)
+        slack = record.value
+    wanted = slack
 
     def excess(lam: float, reply: Reply[Output]) -> float:
-        found = reply.bound - 2.0 * sqrt(slack * lam)
+        found = reply.bound - 2.0 * sqrt(wanted * lam)
         if found < 0.0:
-            record.bound = max(record.value, min(record.bound, slack))
+            record.bound = max(record.value, min(record.bound, wanted))
         return found
 
     _golden(record, excess, start, least=0.0)
@@ -239,7 +315,7 @@ def _golden(
         low, middle, high = middle, high, high * 4.0
     span = np.log(high / low)
     a, b = high * np.exp(-GOLDEN * span), low * np.exp(GOLDEN * span)
-    while high > low * (1.0 + 1e-6) and not record.done and min(heights.values()) >= least:
+    while high > low * (1.0 + 1e-6) and not record.done and min(heights.values(), default=-inf) >= least:
         if at(a) <= at(b):
             high, b = b, a
             a = high * np.exp(-GOLDEN * np.log(high / low))
@@ -254,6 +330,8 @@ def angular_search(
     stop: Stop = TO_THE_END,
     known: tuple[Reply[Output], ...] = (),
     slopes: tuple[float, float] = (0.0, inf),
+    strip: float = 0.0,
+    beyond: float = 0.0,
 ) -> SearchResult[Output]:
     """Angular search: exact, in at most 2 M + 1 queries for M outputs.
 
@@ -273,12 +351,18 @@ def angular_search(
         Points seen before: the best is the first incumbent.
     slopes : tuple of float
         Where the optimum can lie: ``phi / max(h)^2`` to ``max(g)^2 / phi`` when its value is at least phi.
+    strip : float
+        0 for a query that compares slopes bit for bit; :data:`STRIP` for one that looks in ``wedge.closed()``. What
+        lies in the strips along open ends is then in the bound, by the lines above it, which exceed the point on the
+        end by as little as a strip is wide.
+    beyond : float
+        The most that points can be worth which the query never answers with; the bound is not below it.
     """
     value, output = 0.0, None
     for seen in known:
         if seen.h > 0.0 and seen.g > 0.0 and seen.h * seen.g > value:
             value, output = seen.h * seen.g, seen.output
-    asked, bound = 0, 0.0  # the bound of the angles that were dropped
+    asked, bound = 0, beyond  # the bound of the angles that were dropped
     queue: list[tuple[float, int, Wedge, Lines]] = [(-inf, 0, Wedge(*slopes, slopes[0] > 0.0, True), ())]
     while queue:
         if -queue[0][0] <= max(value * EQUAL, stop.target(value)) or asked >= stop.queries:
@@ -297,11 +381,25 @@ def angular_search(
             continue
         lines = (*lines, (lam, reply.bound))
         bound = max(bound, target)
-        for part in _split(wedge, reply, lam, target):
+        parts = _split(wedge, reply, lam, target, strip)
+        if strip > 0.0:
+            slope = reply.g / reply.h if reply.h > 0.0 else 0.0
+            bound = max(bound, min(upper, _largest_in_strips(parts, slope, lines, strip) * EQUAL))
+        for part in parts:
             within = min(upper, _largest_product(part, lines) * EQUAL)
             heapq.heappush(queue, (-within, 2 * asked + part.closed_below, part, lines))
     waiting = max((-above for above, *_ in queue), default=0.0)
     return SearchResult(output, value, max(value, bound, waiting), asked)
+
+
+def in_closed_angles(query: ClosedQuery[Output]) -> ConstrainedQuery[Output]:
+    """A query for angles that hold both their ends as one of angular search, which is then to have a ``strip``."""
+
+    def ask(lam: float, wedge: Wedge) -> Reply[Output] | None:
+        low, high = wedge.closed()
+        return query(lam, low, high) if low <= high else None
+
+    return ask
 
 
 def _largest_product(wedge: Wedge, lines: Lines) -> float:
@@ -319,18 +417,29 @@ def _largest_product(wedge: Wedge, lines: Lines) -> float:
     return max((s * min(bound / (1.0 + lam * s) for lam, bound in lines) ** 2 for s in inside), default=0.0)
 
 
-def _split(wedge: Wedge, reply: Reply[Output], lam: float, value: float) -> list[Wedge]:
+def _largest_in_strips(parts: list[Wedge], slope: float, lines: Lines, strip: float) -> float:
+    """The largest ``h g`` at the slope of an answer, and in the strips along open ends that no other part closes."""
+    strips = [Wedge(slope, slope)]
+    for part in parts:
+        if not part.closed_below:
+            strips.append(Wedge(part.low, part.low * (1.0 + strip)))
+        if not part.closed_above and not any(part.high == other.low for other in parts):
+            strips.append(Wedge(part.high * (1.0 - strip), part.high))
+    return max(_largest_product(each, lines) for each in strips)
+
+
+def _split(wedge: Wedge, reply: Reply[Output], lam: float, value: float, strip: float = 0.0) -> list[Wedge]:
     """What an answer leaves of an angle: slopes where its line is above the hyperbola, parted at slope 1/lam."""
     middle = 1.0 / lam
     low, high = _hyperbola(reply.bound, lam, value)
     above = Wedge(middle, min(high, wedge.high), True, wedge.closed_above and wedge.high <= high)
     below = Wedge(max(low, wedge.low), middle, wedge.closed_below and wedge.low >= low, False)
-    if reply.bound <= (reply.h + lam * reply.g) * EQUAL:  # the answer is on the line, and so on one of the two ends
-        slope = reply.g / reply.h
-        if slope >= middle and slope <= above.high:
-            above = above._replace(high=slope, closed_above=False)
-        elif slope < middle and slope >= below.low:
-            below = below._replace(low=slope, closed_below=False)
+    if reply.bound <= (reply.h + lam * reply.g) * (EQUAL + strip):  # the answer is on the line: one end moves to it
+        slope, outside = reply.g / reply.h, 1.0 + 2.0 * strip
+        if slope >= middle and slope <= above.high * outside:
+            above = above._replace(high=min(slope, above.high), closed_above=False)
+        elif slope < middle and slope * outside >= below.low:
+            below = below._replace(low=max(slope, below.low), closed_below=False)
     return [part for part in (above, below) if part.low < part.high or (part.low == part.high and part.closed_above)]
 
 

@@ -2,7 +2,7 @@
 
 Every output y is a point (h, g) of the plane: h = lam - w . psi(y) and g = cost(y). Wanted is the largest ``g^p h``,
 p = 1 for slack rescaling and 1/2 for its square root. The argmax at cost weight mu answers with the point of largest
-``h + mu g``, and proves that ``h + mu g <= B`` for all points. Functions here run compiled and in plain Python alike.
+``h + mu g``, and proves that ``h + mu g <= B`` for all points. Compiled searches and those in plain Python share these.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
+from maxmargin.kernel import kernel
+
 LOW, HIGH = 0, 1  # rows of the answers kept: best weights at least, and below, those that they were found at
 H, G, AT, BOUND = range(4)  # columns: the point, its cost weight (0: there is none yet), what it proves
 GROWTH = 4.0  # of the cost weight while no answer lies on the other side ...
-PAST_TRUTH = 4096.0  # ... and where the true output wins, which must be shown to have its margin from all others
+LEAP = 4096.0  # ... and at most; so far where the true output wins, whose margin from all others must be shown
 
 
 @register_jitable
@@ -24,14 +26,14 @@ def raised(cost, power):
     return np.sqrt(cost) if power == 0.5 else cost**power
 
 
-@register_jitable
+@kernel("float64(float64[:, ::1], float64, float64, float64, float64, float64)", borrows=True)
 def next_cost_weight(kept, mu, h, g, bound, power):
     """Keep the answer (h, g) at cost weight mu and its bound; the cost weight to try next, or 0 when nothing is left.
 
     ``g^p h`` touches the line ``h + mu g = B`` in a point with ``p h = mu g``, so answers with ``mu g <= p h`` ask for
     a larger cost weight and others for a smaller one. With answers on both sides the next line runs through both: it
     finds a corner of the hull between them, or proves that there is none. Until then the line that touches at the
-    answer is next, or GROWTH times more or less.
+    answer is next, or GROWTH times more or less; an h or g that is nothing but rounding leads no farther than LEAP.
     """
     side = LOW if mu * g <= power * h else HIGH
     for s in range(2):
@@ -45,14 +47,13 @@ def next_cost_weight(kept, mu, h, g, bound, power):
         return middle if kept[LOW, AT] < middle < kept[HIGH, AT] else 0.0
     if side == LOW:
         if g <= 0.0:
-            return PAST_TRUTH * mu
+            return LEAP * mu
         touching = power * h / g
-        return touching if touching > mu else GROWTH * mu
-    touching = power * h / g if h > 0.0 else 0.0
-    return touching if touching > 0.0 else mu / GROWTH
+        return min(touching, LEAP * mu) if touching > mu else GROWTH * mu
+    return max(power * h / g, mu / LEAP) if h > 0.0 else mu / GROWTH
 
 
-@register_jitable
+@kernel("float64(float64[:, ::1], float64, float64, float64, float64)")
 def proven_bound(kept, mu, bound, power, least):
     """The largest ``g^p h`` with g >= least that the answers kept and a new one, ``h + mu g <= bound``, leave possible.
 

@@ -14,18 +14,23 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from maxmargin.contracts import Answer, Answers, LabelBlocks, Layout, ModelKernel, refusal
+from maxmargin.costs.units import unit_of
 from maxmargin.door import weight_vector
 
-__all__ = ["POWERS", "SEARCHES", "BoundModel", "CompiledModel", "digest", "laid_out", "least_positive", "offsets_of"]
+__all__ = [
+    "POWERS", "SEARCHES", "BoundModel", "CompiledModel", "by_all_costs", "digest", "laid_out", "least_positive",
+    "offsets_of", "unit_where_small",
+]  # fmt: skip
 
 POWERS = {"slack": 1.0, "sqrt_slack": 0.5, "best_wrong": 0.0}  # p of ``cost^p (lam - w . psi)``, over wrong outputs
 SEARCHES = ("argmax", *POWERS)
+MOST_CELLS = 10_000_000  # of a table over all costs of one example: 80 megabytes
 FEW = 8  # examples that are decoded from Python: handing a kernel to a compiled loop takes longer than a sentence
 REFUSALS = {
     "slack": ('rescaling="slack"', 'use rescaling="margin"'),
@@ -182,6 +187,25 @@ def laid_out(parts: Mapping[int, np.ndarray], meta: np.ndarray, dtype: DTypeLike
     meta[list(parts)] = offsets_of([part.size for part in parts.values()])[:-1]
     flat = [np.empty(0, dtype), *(part.ravel() for part in parts.values())]
     return np.concatenate(flat, dtype=dtype, casting="same_kind")
+
+
+def by_all_costs(
+    search: Callable[[], Callable[..., int]], units: np.ndarray
+) -> dict[str, Callable[[CompiledModel], ModelKernel]]:
+    """Slack searches of a model that tabulates all costs; ``units`` (n_examples,) are 0 where it cannot."""
+
+    def packed(bound: CompiledModel, power: float) -> ModelKernel:
+        return bound.packed(search(), power, np.concatenate([bound.least_cost, units]))
+
+    return {name: partial(packed, power=POWERS[name]) for name in ("slack", "sqrt_slack")}
+
+
+def unit_where_small(costs: np.ndarray) -> float:
+    """The unit of costs (T, K) of T parts, 0 where they have none or the table over all costs would be too large."""
+    unit = unit_of(costs)
+    if not unit or costs.size * (costs.max(axis=1).sum() / unit + 1.0) > MOST_CELLS:
+        return 0.0
+    return unit
 
 
 def least_positive(costs: np.ndarray) -> float:

@@ -14,7 +14,14 @@ from maxmargin.inference.recursion_chain_kernel import viterbi_last, viterbi_ste
 from maxmargin.inference.slack_search_kernel import raised
 from maxmargin.kernel import kernel
 from maxmargin.models import chain_kernel as ck
-from maxmargin.models.search_kernel import search_number, search_power, try_cost_weights, wrong_prediction
+from maxmargin.models.search_kernel import (
+    MOST_QUERIES,
+    search_number,
+    search_power,
+    search_unit,
+    try_cost_weights,
+    wrong_prediction,
+)
 from maxmargin.models.signature import SEARCH_SIGNATURE
 
 QUERIES = 4  # plain argmaxes before the costs are told apart
@@ -242,16 +249,21 @@ def chain_slack(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, 
 
     The best wrong labels come first: where they have their margin, so have all others. Then a few queries, which mostly
     settle it, and at last all costs that they leave open. The true labels, whose margin is 0, must be left out: with
-    them no query could prove that the others have theirs. The number of each example is the unit of its costs.
+    them no query could prove that the others have theirs. The number of each example is the unit of its costs; where
+    they have none it is the least of them, the queries go on, and the bound may stay open.
     """
     if lam <= 0.0:  # the prediction
         return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
     first, last = ints[meta[ck.AT_TOKENS] + example], ints[meta[ck.AT_TOKENS] + example + 1]
     T, truth = last - first, meta[ck.AT_LABELS] + first
-    power, unit = search_power(meta, floats), search_number(meta, floats, example)
-    result[:4], top = 0.0, 0.0
+    power, least, unit = (
+        search_power(meta, floats),
+        search_number(meta, floats, example),
+        search_unit(meta, floats, example),
+    )
+    result[:4], top, bound = 0.0, 0.0, 0.0
     best = ints[truth : truth + T].copy()
-    if T == 0 or unit == 0.0:  # nothing costs anything
+    if T == 0 or least == 0.0:  # nothing costs anything
         output[:T] = best
         return min(emit, 1)
     tables = chain_tables(meta, ints, floats, w, example, fwork)
@@ -263,20 +275,21 @@ def chain_slack(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, 
             plane,
             tables,
             lam,
-            unit,
+            least,
             power * h / g,
             raised(g, power) * h,
             power,
-            QUERIES,
+            QUERIES if unit > 0.0 else MOST_QUERIES,
             best,
             output,
             result,
         )
-        if bound > top:
+        if bound > top and unit > 0.0:
             top = best_of_all_costs(tables, lam, mu, unit, power, top, best)
+            bound = top
     output[:T] = best
     made = ck.chain_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)
-    result[0], result[1] = top, top
+    result[0], result[1] = top, max(bound, top)
     return made
 
 

@@ -165,6 +165,13 @@ class GraphBound(CompiledModel):
         """Probabilities (nodes, K) of the labels under the distribution proportional to exp(score)."""
         return inference.marginals(self.problem(w, example))
 
+    def answer_between(
+        self, w: np.ndarray, example: int, cost_weight: float, mu: float, low: float, high: float
+    ) -> Answer | None:
+        from maxmargin.models.graph_angles import best_between
+
+        return best_between(self, w, example, cost_weight, mu, low, high)
+
     def joint_features(self, i: int, codes: np.ndarray) -> np.ndarray:
         """phi of labels (n,) of graph ``i``, (n_weights,)."""
         layout, graph = self.layout, self.graphs[i]
@@ -220,6 +227,11 @@ class PlainGraphBound(BoundModel):
         value = cost_weight * cost - float(w[: self.n_weights] @ psi)
         bound = max(value + max(found.bound - score, 0.0), 0.0)
         return Answer(index.astype(np.int32), psi[index], cost, value, bound)
+
+    def answer_between(
+        self, w: np.ndarray, example: int, cost_weight: float, mu: float, low: float, high: float
+    ) -> Answer | None:
+        return self.inner.answer_between(w, example, cost_weight, mu, low, high)
 
     def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
         """Labels as codes, and -1 behind them, where compiled methods have their number; scores, not differences."""
@@ -316,8 +328,8 @@ class Graph(Parameters):
         bound = pack(layout, graphs, codes, costs, self)
         if self.method in COMPILED:
             return bound
-        exact = frozenset({"exact"} if self.method == "integer" else ())
-        return PlainGraphBound(len(graphs), layout, exact, inner=bound, method=self.method, limits=limits)
+        offered = {"exact"} | (bound.capabilities & {"constrained"}) if self.method == "integer" else ()
+        return PlainGraphBound(len(graphs), layout, frozenset(offered), inner=bound, method=self.method, limits=limits)
 
     def _layout(self, graphs: list[GraphInput], Y: list[list[Hashable]]) -> GraphLayout:
         if self.pairwise not in PAIRWISE:

@@ -121,6 +121,37 @@ def add_features(meta, ints, floats, n, m, at, edges, labels, scale, psi):
         where += 4 + arity
 
 
+@register_jitable
+def structure_of(meta, ints, example):
+    """Where the row of a graph begins, its sizes and kind, true labels, and structure."""
+    at = meta[AT_ROWS] + example * ROW
+    n, m, kind = np.int64(ints[at + NODES]), np.int64(ints[at + EDGES]), np.int64(ints[at + KIND])
+    start, where = np.int64(ints[at + NODE_START]), np.int64(ints[at + STRUCTURE])
+    given = ints[meta[AT_LABELS] + start : meta[AT_LABELS] + start + n] if meta[HAS_LABELS] else ints[:0]
+    edges = ints[where : where + 2 * m]
+    begin, ends = ints[where + 2 * m : where + 2 * m + n + 1], ints[where + 2 * m + n + 1 : where + 4 * m + n + 1]
+    order = ints[where + 4 * m + n + 1 : where + 4 * m + 2 * n + 1]
+    up = ints[where + 4 * m + 2 * n + 1 : where + 4 * m + 3 * n + 1]
+    rows = ints[where + 4 * m + 3 * n + 1 :]
+    return at, n, m, kind, given, edges, begin, ends, order, up, rows
+
+
+@register_jitable
+def answer_with(meta, ints, floats, w, example, cost_weight, labels, gap, emit, psi, index, value, result):
+    """Write the answer of given labels, whose value is at most ``gap`` from the largest; ``psi`` is scratch."""
+    K, has_labels = meta[N_LABELS], meta[HAS_LABELS]
+    at, n, m, _kind, given, edges, _begin, _ends, _order, _up, _rows = structure_of(meta, ints, example)
+    start = np.int64(ints[at + NODE_START])
+    psi[:] = 0.0
+    cost = 0.0
+    add_features(meta, ints, floats, n, m, at, edges, labels, -1.0, psi)
+    if has_labels:
+        add_features(meta, ints, floats, n, m, at, edges, given, 1.0, psi)
+        for p in range(n):
+            cost += floats[meta[AT_COSTS] + start + p] * floats[meta[AT_TABLE] + given[p] * K + labels[p]]
+    return dense_plane(psi, w, cost, cost_weight, gap, emit, has_labels, index, value, result)
+
+
 @kernel(PLANE_SIGNATURE)
 def graph_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """Labels of large ``w . phi(x, y) + cost_weight * cost(y)`` and their plane, with an upper bound of the largest.
@@ -129,15 +160,7 @@ def graph_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
     what tree-reweighted messages find, or the truth if that is better. O(n F K + m G P) and the search.
     """
     K, D, has_labels = meta[N_LABELS], meta[N_WEIGHTS], meta[HAS_LABELS]
-    at = meta[AT_ROWS] + example * ROW
-    n, m, kind = np.int64(ints[at + NODES]), np.int64(ints[at + EDGES]), np.int64(ints[at + KIND])
-    start, where = np.int64(ints[at + NODE_START]), np.int64(ints[at + STRUCTURE])
-    given = ints[meta[AT_LABELS] + start : meta[AT_LABELS] + start + n] if has_labels else ints[:0]
-    edges = ints[where : where + 2 * m]
-    begin, ends = ints[where + 2 * m : where + 2 * m + n + 1], ints[where + 2 * m + n + 1 : where + 4 * m + n + 1]
-    order = ints[where + 4 * m + n + 1 : where + 4 * m + 2 * n + 1]
-    up = ints[where + 4 * m + 2 * n + 1 : where + 4 * m + 3 * n + 1]
-    rows = ints[where + 4 * m + 3 * n + 1 :]
+    at, n, m, kind, given, edges, begin, ends, order, up, rows = structure_of(meta, ints, example)
     labels = output[:n]
 
     psi, row = fwork[:D], fwork[D : D + meta[N_PAIR]]
@@ -170,11 +193,6 @@ def graph_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork,
         gap = max(bound - score, 0.0)
     output[n] = kind
 
-    psi[:] = 0.0
-    cost = 0.0
-    add_features(meta, ints, floats, n, m, at, edges, labels, -1.0, psi)
-    if has_labels:
-        add_features(meta, ints, floats, n, m, at, edges, given, 1.0, psi)
-        for p in range(n):
-            cost += floats[meta[AT_COSTS] + start + p] * floats[meta[AT_TABLE] + given[p] * K + labels[p]]
-    return dense_plane(psi, w, cost, cost_weight, gap, emit, has_labels, index, value, result)
+    return answer_with(
+        meta, ints, floats, w, example, cost_weight, labels, gap, emit, psi, index, value, result
+    )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from maxmargin.inference.branch_kernel import scratch_size
@@ -10,10 +12,11 @@ from maxmargin.inference.junction_tree import JunctionTree, TooWide
 from maxmargin.inference.min_cut_graph_kernel import graph_rows
 from maxmargin.inference.min_cut_kernel import STATE_SIZE
 from maxmargin.models import graph_kernel as gk
-from maxmargin.models.base import least_positive, offsets_of
+from maxmargin.models.base import by_all_costs, least_positive, offsets_of, unit_where_small
 from maxmargin.models.graph import Arrays, Graph, GraphBound, GraphLayout
 from maxmargin.models.graph_input import GraphInput
 from maxmargin.models.labels import check_count
+from maxmargin.models.search import has_highs
 
 __all__ = ["pack"]
 
@@ -78,13 +81,15 @@ def pack(
     ints = np.concatenate([rows.ravel(), layout.place.ravel(), *(codes or []), *tail]).astype(np.int32)
     floats = [*(graph.node.ravel() for graph in graphs), *(graph.edge.ravel() for graph in graphs), *features, *costs]
     exact = all(row[gk.KIND] in (gk.TREE, gk.JUNCTION) for row in rows)
-    least = [
-        least_positive(c[:, None] * layout.cost_table[y]) for c, y in zip(costs, codes or (), strict=codes is not None)
-    ]
+    paid = [c[:, None] * layout.cost_table[y] for c, y in zip(costs, codes or (), strict=codes is not None)]
+    trees_only = [row[gk.KIND] == gk.TREE for row in rows]
+    units = [unit_where_small(each) if tree else 0.0 for each, tree in zip(paid, trees_only, strict=False)]
+    pairs_only = codes is not None and not any(graph.factors for graph in graphs)
+    constrained = {"constrained"} if pairs_only and has_highs() else set()
     return GraphBound(
         n_examples=len(graphs),
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "marginals"} if exact else ()),
+        capabilities=frozenset(({"exact", "k_best", "marginals"} if exact else set()) | constrained),
         plane=gk.graph_plane,
         meta=meta,
         ints=ints,
@@ -96,8 +101,15 @@ def pack(
         graphs=graphs,
         codes=codes,
         costs=costs,
-        least_cost=np.array(least),
+        least_cost=np.array([least_positive(each) for each in paid]),
+        searches=by_all_costs(_search, np.array(units)) if any(units) else {},
     )
+
+
+def _search() -> Callable[..., int]:
+    from maxmargin.models.graph_slack_kernel import graph_slack
+
+    return graph_slack
 
 
 def _as_forest(graph: GraphInput, method: str, i: int) -> bool:

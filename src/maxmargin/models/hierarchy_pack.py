@@ -29,15 +29,15 @@ from functools import partial
 import numpy as np
 
 from maxmargin.contracts import LabelBlocks, ModelKernel
+from maxmargin.costs.units import unit_of
 from maxmargin.models.base import POWERS, CompiledModel, laid_out, offsets_of
 from maxmargin.models.hierarchy import Hierarchy, Outputs
 from maxmargin.models.label_set import LabelSetBound, LabelSetLayout, least_costs
 from maxmargin.models.multiclass import Dense, Sparse, both_blocks, packed_rows, squares
 
-__all__ = ["cost_units", "fill_max_marginals", "pack"]
+__all__ = ["cost_units", "fill_max_marginals", "pack", "slack_inference"]
 
 MOST_UNITS = 1000  # of all costs together, for tables over costs: some megabytes
-FINEST = 8  # parts of the smallest cost that the others may be multiples of
 
 
 def outputs_of(layout: LabelSetLayout) -> Outputs:
@@ -48,15 +48,18 @@ def outputs_of(layout: LabelSetLayout) -> Outputs:
 
 def cost_units(costs: np.ndarray) -> tuple[float, np.ndarray] | None:
     """Costs (M, 2) as whole multiples of a unit; None where they are no such multiples, or too many."""
-    positive = costs[costs > 0]
-    for parts in range(1, FINEST + 1) if len(positive) else ():
-        unit = float(positive.min()) / parts
-        whole = np.rint(costs / unit)
-        if whole.max(axis=1).sum() > MOST_UNITS:
-            return None
-        if np.allclose(whole * unit, costs, rtol=1e-12, atol=0.0):
-            return unit, whole.astype(np.int32)
-    return None
+    unit = unit_of(costs)
+    if not unit or costs.max(axis=1).sum() / unit > MOST_UNITS:
+        return None
+    return unit, np.rint(costs / unit).astype(np.int32)
+
+
+def slack_inference(layout: LabelSetLayout) -> str:
+    """How the most violating output of slack rescaling is found."""
+    outputs = outputs_of(layout)
+    if outputs.inference == "dynamic program" and layout.cost_kind == 0 and cost_units(layout.costs) is not None:
+        return "all costs"
+    return "bisecting" if outputs.listed is None else "all outputs"
 
 
 def _listed(bound: CompiledModel, power: float) -> ModelKernel:

@@ -7,14 +7,14 @@ Rabiner 1989, A tutorial on hidden Markov models and selected applications in sp
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from maxmargin.costs import as_cost
-from maxmargin.models.base import laid_out, least_positive, offsets_of
+from maxmargin.models.base import by_all_costs, laid_out, least_positive, offsets_of, unit_where_small
 from maxmargin.models.labels import Labels, check_count, check_lengths, plain
 from maxmargin.models.layout_state import StateReader, StorableLayout, check_log_probabilities, facts_of
 from maxmargin.models.sequence_bound import SequenceBound
@@ -263,14 +263,14 @@ def _pack(layout: HMMLayout, lengths: list[int], symbols: list[np.ndarray], stat
     one = min(4 * longest + 2, layout.n_weights) + 1
     bits = max(6, int(np.ceil(np.log2(2 * one + 1))))
     meta[[hk.N_STATES, hk.N_SYMBOLS, hk.HAS_LABELS, hk.TABLE_BITS]] = K, V, states is not None, bits
+    costs = [s * layout.cost_table[y] for s, y in zip(scale, states or (), strict=states is not None)]
     return HMMBound(
         n_examples=n,
         layout=layout,
         output_at=offsets,
         plane=hk.hmm_plane,
-        least_cost=np.array(
-            [s * least_positive(layout.cost_table[y]) for s, y in zip(scale, states or (), strict=states is not None)]
-        ),
+        least_cost=np.array([least_positive(each) for each in costs]),
+        searches=by_all_costs(_search, np.array([unit_where_small(each) for each in costs])) if states else {},
         needs_finite=False,
         meta=meta,
         ints=laid_out(ints, meta, np.int32),
@@ -279,3 +279,9 @@ def _pack(layout: HMMLayout, lengths: list[int], symbols: list[np.ndarray], stat
         iwork_size=(1 << bits) + longest,
         fwork_size=longest * K + K,
     )
+
+
+def _search() -> Callable[..., int]:
+    from maxmargin.models.hmm_slack_kernel import hmm_slack
+
+    return hmm_slack

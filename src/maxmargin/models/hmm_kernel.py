@@ -8,6 +8,7 @@ Layout of the weights, all log-probabilities (K states, V symbols):
 from __future__ import annotations
 
 import numpy as np
+from numba.extending import register_jitable
 
 from maxmargin.inference.recursion_chain_kernel import viterbi_last, viterbi_left, viterbi_step
 from maxmargin.kernel import kernel
@@ -75,6 +76,30 @@ def hmm_psi(meta, ints, floats, example, output, iwork, index, value):
     return finish(iwork, bits, index, value, nnz)
 
 
+@register_jitable
+def hmm_truth(meta, ints, w, example):
+    """Score of the true states."""
+    K, V, first = meta[N_STATES], meta[N_SYMBOLS], ints[meta[AT_OFFSETS] + example]
+    labels, truth = meta[AT_LABELS] + first, 0.0
+    for t in range(ints[meta[AT_OFFSETS] + example + 1] - first):
+        k, symbol = np.int64(ints[labels + t]), np.int64(ints[meta[AT_SYMBOLS] + first + t])
+        truth += w[k] if t == 0 else w[K + ints[labels + t - 1] * K + k]
+        if symbol >= 0:
+            truth += w[K + K * K + k * V + symbol]
+    return truth
+
+
+@register_jitable
+def hmm_planes(meta, ints, floats, example, emit, output, iwork, index, value, result):
+    """The plane of an output, and those of its single runs of errors; ``result[:2]`` stays."""
+    first = ints[meta[AT_OFFSETS] + example]
+    labels, T = meta[AT_LABELS] + first, ints[meta[AT_OFFSETS] + example + 1] - first
+    true, bits = ints[labels : labels + T], meta[TABLE_BITS]
+    return planes_of_runs(
+        hmm_cost, hmm_psi, meta, ints, floats, example, true, bits, emit, output, iwork, index, value, result
+    )  # fmt: skip
+
+
 @kernel(PLANE_SIGNATURE)
 def hmm_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
     """Max-product along the sequence, then the plane of the winner; planes of single runs of errors when asked for.
@@ -82,7 +107,7 @@ def hmm_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, o
     Weights may be -inf; when that leaves no output the kernel returns -1. O(T K^2); scratch T K + K.
     """
     result[:4] = 0.0
-    K, V, first = meta[N_STATES], meta[N_SYMBOLS], ints[meta[AT_OFFSETS] + example]
+    K, first = meta[N_STATES], ints[meta[AT_OFFSETS] + example]
     T = ints[meta[AT_OFFSETS] + example + 1] - first
     if T == 0:
         return min(emit, 1)
@@ -102,14 +127,5 @@ def hmm_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, o
     if not meta[HAS_LABELS]:
         result[:2] = top
         return 0
-    labels, truth = meta[AT_LABELS] + first, 0.0
-    for t in range(T):
-        k, symbol = np.int64(ints[labels + t]), np.int64(ints[meta[AT_SYMBOLS] + first + t])
-        truth += w[k] if t == 0 else w[K + ints[labels + t - 1] * K + k]
-        if symbol >= 0:
-            truth += w[K + K * K + k * V + symbol]
-    result[:2] = top - truth
-    true, bits = ints[labels : labels + T], meta[TABLE_BITS]
-    return planes_of_runs(
-        hmm_cost, hmm_psi, meta, ints, floats, example, true, bits, emit, output, iwork, index, value, result
-    )  # fmt: skip
+    result[:2] = top - hmm_truth(meta, ints, w, example)
+    return hmm_planes(meta, ints, floats, example, emit, output, iwork, index, value, result)

@@ -1,11 +1,12 @@
-"""Compiled searches on forests of labels: the best set for every number of mistakes, where a few queries leave a doubt.
+"""Compiled searches on forests of labels: the best set for every cost, where a few queries leave a doubt.
 
-``table_k[z, c]`` is the most that the labels below k, k itself, and those below its later siblings can gain with c
-mistakes when the parent of k is flipped (z = 1) or not:
+``table_k[z, c]`` is the most that the labels below k, k itself, and those below its later siblings can gain at costs c
+when the parent of k is flipped (z = 1) or not:
 
     table_k[z, c1 + c2 + paid] = max over z' of  z' (gain_k + z pair) + table_child[z', c1] + table_next[z, c2]
 
-with ``paid`` = 1 where z' = 1 and a mistake on k costs something. Roots are siblings. O(M^2) time and memory.
+with ``paid`` the cost of a mistake on k, in whole units, where z' = 1. Roots are siblings. O(C^2) time and O(M C)
+memory for costs up to C; C = M where mistakes cost the same.
 Bauer, Goernitz, Biegler, Mueller, Kloft 2014, Efficient algorithms for exact inference in sequence labeling SVMs.
 """
 
@@ -32,7 +33,13 @@ from maxmargin.models.label_set_kernel import (
     scaled,
     value_of_flips,
 )
-from maxmargin.models.search_kernel import search_number, search_power, try_cost_weights, wrong_prediction
+from maxmargin.models.search_kernel import (
+    search_number,
+    search_power,
+    search_unit,
+    try_cost_weights,
+    wrong_prediction,
+)
 from maxmargin.models.signature import SEARCH_SIGNATURE
 
 QUERIES = 24  # before the numbers of mistakes are told apart; three are usual
@@ -49,7 +56,13 @@ def table_of(meta, ints, tables, k):
 
 
 @register_jitable
-def fill_tables(meta, ints, gain, cost, pair, tables):
+def units_paid(cost, unit):
+    """The cost of a mistake in units."""
+    return np.int64(np.rint(cost / unit))
+
+
+@register_jitable
+def fill_tables(meta, ints, gain, cost, unit, pair, tables):
     """All tables, last labels first."""
     tables[:2] = 0.0
     for i in range(meta[mk.N_LABELS] - 1, -1, -1):
@@ -61,7 +74,7 @@ def fill_tables(meta, ints, gain, cost, pair, tables):
         for z in range(2):
             own[z, :] = -np.inf
             for flip in range(2):
-                paid = 1 if flip == 1 and cost[k] > 0.0 else 0
+                paid = units_paid(cost[k], unit) if flip == 1 else 0
                 for c in range(below.shape[1]):
                     gained = below[flip, c] + flip * (gain[k] + z * edge)
                     for d in range(after.shape[1]):
@@ -70,9 +83,9 @@ def fill_tables(meta, ints, gain, cost, pair, tables):
 
 
 @register_jitable
-def flips_with(meta, ints, gain, cost, pair, tables, mistakes, left, output):
-    """The best flips with so many mistakes, from the roots down; ``left`` (M,) is what each label may hand out."""
-    left[ints[meta[AT_ORDER]]] = mistakes
+def flips_with(meta, ints, gain, cost, unit, pair, tables, units, left, output):
+    """The best flips at so many units, from the roots down; ``left`` (M,) is what each label may hand out."""
+    left[ints[meta[AT_ORDER]]] = units
     for i in range(meta[mk.N_LABELS]):
         k = ints[meta[AT_ORDER] + i]
         parent, child, after_k = ints[meta[AT_PARENT] + k], ints[meta[AT_CHILD] + k], ints[meta[AT_NEXT] + k]
@@ -82,7 +95,7 @@ def flips_with(meta, ints, gain, cost, pair, tables, mistakes, left, output):
         total, best, best_c = np.int64(left[k]), -np.inf, 0
         output[k] = 0
         for flip in range(2):
-            paid = 1 if flip == 1 and cost[k] > 0.0 else 0
+            paid = units_paid(cost[k], unit) if flip == 1 else 0
             for c in range(below.shape[1]):
                 d = total - paid - c
                 if 0 <= d < after.shape[1]:
@@ -93,28 +106,25 @@ def flips_with(meta, ints, gain, cost, pair, tables, mistakes, left, output):
         if child >= 0:
             left[child] = best_c
         if after_k >= 0:
-            paid = 1 if output[k] != 0 and cost[k] > 0.0 else 0
+            paid = units_paid(cost[k], unit) if output[k] != 0 else 0
             left[after_k] = total - paid - best_c
 
 
 @register_jitable
-def best_by_mistakes(meta, ints, gain, cost, pair, rest, lam, power, output):
-    """The flips of largest ``cost^p (lam - w . psi)``, exact, where all mistakes that cost something cost the same."""
+def best_by_costs(meta, ints, gain, cost, unit, pair, rest, lam, power, output):
+    """The flips of largest ``cost^p (lam - w . psi)``, exact, where all costs are multiples of a unit."""
     M = meta[mk.N_LABELS]
     left, tables = rest[:M], rest[M:]
-    fill_tables(meta, ints, gain, cost, pair, tables)
-    unit = 0.0
-    for k in range(M):
-        unit = max(unit, cost[k])
+    fill_tables(meta, ints, gain, cost, unit, pair, tables)
     whole = table_of(meta, ints, tables, ints[meta[AT_ORDER]])
-    top, mistakes = 0.0, 0
+    top, units = 0.0, 0
     for c in range(1, whole.shape[1]):
         v = scaled(whole[0, c], unit * c, lam, power)
         if v > top:
-            top, mistakes = v, c
+            top, units = v, c
     output[:M] = 0
-    if mistakes > 0:
-        flips_with(meta, ints, gain, cost, pair, tables, mistakes, left, output)
+    if units > 0:
+        flips_with(meta, ints, gain, cost, unit, pair, tables, units, left, output)
 
 
 @register_jitable
@@ -131,7 +141,7 @@ def forest_search(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork
     """The set of largest ``cost^p (lam - w . psi)``.
 
     The prediction where p = 0 and it is wrong; a few argmaxes, answered from the gains of flips, where p > 0; and all
-    numbers of mistakes where these leave a doubt.
+    costs where these leave a doubt.
     """
     if lam <= 0.0:  # the prediction
         return plane(meta, ints, floats, w, example, 0.0, emit, iwork, fwork, output, index, value, result)
@@ -154,5 +164,5 @@ def forest_search(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork
         )
         output[:M], settled = best, bound <= top
     if not settled:
-        best_by_mistakes(meta, ints, gain, cost, pair, rest, lam, power, output)
+        best_by_costs(meta, ints, gain, cost, search_unit(meta, floats, example), pair, rest, lam, power, output)
     return conclude(meta, ints, floats, example, lam, power, emit, gain, cost, pair, output, index, value, result)

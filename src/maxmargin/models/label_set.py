@@ -11,9 +11,9 @@ no edges, cost by the numbers of mistakes             each label by itself;     
                                                       all numbers of mistakes
 up to 18 labels, any graph, any cost                  all sets (forests: dynamic   all sets, exact
                                                       program)
-a forest, cost that adds up over labels               dynamic program              Hamming: a few queries, then all
-                                                                                   numbers of mistakes, exact; weighted:
-                                                                                   queries, with a bound
+a forest, cost that adds up over labels               dynamic program              a few queries, then all costs, exact
+                                                                                   where these are multiples of one
+                                                                                   number; else as with cycles
 cycles, more labels, cost that adds up over labels    roof duality, then           relaxed walk along the hull, then
                                                       branching, with a bound      branching, with a bound
 ====================================================  ===========================  ===================================
@@ -28,13 +28,14 @@ structural SVMs when exact inference is intractable (the pairwise model).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from maxmargin.contracts import ModelKernel
+from maxmargin.contracts import Answer, ModelKernel
+from maxmargin.costs.units import unit_of
 from maxmargin.door import weight_vector
 from maxmargin.models.base import POWERS, CompiledModel, laid_out, least_positive, offsets_of
 from maxmargin.models.hierarchy import MOST_LISTED, Hierarchy, Outputs, stored_outputs, with_named_labels
@@ -54,6 +55,7 @@ from maxmargin.models.multiclass import (
     packed_rows,
     positive_scaling,
 )
+from maxmargin.models.search import has_highs
 from maxmargin.parameters import Parameters
 
 __all__ = ["LabelSet", "LabelSetBound", "LabelSetLayout"]
@@ -61,7 +63,7 @@ __all__ = ["LabelSet", "LabelSetBound", "LabelSetLayout"]
 MOST_ENUMERATED = 18  # labels whose sets are all looked at
 PATHS = ("multiple", "single")
 MOST_WORK = 8_000_000  # of branching, M^2 a part, before it gives up: some hundredths of a second
-MOST_TABULATED = 500  # labels of a forest whose tables of mistakes are made: some megabytes
+MOST_TABULATED = 500  # labels of a forest, of one cost, whose tables of costs are made: some megabytes
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,16 @@ class LabelSetLayout(FeatureRows):
         return len(self.labels) <= MOST_ENUMERATED
 
     @property
+    def unit(self) -> float:
+        """The number of which all costs are whole multiples, 0 where there is none or a table of them is too large."""
+        unit = unit_of(self.costs) if self.cost_kind == 0 else None
+        units = self.costs.max(axis=1).sum() / unit if unit else np.inf
+        return unit if unit and len(self.labels) * units <= MOST_TABULATED**2 else 0.0
+
+    @property
     def tabulated(self) -> bool:
-        """Whether forests are searched by tables of mistakes: those that cost something cost the same."""
-        positive = self.costs[self.costs > 0]
-        same = len(positive) > 0 and bool((positive == positive[0]).all())
-        return self.cost_kind == 0 and same and MOST_ENUMERATED < len(self.labels) <= MOST_TABULATED
+        """Whether forests are searched by tables of costs."""
+        return not self.enumerable and self.unit > 0.0
 
     @property
     def inference(self) -> str:
@@ -107,6 +114,19 @@ class LabelSetLayout(FeatureRows):
         if len(self.edges) == 0:
             return "numbers of mistakes"
         return "all sets" if self.enumerable else "branch and bound"
+
+    @property
+    def slack_inference(self) -> str:
+        """How the most violating set of slack rescaling is found."""
+        if self.outputs is not None:
+            from maxmargin.models.hierarchy_pack import slack_inference
+
+            return slack_inference(self)
+        if len(self.edges) == 0 and self.by_counts:
+            return "numbers of mistakes"
+        if self.enumerable:
+            return "all sets"
+        return "all costs" if self.tabulated and forest_of(len(self.labels), self.edges) is not None else "branching"
 
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
         """``coef`` (F, M), ``intercept`` (M,), and ``edge`` (E,), in the order of ``edges``."""
@@ -212,12 +232,25 @@ class LabelSetBound(FeatureRowsBound):
             return k_best_of_forest(gain, forest, pair, k)
         return k_best_of_all(gain, layout.edges, pair, k)
 
-    def unproven(self, w: np.ndarray) -> int:
-        """Of how many examples the best set is not proven; branch and bound may end before that."""
+    def answer_between(
+        self, w: np.ndarray, example: int, cost_weight: float, mu: float, low: float, high: float
+    ) -> Answer | None:
+        from maxmargin.models.label_angles import best_between
+
+        w = np.ascontiguousarray(w[: self.n_weights], np.float64)
+        return best_between(self, w, example, cost_weight, mu, low, high)
+
+    def answer_relaxed(self, w: np.ndarray, example: int, cost_weight: float) -> Answer:
+        from maxmargin.models.label_angles import best_relaxed
+
+        return best_relaxed(self, np.ascontiguousarray(w[: self.n_weights], np.float64), example, cost_weight)
+
+    def unproven(self, w: np.ndarray) -> np.ndarray:
+        """Of which examples the best set is not proven, bool (n,); branch and bound may end before that."""
         if "exact" in self.capabilities:
-            return 0
+            return np.zeros(self.n_examples, bool)
         answers = self.argmax(w)
-        return int((answers.bound > answers.value + 1e-9 * np.maximum(1.0, np.abs(answers.bound))).sum())
+        return answers.bound > answers.value + 1e-9 * np.maximum(1.0, np.abs(answers.bound))
 
     def indicators(self, w: np.ndarray) -> np.ndarray:
         """The sets of largest score, bool (n, M)."""
@@ -361,11 +394,11 @@ def _enumerated(bound: CompiledModel, power: float, plane: Callable[..., int]) -
     return replace(bound, plane=plane).packed(argmax, power)
 
 
-def _tabulated(bound: CompiledModel, power: float) -> ModelKernel:
-    """An exact search of a forest by numbers of mistakes."""
+def _tabulated(bound: CompiledModel, power: float, unit: float) -> ModelKernel:
+    """An exact search of a forest by costs."""
     from maxmargin.models.label_forest_kernel import forest_search
 
-    return bound.packed(forest_search, power, bound.least_cost)
+    return bound.packed(forest_search, power, np.concatenate([bound.least_cost, np.full(bound.n_examples, unit)]))
 
 
 def _branched(bound: CompiledModel, power: float) -> ModelKernel:
@@ -403,11 +436,12 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
         answers = lk.counts_plane if by_counts else all_sets_plane
         searches = {name: partial(_enumerated, power=power, plane=answers) for name, power in POWERS.items()}
     elif layout.tabulated and forest is not None:
-        child, following, size = forest.siblings()
-        at = offsets_of(2 * (size + 1))
+        unit = layout.unit
+        child, following, size = forest.siblings(np.rint(layout.costs.max(axis=1) / unit))
+        at = offsets_of(2 * (size.astype(np.int64) + 1))
         ints |= {lk.AT_CHILD: child, lk.AT_NEXT: following, lk.AT_SIZE: size, lk.AT_TABLE: at[:-1].astype(np.int32)}
         scratch = max(scratch, M + 2 + int(at[-1]))
-        searches = {name: partial(_tabulated, power=power) for name, power in POWERS.items()}
+        searches = {name: partial(_tabulated, power=power, unit=unit) for name, power in POWERS.items()}
     else:
         ends = np.argsort(layout.edges.ravel(), kind="stable")
         begin = np.searchsorted(layout.edges.ravel()[ends], np.arange(M + 1))
@@ -422,7 +456,7 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
     return LabelSetBound(
         n_examples=n,
         layout=layout,
-        capabilities=frozenset(() if layout.inference == "branch and bound" else {"exact", "k_best"}),
+        capabilities=frozenset(_capabilities(layout, on is not None)),
         plane=plane,
         searches=searches,
         least_cost=np.zeros(0) if exact or on is None else least_costs(layout, on),
@@ -434,6 +468,14 @@ def _pack(layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, on: np.n
         fwork_size=layout.stride + 2 * M + E + scratch,
         output_at=np.arange(n + 1, dtype=np.int64) * M,
     )
+
+
+def _capabilities(layout: LabelSetLayout, has_labels: bool) -> Iterator[str]:
+    branched = layout.inference == "branch and bound"
+    yield from () if branched else ("exact", "k_best")
+    if has_labels and layout.cost_kind == 0:
+        yield from ("constrained",) if has_highs() else ()
+        yield from ("relaxed",) if branched else ()
 
 
 def least_costs(layout: LabelSetLayout, on: np.ndarray) -> np.ndarray:

@@ -32,6 +32,19 @@ def search_number(meta, floats, example):
 
 
 @register_jitable
+def search_unit(meta, floats, example):
+    """The number of which an example's costs are whole multiples, 0 for none: behind the numbers of all examples."""
+    base = meta[len(meta) - 1] + 1
+    return floats[base + (len(floats) - base) // 2 + example]
+
+
+@register_jitable
+def is_open(result):
+    """Whether a search has left a bound above its value."""
+    return result[1] > result[0] * (1.0 + EQUAL)
+
+
+@register_jitable
 def wrong_prediction(
     plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result
 ):  # fmt: skip

@@ -12,8 +12,13 @@
 
         def is_valid(self, x, y) -> bool: ...  # optional: whether y is an output at all
         def slack_argmax(self, x, w, y_true): ...  # optional, exact: max_y cost * (1 - w . psi(y))
+        def constrained_argmax(self, x, w, y_true, cost_weight, low, high): ...  # optional, exact: as argmax, among y
 
-with ``psi(y) = phi(x, y_true) - phi(x, y)``. ``argmax`` without ``y_true`` is prediction. Every answer is checked while
+        # with 0 < low (1 - w . psi(y)) <= cost <= high (1 - w . psi(y)); None where there is none
+
+with ``psi(y) = phi(x, y_true) - phi(x, y)``. ``argmax`` without ``y_true`` is prediction. Slack rescaling asks
+``slack_argmax``; without it ``constrained_argmax``, a few times (angular search), and without either ``argmax``, which
+may miss the most violating output and leaves a bound. Every answer is checked while
 the solver runs, so that a slip in the model stops with the example's name instead of a wrong optimum;
 :func:`maxmargin.testing.check_model` looks harder, before.
 """
@@ -73,7 +78,15 @@ class PythonLayout:
     @property
     def slack_argmax(self) -> Callable[[object, np.ndarray, object], object] | None:
         """The user's search for slack rescaling, where there is one."""
-        found = getattr(self.model, "slack_argmax", None)
+        return self._optional("slack_argmax")
+
+    @property
+    def constrained_argmax(self) -> Callable[..., object] | None:
+        """The user's argmax within an angle, where there is one."""
+        return self._optional("constrained_argmax")
+
+    def _optional(self, name: str) -> Callable[..., object] | None:
+        found = getattr(self.model, name, None)
         return found if callable(found) else None
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
@@ -133,8 +146,9 @@ class PythonModel(Parameters):
             if len(inputs) == 0:
                 raise ValueError("X is empty; at least one example is needed.")
             layout = PythonLayout(model, weight_count(model.n_weights(X, Y)))
-        capabilities = frozenset({"exact"} if getattr(model, "exact", True) else ())
-        return PythonBound(len(inputs), layout, capabilities, X=inputs, Y=outputs)
+        offered = {"exact"} if getattr(model, "exact", True) else set()
+        offered |= {"constrained"} if layout.constrained_argmax is not None else set()
+        return PythonBound(len(inputs), layout, frozenset(offered), X=inputs, Y=outputs)
 
 
 @dataclass(frozen=True)
@@ -204,6 +218,29 @@ class PythonBound(BoundModel):
                 "shows which part disagrees."
             )
         return Answer(indices, values, cost, value, max(value, 0.0) if exact else np.inf)
+
+    def answer_between(
+        self, w: np.ndarray, example: int, cost_weight: float, mu: float, low: float, high: float
+    ) -> Answer | None:
+        """The user's ``constrained_argmax``, which speaks of a margin of 1: all is divided by the cost weight.
+
+        Where the model says that it is not exact, plain argmaxes have said so before: their bound is infinite.
+        """
+        search = self.layout.constrained_argmax
+        assert search is not None
+        w = w[: self.n_weights]
+        ratios = (low * cost_weight, high * cost_weight)
+        y = search(self.X[example], w / cost_weight, self.truth(example), mu / cost_weight, *ratios)
+        if y is None:
+            return None
+        indices, values, cost = self.plane_of(y, example, "constrained_argmax")
+        h = cost_weight - float(w[indices] @ values)
+        if not (low * h * (1.0 - ROUNDING) <= cost <= high * h * (1.0 + ROUNDING)):
+            what = f"an output with cost {cost:.9g} and 1 - w . psi = {h / cost_weight:.9g}"
+            asked = f"a ratio between {ratios[0]:.9g} and {ratios[1]:.9g}"
+            raise ValueError(f"example {example}: constrained_argmax returned {what}; it was asked for {asked}.")
+        value = mu * cost + h - cost_weight
+        return Answer(indices, values, cost, value, value)
 
     def argmax(self, w: np.ndarray, examples: np.ndarray | None = None, cost_weight: float = 0.0) -> Answers:
         """Best outputs of some examples; values and costs need the true outputs, and are nan without them."""

@@ -39,7 +39,7 @@ def check_model(
     * argmax: never below the true output nor below any output seen at other weights or cost weights, nor, when
       ``outputs`` is given, below any output at all; valid outputs; the same answer at each call; with
       ``cost_weight=0`` no influence of ``y_true``;
-    * slack_argmax, if defined: never below any output seen;
+    * slack_argmax and constrained_argmax, if defined: never below any output seen (within the angle);
     * side effects: inputs, outputs and weights are neither changed nor kept; the model can be pickled (a warning).
 
     A compiled model (:class:`~maxmargin.models.chain.Chain`, :class:`~maxmargin.models.multiclass.Multiclass`) is

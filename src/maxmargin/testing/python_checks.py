@@ -24,9 +24,10 @@ TOLERANCE = 1e-7
 FAILED = object()
 ARGUMENTS = {
     "joint_features": ("x", "y"), "cost": ("y_true", "y"), "argmax": ("x", "w"), "slack_argmax": ("x", "w", "y_true"),
-    "is_valid": ("x", "y"),
+    "constrained_argmax": ("x", "w", "y_true", "cost_weight", "low", "high"), "is_valid": ("x", "y"),
 }  # fmt: skip
 Outputs = Callable[[Any], Iterable[object]]
+Angle = tuple[float, float, float]  # a cost weight, the least and the largest ratio of cost to 1 - w . psi
 
 
 @dataclass
@@ -60,7 +61,7 @@ def check_python(
     except Exception as error:
         report.problem("bind", _raised("n_weights", error))
         return report
-    optional = {name: hasattr(model, name) for name in ("is_valid", "slack_argmax")}
+    optional = {name: hasattr(model, name) for name in ("is_valid", "slack_argmax", "constrained_argmax")}
     report.capabilities |= {"exact": "exact" in bound.capabilities, **optional}
     visitor = _Visitor(report, bound, rng, outputs)
     order = rng.permutation(bound.n_examples)
@@ -95,6 +96,7 @@ class _Visitor:
     listed: dict[int, list[object]] = field(default_factory=dict)
     questions: dict[int, list[tuple[np.ndarray, float, Seen]]] = field(default_factory=dict)  # w, cost weight, answer
     slack_answers: list[tuple[int, np.ndarray, Seen]] = field(default_factory=list)
+    angle_answers: list[tuple[int, np.ndarray, Angle, Seen | None]] = field(default_factory=list)
     negative: bool = True
 
     def visit(self, i: int, w: np.ndarray) -> None:
@@ -117,6 +119,8 @@ class _Visitor:
         self._negative_weight(i, w)
         if self.report.capabilities["slack_argmax"]:
             self._slack_question(i, w)
+        if self.report.capabilities["constrained_argmax"]:
+            self._angle_question(i, w)
         after = self._features(i, y_true)
         if before is not None and after is not None and not same(before, after) and not report.has("features random"):
             found = "joint_features of the same output changed after argmax was called with other weights"
@@ -302,11 +306,49 @@ class _Visitor:
             rule = "it must maximise cost(y_true, y) * (1 - w . (phi(x, y_true) - phi(x, y)))"
             self._problem(i, "slack not the maximum", f"{found}; {rule}.")
 
+    def _angle_question(self, i: int, w: np.ndarray) -> None:
+        """An optional capability, which angular search needs."""
+        low, high = np.sort(self.rng.uniform(0.0, 3.0, 2)) if self.rng.random() < 0.5 else (0.0, np.inf)
+        angle = (float(self.rng.uniform(0.1, 3.0)), float(low), float(high))
+        y = self._call("constrained_argmax", i, self.bound.X[i], w.copy(), self.bound.truth(i), *angle)
+        if y is not FAILED:
+            answer = None if y is None else self._note(i, y, "an output of constrained_argmax")
+            self.angle_answers.append((i, w, angle, answer))
+
+    def _compare_angle(self, i: int, w: np.ndarray, angle: Angle, answer: Seen | None) -> None:
+        truth, (cost_weight, low, high) = self.truths[i], angle
+        if truth is None:
+            return
+        asked = f"cost between {low:.6g} and {high:.6g} times 1 - w . psi"
+        score = truth.objective(w, 0.0)
+
+        def is_inside(known: Seen, room: float) -> bool:
+            h = 1.0 - score + known.objective(w, 0.0)
+            room *= max(1.0, abs(score), abs(h))
+            return h > room and known.cost > 0.0 and low * (h + room) <= known.cost <= high * (h - room)
+
+        if answer is not None and not is_inside(answer, -TOLERANCE):
+            self._problem(i, "outside the angle", f"constrained_argmax returned {short(answer.y)}; asked was {asked}.")
+            return
+        best = max(
+            (known for known in self.seen[i] if is_inside(known, TOLERANCE)),
+            key=lambda known: known.objective(w, cost_weight),
+            default=None,
+        )
+        if best is None:
+            return
+        top, got = best.objective(w, cost_weight), -np.inf if answer is None else answer.objective(w, cost_weight)
+        if answer is None or top - got > _slack(top, got, score):
+            found = f"constrained_argmax returned {'None' if answer is None else short(answer.y)} for {asked}"
+            self._problem(i, "angle not the maximum", f"{found}, but {short(best.y)} is there with {top:.6g}.")
+
     def finish(self) -> None:
         """Compare every answer with every output seen for its example, and costs between outputs."""
         report = self.report
         for slack_answer in self.slack_answers:
             self._compare_slack(*slack_answer)
+        for angle_answer in self.angle_answers:
+            self._compare_angle(*angle_answer)
         for i, questions in self.questions.items():
             for question in questions:
                 self._compare(i, *question)
