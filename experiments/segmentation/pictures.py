@@ -105,10 +105,10 @@ def half_horses() -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 # how to load, neighbours, pixels by which true boundaries may be off, images for training and testing
 SETS: dict[str, tuple[Callable[[], tuple[list, list]], int, float, int, int]] = {
-    "horses": (half_horses, 4, 1.5, 100, 100),
-    "hippocampus": (hippocampus.load, 6, 1.0, 8, 8),
     "nuclei": (nuclei, 4, 0.0, 8, 8),
     "outlines": (lambda: nuclei(thin=True), 4, 0.0, 8, 8),
+    "horses": (half_horses, 4, 1.5, 100, 100),
+    "hippocampus": (hippocampus.load, 6, 1.0, 6, 8),
 }
 
 
