@@ -13,7 +13,7 @@ BLOCK = 256  # points at a time, whose intermediate values stay in the fastest m
 def log_densities(x, heights, shifts, factors, out):
     """``log sum_k exp(heights_k - |factors_k' x_i - shifts_k|^2 / 2)`` for the columns of x (d, n), into out (n,).
 
-    The factors (K, d, d) are upper triangular. The innermost loops run over points, so that they become vector code.
+    The factors (K, d, d) are upper triangular. The loops inside run over points, so that they become vector code.
     """
     K, d = shifts.shape
     n = x.shape[1]
