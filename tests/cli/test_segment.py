@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -98,17 +100,19 @@ def test_scribbles_in_files_of_all_kinds(folders, tmp_path):
 
 @pytest.mark.found("E: the command line offers no choice of C")
 def test_tune(folders, tmp_path):
-    """The table has a row per C and tolerance; the model is fitted with the row that is marked."""
+    """The table has a row per start, tolerance and C; the model is fitted with the row that is marked."""
     options = ("--C-min", 0.01, "--C-max", 1, "--steps", 2, "--tolerance", 0, "--tolerance", 1, "--folds", 2)
     done = run("tune", folders / "rgb", folders / "mask", *options, "-o", tmp_path / "best.mm")
     assert done.exit_code == 0, done.output
     rows = [line.split() for line in done.output.splitlines() if "+-" in line]
-    assert [row[:2] for row in rows] == [["0.01", "0"], ["1", "0"], ["0.01", "1"], ["1", "1"]]
+    expected = product(("smooth", "calibrated"), ("0", "1"), ("0", "0.01", "1"))
+    assert [row[:3] for row in rows] == [[start, C, tolerance] for start, tolerance, C in expected]
     (chosen,) = [row for row in rows if row[-1] == "*"]
     model = ImageSegmenter.load(tmp_path / "best.mm")
-    assert [model.C, model.tolerance] == [float(chosen[0]), float(chosen[1])]
-    assert float(chosen[2]) == max(float(row[2]) for row in rows)
-    assert "the best C lies at the edge" in done.output
+    assert [model.centre, model.C, model.tolerance] == [chosen[0], float(chosen[1]), float(chosen[2])]
+    scores = [float(row[3]) for row in rows]
+    assert float(chosen[3]) in (scores[0], max(scores))  # the first is kept unless it is clearly outdone
+    assert ("the best C lies at the edge" in done.output) == (chosen[1] != "0")
     done = run("tune", folders / "rgb", folders / "mask", "--cost", "1,x")
     assert done.exit_code == 1 and "two numbers with a comma" in done.output
 

@@ -8,9 +8,9 @@ from scipy import ndimage
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from maxmargin.estimators.calibrated_start import calibrated_weights, held_out_C
+from maxmargin.estimators.calibrated_start import Start, calibrated_starts, clearly_best, held_out_choice
 from maxmargin.estimators.image_segmenter import ImageSegmenter
-from maxmargin.estimators.segmentation_tuning import held_out_scores
+from maxmargin.estimators.segmentation_tuning import best_score, held_out_scores
 from maxmargin.features import pixel_classifier
 from maxmargin.features.images import ImageFeatures
 from maxmargin.features.own_colours import place_of_foreground, places_of_foreground
@@ -134,31 +134,57 @@ def test_the_centre_is_no_worse_than_any_single_smoothness():
     def score(w):
         return mean_iou([mask.ravel() for mask in masks], bound.argmax(np.asarray(w)).outputs)
 
-    weights = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+    weights = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
     grid = [score([1.0, 0.0, *(weight * np.eye(2)[k])]) for k in range(2) for weight in weights]
-    centre, ratio = calibrated_weights(bound, masks, log_odds)
-    kept, same = calibrated_weights(bound, masks, log_odds, 1.0)
+    (smooth, even), (centre, ratio) = calibrated_starts(bound, masks, log_odds)
+    _, (kept, same) = calibrated_starts(bound, masks, log_odds, 1.0)
+    assert score(smooth) >= max(grid) - 2e-4 and even == 1.0 and np.count_nonzero(smooth[2:]) == 1
+    others = calibrated_starts(bound, [*masks[:3], *[1 - mask for mask in masks[3:]]], log_odds, among=np.arange(3))
+    np.testing.assert_array_equal(others.smooth.weights, calibrated_starts(bound, masks[:3], log_odds)[0].weights)
     assert score(centre) >= score(kept) >= max(grid) - 1e-12 and ratio > 1.2
     assert same == 1.0 and kept[1] == 0.0 and centre[1] == pytest.approx(0.3 * np.log(ratio))
     assert (centre[2:] >= 0).all() and centre[0] == pytest.approx(0.3)
 
 
 @pytest.mark.found("E: default C is fragile")
-def test_the_centre_is_left_only_for_a_gain_on_held_out_images():
+def test_the_start_is_left_only_for_a_gain_on_held_out_images():
     X, masks = tiny()
-    bound, calls = Grid(4).bind(X, masks), []
-    good, bad = np.array([1.0, 1.0, 0.5, 0.0]), np.array([1.0, -9.0, 0.0, 0.0])
+    bound, calls, taught = Grid(4).bind(X, masks), [], []
+    good, bad, worst = (np.array([1.0, constant, 0.5, 0.0]) for constant in (1.0, -1.0, -9.0))
+    rising = {1.0: -0.5, 10.0: 0.0, 100.0: 1.0}
 
-    def train(C, inside):
+    def choice(train, starts=(good, bad), masks=masks):
+        def found(images):
+            taught.append(images)
+            return [Start(weights, 1.0) for weights in starts]
+
+        return held_out_choice(found, train, bound, masks, 0)
+
+    def train(start, C, inside):
         calls.append(inside)
-        return good if C == 100.0 else bad
+        return np.array([1.0, rising[C], 0.5, 0.0]) if C else start.weights
 
-    assert held_out_C(train, bound, masks, 0) == 100.0
-    assert held_out_C(lambda C, inside: good, bound, masks, 0) == 0.0
-    assert held_out_C(lambda C, inside: good if C == 0.0 else bad, bound, masks, 0) == 0.0
+    assert choice(train, (worst, bad)) == (1, 100.0)
+    assert choice(lambda start, C, inside: good) == (0, 0.0)
+    assert choice(lambda start, C, inside: start.weights, (bad, good)) == (1, 0.0)
+    assert choice(lambda start, C, inside: bad if C else start.weights, (bad, good)) == (1, 0.0)
+    tried = []
+    choice(lambda start, C, inside: tried.append(C) or (good if C == 1.0 else bad), (bad,))
+    assert tried == [0.0] * 3 + [1.0] * 3 + [10.0] * 3  # 100 would be further on the way down
     held_out = ~np.unique(calls, axis=0)
     assert (held_out.sum(axis=0) == 1).all() and (held_out.sum(axis=1) == 2).all()  # each of the six once, in thirds
-    assert held_out_C(lambda C, inside: good, bound, masks[:1], 0) == 0.1
+    for inside, images in zip([calls[0], calls[1], calls[2]], taught[:3], strict=True):
+        np.testing.assert_array_equal(np.flatnonzero(inside), images)  # a start has not seen the images it is judged by
+    assert choice(train, masks=masks[:1]) == (-1, 0.1)
+
+
+def test_the_first_is_outdone_only_clearly():
+    first = np.array([0.5, 0.6, 0.7, 0.8])
+    lucky = first + np.array([0.30, -0.11, -0.11, -0.07])  # a gain of 0.0025, standard error 0.1
+    steady = first + np.array([0.01, 0.02, 0.01, 0.02])
+    assert clearly_best(np.array([first, lucky])) == 0
+    assert clearly_best(np.array([first, lucky, steady])) == 2
+    assert clearly_best(np.array([first, first - 0.1])) == 0
 
 
 @pytest.mark.found("E: default C is fragile")
@@ -169,7 +195,8 @@ def test_the_default_C_by_case(tmp_path):
     assert plain.C is None and plain.C_ == 1.0
     np.testing.assert_array_equal(plain.weights_, ImageSegmenter(C=1.0).fit(X, masks).weights_)
     centred = ImageSegmenter(centre=[1.0, 1.0, 0.5, 0.0]).fit(X, masks)
-    assert centred.C_ in (0.0, 0.1, 1.0, 10.0, 100.0)
+    assert centred.C_ in (0.0, 1.0, 10.0, 100.0)
+    np.testing.assert_array_equal(centred.centre_, [1.0, 1.0, 0.5, 0.0])
     given = ImageSegmenter(centre=[1.0, 1.0, 0.5, 0.0], C=centred.C_).fit(X, masks)
     np.testing.assert_array_equal(centred.weights_, given.weights_)
     assert ImageSegmenter(centre=[1.0, 1.0, 0.5, 0.0], per_pixel=False, max_passes=3).fit(X, masks).C_ == 1.0
@@ -195,6 +222,7 @@ def test_what_a_centre_needs():
     images, masks = blocks(2)
     node = [{"node": image[..., None]} for image in images]
     for options, X, message in [
+        ({"centre": "smooth"}, node, 'centre="smooth" needs features made of images'),
         ({"centre": "calibrated"}, node, 'centre="calibrated" needs features made of images'),
         ({"centre": "calibrated", "loss": "ramp"}, images, "a convex loss"),
         ({"centre": "middle"}, images, 'centre must be "auto"'),
@@ -262,14 +290,18 @@ def test_held_out_scores_are_those_of_fits_on_the_other_images():
     images, masks = blocks(6)
     plain = ImageSegmenter(features=ImageFeatures(**PLAIN), random_state=3)
     found = held_out_scores(plain, images, masks, C=(0.01, 1.0), folds=2)
-    assert [(one.C, one.tolerance) for one in found] == [(0.01, 0.0), (1.0, 0.0)]
+    tried = [(one.centre, one.C, one.tolerance) for one in found]
+    assert tried == [(centre, C, 0.0) for centre in ("smooth", "calibrated") for C in (0.01, 1.0)]
     part = np.random.default_rng(3).permutation(6) % 2
     expected = []
+    plain.set_params(centre="calibrated")
     for fold in range(2):
         inside, outside = np.flatnonzero(part != fold), np.flatnonzero(part == fold)
         plain.set_params(C=1.0).fit([images[i] for i in inside], [masks[i] for i in inside])
         expected += [mean_iou([masks[i]], plain.predict([images[i]])) for i in outside]
-    np.testing.assert_allclose(found[1].scores, expected, atol=0.02)
+    np.testing.assert_allclose(found[3].scores, expected, atol=0.02)
+    best = best_score(found)
+    assert best.mean >= found[0].mean and best in found
     with pytest.raises(ValueError, match="folds is 7 with 6 images"):
         held_out_scores(plain, images, masks, folds=7)
 

@@ -13,7 +13,7 @@ from sklearn.mixture import GaussianMixture
 from maxmargin.estimators.image_segmenter import ImageSegmenter
 from maxmargin.features.contrast import contrast_edges
 from maxmargin.features.images import ImageFeatures, positions
-from maxmargin.features.mixtures import Mixture
+from maxmargin.features.mixtures import Mixture, quick_mixture
 from maxmargin.features.own_colours import colour_range, own_colours, place_of_foreground
 from maxmargin.inference.min_cut import directions, grid_cut
 
@@ -248,6 +248,13 @@ def test_mixture_densities_agree_with_a_peer():
     improved = ours.improved(fresh, 3)
     np.testing.assert_allclose(improved.log_density(x), again.score_samples(x), rtol=1e-8)
     np.testing.assert_allclose(improved.factors, again.precisions_cholesky_, atol=1e-8)
+    few = GaussianMixture(4, reg_covar=1e-4, tol=0.0, max_iter=5, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        few.fit(x)
+    np.testing.assert_allclose(quick_mixture(x, 4, 5).log_density(x), few.score_samples(x), rtol=1e-8)
+    assert np.isfinite(quick_mixture(np.ones((1, 3)), 4, 5).log_density(x)).all()
+    assert np.isfinite(quick_mixture(np.ones((100, 3)), 4, 5).log_density(x)).all()
 
 
 def test_bad_scribbles(fitted):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import ClassVar, Self, cast
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,9 @@ from maxmargin.pages.html import Section
 from maxmargin.pages.png import overlays
 from maxmargin.solvers.status import Status
 
+if TYPE_CHECKING:
+    from maxmargin.estimators.calibrated_start import Start
+
 __all__ = ["ImageSegmenter"]
 
 Image = Picture | Mapping[str, ArrayLike]
@@ -51,19 +54,20 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     neighbours : {4, 8, 6, 18, 26}
         4 or 8 for images, the others for volumes.
     C : float or None
-        Weight of the losses. None: with a centre, and losses per pixel, the one of 0, 0.1, 1, 10 and 100 that is best
-        on training images held out (:func:`~maxmargin.estimators.calibrated_start.held_out_C`; 0 keeps the centre),
+        Weight of the losses. None: with a centre, and losses per pixel, the one of 0, 1, 10 and 100 that is best on
+        training images held out (:func:`~maxmargin.estimators.calibrated_start.held_out_choice`; 0 keeps the centre),
         else 1. ``C_`` says which.
     cost : {"auto", "hamming", "balanced", "balanced_image"} or pair of float
         What wrong pixels cost: 1 each, or so much that both labels together cost the same, over all masks or in each;
         or what a wrong pixel of background and of foreground costs, the class weights: (1, 4) values a thin foreground.
         "auto": with a calibrated centre those with which its masks have the largest intersection over union, as
         :meth:`score` measures it, else 1 each.
-    centre : {"auto", "calibrated", "zero"} or array (n_weights,)
-        The weights c that those of small C stay near. "calibrated": the log-odds of the classifier among the features,
-        with the edge weights whose masks of the training images are best
-        (:func:`~maxmargin.estimators.calibrated_start.calibrated_weights`); training improves on that as far as C lets
-        it. "auto" is calibrated where the features have a classifier and the loss is convex, else zero.
+    centre : {"auto", "smooth", "calibrated", "zero"} or array (n_weights,)
+        The weights c that those of small C stay near. "smooth": the log-odds of the classifier among the features, with
+        the one smoothness weight whose masks of the training images are best; "calibrated": also with a threshold and
+        weights of several edge features (:func:`~maxmargin.estimators.calibrated_start.calibrated_starts`). Training
+        improves on that as far as C lets it. "auto" is zero where the features have no classifier or the loss is not
+        convex, else calibrated, or smooth where C is chosen and smooth is better on the images held out.
     boundary, width : float
         Pixels next to the true boundary cost ``1 + boundary`` times as much, with a reach of ``width`` pixels.
     tolerance : float
@@ -89,6 +93,8 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         Not negative.
     C_ : float
         The weight of the losses that was used.
+    centre_ : array (n_weights,) or None
+        The centre that was used; None is zero. Not saved.
 
     References
     ----------
@@ -166,24 +172,31 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         bound = self.model_.bind(X, masks, pixel_cost=pixel_cost)
         del X  # the features are packed now, and are the largest thing there is
         self.layout_ = bound.layout
-        bound, centre = self._centred(bound, masks)
-        self.layout_ = bound.layout
+        starts = self._starts(bound, masks)
         weights = check_sample_weight(sample_weight, bound.n_examples)
         if self.per_pixel:
             weights = weights / np.array([max(1, np.count_nonzero(mask != IGNORE)) for mask in masks])
-        first = self.start if self.start is not None or centre is None or not centre.any() else centre
-        known = bound.with_fixed([sure_labels(mask, self.tolerance) for mask in masks]) if latent else None
+        sure = [sure_labels(mask, self.tolerance) for mask in masks] if latent else None
 
         def train(
-            segmenter: Self, C: float, weights: np.ndarray, resume: Resume = None, begin: Stopwatch | None = None
+            segmenter: Self,
+            start: Start | None,
+            C: float,
+            weights: np.ndarray,
+            resume: Resume = None,
+            begin: Stopwatch | None = None,
         ) -> None:
+            priced = bound if start is None or start.ratio == 1.0 else bound.with_costs(1.0, start.ratio)
+            segmenter.layout_ = priced.layout
+            known = None if sure is None else priced.with_fixed(sure)
+            centre = None if start is None else start.weights
             segmenter._train(
-                bound,
+                priced,
                 sample_weight=weights,
-                positive=self._positive(bound, bound.layout),
-                latent=None if known is None else lambda w: bound.with_truth(known.argmax(w).outputs),
+                positive=self._positive(priced, priced.layout),
+                latent=None if known is None else lambda w: priced.with_truth(known.argmax(w).outputs),
                 refits=self.refits,
-                first_completion=first,
+                first_completion=self.start if self.start is not None or centre is None or not centre.any() else centre,
                 formulation=None if centre is None else self._hinge().centred(centre),
                 resume=resume,
                 begin=begin,
@@ -192,26 +205,28 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
 
         stopped: Status | None = None  # of a fit that Ctrl-C has ended: C is no longer chosen then
 
-        def weights_inside(C: float, inside: np.ndarray) -> np.ndarray:
+        def weights_inside(start: Start, C: float, inside: np.ndarray) -> np.ndarray:
             nonlocal stopped
             left = None if self.max_seconds is None else 0.5 * self.max_seconds - begin.seconds()  # half for the choice
             if C == 0.0 or stopped is not None or (left is not None and left <= 0.0):
-                return cast(np.ndarray, centre)
+                return start.weights
             quiet = clone(self).set_params(callbacks=None, verbose=0, warm_start=False, max_seconds=left)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                train(quiet, C, weights * inside)
+                train(quiet, start, C, weights * inside)
             stopped = quiet.status_ if quiet.status_.code == "interrupted" else None
             return quiet.weights_
 
-        C = self.C
-        if C is None and centre is not None and self.per_pixel:
-            from maxmargin.estimators.calibrated_start import held_out_C
+        chosen, C = -1, self.C
+        if C is None and starts is not None and self.per_pixel:
+            from maxmargin.estimators.calibrated_start import held_out_choice
 
             seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else 0
-            C = held_out_C(weights_inside, bound, masks, int(seed))
+            chosen, C = held_out_choice(starts, weights_inside, bound, masks, int(seed))
         self.C_ = 0.0 if stopped is not None else 1.0 if C is None else C
-        train(self, self.C_, weights, resume=resume, begin=begin)
+        start = None if starts is None else starts(np.arange(len(masks)))[chosen]
+        self.centre_ = None if start is None else start.weights
+        train(self, start, self.C_, weights, resume=resume, begin=begin)
         if stopped is not None:
             self.status_ = stopped
         self._set_fitted(self.layout_, self.weights_)
@@ -284,29 +299,37 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         """Whether the parameters ask for a calibrated centre, where there is a classifier."""
         return isinstance(self.centre, str) and self.centre != "zero" and self._ramp() is None
 
-    def _centred(self, bound: GridBound, masks: list[np.ndarray]) -> tuple[GridBound, np.ndarray | None]:
-        """The images with the costs that go with the centre, and the weights that the regulariser pulls to, if any."""
+    def _starts(self, bound: GridBound, masks: list[np.ndarray]) -> Callable[[np.ndarray], Sequence[Start]] | None:
+        """From images to the starts that they teach, one of which the regulariser pulls to; None: it pulls to zero."""
+        from maxmargin.estimators.calibrated_start import Start, calibrated_starts
+
         if not isinstance(self.centre, str):
             if self._ramp() is not None:
                 raise ValueError('a ramp has no centre; set centre="zero" or a convex loss.')
             weights = self._weights_of(self.centre, bound.n_weights)
             assert weights is not None
             self.layout_.check_weights(weights)
-            return bound, weights
-        able = self.features_ is not None and self.features_.classifier and self.has_centre()
-        if self.centre == "calibrated" and not able:  # auto goes without
+            return lambda images: [Start(weights, 1.0)]
+        features = self.features_
+        able = features is not None and features.classifier and self.has_centre()
+        if self.centre in ("smooth", "calibrated") and not able:  # auto goes without
             needs = "features made of images with ImageFeatures(classifier=True), and a convex loss"
-            raise ValueError(f'centre="calibrated" needs {needs}; set centre="zero" to go without.')
-        if self.centre not in ("auto", "calibrated", "zero"):
-            raise ValueError(f'centre must be "auto", "calibrated", "zero" or an array, got {self.centre!r}.')
-        if not able or self.features_ is None:
-            return bound, None
-        from maxmargin.estimators.calibrated_start import calibrated_weights
-
+            raise ValueError(f'centre="{self.centre}" needs {needs}; set centre="zero" to go without.')
+        if self.centre not in ("auto", "smooth", "calibrated", "zero"):
+            names = '"auto", "smooth", "calibrated", "zero"'
+            raise ValueError(f"centre must be {names} or an array, got {self.centre!r}.")
+        if not able or features is None:
+            return None
         back, front = bound.layout.class_cost
-        log_odds, auto = self.features_.log_odds_weights(), isinstance(self.cost, str) and self.cost == "auto"
-        centre, ratio = calibrated_weights(bound, masks, log_odds, None if auto else front / back)
-        return bound.with_costs(1.0, ratio) if auto and ratio != 1.0 else bound, centre
+        given = None if isinstance(self.cost, str) and self.cost == "auto" else front / back
+
+        def found(images: np.ndarray) -> list[Start]:
+            both = calibrated_starts(bound, masks, features.log_odds_weights(), given, images)
+            wanted = [both.smooth] if self.centre == "smooth" else [both.calibrated]
+            wanted = [*both] if self.centre == "auto" else wanted
+            return [start if given is None else start._replace(ratio=1.0) for start in wanted]  # costs have it already
+
+        return found
 
     def _check_tolerance(self) -> bool:
         """Whether there are latent labels."""

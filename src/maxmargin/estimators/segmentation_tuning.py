@@ -8,24 +8,26 @@ from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from maxmargin.estimators.calibrated_start import calibrated_weights
+from maxmargin.estimators.calibrated_start import calibrated_starts, clearly_best
 from maxmargin.estimators.image_segmenter import Image, ImageSegmenter
 from maxmargin.features.image_files import Picture, read_images, read_masks
 from maxmargin.features.images import ImageFeatures
 from maxmargin.inference.min_cut import directions
 from maxmargin.metrics.segmentation import mean_iou
 
-__all__ = ["HeldOutScore", "held_out_scores"]
+__all__ = ["HeldOutScore", "best_score", "held_out_scores"]
 
 
 @dataclass(frozen=True)
 class HeldOutScore:
-    """Mean intersection over union on held-out images for one C and tolerance, one entry of ``scores`` per image."""
+    """Intersection over union on held-out images for one C, tolerance and centre, one entry of ``scores`` per image."""
 
     C: float
     tolerance: float
+    centre: str | ArrayLike
     scores: list[float] = field(default_factory=list)
 
     @property
@@ -43,14 +45,15 @@ def held_out_scores(
     X: Sequence[Image],
     y: Sequence[Picture],
     *,
-    C: Sequence[float] = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0),
+    C: Sequence[float] = (0.0, 0.1, 1.0, 10.0, 100.0),
     tolerance: Sequence[float] | None = None,
     folds: int = 3,
 ) -> list[HeldOutScore]:
-    """Cross-validated scores of all pairs of C and tolerance; ``max(found, key=lambda one: one.mean)`` is the best.
+    """Cross-validated scores of all C, tolerances and centres; :func:`best_score` says which to take.
 
-    Like scikit-learn's GridSearchCV over ``C`` and ``tolerance``, but features, classifier and smoothness weight are
-    learned once a fold. Complexity: ``folds * len(C) * len(tolerance)`` fits.
+    Like scikit-learn's GridSearchCV over these parameters, but features, classifier and centres are learned once a
+    fold. Centres are "smooth" and "calibrated" where the segmenter has ``centre="auto"`` and its features have a
+    classifier, else the one that it has. Complexity: ``folds * len(C) * len(tolerance)`` fits for each.
 
     Parameters
     ----------
@@ -66,7 +69,10 @@ def held_out_scores(
         raise ValueError(f"folds is {folds} with {len(X)} images; give a number from 2 to that of the images.")
     masks = read_masks(y)
     tolerances = [segmenter.tolerance] if tolerance is None else tolerance
-    found = [HeldOutScore(float(c), float(t)) for t, c in product(tolerances, C)]
+    both = isinstance(segmenter.centre, str) and segmenter.centre == "auto" and segmenter.has_centre()
+    both = both and not isinstance(X[0], Mapping) and (segmenter.features or ImageFeatures()).classifier
+    centres: Sequence[str | ArrayLike] = ("smooth", "calibrated") if both else (segmenter.centre,)
+    found = [HeldOutScore(float(c), float(t), centre) for centre, t, c in product(centres, tolerances, C)]
     seed = segmenter.random_state if isinstance(segmenter.random_state, (int, np.integer)) else 0
     part = np.random.default_rng(seed).permutation(len(X)) % folds
     for fold in range(folds):
@@ -77,6 +83,11 @@ def held_out_scores(
     return found
 
 
+def best_score(scores: Sequence[HeldOutScore]) -> HeldOutScore:
+    """The best mean; but the first, if that is not clearly outdone (:func:`clearly_best`)."""
+    return scores[clearly_best(np.array([one.scores for one in scores]))]
+
+
 def _fold(
     segmenter: ImageSegmenter, X: Sequence[Image], masks: list[np.ndarray], inside: np.ndarray, outside: np.ndarray,
     tries: list[HeldOutScore],
@@ -84,6 +95,7 @@ def _fold(
     """The masks of the images outside by fits on those inside, one list per try."""
     train, test, y = [X[i] for i in inside], [X[i] for i in outside], [masks[i] for i in inside]
     plain = clone(segmenter)
+    learned: dict[str, dict[str, ArrayLike]] = {}  # parameters that stand for a named centre
     if not isinstance(train[0], Mapping):
         features = copy(ImageFeatures() if segmenter.features is None else segmenter.features)
         made = features.fit_transform(read_images(train), y, directions(segmenter.neighbours))
@@ -93,8 +105,9 @@ def _fold(
             bound = plain.grid().bind(made, y)
             auto = isinstance(plain.cost, str) and plain.cost == "auto"
             given = None if auto else bound.layout.class_cost[1] / bound.layout.class_cost[0]
-            centre, ratio = calibrated_weights(bound, y, features.log_odds_weights(), given)
-            plain.set_params(centre=centre, **({"cost": (1.0, ratio)} if auto else {}))
+            for name, start in calibrated_starts(bound, y, features.log_odds_weights(), given)._asdict().items():
+                learned[name] = {"centre": start.weights, **({"cost": (1.0, start.ratio)} if auto else {})}
         train, test = made, held
     for one in tries:
-        yield plain.set_params(C=one.C, tolerance=one.tolerance).fit(train, y).predict(test)
+        known = learned.get(one.centre, {}) if isinstance(one.centre, str) else {}
+        yield plain.set_params(C=one.C, tolerance=one.tolerance, **known).fit(train, y).predict(test)

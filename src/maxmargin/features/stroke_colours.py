@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.features.contrast import squared_steps
-from maxmargin.features.mixtures import Mixture, fit_mixture, n_components
+from maxmargin.features.mixtures import Mixture, n_components, quick_mixture
 
 __all__ = ["StrokeColours"]
 
@@ -48,7 +48,7 @@ class StrokeColours:
             again = np.repeat(stroked, max(1, int(_STROKED * _PIXELS / max(1, len(stroked)))))
             pixels, found = self._pixels[np.concatenate([some, again])], self._mixtures.get(label)
             if found is None or len(found.weights) < n_components(len(pixels), _COMPONENTS):
-                found = fit_mixture([pixels], _COMPONENTS, 0, rounds=_ROUNDS)
+                found = quick_mixture(pixels, _COMPONENTS, _ROUNDS)
             else:
                 found = found.improved(pixels, _MORE)
             self._mixtures[label] = found
