@@ -43,7 +43,7 @@ def lattice(rng: np.random.Generator, n_arcs: int, wide: int = 100) -> Lattice:
     features = rng.normal(size=(n_arcs, FEATURES))
     right = np.array([word.split()[0].endswith(".0") for word in words])
     features[:, 0] += right
-    return Lattice.trimmed(n, nodes(begin), nodes(begin + length), features, words)
+    return Lattice(n, nodes(begin), nodes(begin + length), features, words, trim=True)
 
 
 def best(run: Callable[[], object], times: int = 7) -> float:

@@ -143,7 +143,7 @@ FITS = [
         for lattices in ([LADDER, LIST, LADDER], [LIST] * 3)
         for way in ("margin", "slack")
     ),
-    (mm.LatticeRanker(pairing="all", n_good=2, penalty="l1", **SHORT), [LADDER, LIST], ["a b c", "a"]),
+    (mm.LatticeRanker(n_good=2, penalty="l1", **SHORT), [LADDER, LIST], ["a b c", "a"]),
     (mm.DiscriminativeHMM(C=0.1, **SHORT), WORDS, STATES),
     (mm.DiscriminativeHMM(C=0.1, loss="squared_hinge", **SHORT), WORDS, STATES),
     (mm.DiscriminativeHMM(C=0.1, loss=Ramp(), **SHORT), WORDS, STATES),

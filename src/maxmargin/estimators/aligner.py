@@ -118,11 +118,7 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
         self.model_ = self._model()
         bound = self.model_.bind(self._arrays(X), y)
         self.layout_ = bound.layout
-        positive = self._positive(bound, self.layout_)
-        self._train(
-            bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin, formulation=formulation
-        )
-        return self
+        return self._fit_bound(bound, self.layout_, sample_weight, resume, begin, formulation)
 
     @property
     def coef_(self) -> np.ndarray:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.datasets.links import Links, Pair, as_links
-from maxmargin.door import numbers, refuse_not_finite
+from maxmargin.door import LARGEST_FEATURE, numbers, refuse_not_finite
 from maxmargin.inference.matching import best_matching, k_best_matchings
 from maxmargin.models.base import CompiledModel, laid_out, offsets_of
 from maxmargin.models.labels import check_count
@@ -183,7 +183,11 @@ class Matching(Parameters):
         if len(limits) != 2 or not all(isinstance(k, (int, np.integer)) and 1 <= k <= MOST_LINKS for k in limits):
             raise ValueError(f"max_links is {self.max_links!r:.60}; give one or two numbers from 1 to {MOST_LINKS}.")
         for name, cost in (("missed", self.missed), ("false", self.false)):
-            if isinstance(cost, bool) or not isinstance(cost, (int, float, np.number)) or not 0 < cost < 1e100:
+            if (
+                isinstance(cost, bool)
+                or not isinstance(cost, (int, float, np.number))
+                or not 0 < cost <= LARGEST_FEATURE
+            ):
                 raise ValueError(f"{name} is {cost!r:.60}; give a positive number.")
         if features[0].shape[2] == 0:
             raise ValueError("example 0 has no features; give at least one for each pair.")
