@@ -24,6 +24,7 @@ _ABOUT_LEFT = "Text file, one sentence a line, words between spaces (.gz and .xz
 _ABOUT_RIGHT = "Text file with the translations, in the same lines."
 _ABOUT_LINKS = "Links of each pair in the format of Pharaoh, such as 0-0 1-2 2?1, where ? marks a possible link."
 _ABOUT_OPINION = "Links of each pair by another aligner, in the same format; training learns how far to trust them."
+_ABOUT_NEIGHBOURS = "Learn bonuses for links that touch; finer, and several times slower."
 _ABOUT_BITEXT = "Two further text files without links, which teach which words go together: the more, the better."
 
 align = typer.Typer(name="align", no_args_is_help=True, help="Links between the words of sentences and translations.")
@@ -48,6 +49,7 @@ def train(
     max_links: Annotated[int, o.of_training("--max-links", help="The most links of a word.", min=1)] = 2,
     missed: Annotated[float, o.of_training("--missed", help="Cost of a sure link that is missed.")] = 3.0,
     false: Annotated[float, o.of_training("--false", help="Cost of a link that is not even possible.")] = 1.0,
+    neighbours: Annotated[bool, o.of_training("--neighbours", help=_ABOUT_NEIGHBOURS)] = False,
     fit: o.FitOptions = o.FitOptions(),
     precision: o.PrecisionOption = o.Precision.float64,
     config: o.Config = None,
@@ -73,7 +75,8 @@ def train(
     from maxmargin.features import AlignmentFeatures
 
     features = AlignmentFeatures(opinion=opinion is not None)
-    model = Aligner(C=C, max_links=max_links, missed=missed, false=false, features=features, verbose=int(live))
+    model = Aligner(C=C, max_links=max_links, missed=missed, false=false, neighbours=neighbours)
+    model.set_params(features=features, verbose=int(live))
     model.set_params(**fit.parameters())
     with watch("train"), fitting(links, lambda example, _: example + 1):
         model.fit(pairs, gold, bitext=more)

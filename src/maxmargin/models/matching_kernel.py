@@ -5,15 +5,17 @@ from __future__ import annotations
 from numba.extending import register_jitable
 
 from maxmargin.inference.matching_kernel import FREE, best_links
+from maxmargin.inference.neighbours_kernel import N_STEPS, best_neighbours, neighbour
 from maxmargin.kernel import kernel
 from maxmargin.models.search_kernel import dense_plane
 from maxmargin.models.signature import PLANE_SIGNATURE
 
 # positions in ``meta``
-N_FEATURES, N_LEFT, N_RIGHT, HAS_LINKS = range(4)  # N_LEFT, N_RIGHT: the most links of a node on either side
-AT_ROWS, AT_LINKS, AT_FEATURES, AT_COSTS, META_SIZE = range(4, 9)
+N_FEATURES, N_LEFT, N_RIGHT, HAS_LINKS, NEIGHBOURS = range(5)  # N_LEFT, N_RIGHT: the most links of a node on a side
+AT_ROWS, AT_LINKS, AT_FEATURES, AT_COSTS, META_SIZE = range(5, 10)
 # positions in the row of an example
 LEFT, RIGHT, FIRST_PAIR, FIRST_LINK, N_LINKS, ROW = range(6)
+MATCHINGS = 100  # that an argmax with neighbours may take
 
 
 @register_jitable
@@ -33,11 +35,29 @@ def add_features(floats, first, F, n, m, left, places, scale, degree, psi):
     degree[: n + m] = 0
 
 
+@register_jitable
+def add_neighbours(n, m, places, scale, linked, psi):
+    """``psi += scale`` times the numbers of links that touch; ``linked`` is zeros and is handed back as zeros."""
+    for p in places:
+        linked[p] = 1
+    for p in places:
+        for d in range(N_STEPS):
+            q = neighbour(p, d, n, m)
+            if q >= 0 and linked[q]:
+                psi[d] += scale
+    for p in places:
+        linked[p] = 0
+
+
 @kernel(PLANE_SIGNATURE)
 def matching_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """Links of largest ``w . phi(x, y) + cost_weight * cost(y)`` and their plane. O(n m F + L n m)."""
+    """Links of largest ``w . phi(x, y) + cost_weight * cost(y)`` and their plane. O(n m F + L n m).
+
+    With neighbours the second term counts up to 100 times, and the bound may be larger than the value.
+    """
     F, left, right, has_links = meta[N_FEATURES], meta[N_LEFT], meta[N_RIGHT], meta[HAS_LINKS]
-    D = F + left + right - 2
+    P = F + left + right - 2
+    D = P + N_STEPS * meta[NEIGHBOURS]
     at = meta[AT_ROWS] + example * ROW
     n, m = ints[at + LEFT], ints[at + RIGHT]
     pairs, first = n * m, meta[AT_FEATURES] + ints[at + FIRST_PAIR] * F
@@ -59,7 +79,13 @@ def matching_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwo
         for f in range(F):
             total += w[f] * floats[first + p * F + f]
         score[p] = total + (cost_weight * floats[costs + p] if has_links else 0.0)
-    best_links(n, m, score, prices[:left], prices[left:], 0, state, used, distance, back, fresh)
+    gap = 0.0
+    if meta[NEIGHBOURS]:
+        gap = best_neighbours(
+            n, m, score, prices[:left], prices[left:], w[P:D], MATCHINGS, state, used, distance, back, fresh
+        )
+    else:
+        best_links(n, m, score, prices[:left], prices[left:], 0, state, used, distance, back, fresh)
 
     cost, found = 0.0, 0
     if has_links:
@@ -77,7 +103,11 @@ def matching_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwo
     add_features(floats, first, F, n, m, left, output[:found], -1.0, used, psi)
     if has_links:
         add_features(floats, first, F, n, m, left, truth, 1.0, used, psi)
+    if meta[NEIGHBOURS]:
+        add_neighbours(n, m, output[:found], -1.0, state, psi[P:])
+        if has_links:
+            add_neighbours(n, m, truth, 1.0, state, psi[P:])
     for t in range(len(output) // 2 - 1, -1, -1):  # from the last on, since pairs take twice the room of places
         place = output[t] if t < found else -1
         output[2 * t], output[2 * t + 1] = (place // m, place % m) if place >= 0 else (-1, -1)
-    return dense_plane(psi, w, cost, cost_weight, 0.0, emit, has_links, index, value, result)
+    return dense_plane(psi, w, cost, cost_weight, gap, emit, has_links, index, value, result)
