@@ -20,7 +20,6 @@ import numpy as np
 from numba.extending import register_jitable
 
 from maxmargin.inference.matching_kernel import FORCED, FREE, best_links
-from maxmargin.kernel import kernel
 
 N_STEPS = 2  # neighbours of (i, j): (i + 1, j + 1) and (i + 1, j - 1)
 FIRST_ROUNDS, ROUNDS = 40, 10  # subgradient steps before branching, and of every branch
@@ -229,14 +228,3 @@ def best_neighbours(n, m, score, left, right, bonus, limit, state, used, distanc
         fixed[cell[depth - 1]] = -fixed[cell[depth - 1]]
     state[:pairs] = found
     return max(proven - best, 0.0)
-
-
-@kernel("float64(float64[:, ::1], float64[::1], float64[::1], float64[::1], int64, int32[:, ::1])")
-def match_neighbours(score, left, right, bonus, limit, state):
-    """:func:`best_neighbours` with scratch of its own."""
-    n, m = score.shape
-    ints = np.empty((3, n + m), np.int32)
-    return best_neighbours(
-        n, m, score.reshape(-1), left, right, bonus, limit, state.reshape(-1), ints[0], np.empty(n + m), ints[1],
-        ints[2],
-    )  # fmt: skip

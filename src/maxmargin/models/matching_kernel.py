@@ -49,26 +49,16 @@ def add_neighbours(n, m, places, scale, linked, psi):
         linked[p] = 0
 
 
-@kernel(PLANE_SIGNATURE)
-def matching_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
-    """Links of largest ``w . phi(x, y) + cost_weight * cost(y)`` and their plane. O(n m F + L n m).
+@register_jitable
+def scored_pairs(meta, ints, floats, w, example, cost_weight, fwork):
+    """Scores of all pairs, costs included, and prices on the left and on the right, all of them in ``fwork``.
 
-    With neighbours the second term counts up to 100 times, and the bound may be larger than the value.
+    The price of a link is the sum of all weights up to it, none of them negative: prices never fall.
     """
-    F, left, right, has_links = meta[N_FEATURES], meta[N_LEFT], meta[N_RIGHT], meta[HAS_LINKS]
-    P = F + left + right - 2
-    D = P + N_STEPS * meta[NEIGHBOURS]
-    at = meta[AT_ROWS] + example * ROW
-    n, m = ints[at + LEFT], ints[at + RIGHT]
-    pairs, first = n * m, meta[AT_FEATURES] + ints[at + FIRST_PAIR] * F
+    F, left, right, at = meta[N_FEATURES], meta[N_LEFT], meta[N_RIGHT], meta[AT_ROWS] + example * ROW
+    pairs, first = ints[at + LEFT] * ints[at + RIGHT], meta[AT_FEATURES] + ints[at + FIRST_PAIR] * F
     costs = meta[AT_COSTS] + ints[at + FIRST_PAIR]
-    truth = ints[meta[AT_LINKS] + ints[at + FIRST_LINK] :][: ints[at + N_LINKS]]
-    psi, prices = fwork[:D], fwork[D : D + left + right]
-    score, distance = fwork[D + left + right :][:pairs], fwork[D + left + right + pairs :][: n + m]
-    state, used = iwork[:pairs], iwork[pairs : pairs + n + m]
-    back, fresh = iwork[pairs + n + m :][: n + m], iwork[pairs + 2 * (n + m) :][: n + m]
-
-    # the price of a link is the sum of all weights up to it, none of them negative: prices never fall
+    prices, score = fwork[: left + right], fwork[left + right :][:pairs]
     prices[0] = prices[left] = 0.0
     for k in range(1, left):
         prices[k] = prices[k - 1] + max(w[F + k - 1], 0.0)
@@ -78,15 +68,32 @@ def matching_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwo
         total = 0.0
         for f in range(F):
             total += w[f] * floats[first + p * F + f]
-        score[p] = total + (cost_weight * floats[costs + p] if has_links else 0.0)
-    gap = 0.0
-    if meta[NEIGHBOURS]:
-        gap = best_neighbours(
-            n, m, score, prices[:left], prices[left:], w[P:D], MATCHINGS, state, used, distance, back, fresh
-        )
-    else:
-        best_links(n, m, score, prices[:left], prices[left:], 0, state, used, distance, back, fresh)
+        score[p] = total + (cost_weight * floats[costs + p] if meta[HAS_LINKS] else 0.0)
+    return score, prices[:left], prices[left:]
 
+
+@register_jitable
+def scratch(meta, ints, example, iwork, fwork):
+    """State of the pairs, links of each node, and three arrays for the nodes; behind the scores and prices."""
+    at = meta[AT_ROWS] + example * ROW
+    pairs, nodes = ints[at + LEFT] * ints[at + RIGHT], ints[at + LEFT] + ints[at + RIGHT]
+    distance = fwork[meta[N_LEFT] + meta[N_RIGHT] + pairs :][:nodes]
+    state, used = iwork[:pairs], iwork[pairs:][:nodes]
+    return state, used, distance, iwork[pairs + nodes :][:nodes], iwork[pairs + 2 * nodes :][:nodes]
+
+
+@register_jitable
+def answer_links(
+    meta, ints, floats, w, example, cost_weight, gap, emit, iwork, fwork, output, index, value, result
+):  # fmt: skip
+    """Write the links in the state as the answer; returns the number of planes."""
+    F, left, right, has_links = meta[N_FEATURES], meta[N_LEFT], meta[N_RIGHT], meta[HAS_LINKS]
+    at = meta[AT_ROWS] + example * ROW
+    n, m = ints[at + LEFT], ints[at + RIGHT]
+    pairs, first = n * m, meta[AT_FEATURES] + ints[at + FIRST_PAIR] * F
+    costs = meta[AT_COSTS] + ints[at + FIRST_PAIR]
+    truth = ints[meta[AT_LINKS] + ints[at + FIRST_LINK] :][: ints[at + N_LINKS]]
+    state, used = iwork[:pairs], iwork[pairs:][: n + m]
     cost, found = 0.0, 0
     if has_links:
         for p in range(pairs):  # a missed link costs what linking it would have saved
@@ -99,6 +106,8 @@ def matching_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwo
                 cost += floats[costs + p]
     iwork[: pairs + 3 * (n + m)] = 0
 
+    P = F + left + right - 2
+    psi = fwork[: P + N_STEPS * meta[NEIGHBOURS]]  # scores and prices are not needed any more
     psi[:] = 0.0
     add_features(floats, first, F, n, m, left, output[:found], -1.0, used, psi)
     if has_links:
@@ -111,3 +120,30 @@ def matching_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwo
         place = output[t] if t < found else -1
         output[2 * t], output[2 * t + 1] = (place // m, place % m) if place >= 0 else (-1, -1)
     return dense_plane(psi, w, cost, cost_weight, gap, emit, has_links, index, value, result)
+
+
+@kernel(PLANE_SIGNATURE)
+def matching_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """Links of largest ``w . phi(x, y) + cost_weight * cost(y)`` and their plane. O(n m F + L n m)."""
+    at = meta[AT_ROWS] + example * ROW
+    score, left, right = scored_pairs(meta, ints, floats, w, example, cost_weight, fwork)
+    best_links(
+        ints[at + LEFT], ints[at + RIGHT], score, left, right, 0, *scratch(meta, ints, example, iwork, fwork)
+    )  # fmt: skip
+    return answer_links(
+        meta, ints, floats, w, example, cost_weight, 0.0, emit, iwork, fwork, output, index, value, result
+    )
+
+
+@kernel(PLANE_SIGNATURE)
+def neighbours_plane(meta, ints, floats, w, example, cost_weight, emit, iwork, fwork, output, index, value, result):
+    """The same with bonuses for links that touch: up to 100 matchings, and the bound may be above the value."""
+    at, P = meta[AT_ROWS] + example * ROW, meta[N_FEATURES] + meta[N_LEFT] + meta[N_RIGHT] - 2
+    score, left, right = scored_pairs(meta, ints, floats, w, example, cost_weight, fwork)
+    gap = best_neighbours(
+        ints[at + LEFT], ints[at + RIGHT], score, left, right, w[P : P + N_STEPS], MATCHINGS,
+        *scratch(meta, ints, example, iwork, fwork),
+    )  # fmt: skip
+    return answer_links(
+        meta, ints, floats, w, example, cost_weight, gap, emit, iwork, fwork, output, index, value, result
+    )
