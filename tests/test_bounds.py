@@ -134,7 +134,7 @@ FITS = [
     *((mm.SequenceTagger(penalty="l1", solver=mm.ColumnGeneration(master), **SHORT), X, Y) for master in MASTERS),
     (mm.MulticlassClassifier(penalty="l1", **SHORT), ROWS, CLASSES),
     *(
-        (mm.Aligner(max_links=k, rescaling=way, **SHORT), SENTENCES, LINKS)
+        (mm.Aligner(max_links=k, rescaling=way, neighbours=k == 1, **SHORT), SENTENCES, LINKS)
         for k in (1, 2)
         for way in ("margin", "slack")
     ),
