@@ -90,7 +90,7 @@ def test_forms_of_a_word_share_their_beginning():
     assert without.names() == features.names()[:25]
     for a, b in zip(without.transform(PAIRS), features.transform(PAIRS), strict=True):
         np.testing.assert_array_equal(a, b[:, :, :25])
-    arrays, facts = without.to_state()
+    arrays, _ = without.to_state()
     assert not any(name.startswith("beginnings") for name in arrays)
     old = AlignmentFeatures.from_state(arrays, {"version": 1, "iterations": 5})  # of files that knew no beginnings
     assert old.names() == without.names()
