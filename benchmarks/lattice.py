@@ -61,7 +61,7 @@ def decoding(sizes: list[int]) -> None:
     w = np.concatenate([[2.0], rng.normal(size=FEATURES - 1)])
     print("      arcs    nodes   decode   best_path   100 best outputs   times decode")
     for size in sizes:
-        x = lattice(rng, size)
+        x = lattice(rng, size, wide=min(100, size // 100))
         bound = LatticeModel().bind([x])
         bound.argmax(w)
         bound.k_best(w, 0, 2)

@@ -147,7 +147,8 @@ class LatticeRanker(RankedOutputs[Lattices, str], LargeMargin[Lattices, Targets]
             if right is None:
                 if isinstance(target, (list, tuple)) and not len(target):
                     raise ValueError(f"example {i} has no right sentence; give at least one.")
-                found.append(cheapest(lattice, as_target(target, lattice, i), int(n_good)))
+                known = as_target(target, lattice, i)
+                found.append(Judged(known, [known.path]) if by_cost else cheapest(lattice, known, int(n_good)))
                 continue
             if callable(self.cost) and by_cost and not lattice.flat:
                 what = (
