@@ -35,8 +35,8 @@ def neighbour(p, d, n, m, down=1):
 
 
 @register_jitable
-def quadratic_value(n, m, score, left, right, bonus, state):
-    """The value of the links in ``state`` with their bonuses."""
+def quadratic_value(n, m, score, bonus, state):
+    """The scores of the links in ``state`` and their bonuses; prices are not in it."""
     total = 0.0
     for p in range(n * m):
         if state[p] != FREE:
@@ -45,18 +45,6 @@ def quadratic_value(n, m, score, left, right, bonus, state):
                 q = neighbour(p, d, n, m)
                 if q >= 0 and state[q] != FREE:
                     total += bonus[d]
-    for i in range(n):
-        k = 0
-        for j in range(m):
-            if state[i * m + j] != FREE:
-                total -= left[k]
-                k += 1
-    for j in range(m):
-        k = 0
-        for i in range(n):
-            if state[i * m + j] != FREE:
-                total -= right[k]
-                k += 1
     return total
 
 
@@ -114,26 +102,22 @@ def slope(d, p, q, bonus, state):
 
 
 @register_jitable
-def improve_shares(n, m, table, bonus, share, state, gap):
-    """A subgradient step of Polyak's length; returns whether anything moved."""
+def improve_shares(n, m, table, bonus, share, slopes, state, gap):
+    """A subgradient step of Polyak's length, with ``slopes`` (N_STEPS, n m) as scratch; returns whether any moved."""
     square = 0.0
     for d in range(N_STEPS):
-        if bonus[d] != 0.0:
-            for p in range(n * m):
-                q = neighbour(p, d, n, m)
-                if q >= 0 and table[p] > -np.inf and table[q] > -np.inf:
-                    g = slope(d, p, q, bonus, state)
-                    if (g > 0.0 and share[d, p] > 0.0) or (g < 0.0 and share[d, p] < 1.0):
-                        square += g * g
+        for p in range(n * m):
+            q, slopes[d, p] = neighbour(p, d, n, m), 0.0
+            if q >= 0 and table[p] > -np.inf and table[q] > -np.inf:
+                g = slope(d, p, q, bonus, state)
+                if (g > 0.0 and share[d, p] > 0.0) or (g < 0.0 and share[d, p] < 1.0):
+                    slopes[d, p] = g
+                    square += g * g
     if square == 0.0:
         return False
     for d in range(N_STEPS):
-        if bonus[d] != 0.0:
-            for p in range(n * m):
-                q = neighbour(p, d, n, m)
-                if q >= 0 and table[p] > -np.inf and table[q] > -np.inf:
-                    g = slope(d, p, q, bonus, state)
-                    share[d, p] = min(max(share[d, p] - gap * g / square, 0.0), 1.0)
+        for p in range(n * m):
+            share[d, p] = min(max(share[d, p] - gap * slopes[d, p] / square, 0.0), 1.0)
     return True
 
 
@@ -166,7 +150,7 @@ def best_neighbours(n, m, score, left, right, bonus, limit, state, used, distanc
     """
     pairs = n * m
     forbid_hopeless(n, m, score, bonus)
-    table, share = np.empty(pairs), np.full((N_STEPS, pairs), 0.5)
+    table, share, slopes = np.empty(pairs), np.full((N_STEPS, pairs), 0.5), np.empty((N_STEPS, pairs))
     fixed, found = np.zeros(pairs, np.int8), np.zeros(pairs, np.int32)
     cell, second, above = np.empty(DEEPEST, np.int64), np.zeros(DEEPEST, np.int8), np.empty(DEEPEST)
     best, proven, depth, solved = 0.0, 0.0, 0, 0  # the empty matching
@@ -191,20 +175,21 @@ def best_neighbours(n, m, score, left, right, bonus, limit, state, used, distanc
                 break
             best_links(n, m, table, left, right, 0, state, used, distance, back, fresh)
             solved += 1
-            value = constant
+            paid = 0.0
+            for v in range(n + m):
+                for k in range(used[v]):
+                    paid += left[k] if v < n else right[k]
+            value = constant - paid
             for p in range(pairs):
                 if state[p] != FREE:
                     value += table[p]
-            for v in range(n + m):
-                for k in range(used[v]):
-                    value -= left[k] if v < n else right[k]
             bound = min(bound, value)
-            own = quadratic_value(n, m, score, left, right, bonus, state)
+            own = quadratic_value(n, m, score, bonus, state) - paid
             if own > best:
                 best = own
                 found[:] = state[:pairs]
             close = CLOSE * (abs(best) + 1.0)
-            if bound <= best + close or not improve_shares(n, m, table, bonus, share, state, value - best):
+            if bound <= best + close or not improve_shares(n, m, table, bonus, share, slopes, state, value - best):
                 break
         bound = min(bound, above[depth - 1] if depth > 0 else np.inf)
         p = -1
