@@ -43,7 +43,7 @@ def lattice(rng: np.random.Generator, n_arcs: int, wide: int = 100) -> Lattice:
     features = rng.normal(size=(n_arcs, FEATURES))
     right = np.array([word.split()[0].endswith(".0") for word in words])
     features[:, 0] += right
-    return Lattice.trimmed(n, nodes(begin), nodes(begin + length), features, words)
+    return Lattice(n, nodes(begin), nodes(begin + length), features, words, trim=True)
 
 
 def best(run: Callable[[], object], times: int = 7) -> float:
@@ -61,7 +61,7 @@ def decoding(sizes: list[int]) -> None:
     w = np.concatenate([[2.0], rng.normal(size=FEATURES - 1)])
     print("      arcs    nodes   decode   best_path   100 best outputs   times decode")
     for size in sizes:
-        x = lattice(rng, size)
+        x = lattice(rng, size, wide=min(100, size // 100))
         bound = LatticeModel().bind([x])
         bound.argmax(w)
         bound.k_best(w, 0, 2)

@@ -134,7 +134,7 @@ FITS = [
     *((mm.SequenceTagger(penalty="l1", solver=mm.ColumnGeneration(master), **SHORT), X, Y) for master in MASTERS),
     (mm.MulticlassClassifier(penalty="l1", **SHORT), ROWS, CLASSES),
     *(
-        (mm.Aligner(max_links=k, rescaling=way, **SHORT), SENTENCES, LINKS)
+        (mm.Aligner(max_links=k, rescaling=way, neighbours=k == 1, **SHORT), SENTENCES, LINKS)
         for k in (1, 2)
         for way in ("margin", "slack")
     ),
@@ -143,7 +143,7 @@ FITS = [
         for lattices in ([LADDER, LIST, LADDER], [LIST] * 3)
         for way in ("margin", "slack")
     ),
-    (mm.LatticeRanker(pairing="all", n_good=2, penalty="l1", **SHORT), [LADDER, LIST], ["a b c", "a"]),
+    (mm.LatticeRanker(n_good=2, penalty="l1", **SHORT), [LADDER, LIST], ["a b c", "a"]),
     (mm.DiscriminativeHMM(C=0.1, **SHORT), WORDS, STATES),
     (mm.DiscriminativeHMM(C=0.1, loss="squared_hinge", **SHORT), WORDS, STATES),
     (mm.DiscriminativeHMM(C=0.1, loss=Ramp(), **SHORT), WORDS, STATES),

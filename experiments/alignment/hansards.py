@@ -35,7 +35,13 @@ from machine import machine_line
 Link = tuple[int, int]
 N_TRAIN = 200
 GRID = [(C, missed) for C in (0.1, 1.0, 10.0) for missed in (2.0, 3.0, 5.0)]
-LINKS = (1, 2, 3)  # the most links of a word
+SETTINGS = {  # most links of a word, bonuses for links that touch
+    "1 link a word": {"max_links": 1},
+    "2 links a word": {"max_links": 2},
+    "3 links a word": {"max_links": 3},
+    "1 link a word, neighbours": {"max_links": 1, "neighbours": True},
+    "2 links a word, neighbours": {"max_links": 2, "neighbours": True},
+}
 EUROPARL = "Europarl, French and English; the first 10,000 pairs of the Moses regression tests"
 
 
@@ -118,8 +124,9 @@ def compare(data: Alignments, bitext: list, splits: int) -> None:
         said["eflomal, grown from these"] = [grown(*ways) for ways in other[: len(data.pairs)]]
     rows: dict[str, list[tuple[float, float, float, float, float]]] = {}
     chosen: dict[str, tuple[float, float]] = {}
-    ours = [(f"ours, {n} link{'s' * (n > 1)} a word", tables, n) for n in LINKS]
-    ours += [(f"{title}, asking eflomal", asked, n) for title, _, n in ours[: len(LINKS) * (other is not None)]]
+    ours = [(f"ours, {title}", tables, how) for title, how in SETTINGS.items()]
+    if other is not None:
+        ours += [(f"{title}, asking eflomal", asked, how) for title, _, how in ours]
     for seed in range(splits):
         order = np.random.default_rng(seed).permutation(len(data.pairs)).tolist()
         train, test = order[:N_TRAIN], order[N_TRAIN:]
@@ -129,7 +136,7 @@ def compare(data: Alignments, bitext: list, splits: int) -> None:
             rows.setdefault(f"{name}, both directions agree", []).append((*report, 0.0, 0.0))
         for title, found in said.items():
             rows.setdefault(title, []).append((*alignment_report(gold, [sorted(found[i]) for i in test]), 0.0, 0.0))
-        for title, known, n in ours:
+        for title, known, how in ours:
 
             def part(at: list[int], known: list[np.ndarray] = known) -> tuple[list, list]:
                 return [known[i] for i in at], [data.links[i] for i in at]
@@ -137,15 +144,13 @@ def compare(data: Alignments, bitext: list, splits: int) -> None:
             if title not in chosen:
                 few, held_out = part(train[: 3 * N_TRAIN // 4]), part(train[3 * N_TRAIN // 4 :])
                 errors = [
-                    alignment_error_rate(
-                        held_out[1], Aligner(C=C, missed=m, max_links=n).fit(*few).predict(held_out[0])
-                    )
+                    alignment_error_rate(held_out[1], Aligner(C=C, missed=m, **how).fit(*few).predict(held_out[0]))
                     for C, m in GRID
                 ]
                 chosen[title] = GRID[int(np.argmin(errors))]
             C, missed = chosen[title]
             begin = time.process_time()
-            aligner = Aligner(C=C, missed=missed, max_links=n).fit(*part(train))
+            aligner = Aligner(C=C, missed=missed, **how).fit(*part(train))
             seconds = time.process_time() - begin
             report = alignment_report(gold, aligner.predict(part(test)[0]))
             rows.setdefault(f"{title}, C = {C:g}, missed = {missed:g}", []).append(

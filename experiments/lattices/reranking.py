@@ -24,8 +24,9 @@ import numpy as np
 from maxmargin import Lattice, LatticeRanker, Ramp
 from maxmargin.datasets import read_nbest, require
 from maxmargin.datasets.text_lines import decoded, opened
-from maxmargin.estimators.lattice_references import Judged, bleu_cost, judged
+from maxmargin.estimators.lattice_sentences import Judged, bleu_cost, judged
 from maxmargin.metrics import bleu_of, bleu_statistics, paired_randomisation
+from maxmargin.models.lattice_targets import Target
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from machine import machine_line
@@ -41,10 +42,10 @@ METHODS: dict[str, dict[str, object]] = {
     "ramp, cost diminished": {"loss": Ramp("cost_diminished")},
     "L1, margin": {"penalty": "l1", "rescaling": "margin"},
     "L1, one good output (6)": {"penalty": "l1"},
-    "L1, nearest good (7)": {"penalty": "l1", "pairing": "nearest"},
-    "L1, all good (8)": {"penalty": "l1", "pairing": "all"},
-    "(7), best and worst only": {"penalty": "l1", "pairing": "nearest", "worst": 30},
-    "(8), best and worst only": {"penalty": "l1", "pairing": "all", "worst": 30},
+    "L1, nearest good (7)": {"penalty": "l1", "n_good": N_GOOD, "pairing": "nearest"},
+    "L1, all good (8)": {"penalty": "l1", "n_good": N_GOOD, "pairing": "all"},
+    "(7), best and worst only": {"penalty": "l1", "n_good": N_GOOD, "pairing": "nearest", "worst": 30},
+    "(8), best and worst only": {"penalty": "l1", "n_good": N_GOOD, "pairing": "all", "worst": 30},
 }
 
 
@@ -76,11 +77,10 @@ class Lists:
     def ranked(self, method: dict[str, object], C: float, train: Sequence[int], test: Sequence[int]) -> list[str]:
         """The hypotheses of the test lists that weights from the training lists choose."""
         X = self.scaled(train)
-        settings = {name: value for name, value in method.items() if name != "worst"}
-        several = "pairing" in method
-        if several:  # lists with one text only teach nothing
+        settings = {name: value for name, value in method.items() if name not in ("pairing", "worst")}
+        if "n_good" in method:  # lists with one text only teach nothing
             train = [i for i in train if self.judged[i].good]
-        y = [[p.tolist() for p in self.judged[i].good] if several else self.judged[i].target for i in train]
+        y = [self.judged[i].target for i in train]
         taught = [X[i] for i in train]
         if "worst" in method:  # those in between are neither good nor bad
             kept = [self.extremes(i, int(str(method["worst"]))) for i in train]
@@ -88,10 +88,14 @@ class Lists:
                 Lattice.from_nbest([x.words[e] for e in k], x.features[k], x.names)
                 for x, k in zip(taught, kept, strict=True)
             ]
-            y = [[[e] for e in range(len(self.judged[i].good))] for i in train]
+            y = [
+                Target(self.judged[i].target.costs[k], np.array([0], np.int32))
+                for i, k in zip(train, kept, strict=True)
+            ]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = LatticeRanker(C=C, **settings, **SMOOTH).fit(taught, y)  # type: ignore[arg-type]
+            model = LatticeRanker(C=C, **settings, **SMOOTH)  # type: ignore[arg-type]
+            model.fit(taught, y, pairing=str(method.get("pairing", "all")))
         return model.predict([X[i] for i in test])
 
     def extremes(self, i: int, worst: int) -> list[int]:

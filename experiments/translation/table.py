@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from decoder import FEATURES, START, Decoder, SearchGraph
 from language_model import LanguageModel
 from phrases import phrase_table
-from tuning import METHODS, MOST_ARCS, SECONDS, Pool, Sentences, Tuned, good_arcs, quality, tune
+from tuning import METHODS, MOST_ARCS, SECONDS, Pool, Sentences, Tuned, quality, tune
 
 from maxmargin import LatticeRanker
 from maxmargin.datasets import Lattice, read_bitext, require
@@ -39,9 +39,9 @@ from machine import machine_line
 N_TRAIN = 8_200
 LONGEST_SENTENCE = 25
 SPARSE = {
-    "margin, sparse": {},
-    "LP (7), sparse": {"penalty": "l1", "pairing": "nearest", "n_good": 5},
-    "LP (8), sparse": {"penalty": "l1", "pairing": "all", "n_good": 5},
+    "margin, sparse": ({}, "all"),
+    "LP (7), sparse": ({"penalty": "l1", "n_good": 5}, "nearest"),
+    "LP (8), sparse": ({"penalty": "l1", "n_good": 5}, "all"),
 }
 EUROPARL = "Europarl, French and English; the first 10,000 pairs of the Moses regression tests"
 PUBLISHED = {"LP (7)": (32.35, 7.95), "LP (8)": (32.30, 8.19), "MERT": (31.69, 7.94)}
@@ -157,7 +157,9 @@ def without_optimum(sentences: Sentences, decoder: Decoder, k: int) -> None:
     lists = pool.lists()
     lists = replace(lists, features=lists.features / pool.scale)
     for pairing, C in ((pairing, C) for pairing in ("nearest", "all") for C in (0.1, 10.0)):
-        ranker = LatticeRanker(C=C, penalty="l1", pairing=pairing, tol=1e-3).fit(lists.lattices(), good_arcs(lists, 5))
+        ranker = LatticeRanker(C=C, penalty="l1", n_good=5, tol=1e-3).fit(
+            lists.lattices(), lists.costs(), pairing=pairing
+        )
         loss = ranker.certificate_.primal / (C * len(lists))
         print(
             f"five best against all others, {pairing}, C {C:g}: {np.count_nonzero(ranker.coef_)} weights not 0, "
@@ -188,14 +190,14 @@ def sparse_rows(
     """
     X, Z = sparse_lists(decoder, development, w, k), sparse_lists(decoder, test, w, k)
     y, part = [" ".join(words) for words in development.references], len(X) * 2 // 3
-    for name, parameters in SPARSE.items():
+    for name, (parameters, pairing) in SPARSE.items():
         ranker = LatticeRanker(max_seconds=SECONDS, tol=1e-2, **parameters)
         scores = {}
         for C in (0.1, 1.0, 10.0):
-            ranker.set_params(C=C).fit(X[:part], y[:part])
+            ranker.set_params(C=C).fit(X[:part], y[:part], pairing=pairing)
             scores[C] = ranker.score(X[part:], y[part:]) if ranker.coef_.any() else -1.0  # as in tuning.best_C
         C = max(scores, key=lambda C: scores[C])
-        ranker.set_params(C=C).fit(X, y)
+        ranker.set_params(C=C).fit(X, y, pairing=pairing)
         own, all_right = np.count_nonzero(ranker.coef_), np.mean(np.array(ranker.predict(X)) == oracle_texts(X, y))
         print(
             f"{name}: {own} of {len(ranker.coef_)} weights not 0; {100 * all_right:.0f} % of the oracles on top",

@@ -32,7 +32,7 @@ from maxmargin import LatticeRanker
 from maxmargin.datasets import Lattice
 from maxmargin.metrics.translation import bleu_statistics
 
-__all__ = ["METHODS", "Pool", "Sentences", "Tuned", "good_arcs", "quality", "tune", "tuned_by"]
+__all__ = ["METHODS", "Pool", "Sentences", "Tuned", "quality", "tune", "tuned_by"]
 
 METHODS = (
     "MERT", "PRO", "margin", "slack", "ramp", "LP (7)", "LP (8)",
@@ -137,19 +137,19 @@ def tuned_by(
         y = [" ".join(pool.sentences.references[i]) for i in chosen for _ in pool.lattices[i]]
     elif name.startswith("LP"):
         part = extremes(part, N_GOOD, N_BAD)
-        X, y = part.lattices(), good_arcs(part, N_GOOD)
+        X, y = part.lattices(), part.costs()
     else:
         X, y = part.lattices(), part.costs()
     ranker = LatticeRanker(C=100.0 * C / len(X), max_seconds=SECONDS, tol=1e-2)
     if name.startswith("LP"):
-        ranker.set_params(penalty="l1", pairing="nearest" if name == "LP (7)" else "all")
+        ranker.set_params(penalty="l1", n_good=N_GOOD)
     elif name == "ramp":
         ranker.set_params(loss="ramp")
     else:
         ranker.set_params(rescaling=name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a fit that ends by its budget
-        ranker.fit(X, y)
+        ranker.fit(X, y, pairing="nearest" if name == "LP (7)" else "all")
     return ranker.coef_ / pool.scale
 
 
@@ -164,15 +164,6 @@ def extremes(lists: CandidateLists, n_good: int, n_bad: int) -> CandidateLists:
     at = np.concatenate(rows)
     parts = (lists.features[at], lists.statistics[at], lists.quality[at], np.concatenate([[0], np.cumsum(sizes)]))
     return CandidateLists(*parts, tuple(lists.texts[y] for y in at.tolist()))
-
-
-def good_arcs(lists: CandidateLists, n_good: int) -> list[list[list[int]]]:
-    """The best candidates of every list as paths of its lattice; all but one of a short list."""
-    found = []
-    for span in map(lists.span, range(len(lists))):
-        order = np.argsort(-lists.quality[span], kind="stable").tolist()
-        found.append([[arc] for arc in order[: max(1, min(n_good, len(order) - 1))]])
-    return found
 
 
 def best_C(method: str, pool: Pool, lists: CandidateLists, w: np.ndarray, grid: Sequence[float] = GRID) -> float:

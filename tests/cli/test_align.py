@@ -47,6 +47,13 @@ def test_links_are_written_and_judged(files):
     )
 
 
+def test_bonuses_for_links_that_touch(files):
+    given = files / "few.de", files / "few.en"
+    result = run("train", *given, files / "few.links", "--neighbours", "-o", files / "touching.mm")
+    assert result.exit_code == 0, result.output
+    assert run("predict", files / "touching.mm", *given).stdout.splitlines()[0] == "0-0 1-1"
+
+
 def test_the_opinion_of_another_aligner(files):
     given, opinion = (files / "few.de", files / "few.en"), ("--opinion", files / "few.links")
     result = run("train", *given, files / "few.links", *opinion, "-o", files / "asked.mm")
@@ -56,7 +63,11 @@ def test_the_opinion_of_another_aligner(files):
     result = run("evaluate", files / "asked.mm", *given, files / "few.links", *opinion, "--json")
     assert json.loads(result.stdout)["error_rate"] < 0.1
     result = run("predict", files / "asked.mm", *given)
-    assert result.exit_code != 0 and "lacks the links of the other aligner" in result.output
+    assert result.exit_code != 0 and "was trained with --opinion; give --opinion FILE" in " ".join(
+        result.output.split()
+    )
+    result = run("predict", files / "model.mm", *given, *opinion)
+    assert result.exit_code != 0 and "was trained without --opinion" in " ".join(result.output.split())
 
 
 def test_files_that_do_not_fit_are_named(files):

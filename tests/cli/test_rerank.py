@@ -67,7 +67,7 @@ def test_files_that_do_not_fit_are_named(files):
         (("train", files / "nbest", files / "short", "-o", files / "m"), "has 1 lines"),
         (("train", files / "bad", files / "text", "-o", files / "m"), "line 181: the feature 'd' has 1 numbers"),
         (("train", files / "none", files / "text", "-o", files / "m"), "there is no file"),
-        (("train", files / "nbest", files / "text", "--pairing", "x", "-o", files / "m"), "pairing must be"),
+        (("train", files / "nbest", files / "text", "--pairing", "nearest", "-o", files / "m"), "--n-good"),
         (("predict", files / "model.mm", files / "other"), "lacks the feature 'd0'"),
         (("predict", files / "nbest", files / "nbest"), "nbest"),
     ):

@@ -58,11 +58,11 @@ def test_nodes_without_a_path_are_left_out_on_demand():
     tails, heads = [0, 1, 0, 2, 1], [1, 4, 3, 4, 2]
     with pytest.raises(ValueError, match="node 3 does not lead to node 4"):
         Lattice(5, tails, heads, np.eye(5), list("abcde"))
-    lattice = Lattice.trimmed(5, tails, heads, np.eye(5), list("abcde"))
+    lattice = Lattice(5, tails, heads, np.eye(5), list("abcde"), trim=True)
     assert (lattice.n_nodes, lattice.words) == (4, ("a", "b", "d", "e"))
     np.testing.assert_array_equal(lattice.features.toarray(), np.eye(5)[[0, 1, 3, 4]])
     with pytest.raises(ValueError, match="no path"):
-        Lattice.trimmed(3, [0], [1], [[1.0]], ["a"])
+        Lattice(3, [0], [1], [[1.0]], ["a"], trim=True)
 
 
 ONE = [[1.0]]
@@ -147,6 +147,28 @@ def test_lines_that_are_no_hypotheses_are_refused_by_number(tmp_path, line, mess
         read_nbest(path)
 
 
+@pytest.mark.parametrize(
+    ("parts", "clash"),
+    [
+        (["a0= 1", "a= 2"], None),
+        (["a1= 1", "a= 2 3"], "a1"),
+        (["lm: 1 2", "lm0= 5"], "lm0"),
+        (["a= 1 2", "a0= 3"], "a0"),
+        (["a: 1 2 3 4 5 6 7 8 9 10 11", "a1: 3"], "a10"),
+        (["a= 1", "b: 2", "a= 3 4"], "'a='"),
+    ],
+)
+def test_names_that_clash_are_refused_in_any_order(tmp_path, parts, clash):
+    for order in (parts, parts[::-1]):
+        path = tmp_path / "lists"
+        path.write_text(f"0 ||| x ||| {' '.join(order)} ||| 0\n")
+        if clash is None:
+            assert sorted(read_nbest(path).lattices[0].names) == ["a", "a0"]
+        else:
+            with pytest.raises(ValueError, match=f"line 1: .*{clash}"):
+                read_nbest(path)
+
+
 def test_a_file_without_lists_is_refused(tmp_path):
     path = tmp_path / "lists"
     path.write_text("\n")
@@ -191,6 +213,16 @@ def test_lines_that_are_no_lattice_are_refused_by_number(tmp_path, line, message
     path = tmp_path / "lattices.plf"
     path.write_text(line + "\n")
     with pytest.raises(ValueError, match=message):
+        read_plf(path)
+
+
+def test_lattices_of_a_file_have_the_same_scores(tmp_path):
+    path = tmp_path / "lattices.plf"
+    path.write_text("((('a',1),),)\n((('a',0.5,1),),)\n")
+    with pytest.raises(ValueError, match="line 2: arcs have 1 scores, those of line 1 0"):
+        read_plf(path)
+    path.write_text("")
+    with pytest.raises(ValueError, match="has no lattice"):
         read_plf(path)
 
 

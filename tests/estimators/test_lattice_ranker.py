@@ -9,7 +9,7 @@ from sklearn.model_selection import cross_val_score
 
 import maxmargin as mm
 from maxmargin.datasets import Lattice
-from maxmargin.estimators.lattice_references import arc_gains, bleu_cost, judged, n_gram_distance
+from maxmargin.estimators.lattice_sentences import arc_gains, bleu_cost, judged, n_gram_distance
 from maxmargin.metrics import bleu, sentence_bleu
 from reference.lattices import paths_of
 
@@ -51,15 +51,15 @@ def sausages(n, seed=0):
 
 SETTINGS = [
     {}, {"rescaling": "slack"}, {"rescaling": "unit"}, {"loss": "squared_hinge"}, {"loss": "ramp"}, {"penalty": "l1"},
-    {"penalty": "l1", "pairing": "all", "n_good": 3}, {"penalty": "l1", "pairing": "nearest", "n_good": 3},
-    {"pairing": "all", "n_good": 2},
+    {"penalty": "l1", "n_good": 3}, {"penalty": "l1", "pairing": "nearest", "n_good": 3}, {"n_good": 2},
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("words", SETTINGS, ids=str)
 def test_every_formulation_learns_from_lists(words):
     X, y = lists(60)
-    ranker = mm.LatticeRanker(tol=1e-2, **words).fit(X[:40], y[:40])
+    own = {name: value for name, value in words.items() if name != "pairing"}
+    ranker = mm.LatticeRanker(tol=1e-2, **own).fit(X[:40], y[:40], pairing=words.get("pairing", "all"))
     assert ranker.certificate_.relative_gap <= 1e-2 or ranker.status_.code == "finished"
     first = bleu([x.words[0].split() for x in X[40:]], [[text.split()] for text in y[40:]]).score
     assert ranker.score(X[40:], y[40:]) > first + 15
@@ -67,7 +67,7 @@ def test_every_formulation_learns_from_lists(words):
 
 
 @pytest.mark.parametrize("words", [{}, {"loss": "ramp"}, {"penalty": "l1", "rescaling": "margin"},
-                                   {"penalty": "l1", "pairing": "all"}], ids=str)  # fmt: skip
+                                   {"penalty": "l1", "n_good": 1}], ids=str)  # fmt: skip
 def test_lattices_are_learned(words):
     X, y = sausages(40)
     ranker = mm.LatticeRanker(tol=1e-2, **words).fit(X[:25], y[:25])
@@ -87,8 +87,17 @@ def test_a_saved_ranker_predicts_the_same(fitted, tmp_path):
     X, y = lists(10, seed=3)
     again = mm.load(fitted.save(tmp_path / "ranker.mm"))
     assert again.predict(X) == fitted.predict(X) and again.score(X, y) == fitted.score(X, y)
-    own = mm.LatticeRanker(cost=lambda words, references: 0.5).fit(X, y)
-    assert mm.load(own.save(tmp_path / "own.mm")).cost == "bleu"
+
+
+def test_a_cost_function_is_asked_for_again_after_loading(tmp_path):
+    X, y = lists(10, seed=3)
+    own = mm.LatticeRanker(cost=lambda words, right: float(len(words))).fit(X, y)
+    again = mm.load(own.save(tmp_path / "own.mm"))
+    assert again.predict(X) == own.predict(X) and again.score(X, y) == own.score(X, y)
+    with pytest.raises(ValueError, match=r"give it again with set_params"):
+        again.fit(X, y)
+    again.set_params(cost=own.cost).fit(X, y)
+    np.testing.assert_allclose(again.coef_, own.coef_)
 
 
 def test_scores_are_bleu_and_weights_are_repetitions(fitted):
@@ -110,7 +119,7 @@ def test_sample_weights_are_repetitions():
     X, y = lists(12)
     weight = np.arange(12) % 3
     again = [i for i in range(12) for _ in range(weight[i])]
-    for words in ({}, {"pairing": "all", "n_good": 2}):
+    for words in ({}, {"n_good": 2}):
         one = mm.LatticeRanker(tol=1e-7, **words).fit(X, y, weight)
         two = mm.LatticeRanker(tol=1e-7, **words).fit([X[i] for i in again], [y[i] for i in again])
         assert one.certificate_.primal == pytest.approx(two.certificate_.primal, rel=1e-6)
@@ -136,6 +145,63 @@ def test_costs_of_arcs_and_good_paths_are_targets_too():
     paths = [x.path_of(ref[0]) for x, ref in zip(lattices, refs, strict=True)]
     assert mm.LatticeRanker().fit(lattices, paths).score(lattices, refs) > 70
     assert mm.LatticeRanker().fit(lattices, [set(path) for path in paths]).score(lattices, refs) > 70
+
+
+def test_costs_of_the_score_are_those_of_training():
+    """A list of floats is costs of arcs, not arcs; texts, paths and costs may stand side by side."""
+    ladder = Lattice(3, [0, 0, 1, 1], [1, 1, 2, 2], np.eye(4)[:, :2] + 1.0, list("abcd"))
+    ranker = mm.LatticeRanker().fit([ladder] * 2, [[0, 2]] * 2)
+    chosen = ladder.path_of(ranker.predict([ladder])[0])
+    costs = np.array([0.5, 2.0, 1.0, 3.0])
+    expected = costs[chosen].sum() - 1.5
+    assert ranker.score([ladder], [costs]) == ranker.score([ladder], [costs.tolist()]) == -expected
+    assert ranker.score([ladder], [mm.models.lattice_targets.Target(costs, np.array([0, 2]))]) == -expected
+    apart = len(set(chosen) - {1, 3})
+    for target in ([1, 3], np.array([1, 3]), [[1, 3]], [np.array([1, 3])], {1, 3}):
+        assert ranker.score([ladder], [target]) == -apart
+    mixed = ranker.score([ladder] * 3, [costs, [1, 3], "a c"])
+    gains = arc_gains(ladder, [["a", "c"]])
+    text = gains[[0, 2]].sum() - gains[chosen].sum()
+    assert mixed == pytest.approx(-(expected + apart + text) / 3)
+    mm.LatticeRanker().fit([ladder] * 3, [costs, [1, 3], "a c"])
+    for target in ([[0, [2]]], [[0, 2], 3], [[0.5, 1.0]], np.zeros((2, 2))):
+        with pytest.raises(TypeError, match="the target of example 1 is"):
+            ranker.score([ladder] * 2, [[0, 2], target])
+
+
+def test_several_good_outputs_are_found_or_given():
+    """The outputs of least cost, whatever the kind of target; further ones are references, as in other estimators."""
+    X, y = lists(20)
+    costs = [
+        np.array([bleu_cost(text.split(), [ref.split()]) for text in x.words]) for x, ref in zip(X, y, strict=True)
+    ]
+    found = mm.LatticeRanker(n_good=2, tol=1e-6).fit(X, y).certificate_.primal
+    assert mm.LatticeRanker(n_good=2, tol=1e-6).fit(X, costs).certificate_.primal == pytest.approx(found, rel=1e-5)
+    good = []
+    for x, cost in zip(X, costs, strict=True):
+        ranked = dict.fromkeys(x.words[e] for e in np.argsort(cost, kind="stable"))
+        good.append(list(ranked)[:2])
+    paths = [x.path_of(texts[0]) for x, texts in zip(X, good, strict=True)]
+    for references in ([texts[1:] for texts in good], [[x.path_of(t[1])] for x, t in zip(X, good, strict=True)]):
+        for first in (paths, [np.array(path) for path in paths]):
+            given = mm.LatticeRanker(tol=1e-6).fit(X, first, references=references)
+            assert given.certificate_.primal == pytest.approx(found, rel=1e-5)
+    with pytest.raises(ValueError, match="20 lattices and references has 19"):
+        mm.LatticeRanker().fit(X, y, references=[[]] * 19)
+
+
+def test_a_function_is_no_cost_of_the_arcs_of_a_lattice():
+    X, y = sausages(6)
+    own = mm.LatticeRanker(cost=lambda words, right: sum(w not in right[0] for w in words))
+    with pytest.raises(ValueError, match="example 0 is no list"):
+        own.fit(X, y)
+    assert own.set_params(n_good=1).fit(X, y).score(X, y) > 50
+
+
+def test_too_many_best_outputs_are_refused(fitted):
+    X, _ = lists(1)
+    with pytest.raises(ValueError, match="ask for a smaller k"):
+        fitted.predict_kbest(X, 2**40)
 
 
 # --- from references to costs ----------------------------------------------------------------------------------------
@@ -202,26 +268,27 @@ ONE = Lattice.from_nbest(["a", "b"], [[1.0], [2.0]])
     ("words", "X", "y", "message"),
     [
         ({}, [ONE], ["a", "b"], "1 lattices and y has 2"),
-        ({}, [ONE], "a", "give the references of each lattice"),
+        ({}, [ONE], "a", "give the target of each lattice"),
         ({}, ONE, ["a"], "give a list of lattices"),
         ({}, [ONE, "x"], ["a", "b"], "example 1 is a str"),
-        ({}, [ONE], [[]], "example 0 has no reference"),
+        ({}, [ONE], [[]], "example 0 has no right sentence"),
         ({}, [ONE], [None], "the target of example 0 is None"),
         ({}, [ONE], [set()], "example 0 has no good path"),
         ({"cost": "ter"}, [ONE], ["a"], "cost is 'ter'"),
         ({"cost": lambda words, references: "x"}, [ONE], ["a"], "example 0: the cost of 'a' is 'x'"),
         ({"cost": lambda words, references: np.nan}, [ONE], ["a"], "example 0: the cost"),
-        ({"pairing": "all", "n_good": 0}, [ONE], ["a"], "n_good is 0"),
-        ({"pairing": "some"}, [ONE], ["a"], "pairing must be"),
-        ({"pairing": "all"}, [ONE], [np.array([0.0, 1.0])], "example 0 has no good path; with pairing="),
-        ({"pairing": "all", "loss": "ramp"}, [ONE], ["a"], "margins of 1"),
-        ({"pairing": "all"}, [Lattice.from_nbest(["a", "a"], [[1.0], [2.0]])], ["a"], "nothing to learn"),
+        ({"n_good": 0}, [ONE], ["a"], "n_good is 0"),
+        ({"n_good": 1, "pairing": "some"}, [ONE], ["a"], "pairing must be"),
+        ({"n_good": 1, "loss": "ramp"}, [ONE], ["a"], "margins of 1"),
+        ({"n_good": 1}, [Lattice.from_nbest(["a", "a"], [[1.0], [2.0]])], ["a"], "nothing to learn"),
         ({"loss": "ramp", "penalty": "l1"}, [ONE], ["a"], "linear program"),
     ],
 )
 def test_what_is_wrong_is_named(words, X, y, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        mm.LatticeRanker(**words).fit(X, y)
+        mm.LatticeRanker(**{n: v for n, v in words.items() if n != "pairing"}).fit(
+            X, y, pairing=words.get("pairing", "all")
+        )
 
 
 def test_lattices_with_other_features_are_refused(fitted):

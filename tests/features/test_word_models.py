@@ -80,6 +80,24 @@ def test_features_say_what_they_are_called():
     assert x[0, 2, at["distance"]] == pytest.approx(0.5)
 
 
+def test_forms_of_a_word_share_their_beginning():
+    features = AlignmentFeatures().fit(PAIRS)
+    x = features.transform([("hausboot", "household")])[0][0, 0]
+    at = {name: k for k, name in enumerate(features.names())}
+    assert x[at["unknown pair"]] == 1.0 and x[at["unknown pair, beginnings"]] == 0.0
+    assert x[at["dice"]] == 0.0 and x[at["dice, beginnings"]] == pytest.approx(1.0)
+    without = AlignmentFeatures(letters=0).fit(PAIRS)
+    assert without.names() == features.names()[:25]
+    for a, b in zip(without.transform(PAIRS), features.transform(PAIRS), strict=True):
+        np.testing.assert_array_equal(a, b[:, :, :25])
+    arrays, _ = without.to_state()
+    assert not any(name.startswith("beginnings") for name in arrays)
+    old = AlignmentFeatures.from_state(arrays, {"version": 1, "iterations": 5})  # of files that knew no beginnings
+    assert old.names() == without.names()
+    with pytest.raises(ValueError, match="letters is -1"):
+        AlignmentFeatures(letters=-1).fit(PAIRS)
+
+
 def test_states_are_kept_and_damaged_ones_are_refused():
     features = AlignmentFeatures(3).fit(PAIRS)
     arrays, facts = features.to_state()

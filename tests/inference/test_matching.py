@@ -58,6 +58,28 @@ def test_the_k_best_are_distinct_and_those_of_brute_force(problem, k):
     np.testing.assert_allclose([one.value for one in found], [value for value, _ in every[:k]], atol=1e-9)
 
 
+def test_thousands_of_small_tables_ties_included():
+    """The 1 to 8 best of 2,500 tables, half of them of small whole numbers, against all sets of links at once."""
+    rng = np.random.default_rng(5)
+    shapes = ((2, 2), (2, 3), (3, 2), (3, 3), (2, 4))
+    every = {shape: np.array(list(product((0, 1), repeat=shape[0] * shape[1]))) for shape in shapes}
+    for case in range(2500):
+        shape = shapes[case % len(shapes)]
+        score = rng.integers(-2, 4, shape).astype(float) if case % 2 else rng.normal(size=shape)
+        prices = [np.cumsum(rng.integers(0, 3, rng.integers(1, 3))) / 2.0 for _ in range(2)]
+        sets = every[shape].reshape(-1, *shape)
+        values = every[shape] @ score.ravel()
+        for axis, price in ((2, prices[0]), (1, prices[1])):
+            degree = sets.sum(axis=axis)
+            paid = np.concatenate([[0.0], np.cumsum(price), np.full(8, np.inf)])
+            values = values - paid[degree].sum(axis=1)
+        best = np.sort(values[values > -np.inf])[::-1]
+        k = 1 + case % 8
+        found = k_best_matchings(score, k, *prices)
+        np.testing.assert_allclose([one.value for one in found], best[:k], atol=1e-9)
+        assert len({one.links.tobytes() for one in found}) == len(found) == min(k, len(best))
+
+
 def test_large_tables_give_what_an_assignment_solver_gives():
     rng = np.random.default_rng(0)
     for n, m in ((30, 30), (40, 25), (25, 60)):

@@ -13,6 +13,7 @@ import maxmargin as mm
 from maxmargin.datasets import Links
 from maxmargin.models import Matching
 from maxmargin.testing import check_model
+from reference.qp import solve_primal
 
 
 def link_sets(shape, limits):
@@ -30,6 +31,12 @@ def phi(x, y, limits):
         degree = y.sum(axis=axis)
         prices += [-sum(max(0, d - k + 1) for d in degree) for k in range(2, most + 1)]
     return np.concatenate([(x * y[:, :, None]).sum(axis=(0, 1)), prices])
+
+
+def touching(y):
+    """Links with a neighbour below along the diagonal, and across it."""
+    found = set(map(tuple, np.argwhere(y).tolist()))
+    return np.array([sum((i + 1, j + step) in found for i, j in found) for step in (1, -1)])
 
 
 def cost(y, links, missed, false):
@@ -74,6 +81,76 @@ def test_the_most_violating_links_are_those_of_brute_force(problem):
             psi = np.zeros(len(w))
             psi[found.indices] = found.psi
             assert found.value == pytest.approx(cost_weight * found.cost - w @ psi, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems(), st.sampled_from([(1.0, 0.0), (2.5, 1.5), (-1.0, 0.5), (-0.7, -2.0), (0.3, 0.3)]))
+def test_links_that_touch_are_weighed_as_by_brute_force(problem, bonuses):
+    X, Y, limits, w, (missed, false) = problem
+    bound = Matching(limits, missed=missed, false=false, neighbours=True).bind(X, Y)
+    w = np.concatenate([w, bonuses])
+
+    def features(x, y):
+        return np.concatenate([phi(x, y, limits), touching(y)])
+
+    for cost_weight in (0.0, 1.0):
+        for i, (x, links) in enumerate(zip(X, Y, strict=True)):
+            truth = np.zeros(x.shape[:2], int)
+            truth[tuple(np.array(sorted(links.sure), int).reshape(-1, 2).T)] = 1
+            found = bound.answer(w, i, cost_weight)
+            best = max(
+                cost_weight * cost(y, links, missed, false) + w @ (features(x, y) - features(x, truth))
+                for y in link_sets(x.shape[:2], limits)
+            )
+            assert found.value == pytest.approx(best, abs=1e-7)
+            assert best - 1e-9 <= found.bound <= best + 1e-6
+            codes = bound.argmax(w, np.array([i]), cost_weight).outputs[0]
+            table = np.zeros(x.shape[:2], int)
+            for link in bound.layout.output(codes):
+                table[link] = 1
+            psi = np.zeros(len(w))
+            psi[found.indices] = found.psi
+            np.testing.assert_allclose(psi, features(x, truth) - features(x, table), atol=1e-9)
+            at, values = bound.difference(i, codes)
+            np.testing.assert_allclose(values, psi[at], atol=1e-9)
+
+
+def test_a_bound_that_is_not_met_holds():
+    """Bonuses so large that 100 matchings prove little: the value of a known matching stays below the bound."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        x = rng.normal(size=(9, 9, 1)) - 1.0
+        bound = Matching(1, neighbours=True).bind([x])
+        w, planted = np.array([1.0, 2.0, 1.5]), np.eye(9, dtype=int)
+        found = bound.argmax(w)
+        assert found.bound[0] >= found.value[0] >= 0.0
+        assert found.bound[0] >= x[planted > 0].sum() + w[1:] @ touching(planted) - 1e-9
+
+
+def test_certificates_with_neighbours_are_true():
+    """The optimum over all sets of links, by a general solver."""
+    rng = np.random.default_rng(2)
+    X, Y = [], []
+    for _ in range(6):
+        x, y = rng.normal(size=(3, 3, 2)), np.eye(3, dtype=int)[rng.permutation(3)]
+        x[y > 0, 0] += 0.7
+        X.append(x)
+        Y.append(sorted(map(tuple, np.argwhere(y).tolist())))
+    planes = []
+    for x, y in zip(X, Y, strict=True):
+        truth = np.zeros((3, 3), int)
+        truth[tuple(np.array(y).T)] = 1
+        every = [np.concatenate([phi(x, z, (1, 1)), touching(z)]) for z in link_sets((3, 3), (1, 1))]
+        costs = [cost(z, Links(frozenset(y)), 1.0, 1.0) for z in link_sets((3, 3), (1, 1))]
+        right = np.concatenate([phi(x, truth, (1, 1)), touching(truth)])
+        planes.append((right - np.array(every), np.array(costs)))
+    expected = solve_primal(planes, 0.5).objective
+    for solver in ("auto", "cutting_plane", "sequential_dual"):
+        fitted = mm.StructuredSVM(Matching(1, neighbours=True), C=0.5, solver=solver, tol=1e-5).fit(X, Y)
+        assert fitted.certificate_.primal == pytest.approx(expected, rel=2e-5)
+        assert fitted.certificate_.dual <= expected * (1 + 1e-9)
+    with pytest.raises(ValueError, match="predict_kbest"):
+        fitted.predict_kbest(X, 2)
 
 
 @settings(max_examples=50, deadline=None)

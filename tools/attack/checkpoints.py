@@ -169,7 +169,7 @@ def bases() -> tuple[Base, ...]:
         "model in Python": (mm.StructuredSVM(Sign(), **hard), list(rows), (2 * (labels > 0) - 1).tolist()),
         "matching": (mm.Aligner(**hard), pairs, links),
         "lattice": (mm.LatticeRanker(**hard), lists, told),
-        "lattice, several": (mm.LatticeRanker(pairing="all", n_good=2, **hard), lists, told),
+        "lattice, several": (mm.LatticeRanker(n_good=2, **hard), lists, told),
         "graph": (mm.GraphLabeler(**hard), graphs, nodes),
         "segmenter": (mm.ImageSegmenter(tolerance=1.0, refits=2, **hard), images, masks),
         "hmm": (mm.DiscriminativeHMM(C=0.1, **hard), words, states),

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
 from collections.abc import Sized
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import guarded, located
+from maxmargin.cli.errors import fitting, guarded
 from maxmargin.cli.model import check_model_input
 from maxmargin.cli.outputs import check_model_output, check_output, opened_output
 from maxmargin.cli.train import Stopwatch, finish
@@ -25,6 +24,7 @@ _ABOUT_LEFT = "Text file, one sentence a line, words between spaces (.gz and .xz
 _ABOUT_RIGHT = "Text file with the translations, in the same lines."
 _ABOUT_LINKS = "Links of each pair in the format of Pharaoh, such as 0-0 1-2 2?1, where ? marks a possible link."
 _ABOUT_OPINION = "Links of each pair by another aligner, in the same format; training learns how far to trust them."
+_ABOUT_NEIGHBOURS = "Learn bonuses for links that touch; finer, and several times slower."
 _ABOUT_BITEXT = "Two further text files without links, which teach which words go together: the more, the better."
 
 align = typer.Typer(name="align", no_args_is_help=True, help="Links between the words of sentences and translations.")
@@ -42,13 +42,14 @@ def train(
     left: Left,
     right: Right,
     links: LinkFile,
-    output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")],
+    output: o.ModelOutput,
     bitext: Annotated[tuple[str, str] | None, o.of_training(help=_ABOUT_BITEXT, metavar="LEFT RIGHT")] = None,
     opinion: Opinion = None,
     C: o.CostWeight = 1.0,
     max_links: Annotated[int, o.of_training("--max-links", help="The most links of a word.", min=1)] = 2,
     missed: Annotated[float, o.of_training("--missed", help="Cost of a sure link that is missed.")] = 3.0,
     false: Annotated[float, o.of_training("--false", help="Cost of a link that is not even possible.")] = 1.0,
+    neighbours: Annotated[bool, o.of_training("--neighbours", help=_ABOUT_NEIGHBOURS)] = False,
     fit: o.FitOptions = o.FitOptions(),
     precision: o.PrecisionOption = o.Precision.float64,
     config: o.Config = None,
@@ -70,16 +71,14 @@ def train(
         pairs, gold = read_pairs(left, right, opinion), read_links(links)
         more = None if bitext is None else read_bitext(*bitext)
     check_lines(left, pairs, links, gold)
-    from sklearn.exceptions import ConvergenceWarning
-
     from maxmargin.estimators.aligner import Aligner
     from maxmargin.features import AlignmentFeatures
 
     features = AlignmentFeatures(opinion=opinion is not None)
-    model = Aligner(C=C, max_links=max_links, missed=missed, false=false, features=features, verbose=int(live))
+    model = Aligner(C=C, max_links=max_links, missed=missed, false=false, neighbours=neighbours)
+    model.set_params(features=features, verbose=int(live))
     model.set_params(**fit.parameters())
-    with watch("train"), warnings.catch_warnings(), located(links, lambda example, _: example + 1):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the status already says why training ended
+    with watch("train"), fitting(links, lambda example, _: example + 1):
         model.fit(pairs, gold, bitext=more)
     sure = sum(len(one.sure) for one in gold)
     facts = {"examples": f"{len(pairs)} sentence pairs, {sure} sure links, {len(more or ())} pairs without links"}
@@ -92,7 +91,7 @@ def predict(
     model: o.ModelFile,
     left: Left,
     right: Right,
-    output: Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")] = "-",
+    output: o.TextOutput = "-",
     opinion: Opinion = None,
     debug: o.Debug = False,
 ) -> None:
@@ -104,7 +103,7 @@ def predict(
     """
     check_output(output, [left, right, model, opinion])
     aligner = load(model)
-    found = aligner.predict(read_pairs(left, right, opinion))
+    found = aligner.predict(asked_pairs(aligner, model, left, right, opinion))
     with opened_output(output) as out:
         out.writelines(" ".join(f"{i}-{j}" for i, j in links) + "\n" for links in found)
 
@@ -133,7 +132,7 @@ def evaluate(
     from maxmargin.datasets import read_links
     from maxmargin.metrics import alignment_report
 
-    pairs, gold = read_pairs(left, right, opinion), read_links(links)
+    pairs, gold = asked_pairs(aligner, model, left, right, opinion), read_links(links)
     check_lines(left, pairs, links, gold)
     report = alignment_report(gold, aligner.predict(pairs))
     if as_json:
@@ -154,6 +153,16 @@ def read_pairs(left: str, right: str, opinion: str | None) -> list:
     links = read_links(opinion)
     check_lines(left, pairs, opinion, links)
     return [(*pair, given) for pair, given in zip(pairs, links, strict=True)]
+
+
+def asked_pairs(aligner: Aligner, model: str, left: str, right: str, opinion: str | None) -> list:
+    """Pairs of sentences for a trained aligner, which has learned to ask another one or has not."""
+    asks = aligner.features_ is not None and aligner.features_.opinion
+    if asks and opinion is None:
+        raise ValueError(f"{model} was trained with --opinion; give --opinion FILE, the links of the other aligner.")
+    if opinion is not None and not asks:
+        raise ValueError(f"{model} was trained without --opinion; leave it out, or train with --opinion FILE.")
+    return read_pairs(left, right, opinion)
 
 
 def check_lines(left: str, pairs: Sized, links: str, gold: Sized) -> None:

@@ -6,13 +6,14 @@ import functools
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 import typer
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "fail", "guarded", "located", "reason"]
+__all__ = ["BAD_INPUT", "INTERRUPTED", "fail", "fitting", "guarded", "located", "reason"]
 
 BAD_INPUT = 1
 INTERRUPTED = 130  # 128 + SIGINT
@@ -62,6 +63,16 @@ def located(name: str, line: Callable[[int, int], int | None]) -> Iterator[None]
         place = _PLACE.search(message)
         number = line(int(place[1]), int(place[2] or 0)) if place else None
         raise ValueError(f"{name}{f', line {number}' if number else ''}: {message}") from error
+
+
+@contextmanager
+def fitting(name: str, line: Callable[[int, int], int | None]) -> Iterator[None]:
+    """Errors of a fit name the file, as :func:`located` says; why training ended is left to the status."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(), located(name, line):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
 
 
 def reason(error: OSError) -> str:

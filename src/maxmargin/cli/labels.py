@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import sys
-import warnings
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, cast
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import guarded, located
+from maxmargin.cli.errors import fitting, guarded
 from maxmargin.cli.label_files import DECLARED, Known, LabelFileOptions, hierarchy_of
 from maxmargin.cli.model import check_model_input
 from maxmargin.cli.outputs import check_model_output, check_output, opened_output
@@ -59,7 +58,7 @@ labels = typer.Typer(name="labels", no_args_is_help=True, help="Several labels p
 @o.grouped
 def train(
     file: Annotated[str, typer.Argument(help=_ABOUT_FILE)],
-    output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")],
+    output: o.ModelOutput,
     C: o.CostWeight = 1.0,
     graph: Annotated[Graph, o.of_training("--graph", help=_ABOUT_GRAPH)] = Graph.none,
     hierarchy: Annotated[str | None, o.of_training(help=_ABOUT_HIERARCHY, metavar="FILE|declared")] = None,
@@ -104,7 +103,6 @@ def train(
         if hierarchy is not None:
             data = with_hierarchy(data, hierarchy_of(hierarchy, data))
     import numpy as np
-    from sklearn.exceptions import ConvergenceWarning
 
     from maxmargin.estimators.multilabel_classifier import MultilabelClassifier
 
@@ -120,8 +118,7 @@ def train(
     ).set_params(**fit.parameters())
     if hierarchy is not None:
         model.set_params(hierarchy=data.hierarchy)
-    with watch("train"), warnings.catch_warnings(), located(file, lambda example, _: data.lines[example]):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the status already says why training ended
+    with watch("train"), fitting(file, lambda example, _: data.lines[example]):
         model.fit(data.X, targets(data))
     model.feature_names_in_ = np.array(data.feature_names, dtype=object)  # so that other files are read by name
     shape = f"{len(data)} examples, {data.X.shape[1]} features, {len(data.label_names)} labels"
@@ -135,7 +132,7 @@ def train(
 def predict(
     model: o.ModelFile,
     file: Annotated[str, typer.Argument(help="ARFF, LIBSVM or CSV file; its labels are not read.")],
-    output: Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")] = "-",
+    output: o.TextOutput = "-",
     form: Annotated[Form, o.of_output("--form", help=_ABOUT_FORM)] = Form.lists,
     files: LabelFileOptions = LabelFileOptions(),
     debug: o.Debug = False,

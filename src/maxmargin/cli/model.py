@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import located
+from maxmargin.cli.errors import fitting, located
 from maxmargin.cli.files import Source, Table
 
 if TYPE_CHECKING:
@@ -93,10 +92,7 @@ class TrainingOptions(o.FitOptions):
 
 def fit(tagger: SequenceTagger, X: Sequences, y: list[list[str]], table: Table) -> SequenceTagger:
     """Fit; errors name the line of the file."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings(), located(table.source.name, table.line):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the status already says why training ended
+    with fitting(table.source.name, table.line):
         if isinstance(tagger.constraints, str):
             _check_scheme(y, tagger.constraints)
         return tagger.fit(X, y)

@@ -120,6 +120,8 @@ of_stopping, of_output = map(_panel, ("When to stop", "What to write"))
 
 LabelledFile = Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")]
 ModelFile = Annotated[str, typer.Argument(help="Model file.")]
+ModelOutput = Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")]
+TextOutput = Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")]
 Folds = Annotated[int, typer.Option(min=2, help="Number of folds of the cross-validation.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 

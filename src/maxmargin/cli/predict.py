@@ -34,7 +34,7 @@ _ABOUT_REPLACE = "Whether the prediction replaces the label column; by default i
 def predict(
     model: o.ModelFile,
     file: Annotated[str, typer.Argument(help="Column file, or - for standard input.")] = "-",
-    output: Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")] = "-",
+    output: o.TextOutput = "-",
     replace: Annotated[bool | None, typer.Option("--replace/--no-replace", help=_ABOUT_REPLACE)] = None,
     label_column: o.KnownLabelColumn = None,
     kbest: Annotated[

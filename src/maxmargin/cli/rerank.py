@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import warnings
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import guarded, located
+from maxmargin.cli.errors import fitting, guarded, located
 from maxmargin.cli.model import check_model_input
 from maxmargin.cli.outputs import check_model_output, check_output, opened_output
 from maxmargin.cli.train import Stopwatch, finish
@@ -26,8 +26,10 @@ _ABOUT_REFERENCES = (
     "Text files with the reference of list 0 in the first line, of list 1 in the second, ...; several files "
 )
 _ABOUT_REFERENCES += "give several references. Words are compared as they are written, between spaces."
-_ABOUT_PAIRING = "Ask that each of several good hypotheses outscores every bad one, or the bad ones next to it."
-_ABOUT_N_GOOD = "With --pairing: how many hypotheses of a list are good, those of largest BLEU."
+_ABOUT_N_GOOD = "So many hypotheses of a list, those of largest BLEU, are good, and must outscore the bad ones by 1."
+_ABOUT_PAIRING = "With --n-good: each good hypothesis must outscore all bad ones (the default), or those nearest to it."
+
+Pairing = StrEnum("Pairing", ["all", "nearest"])
 
 rerank = typer.Typer(name="rerank", no_args_is_help=True, help="The best hypothesis of each n-best list.")
 
@@ -41,10 +43,10 @@ References = Annotated[list[str], typer.Argument(help=_ABOUT_REFERENCES, metavar
 def train(
     lists: Lists,
     references: References,
-    output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")],
+    output: o.ModelOutput,
     C: o.CostWeight = 1.0,
-    pairing: Annotated[str | None, o.of_training("--pairing", help=_ABOUT_PAIRING, metavar="all|nearest")] = None,
-    n_good: Annotated[int, o.of_training("--n-good", help=_ABOUT_N_GOOD, min=1)] = 1,
+    n_good: Annotated[int | None, o.of_training("--n-good", help=_ABOUT_N_GOOD, min=1)] = None,
+    pairing: Annotated[Pairing | None, o.of_training("--pairing", help=_ABOUT_PAIRING)] = None,
     penalty: o.PenaltyOption = o.Penalty.l2,
     rescaling: o.RescalingOption = None,
     fit: o.FitOptions = o.FitOptions(),
@@ -65,16 +67,15 @@ def train(
     with watch("read"):
         found = read_lists(lists)
         targets = read_references(lists, found.ids, references)
-    from sklearn.exceptions import ConvergenceWarning
-
+    if pairing is not None and n_good is None:
+        raise ValueError("--pairing is for several good hypotheses; say with --n-good how many of a list are good.")
     from maxmargin.estimators.lattice_ranker import LatticeRanker
 
     how = {"penalty": str(penalty), "rescaling": None if rescaling is None else str(rescaling)}
-    model = LatticeRanker(C=C, pairing=pairing, n_good=n_good, verbose=int(live))
+    model = LatticeRanker(C=C, n_good=n_good, verbose=int(live))
     model.set_params(**how, **fit.parameters())
-    with watch("train"), warnings.catch_warnings(), located(lists, lambda _example, _: None):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the status already says why training ended
-        model.fit(found.lattices, targets)
+    with watch("train"), fitting(lists, lambda _example, _: None):
+        model.fit(found.lattices, targets, pairing=str(pairing or Pairing.all))
     count = sum(len(lattice) for lattice in found.lattices)
     facts = {"examples": f"{len(found.ids)} lists, {count} hypotheses, {len(model.coef_)} features"}
     finish(model, facts, watch, output, str(precision))
@@ -86,7 +87,7 @@ def predict(
     model: o.ModelFile,
     lists: Lists,
     k: Annotated[int, typer.Option("--k", help="Write so many distinct hypotheses, with their scores.", min=1)] = 1,
-    output: Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")] = "-",
+    output: o.TextOutput = "-",
     debug: o.Debug = False,
 ) -> None:
     """Write the best hypothesis of each list, one per line; with --k several as id ||| hypothesis ||| score.

@@ -45,7 +45,7 @@ _ABOUT_HELD_OUT = (
 @o.grouped
 def train(
     file: o.LabelledFile,
-    output: Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")],
+    output: o.ModelOutput,
     feature_options: FeatureOptions = FeatureOptions(),
     word_column: o.WordColumn = None,
     label_column: o.LabelColumn = None,

@@ -18,9 +18,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from maxmargin.door import first_bad_row, indices, sparse_block
+from maxmargin.door import LARGEST_FEATURE, first_bad_row, indices, sparse_block
 
-__all__ = ["Lattice", "WordCodes", "as_lattice", "grouped"]
+__all__ = ["Lattice", "WordCodes", "as_lattice", "grouped", "word_codes"]
 
 MOST = 2**31  # nodes, arcs and words, which kernels count in 32 bits
 ArcFeatures: TypeAlias = "ArrayLike | sp.csr_array | Sequence[Mapping[str, float]]"
@@ -32,7 +32,7 @@ class WordCodes(NamedTuple):
 
     begin: np.ndarray  # int32 (E + 1,)
     code: np.ndarray  # int32
-    vocabulary: list[str]
+    vocabulary: list[object]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -46,7 +46,7 @@ class Lattice:
     ----------
     n_nodes : int
         Nodes are numbered so that every arc goes upwards; 0 is the start and the last one the end. Every node lies on
-        a path from the start to the end; :meth:`trimmed` leaves out those that do not.
+        a path from the start to the end.
     tails, heads : array (E,)
         Where each arc begins and ends. Several arcs may join the same two nodes.
     features : array or sparse matrix (E, F), or list of E dicts
@@ -59,6 +59,9 @@ class Lattice:
         The first so many columns are features that every lattice has; a model refuses lattices without them. Further
         ones, such as single phrases, may be missing here and new there. All columns of a matrix by default, none of
         dicts.
+    trim : bool
+        Leave out the nodes that lie on no path from the start to the end, and their arcs, instead of refusing them. The
+        others are numbered anew.
     """
 
     n_nodes: int
@@ -78,13 +81,18 @@ class Lattice:
         words: ArcWords,
         names: Sequence[str] | None = None,
         n_dense: int | None = None,
+        trim: bool = False,
     ) -> None:
-        n, tail, head = _checked_arcs(n_nodes, tails, heads)
+        n, tail, head = _checked_ends(n_nodes, tails, heads)
         matrix, known, dense = _checked_features(features, names, n_dense)
         said = _checked_words(words)
         for count, what in ((matrix.shape[0], "rows of features"), (len(said), "texts")):
             if count != len(tail):
                 raise ValueError(f"there are {len(tail)} arcs and {count} {what}; give one for each arc.")
+        if trim:
+            n, tail, head, kept = _trimmed(n, tail, head)
+            matrix, said = matrix[kept], tuple(said[e] for e in kept.tolist())
+        _check_arcs(n, tail, head)
         for array in (tail, head, matrix.data, matrix.indices, matrix.indptr):
             array.flags.writeable = False
         self.__dict__.update(n_nodes=n, tails=tail, heads=head, features=matrix, words=said, names=known, n_dense=dense)
@@ -103,34 +111,6 @@ class Lattice:
             raise ValueError("the list has no hypothesis; give at least one.")
         n = len(said)
         return cls(2, np.zeros(n, np.int32), np.ones(n, np.int32), features, said, names, n_dense)
-
-    @classmethod
-    def trimmed(
-        cls,
-        n_nodes: int,
-        tails: ArrayLike,
-        heads: ArrayLike,
-        features: ArcFeatures,
-        words: ArcWords,
-        names: Sequence[str] | None = None,
-        n_dense: int | None = None,
-    ) -> Lattice:
-        """A lattice without the nodes that lie on no path from the start to the end; arguments as for a lattice."""
-        from scipy.sparse.csgraph import breadth_first_order
-
-        n, tail, head = _checked_ends(n_nodes, tails, heads)
-        matrix, known, dense = _checked_features(features, names, n_dense)
-        said = _checked_words(words)
-        graph = sp.csr_array((np.ones(len(tail), np.int8), (tail, head)), shape=(n, n))
-        on_path = np.zeros(n, int)
-        for start, arcs in ((0, graph), (n - 1, sp.csr_array(graph.T))):
-            on_path[breadth_first_order(arcs, start, return_predecessors=False)] += 1
-        on_path = on_path == 2
-        if not on_path[0]:
-            raise ValueError(f"there is no path from node 0 to node {n - 1}; such a lattice has no output.")
-        new, kept = np.cumsum(on_path) - 1, np.flatnonzero(on_path[tail] & on_path[head])
-        chosen = [said[e] for e in kept.tolist()]
-        return cls(int(on_path.sum()), new[tail[kept]], new[head[kept]], matrix[kept], chosen, known, dense)
 
     @property
     def n_arcs(self) -> int:
@@ -158,11 +138,7 @@ class Lattice:
     @cached_property
     def codes(self) -> WordCodes:
         """The words of all arcs as numbers."""
-        vocabulary: dict[str, int] = {}
-        split = [text.split() for text in self.words]
-        code = [vocabulary.setdefault(word, len(vocabulary)) for words in split for word in words]
-        begin = np.concatenate([[0], np.cumsum([len(words) for words in split])]).astype(np.int32)
-        return WordCodes(begin, np.array(code, np.int32), list(vocabulary))
+        return word_codes([text.split() for text in self.words])
 
     def path_of(self, text: str) -> list[int] | None:
         """The arcs of a path that says a text; None when there is none. Of several, the first by its arcs."""
@@ -189,6 +165,14 @@ class Lattice:
 
     def __repr__(self) -> str:
         return f"Lattice({self.n_nodes} nodes, {self.n_arcs} arcs, {len(self.names)} features)"
+
+
+def word_codes(words: Sequence[Sequence[object]]) -> WordCodes:
+    """The words of each arc as numbers, in the order in which they first come."""
+    vocabulary: dict[object, int] = {}
+    code = [vocabulary.setdefault(word, len(vocabulary)) for said in words for word in said]
+    begin = np.concatenate([[0], np.cumsum([len(said) for said in words])]).astype(np.int32)
+    return WordCodes(begin, np.array(code, np.int32), list(vocabulary))
 
 
 def grouped(ends: np.ndarray, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -228,22 +212,35 @@ def _checked_ends(n_nodes: object, tails: ArrayLike, heads: ArrayLike) -> tuple[
     return n, found[0].astype(np.int32), found[1].astype(np.int32)
 
 
-def _checked_arcs(n_nodes: object, tails: ArrayLike, heads: ArrayLike) -> tuple[int, np.ndarray, np.ndarray]:
-    """Arcs that go upwards, and every node on a path from the first to the last."""
-    n, tail, head = _checked_ends(n_nodes, tails, heads)
+def _trimmed(n: int, tail: np.ndarray, head: np.ndarray) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes and arcs on paths from the first node to the last, and which of the arcs these are."""
+    from scipy.sparse.csgraph import breadth_first_order
+
+    graph = sp.csr_array((np.ones(len(tail), np.int8), (tail, head)), shape=(n, n))
+    ways = np.zeros(n, int)
+    for start, arcs in ((0, graph), (n - 1, sp.csr_array(graph.T))):
+        ways[breadth_first_order(arcs, start, return_predecessors=False)] += 1
+    on_path = ways == 2
+    if not on_path[0]:
+        raise ValueError(f"there is no path from node 0 to node {n - 1}; such a lattice has no output.")
+    new, kept = (np.cumsum(on_path) - 1).astype(np.int32), np.flatnonzero(on_path[tail] & on_path[head])
+    return int(on_path.sum()), new[tail[kept]], new[head[kept]], kept
+
+
+def _check_arcs(n: int, tail: np.ndarray, head: np.ndarray) -> None:
+    """Refuse arcs that do not go upwards, and nodes on no path from the first to the last."""
     if (tail >= head).any():
         raise ValueError(_not_upwards(n, tail, head))
     entered, left = np.zeros(n, bool), np.zeros(n, bool)
     entered[head], left[tail] = True, True
     entered[0] = left[-1] = True  # where arcs go upwards, nodes that can be entered at all are reached from node 0
-    advice = "remove such nodes, or let Lattice.trimmed do it"
+    advice = "remove such nodes, or let trim=True do it"
     for mark, what in ((entered, "cannot be reached from node 0"), (left, f"does not lead to node {n - 1}")):
         if not mark.all():
             node = int(np.argmin(mark))
             if node in (0, n - 1):
                 raise ValueError(f"there is no path from node 0 to node {n - 1}: no arc is at node {node}; add one.")
             raise ValueError(f"node {node} {what}; {advice}.")
-    return n, tail, head
 
 
 def _not_upwards(n: int, tail: np.ndarray, head: np.ndarray) -> str:
@@ -283,7 +280,7 @@ def _checked_features(
             raise ValueError("names must be texts, none twice.")
     bad = first_bad_row(matrix)
     if bad >= 0:
-        raise ValueError(f"arc {bad} has features that are NaN, infinite or beyond 1e100; replace them.")
+        raise ValueError(f"arc {bad} has features that are NaN, infinite or beyond {LARGEST_FEATURE:g}; replace them.")
     dense = (0 if rows is not None else len(known)) if n_dense is None else n_dense
     if isinstance(dense, bool) or not isinstance(dense, (int, np.integer)) or not 0 <= dense <= len(known):
         raise ValueError(f"n_dense is {n_dense!r:.60}; give a whole number from 0 to {len(known)}.")

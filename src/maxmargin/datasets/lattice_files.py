@@ -81,18 +81,18 @@ def read_plf(source: Source) -> list[Lattice]:
     The text is taken apart, never run as a program.
     """
     found: list[Lattice] = []
-    width = 0
     with opened(source) as (lines, name):
         for number, line in decoded(lines, name):
             try:
                 lattice = _plf(line)
             except ValueError as error:
                 raise ValueError(f"{name}, line {number}: {error}") from None
-            width = width or len(lattice.names)
-            if len(lattice.names) != width:
-                what = f"arcs have {len(lattice.names)} scores, those of line 1 {width}"
+            if found and lattice.names != found[0].names:
+                what = f"arcs have {len(lattice.names)} scores, those of line 1 {len(found[0].names)}"
                 raise ValueError(f"{name}, line {number}: {what}; give every arc the same scores.")
             found.append(lattice)
+    if not found:
+        raise ValueError(f"{name} has no lattice; a line is one, such as ((('word',1.0,1),),).")
     return found
 
 
@@ -126,18 +126,23 @@ def _features(text: str) -> tuple[dict[str, tuple[float, ...]], dict[str, float]
             marks[-1][1].append(float(token))
     groups: dict[str, tuple[float, ...]] = {}
     sparse: dict[str, float] = {}
+    labels, taken = set(), set()
     for mark, values in marks:
-        label = mark[:-1]
+        label, dense = mark[:-1], mark[-1] == ":"
         if not values:
             raise ValueError(f"the feature {mark!r:.40} has no number")
-        if label in groups or label in sparse or f"{label}0" in sparse:
+        names = [label] if not dense and len(values) == 1 else [f"{label}{k}" for k in range(len(values))]
+        if label in labels:
             raise ValueError(f"the feature {mark!r:.40} comes twice")
-        if mark[-1] == ":":
+        twice = next((name for name in names if name in taken), None)
+        if twice is not None:
+            raise ValueError(f"two features are named {twice!r:.40}, one of them by {mark!r:.40}; rename one")
+        labels.add(label)
+        taken.update(names)
+        if dense:
             groups[label] = tuple(values)
-        elif len(values) == 1:
-            sparse[label] = values[0]
         else:
-            sparse |= {f"{label}{k}": value for k, value in enumerate(values)}
+            sparse |= dict(zip(names, values, strict=True))
     return groups, sparse
 
 

@@ -30,8 +30,9 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
     """Word alignment, learned with a large margin from a few hundred aligned sentence pairs.
 
     The score of a set of links is the sum of the scores of its links, less a price for the second, third, ... link of a
-    word; the best set is found exactly (:mod:`maxmargin.models.matching`). Features of word pairs come from two
-    alignment models that are learned, without any links, from all sentence pairs at hand, from spelling and position
+    word, plus bonuses for links that touch, on request; without these the best set is found exactly
+    (:mod:`maxmargin.models.matching`). Features of word pairs come from two alignment models that are learned, without
+    any links, from all sentence pairs at hand, from spelling and position
     (:class:`~maxmargin.features.alignment.AlignmentFeatures`); or give arrays of features of your own, for sentences
     and anything else that has two sides.
 
@@ -41,6 +42,10 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
         The most links of a word, or of a word on the left and one on the right.
     missed, false : float
         Cost of a sure link that is missed, and of a link that is not even possible.
+    neighbours : bool
+        Whether links that touch have bonuses of their own: (i, j) with (i + 1, j + 1), and with (i + 1, j - 1). The
+        best set then has a proven upper bound, which certificates count, where it is not met; it takes several times as
+        long, and there is no ``predict_kbest``.
     features : AlignmentFeatures, optional
         How word pairs become numbers; those of the library by default.
     ... and the parameters that all estimators share; see maxmargin.estimators.parameters.
@@ -53,6 +58,8 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
         Weights of the features of word pairs, named by ``features_.names()``.
     prices_ : (array, array)
         Prices of the first, second, ... link of a word on the left and on the right.
+    bonuses_ : array (2,) or (0,)
+        Of links that touch, along the diagonal and across it.
 
     Examples
     --------
@@ -68,6 +75,7 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
     max_links: int | tuple[int, int] = 2
     missed: float = 3.0
     false: float = 1.0
+    neighbours: bool = False
     features: AlignmentFeatures | None = None
     C: float = 1.0
     tol: float = 1e-3
@@ -118,11 +126,7 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
         self.model_ = self._model()
         bound = self.model_.bind(self._arrays(X), y)
         self.layout_ = bound.layout
-        positive = self._positive(bound, self.layout_)
-        self._train(
-            bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin, formulation=formulation
-        )
-        return self
+        return self._fit_bound(bound, self.layout_, sample_weight, resume, begin, formulation)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -133,13 +137,17 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
         self._check_fitted()
         return self.layout_.prices(self.weights_)
 
+    @property
+    def bonuses_(self) -> np.ndarray:
+        return self._groups()["neighbours"]
+
     def predict(self, X: SentencePairs) -> Predictions[list[Pair]]:
         """The best links of each pair of sentences, pairs of positions in order."""
         self._check_fitted()
         return Predictions(self._predict_codes(self.weights_, X))
 
     def _model(self) -> Matching:
-        return Matching(self.max_links, missed=self.missed, false=self.false)
+        return Matching(self.max_links, missed=self.missed, false=self.false, neighbours=self.neighbours)
 
     def _arrays(self, X: SentencePairs) -> Sequence[np.ndarray]:
         if self.features_ is None and not _are_arrays(X):

@@ -31,14 +31,20 @@ class RankedOutputs(Generic[Inputs, Output]):
         """The ``k`` best outputs of each example with their scores, best first; fewer when there are no more."""
         if not (isinstance(k, (int, np.integer)) and k >= 1):
             raise ValueError(f"k must be a whole number >= 1, got {k!r}.")
+        if isinstance(X, (list, tuple)) and not X:
+            return []
         bound, w = self._bound_scores(X)
-        layout, answers = bound.layout, []
+        answers = []
         if not offers_k_best(bound):
             raise _refused(self, bound, "predict_kbest", "k_best", "predict, or predict_marginals where there is one,")
         for i in range(bound.n_examples):
             codes, scores = bound.k_best(w, i, int(k))
-            answers.append([(cast(Output, layout.output(row)), float(s)) for row, s in zip(codes, scores, strict=True)])
+            answers.append([(self._shown(bound, i, row), float(s)) for row, s in zip(codes, scores, strict=True)])
         return answers
+
+    def _shown(self, bound: BoundModel, example: int, codes: np.ndarray) -> Output:
+        """An output as users see it."""
+        return cast(Output, bound.layout.output(codes))
 
     def predict_margin(self, X: Inputs) -> np.ndarray:
         """Score of the best output minus that of the runner-up: confidence, in units of the score. inf: no other."""

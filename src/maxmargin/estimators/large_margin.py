@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Self, cast
 
 import numpy as np
 
 from maxmargin.contracts import BoundModel, Formulation
-from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
+from maxmargin.estimators.base import Inputs, Outputs, Resume, SampleWeight, Stopwatch, Structured
 from maxmargin.estimators.parameters import ALL_AT_ONCE, parameters
 from maxmargin.estimators.positive_weights import GroupedWeights, Positive, positive_weights
 from maxmargin.formulations.problem import Problem
 from maxmargin.formulations.references import References
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
+from maxmargin.oracles.references import Closeness, hamming
 from maxmargin.planes import aligned_zeros
 from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.presets import SOLVERS
@@ -75,7 +76,11 @@ class LargeMargin(Structured[Inputs, Outputs]):
         return RescaledHinge(cast(str, self.loss), rescaling, self.penalty, self.slack_search)
 
     def _references(
-        self, y: Iterable[object] | None, references: GoodOutputs | None, pairing: str
+        self,
+        y: Iterable[object] | None,
+        references: GoodOutputs | None,
+        pairing: str,
+        closeness: Closeness = hamming,
     ) -> tuple[list[object], References | None]:
         """An output for each example, and the formulation of a fit with several good ones; None without references.
 
@@ -86,7 +91,7 @@ class LargeMargin(Structured[Inputs, Outputs]):
                 raise ValueError("y is None: give the outputs of the examples, or references.")
             return list(y), None
         if self.loss != "hinge" or self.rescaling not in (None, "unit"):
-            raise ValueError('references= has margins of 1: use loss="hinge", and rescaling=None or "unit".')
+            raise ValueError('several good outputs have margins of 1: use loss="hinge", and rescaling=None or "unit".')
         good = [list(outputs) for outputs in references]
         if y is not None:
             given = list(y)
@@ -98,7 +103,23 @@ class LargeMargin(Structured[Inputs, Outputs]):
                 raise ValueError(
                     f"example {i} has no good output; give at least one in references, or its output in y."
                 )
-        return [outputs[0] for outputs in good], References(good, pairing, self.penalty)
+        return [outputs[0] for outputs in good], References(good, pairing, self.penalty, closeness)
+
+    def _fit_bound(
+        self,
+        bound: BoundModel,
+        layout: GroupedWeights,
+        sample_weight: SampleWeight,
+        resume: Resume,
+        begin: Stopwatch,
+        formulation: Formulation | None,
+    ) -> Self:
+        """Train on a bound model, with the signs that its layout and the parameters ask for; see :meth:`_train`."""
+        positive = self._positive(bound, layout)
+        self._train(
+            bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin, formulation=formulation
+        )
+        return self
 
     def _positive(self, bound: BoundModel, layout: GroupedWeights) -> np.ndarray | None:
         """Weights that must be >= 0: those asked for, and those without which the model has no exact argmax."""

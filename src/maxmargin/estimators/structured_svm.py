@@ -120,11 +120,7 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
                 raise ValueError("references= makes a formulation of its own; leave out formulation=.")
             y, formulation = self._references(y, references, pairing)
         bound = self._bind_first(X, y)
-        positive = self._positive(bound, self.layout_)
-        self._train(
-            bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin, formulation=formulation
-        )
-        return self
+        return self._fit_bound(bound, self.layout_, sample_weight, resume, begin, formulation)
 
     @available_if(learns_from_streams)
     def partial_fit(self, X: Objects, y: Objects, sample_weight: SampleWeight = None) -> Self:

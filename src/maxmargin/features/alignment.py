@@ -8,6 +8,8 @@ neighbours            the product for the pairs before and behind, and the best 
 position              how far the pair is from the diagonal, and its square
 spelling              the same word, common beginnings, numbers, punctuation against words
 frequency             both words rare; how different their frequencies are
+beginnings            association, models and neighbours again, learned of the first letters of all words: forms of a
+                      word are one there, which a small bitext needs
 opinion               whether another aligner links the pair, and the pairs before and behind; on request
 ====================  ================================================================================================
 
@@ -36,6 +38,7 @@ NAMES = (
     "lexicon left", "unknown pair", "distance", "distance squared", "same word", "common beginning", "both numbers",
     "both punctuation", "one punctuation", "both rare", "frequencies differ",
 )  # fmt: skip
+AGAIN = slice(1, 16)  # of these, what beginnings of words tell
 OPINION = ("other aligner", "other aligner near")
 STORED = "stored alignment features"
 N_JUMPS = 21  # 2 REACH + 1 of the kernel
@@ -79,6 +82,8 @@ class AlignmentFeatures(Parameters):
     ----------
     iterations : int
         Of the training of each of the two alignment models.
+    letters : int
+        The models are learned a second time of the first so many letters of each word; 0: they are not.
     opinion : bool
         Whether another aligner has been asked. Examples are then (left, right, links) with its links, as text such as
         "0-0 1-2" or as pairs of positions; how far it is to be trusted is learned. Further bitext needs no links.
@@ -89,50 +94,38 @@ class AlignmentFeatures(Parameters):
     >>> pairs = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
     >>> features = AlignmentFeatures().fit(pairs)
     >>> features.transform([("ein Haus", "a house")])[0].shape
-    (2, 2, 25)
+    (2, 2, 40)
     """
 
     iterations: int = 5
+    letters: int = 4
     opinion: bool = False
 
     def fit(self, X: Iterable[object], y: object = None) -> Self:
         """Learn the models from pairs of sentences."""
-        if (
-            not isinstance(self.iterations, (int, np.integer))
-            or isinstance(self.iterations, bool)
-            or self.iterations < 1
-        ):
-            raise ValueError(f"iterations is {self.iterations!r:.60}; give a whole number >= 1.")
+        for name, value, least in (("iterations", self.iterations, 1), ("letters", self.letters, 0)):
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} is {value!r:.60}; give a whole number >= {least}.")
         if not isinstance(self.opinion, (bool, np.bool_)):
             raise ValueError(f"opinion is {self.opinion!r:.60}; give True or False.")
-        self.models_ = learn([_lower(pair) for pair in sentence_pairs(X, self.opinion)], int(self.iterations))
+        pairs = [_lower(pair) for pair in sentence_pairs(X, self.opinion)]
+        self.models_, self.beginnings_ = learn(pairs, int(self.iterations)), None
+        if self.letters:
+            self.beginnings_ = learn(_beginnings(pairs, int(self.letters)), int(self.iterations))
         return self
 
     def transform(self, X: Iterable[object]) -> list[np.ndarray]:
-        """Features (n, m, F) of every pair of words of each pair of sentences; F is 25, with an opinion 27."""
-        from maxmargin.features.alignment_kernel import fill_features
-
+        """Features (n, m, F) of every pair of words of each pair of sentences, as many as :meth:`names` has."""
         examples = list(X) if isinstance(X, Iterable) and not isinstance(X, str) else X
         pairs = [_lower(pair) for pair in sentence_pairs(examples, self.opinion)]
-        models, lexicon = self.models_, self.models_.lexicon
-        bitext = lexicon.read(pairs)
-        one, markov = models.posteriors(bitext, markov=False), models.posteriors(bitext, markov=True)
-        logs = [np.log(np.maximum(lexicon.of_cells(bitext, t), 1e-4)) / 4.0 + 1.0 for t in models.markov.pairs]
-        counts = (
-            np.append(count, 0.0)[words]
-            for count, words in ((lexicon.left_count, bitext.left_words), (lexicon.right_count, bitext.right_words))
-        )
-        words = [[word for pair in pairs for word in pair[side]] for side in (0, 1)]
-        kinds = (np.array([_kind(word) for word in side], np.int8) for side in words)
-        letters, left_at, right_at = _letters(*words)
-        flat = np.empty((len(bitext.cells), len(NAMES)))
-        fill_features(
-            bitext.left, bitext.right, bitext.at, bitext.cells, lexicon.of_cells(bitext, lexicon.dice), one, markov,
-            np.stack(logs), *counts, *kinds, letters, left_at, right_at, flat,
-        )  # fmt: skip
+        flat = _pair_features(self.models_, pairs)
+        if self.beginnings_ is not None:
+            again = _pair_features(self.beginnings_, _beginnings(pairs, int(self.letters)))
+            flat = np.concatenate([flat, again[:, AGAIN]], axis=1)
+        at = np.cumsum([0, *(len(left) * len(right) for left, right in pairs)])
         found = [
-            flat[begin:end].reshape(len(left), len(right), len(NAMES))
-            for (left, right), begin, end in zip(pairs, bitext.at, bitext.at[1:], strict=False)
+            flat[begin:end].reshape(len(left), len(right), flat.shape[1])
+            for (left, right), begin, end in zip(pairs, at, at[1:], strict=False)
         ]
         if not self.opinion:
             return found
@@ -143,45 +136,89 @@ class AlignmentFeatures(Parameters):
 
     def names(self) -> list[str]:
         """Names of the features."""
-        return [*NAMES, *OPINION[: 2 * self.opinion]]
+        again = [f"{name}, beginnings" for name in NAMES[AGAIN]] if self.letters else []
+        return [*NAMES, *again, *OPINION[: 2 * self.opinion]]
 
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, object]]:
         """Arrays and JSON-able facts for :meth:`from_state`."""
-        models, lexicon = self.models_, self.models_.lexicon
-        arrays = {"keys": lexicon.keys, "together": lexicon.together, "jumps": models.jumps}
-        arrays |= {"left_count": lexicon.left_count, "right_count": lexicon.right_count}
-        for name, translation in (("one", models.one), ("markov", models.markov)):
-            arrays |= {f"{name}.{part}": array for part, array in translation._asdict().items()}
-        for side, code in (("left", lexicon.left), ("right", lexicon.right)):
-            arrays |= {f"{side}:{name}": array for name, array in pack_strings(list(code)).items()}
-        return arrays, {"version": 1, "iterations": int(self.iterations), "opinion": bool(self.opinion)}
+        arrays = _stored(self.models_)
+        if self.beginnings_ is not None:
+            arrays |= {f"beginnings/{name}": array for name, array in _stored(self.beginnings_).items()}
+        facts = {"iterations": int(self.iterations), "letters": int(self.letters), "opinion": bool(self.opinion)}
+        return arrays, {"version": 1, **facts}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> AlignmentFeatures:
         """The fitted features that :meth:`to_state` described; a ValueError names what does not fit."""
-        iterations, opinion = facts.get("iterations"), facts.get("opinion", False)  # older files have no opinion
-        if facts.get("version") != 1 or type(iterations) is not int or iterations < 1 or type(opinion) is not bool:
+        iterations = facts.get("iterations")
+        opinion, letters = facts.get("opinion", False), facts.get("letters", 0)  # older files have neither
+        numbers = type(iterations) is int and iterations >= 1 and type(letters) is int and letters >= 0
+        if facts.get("version") != 1 or not numbers or type(opinion) is not bool:
             raise ValueError(f"{STORED} have another version, or no iterations; upgrade maxmargin or save them again.")
-        left, right = (_stored_words(arrays, side) for side in ("left", "right"))
-        n, m = max(1, len(left)), max(1, len(right))
-        keys = arrays.get("keys", np.empty(0))
-        fine = keys.dtype == np.int64 and keys.ndim == 1 and (np.diff(keys) > 0).all()
-        if not fine or (len(keys) and not (0 <= keys[0] and keys[-1] < n * m)) or len(keys) >= 2**31:
-            raise ValueError(f"{STORED} have word pairs that are out of order or of unknown words; save them again.")
-        numbers = partial(_stored_numbers, arrays)
-        counts = numbers("left_count", (n,)), numbers("right_count", (m,))
-        lexicon = Lexicon(left, right, *counts, np.ascontiguousarray(keys), numbers("together", keys.shape))
-        one, markov = (
-            Translation(
-                numbers(f"{name}.pairs", (2, len(keys))),
-                numbers(f"{name}.none_right", (m,)),
-                numbers(f"{name}.none_left", (n,)),
-            )
-            for name in ("one", "markov")
-        )
-        made = cls(iterations, opinion)
-        made.models_ = WordModels(lexicon, one, markov, numbers("jumps", (2, N_JUMPS)))
+        made = cls(iterations, letters, opinion)  # type: ignore[arg-type]
+        made.models_, made.beginnings_ = _from_stored(arrays), None
+        if letters:
+            prefix = "beginnings/"
+            own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+            made.beginnings_ = _from_stored(own)
         return made
+
+
+def _pair_features(models: WordModels, pairs: Sequence[tuple[Words, Words]]) -> np.ndarray:
+    """Features (cells, 25) of all word pairs of all sentence pairs."""
+    from maxmargin.features.alignment_kernel import fill_features
+
+    lexicon = models.lexicon
+    bitext = lexicon.read(pairs)
+    one, markov = models.posteriors(bitext, markov=False), models.posteriors(bitext, markov=True)
+    logs = [np.log(np.maximum(lexicon.of_cells(bitext, t), 1e-4)) / 4.0 + 1.0 for t in models.markov.pairs]
+    counts = (
+        np.append(count, 0.0)[words]
+        for count, words in ((lexicon.left_count, bitext.left_words), (lexicon.right_count, bitext.right_words))
+    )
+    words = [[word for pair in pairs for word in pair[side]] for side in (0, 1)]
+    kinds = (np.array([_kind(word) for word in side], np.int8) for side in words)
+    letters, left_at, right_at = _letters(*words)
+    flat = np.empty((len(bitext.cells), len(NAMES)))
+    fill_features(
+        bitext.left, bitext.right, bitext.at, bitext.cells, lexicon.of_cells(bitext, lexicon.dice), one, markov,
+        np.stack(logs), *counts, *kinds, letters, left_at, right_at, flat,
+    )  # fmt: skip
+    return flat
+
+
+def _stored(models: WordModels) -> dict[str, np.ndarray]:
+    """Models as arrays, for :func:`_from_stored`."""
+    lexicon = models.lexicon
+    arrays = {"keys": lexicon.keys, "together": lexicon.together, "jumps": models.jumps}
+    arrays |= {"left_count": lexicon.left_count, "right_count": lexicon.right_count}
+    for name, translation in (("one", models.one), ("markov", models.markov)):
+        arrays |= {f"{name}.{part}": array for part, array in translation._asdict().items()}
+    for side, code in (("left", lexicon.left), ("right", lexicon.right)):
+        arrays |= {f"{side}:{name}": array for name, array in pack_strings(list(code)).items()}
+    return arrays
+
+
+def _from_stored(arrays: Mapping[str, np.ndarray]) -> WordModels:
+    """The models of arrays that nobody has checked."""
+    left, right = (_stored_words(arrays, side) for side in ("left", "right"))
+    n, m = max(1, len(left)), max(1, len(right))
+    keys = arrays.get("keys", np.empty(0))
+    fine = keys.dtype == np.int64 and keys.ndim == 1 and (np.diff(keys) > 0).all()
+    if not fine or (len(keys) and not (0 <= keys[0] and keys[-1] < n * m)) or len(keys) >= 2**31:
+        raise ValueError(f"{STORED} have word pairs that are out of order or of unknown words; save them again.")
+    numbers = partial(_stored_numbers, arrays)
+    counts = numbers("left_count", (n,)), numbers("right_count", (m,))
+    lexicon = Lexicon(left, right, *counts, np.ascontiguousarray(keys), numbers("together", keys.shape))
+    one, markov = (
+        Translation(
+            numbers(f"{name}.pairs", (2, len(keys))),
+            numbers(f"{name}.none_right", (m,)),
+            numbers(f"{name}.none_left", (n,)),
+        )
+        for name in ("one", "markov")
+    )
+    return WordModels(lexicon, one, markov, numbers("jumps", (2, N_JUMPS)))
 
 
 def _stored_words(arrays: Mapping[str, np.ndarray], side: str) -> dict[str, int]:
@@ -218,6 +255,11 @@ def _opinion(example: object, i: int, shape: tuple[int, int]) -> np.ndarray:
 def _lower(pair: tuple[Words, Words]) -> tuple[Words, Words]:
     left, right = ([word.lower() for word in words] for words in pair)
     return left, right
+
+
+def _beginnings(pairs: Iterable[tuple[Words, Words]], letters: int) -> list[tuple[Words, Words]]:
+    """Sentence pairs of the first letters of each word."""
+    return [([word[:letters] for word in left], [word[:letters] for word in right]) for left, right in pairs]
 
 
 @lru_cache(100_000)

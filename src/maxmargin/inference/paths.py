@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.datasets.lattice import grouped
+from maxmargin.datasets.lattice import WordCodes, grouped, word_codes
 from maxmargin.door import indices, numbers
 from maxmargin.inference.tables import refuse_large, refuse_scores
 
-__all__ = ["Path", "best_path", "k_best_paths"]
+__all__ = ["Path", "best_outputs", "best_path", "k_best_paths"]
 
 Labels = Sequence[str | Sequence[object]]
 
@@ -79,21 +79,37 @@ def k_best_paths(
     >>> [path.score for path in k_best_paths(*arcs, 3, labels=["a", "a b", "b", "c"])]
     [3.0, 2.0]
     """
-    from maxmargin.inference.paths_kernel import distinct_outputs
     from maxmargin.inference.recursion_kernel import longest_path
 
     if not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(f"k is {k!r:.80}; ask for at least one.")
     tail, head, score, n = _checked(tails, heads, scores)
-    each = np.arange(len(tail) + 1, dtype=np.int32)  # without labels every arc says a word of its own
-    words = (each, each[:-1], len(tail)) if labels is None else _word_codes(labels, len(tail))
+    if labels is None:
+        words = word_codes([[e] for e in range(len(tail))])  # every arc says a word of its own
+    elif isinstance(labels, str) or not isinstance(labels, Sequence) or len(labels) != len(tail):
+        raise ValueError(f"labels are {labels!r:.60}; give what each of the {len(tail)} arcs says.")
+    else:
+        words = word_codes([label.split() if isinstance(label, str) else list(label) for label in labels])
     order, begin = grouped(head, n)
-    length = int(longest_path(begin, tail[order]))
-    refuse_large(4 * int(k) * length, f"k best with k = {k} on paths of {length} arcs", "ask for a smaller k")
-    leaving, begin = grouped(tail, n)
-    arcs, found_scores = np.empty((int(k), length), np.int32), np.empty(int(k))
-    found = distinct_outputs(begin, leaving, head, score, *words, arcs, found_scores)
-    return [Path(row[row >= 0], float(s)) for row, s in zip(arcs[:found], found_scores[:found], strict=True)]
+    longest = int(longest_path(begin, tail[order]))
+    arcs, found = best_outputs(grouped(tail, n), head, score, words, int(k), longest)
+    return [Path(row[row >= 0], float(s)) for row, s in zip(arcs, found, strict=True)]
+
+
+def best_outputs(
+    leaving: tuple[np.ndarray, np.ndarray], head: np.ndarray, score: np.ndarray, words: WordCodes, k: int, longest: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Paths (m, longest), -1 behind their ends, and scores (m,) of the k best distinct outputs of checked arcs.
+
+    ``leaving`` are the arcs by the nodes that they leave, as :func:`~maxmargin.datasets.lattice.grouped` gives them; no
+    path has more than ``longest`` arcs.
+    """
+    from maxmargin.inference.paths_kernel import distinct_outputs
+
+    refuse_large(4 * k * longest, f"k best with k = {k} on paths of {longest} arcs", "ask for a smaller k")
+    arcs, scores, (order, begin) = np.empty((k, longest), np.int32), np.empty(k), leaving
+    found = distinct_outputs(begin, order, head, score, words.begin, words.code, len(words.vocabulary), arcs, scores)
+    return arcs[:found], scores[:found]
 
 
 def _checked(tails: ArrayLike, heads: ArrayLike, scores: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
@@ -112,14 +128,3 @@ def _checked(tails: ArrayLike, heads: ArrayLike, scores: ArrayLike) -> tuple[np.
     n = int(head.max()) + 1
     refuse_large(16 * n, f"{n} nodes", "number the nodes without gaps")
     return tail.astype(np.int32), head.astype(np.int32), score, n
-
-
-def _word_codes(labels: Labels, n_arcs: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Where the words of each arc begin, their numbers, and how many distinct ones there are."""
-    if isinstance(labels, str) or not isinstance(labels, Sequence) or len(labels) != n_arcs:
-        raise ValueError(f"labels are {labels!r:.60}; give what each of the {n_arcs} arcs says.")
-    vocabulary: dict[object, int] = {}
-    split = [label.split() if isinstance(label, str) else list(label) for label in labels]
-    code = [vocabulary.setdefault(word, len(vocabulary)) for words in split for word in words]
-    begin = np.concatenate([[0], np.cumsum([len(words) for words in split])]).astype(np.int32)
-    return begin, np.array(code, np.int32), len(vocabulary)

@@ -111,8 +111,10 @@ def distinct_outputs(begin, leaving, head, arc, word_begin, word, n_words, arcs_
     parent, label, value = -1, FINISHED, rest[0]
     while True:
         # the state of the prefix: at first the empty one
-        least = waiting[0] if size == k - found else -np.inf
-        least -= ROUNDING * (abs(least) + 1.0) if least > -np.inf else 0.0
+        least = -np.inf
+        if size == k - found - 1:  # with this prefix, as many as are wanted: none below the worst is needed any more
+            least = waiting[0] if size > 0 else value
+            least -= ROUNDING * (abs(least) + 1.0)
         more = 1 + n_silent
         if parent >= 0:
             for i in range(state_begin[parent], state_begin[parent + 1]):

@@ -20,9 +20,10 @@ import scipy.sparse as sp
 
 from maxmargin.contracts import ModelKernel
 from maxmargin.datasets.lattice import Lattice, as_lattice
+from maxmargin.inference.paths import best_outputs
 from maxmargin.models.base import POWERS, CompiledModel, laid_out, offsets_of
 from maxmargin.models.labels import MOST, Labels, check_count
-from maxmargin.models.lattice_targets import Target, as_target, check_path
+from maxmargin.models.lattice_targets import Target, as_target, check_path, cost_of
 from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.models.user import merged
 from maxmargin.parameters import Parameters
@@ -56,13 +57,8 @@ class LatticeLayout(StorableLayout):
         return codes[codes >= 0].tolist()
 
     def cost(self, y_true: object, y: Sequence[int]) -> float:
-        """Cost of a path where costs of arcs, good arcs or good paths are given."""
-        if isinstance(y_true, Target):
-            return float(y_true.costs[list(y)].sum() - y_true.costs[y_true.path].sum())
-        if isinstance(y_true, np.ndarray) and y_true.dtype.kind == "f":
-            return float(y_true[list(y)].sum())
-        parts = [part if isinstance(part, (list, tuple)) else [part] for part in y_true]  # type: ignore[attr-defined]
-        return float(len(set(y) - {arc for part in parts for arc in part}))
+        """Cost of a path by its arcs; see :func:`~maxmargin.models.lattice_targets.cost_of`."""
+        return cost_of(y_true, y)
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         return facts_of(self), {}
@@ -110,16 +106,9 @@ class LatticeBound(CompiledModel):
 
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Codes (m, longest) and scores (m,) of the k best distinct outputs, best first, each by its best path."""
-        from maxmargin.inference.paths_kernel import distinct_outputs
-
-        lattice, words = self.lattices[example], self.lattices[example].codes
-        arc = self.features[example] @ np.asarray(w, np.float64)[: self.n_weights]
-        order, begin = lattice.leaving
-        codes, scores = np.empty((k, int(np.diff(self.output_at)[example])), np.int32), np.empty(k)
-        found = distinct_outputs(
-            begin, order, lattice.heads.copy(), arc, words.begin, words.code, len(words.vocabulary), codes, scores
-        )
-        return codes[:found], scores[:found]
+        lattice, longest = self.lattices[example], int(np.diff(self.output_at)[example])
+        score = self.features[example] @ np.asarray(w, np.float64)[: self.n_weights]
+        return best_outputs(lattice.leaving, lattice.heads.copy(), score, lattice.codes, k, longest)
 
     def content(self, example: int, codes: np.ndarray) -> np.ndarray:
         """The words of an output, as numbers, whatever path says them."""

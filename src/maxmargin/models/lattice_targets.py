@@ -15,7 +15,7 @@ from maxmargin.datasets.lattice import Lattice
 from maxmargin.door import indices, numbers, refuse_not_finite
 from maxmargin.inference.paths import best_path
 
-__all__ = ["Target", "as_target", "check_path"]
+__all__ = ["Target", "as_target", "check_path", "cost_of"]
 
 
 class Target(NamedTuple):
@@ -32,29 +32,70 @@ def as_target(given: object, lattice: Lattice, example: int) -> Target:
     """The target of an example from what a user gives; errors name the example.
 
     ==========================  =====================================================================================
-    array of E floats           costs of the arcs; the cheapest path is the good one
+    array or list of E floats   costs of the arcs; the cheapest path is the good one
     set of arcs                 good arcs; every other one costs 1, and a path of good arcs must exist
-    list of arcs                the good path; every other arc costs 1
-    list of lists of arcs       good paths, the first of which is to win; arcs on none of them cost 1
+    list or array of arcs       the good path; every other arc costs 1
+    list of such paths          good paths, the first of which is to win; arcs on none of them cost 1
     :class:`Target`             costs, and the good path
     ==========================  =====================================================================================
     """
-    if isinstance(given, Target):
-        costs, path = given
-        return Target(_checked_costs(costs, lattice, example), check_path(path, lattice, example))
-    if isinstance(given, AbstractSet):
-        return _from_arcs(given, lattice, example)
-    if isinstance(given, (list, tuple)) and len(given) and all(isinstance(part, (list, tuple)) for part in given):
-        paths = [check_path(part, lattice, example) for part in given]
+    found = _read(given, f"the target of example {example}")
+    if found.costs is not None:
+        costs = _checked_costs(found.costs, lattice, example)
+        return Target(costs, check_path(found.paths[0], lattice, example)) if found.paths else _cheapest(costs, lattice)
+    if found.paths:
+        paths = [check_path(path, lattice, example) for path in found.paths]
         return Target(_others_cost(np.concatenate(paths), lattice), paths[0])
-    if isinstance(given, (list, tuple, np.ndarray)):
-        whole = isinstance(given, np.ndarray) and given.dtype.kind in "iu"
-        if whole or (len(given) and all(isinstance(arc, (int, np.integer)) for arc in given)):
-            path = check_path(given, lattice, example)
-            return Target(_others_cost(path, lattice), path)
-        return _cheapest(_checked_costs(given, lattice, example), lattice)
-    what = "costs of the arcs (floats), a set of good arcs, or a path"
-    raise TypeError(f"the target of example {example} is {given!r:.60}; give {what}.")
+    return _from_arcs(found.arcs, lattice, example)
+
+
+def cost_of(given: object, path: Sequence[int]) -> float:
+    """The cost of a path by its arcs where a target is given as for :func:`as_target`, without the lattice.
+
+    Only there must the good path be known where there are costs: give a :class:`Target`.
+    """
+    found = _read(given, "a target")
+    if found.costs is None:
+        good = set(found.arcs).union(*(np.ravel(np.array(one)).tolist() for one in found.paths))
+        return float(len(set(path) - good))
+    if not found.paths:
+        what = "costs of arcs alone do not say which path is the good one"
+        raise ValueError(f"{what}; give Target(costs, path) from maxmargin.models.lattice_targets.")
+    costs = numbers(found.costs, "the costs of a target")
+    return float(costs[list(path)].sum() - costs[np.array(found.paths[0])].sum())
+
+
+class _Given(NamedTuple):
+    """What a target says: costs of arcs or None, good paths, and good arcs."""
+
+    costs: Sequence[float] | np.ndarray | None = None
+    paths: tuple[object, ...] = ()
+    arcs: AbstractSet[object] = frozenset()
+
+
+def _read(given: object, what: str) -> _Given:
+    """Which kind of target is given; its numbers are not checked."""
+    if isinstance(given, Target):
+        return _Given(given.costs, (given.path,))
+    if isinstance(given, AbstractSet):
+        return _Given(arcs=given)
+    if isinstance(given, np.ndarray) and given.ndim == 1 and given.dtype.kind in "iuf":
+        return _Given(given) if given.dtype.kind == "f" else _Given(paths=(given,))
+    if isinstance(given, (list, tuple)) and len(given):
+        if all(_are_arcs(part) for part in given):
+            return _Given(paths=tuple(given))
+        if _are_arcs(given):
+            return _Given(paths=(given,))
+        if all(isinstance(cost, (int, float, np.integer, np.floating)) for cost in given):
+            return _Given(given)
+    kinds = "costs of the arcs (floats), a set of good arcs, a path, or a list of paths"
+    raise TypeError(f"{what} is {given!r:.60}; give {kinds}.")
+
+
+def _are_arcs(given: object) -> bool:
+    if isinstance(given, np.ndarray):
+        return given.ndim == 1 and given.dtype.kind in "iu"
+    return isinstance(given, (list, tuple)) and all(isinstance(arc, (int, np.integer)) for arc in given)
 
 
 def check_path(arcs: object, lattice: Lattice, example: int) -> np.ndarray:

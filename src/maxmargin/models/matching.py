@@ -2,10 +2,13 @@
 
     w . phi(x, y) = sum_{(i, j) in y} w_pair . x_ij - sum_k left_k #links of a left node from its k-th on
                                                     - sum_k right_k #links of a right node from its k-th on
+                                                    + sum_d bonus_d #pairs of links that touch in the way d
 
 with k = 2, 3, ... up to the most links that a node may have, and prices left_k, right_k >= 0, which make the k-th link
 of a node at least as dear as the one before: the argmax is then a flow of least cost, exact and integral
-(:mod:`maxmargin.inference.matching_kernel`). Nodes without links are free.
+(:mod:`maxmargin.inference.matching_kernel`). Nodes without links are free. Bonuses are for links (i, j) that touch one
+at (i + 1, j + 1), along the diagonal, or (i + 1, j - 1), across it; they are there on request, and the argmax then has
+an upper bound (:mod:`maxmargin.inference.neighbours_kernel`).
 
     cost(y) = missed * #sure links that y lacks + false * #links of y that are not even possible
 
@@ -22,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.datasets.links import Links, Pair, as_links
-from maxmargin.door import numbers, refuse_not_finite
+from maxmargin.door import LARGEST_FEATURE, numbers, refuse_not_finite
 from maxmargin.inference.matching import best_matching, k_best_matchings
 from maxmargin.models.base import CompiledModel, laid_out, offsets_of
 from maxmargin.models.labels import check_count
@@ -33,26 +36,32 @@ __all__ = ["Matching", "MatchingBound", "MatchingLayout"]
 
 MOST_LINKS = 64  # of one node
 MOST_NODES = 2**31  # of one side
+N_STEPS = 2  # ways in which links touch
 
 
 @dataclass(frozen=True)
 class MatchingLayout(StorableLayout):
-    """Where each weight lives: features of pairs, then prices on the left, then on the right."""
+    """Where each weight lives: features of pairs, prices on the left, on the right, then bonuses of neighbours."""
 
     n_features: int
     max_left: int
     max_right: int
     missed: float
     false: float
+    neighbours: bool
 
     @property
     def n_weights(self) -> int:
-        return self.n_features + self.max_left - 1 + self.max_right - 1
+        return self.n_features + self.n_prices + N_STEPS * self.neighbours
+
+    @property
+    def n_prices(self) -> int:
+        return self.max_left - 1 + self.max_right - 1
 
     def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
-        """``pair`` (F,), ``left`` (max_left - 1,) and ``right`` (max_right - 1,)."""
-        pair, left, right = np.split(w, np.cumsum([self.n_features, self.max_left - 1]))
-        return {"pair": pair, "left": left, "right": right}
+        """``pair`` (F,), ``left`` (max_left - 1,), ``right`` (max_right - 1,), and ``neighbours`` (2,) or (0,)."""
+        parts = np.split(w, np.cumsum([self.n_features, self.max_left - 1, self.max_right - 1]))
+        return dict(zip(("pair", "left", "right", "neighbours"), parts, strict=True))
 
     def prices(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Prices of the first, second, ... link of a node on the left and on the right."""
@@ -62,7 +71,8 @@ class MatchingLayout(StorableLayout):
 
     def positive(self) -> np.ndarray:
         """Mask of the weights that must be >= 0: the prices."""
-        return np.arange(self.n_weights) >= self.n_features
+        place = np.arange(self.n_weights) - self.n_features
+        return (place >= 0) & (place < self.n_prices)
 
     def output(self, codes: np.ndarray) -> list[Pair]:
         """Links (i, j) in their order; codes hold one after the other, and -1 behind the last."""
@@ -136,6 +146,11 @@ class MatchingBound(CompiledModel):
         phi = np.zeros(self.n_weights)
         phi[:F] = x.reshape(-1, F)[places].sum(axis=0)
         groups = self.layout.groups(phi)  # views
+        if self.layout.neighbours:
+            linked = np.zeros((n + 1, m + 2), bool)
+            linked[places // m, places % m + 1] = True
+            here = linked[:n, 1:-1]
+            groups["neighbours"][...] = [(here & other).sum() for other in (linked[1:, 2:], linked[1:, :-2])]
         for name, ends, size in (("left", places // m, n), ("right", places % m, m)):
             degree = np.bincount(ends, minlength=size)
             groups[name][...] = [-np.maximum(degree - k, 0).sum() for k in range(1, len(groups[name]) + 1)]
@@ -151,10 +166,20 @@ class Matching(Parameters):
         The most links of a node, or of a node on the left and one on the right.
     missed, false : float
         Cost of a sure link that is missed, and of a link that is not even possible.
+    neighbours : bool
+        Whether links that touch have bonuses of their own, two weights. The argmax then solves up to 100 matchings,
+        and has an upper bound, which certificates count, where these do not prove it.
     """
 
-    def __init__(self, max_links: int | tuple[int, int] = 1, *, missed: float = 1.0, false: float = 1.0) -> None:
-        self.max_links, self.missed, self.false = max_links, missed, false
+    def __init__(
+        self,
+        max_links: int | tuple[int, int] = 1,
+        *,
+        missed: float = 1.0,
+        false: float = 1.0,
+        neighbours: bool = False,
+    ) -> None:
+        self.max_links, self.missed, self.false, self.neighbours = max_links, missed, false, neighbours
 
     def bind(
         self, X: Iterable[ArrayLike], Y: Iterable[object] | None = None, *, layout: MatchingLayout | None = None
@@ -183,13 +208,18 @@ class Matching(Parameters):
         if len(limits) != 2 or not all(isinstance(k, (int, np.integer)) and 1 <= k <= MOST_LINKS for k in limits):
             raise ValueError(f"max_links is {self.max_links!r:.60}; give one or two numbers from 1 to {MOST_LINKS}.")
         for name, cost in (("missed", self.missed), ("false", self.false)):
-            if isinstance(cost, bool) or not isinstance(cost, (int, float, np.number)) or not 0 < cost < 1e100:
+            if (
+                isinstance(cost, bool)
+                or not isinstance(cost, (int, float, np.number))
+                or not 0 < cost <= LARGEST_FEATURE
+            ):
                 raise ValueError(f"{name} is {cost!r:.60}; give a positive number.")
+        if not isinstance(self.neighbours, (bool, np.bool_)):
+            raise ValueError(f"neighbours is {self.neighbours!r:.60}; give True or False.")
         if features[0].shape[2] == 0:
             raise ValueError("example 0 has no features; give at least one for each pair.")
-        return MatchingLayout(
-            features[0].shape[2], int(limits[0]), int(limits[1]), float(self.missed), float(self.false)
-        )
+        costs = float(self.missed), float(self.false)
+        return MatchingLayout(features[0].shape[2], int(limits[0]), int(limits[1]), *costs, bool(self.neighbours))
 
 
 def _checked_features(X: Iterable[ArrayLike]) -> list[np.ndarray]:
@@ -249,20 +279,21 @@ def _pack(layout: MatchingLayout, features: list[np.ndarray], links: list[Links]
     rows = np.column_stack([shapes, offsets_of(pairs)[:-1], offsets_of(n_links)[:-1], n_links])
     meta = np.zeros(mk.META_SIZE, np.int64)
     meta[[mk.N_FEATURES, mk.N_LEFT, mk.N_RIGHT, mk.HAS_LINKS]] = layout.n_features, *limits, links is not None
+    meta[mk.NEIGHBOURS] = layout.neighbours
     ints = {mk.AT_ROWS: rows, mk.AT_LINKS: np.concatenate([np.empty(0, np.int64), *(truth or [])])}
     floats = {mk.AT_FEATURES: np.concatenate([x.ravel() for x in features]), mk.AT_COSTS: costs}
     nodes, widest = int(shapes.sum(axis=1).max()), int(pairs.max())
     return MatchingBound(
         n_examples=len(features),
         layout=layout,
-        capabilities=frozenset({"exact", "k_best", "outputs"}),
-        plane=mk.matching_plane,
+        capabilities=frozenset({"outputs"} if layout.neighbours else {"exact", "k_best", "outputs"}),
+        plane=mk.neighbours_plane if layout.neighbours else mk.matching_plane,
         meta=meta,
         ints=laid_out(ints, meta, np.int32),
         floats=laid_out(floats, meta, np.float64),
         room=layout.n_weights + 1,  # one more for the extra column of squared slacks
         iwork_size=widest + 3 * nodes,
-        fwork_size=layout.n_weights + sum(limits) + widest + nodes,
+        fwork_size=max(layout.n_weights, sum(limits) + widest + nodes),
         output_at=offsets_of(2 * most),
         least_cost=least,
         features=features,

@@ -8,14 +8,13 @@ from maxmargin.kernel import kernel
 from maxmargin.solvers.linear_programs.primal_dual_kernel import SPARSE
 
 
-@kernel(types.float64(SPARSE, types.boolean[::1], types.float64[::1], types.int64), borrows=True)
+@kernel(types.void(SPARSE, types.boolean[::1], types.float64[::1], types.int64), borrows=True)
 def project_prices(columns, positive, alpha, sweeps):
-    """Lower multipliers until few columns are out; returns by how much one was in the last sweep.
+    """Lower multipliers until no column is out, or for so many sweeps.
 
     A column that is out by e is projected onto its wall over the rows with a multiplier that push it out, ``alpha -= e
     a / |a|^2``, cut at 0. Multipliers only fall, so that the sums over owners stay feasible. O(sweeps non-zeros).
     """
-    worst = 0.0
     for _ in range(sweeps):
         worst = 0.0
         for j in range(len(columns.begin) - 1):
@@ -38,5 +37,4 @@ def project_prices(columns, positive, alpha, sweeps):
                     p = columns.places[k]
                     alpha[p] = max(alpha[p] - out * push / square, 0.0)
         if worst == 0.0:
-            break
-    return worst
+            return
