@@ -25,7 +25,7 @@ class Pegasos(PrimalSolver):
     Parameters
     ----------
     project : bool
-        Keep the weights in a ball that holds the optimum: |w|^2 <= sum_i C_i L_i, L_i the largest cost of example i.
+        Keep the weights in a ball that holds the optimum: ``|w|^2 <= sum_i C_i L_i``, L_i the largest cost of example i.
         The same ball serves the hinge and the majorants of a ramp loss.
     averaging : {None, "uniform", "weighted", "tail"}
         Average of the iterates; "tail" leaves out the first half of them or less.
