@@ -31,7 +31,6 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_ext", "gallery", "**/sg_execution_times.rst", "sg_execution_times.rst"]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
-suppress_warnings = ["myst.xref_missing"]  # links of ARCHITECTURE.md and others that lead into the repository
 
 # reference
 autosummary_generate = True

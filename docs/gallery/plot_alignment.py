@@ -2,8 +2,8 @@
 Word alignment from few examples
 ================================
 
-:class:`~maxmargin.Aligner` learns links between words from a few linked sentence pairs. Pairs without links (``bitext``)
-teach which words go together.
+:class:`~maxmargin.Aligner` learns links between words from a few linked sentence pairs. Pairs without links
+(``bitext``) teach which words go together.
 """
 
 import matplotlib.pyplot as plt

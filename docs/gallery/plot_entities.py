@@ -2,8 +2,8 @@
 Names in text, with BIO constraints
 ===================================
 
-Spans such as people and places are written as labels of words: ``B-PER`` begins a name, ``I-PER`` continues it, ``O`` is
-outside. With ``constraints="bio"`` a tagger never answers with a span that continues before it has begun. The rule
+Spans such as people and places are written as labels of words: ``B-PER`` begins a name, ``I-PER`` continues it, ``O``
+is outside. With ``constraints="bio"`` a tagger never answers with a span that continues before it has begun. The rule
 takes the place of examples, so it helps most when there are few of them.
 """
 

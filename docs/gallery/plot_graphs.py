@@ -3,8 +3,8 @@ Labels of the nodes of graphs
 =============================
 
 Rooms of a house: each has features that say little about its kind, but doors join kinds that belong together.
-:class:`~maxmargin.GraphLabeler` learns both, and chooses by itself how to search: trees, cuts, junction trees, or messages
-with branch and bound. Where a search cannot be exact, the certificate counts what it may have missed.
+:class:`~maxmargin.GraphLabeler` learns both, and chooses by itself how to search: trees, cuts, junction trees, or
+messages with branch and bound. Where a search cannot be exact, the certificate counts what it may have missed.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Labels in a hierarchy
 =====================
 
-A dog is a mammal, and a mammal is an animal. With ``hierarchy`` no answer breaks such rules, however the evidence falls:
-a label is on only where the one above it is.
+A dog is a mammal, and a mammal is an animal. With ``hierarchy`` no answer breaks such rules, however the evidence
+falls: a label is on only where the one above it is.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Which C? A certified path
 =========================
 
-:func:`maxmargin.regularisation_path` gives certified weights for *every* C of a range, not only for the values of a grid:
-between two fits, scaled weights are proven to be within ``tol`` of the optimum.
+:func:`maxmargin.regularisation_path` gives certified weights for *every* C of a range, not only for the values of a
+grid: between two fits, scaled weights are proven to be within ``tol`` of the optimum.
 """
 
 import matplotlib.pyplot as plt

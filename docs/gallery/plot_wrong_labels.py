@@ -37,5 +37,5 @@ ax.legend()
 # The most suspicious sentence, and what the models suggest:
 
 first = order[0]
-for word, given, suggested in zip(X[first], y[first], list(table["suggested"])[0], strict=True):
+for word, given, suggested in zip(X[first], y[first], table["suggested"][0], strict=True):
     print(f"{word:12} {given:6} {'' if given == suggested else '-> ' + suggested}")
