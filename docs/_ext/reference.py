@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sphinx.application import Sphinx
-from sphinx.config import Config
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.config import Config
 
 PACKAGES = {  # name: heading and first sentence
     "maxmargin": ("Estimators and all names of the package", "What `import maxmargin` offers."),
+    "maxmargin.estimators": ("More about estimators", "Paths of C, strokes, tables of weights."),
     "maxmargin.datasets": ("Datasets", "Data that ship, loaders of public data, generators and readers of files."),
     "maxmargin.features": ("Features", "From words, columns, dicts and images to arrays."),
     "maxmargin.costs": ("Costs", "What a wrong output costs."),
@@ -25,6 +28,7 @@ PACKAGES = {  # name: heading and first sentence
     "maxmargin.reports": ("Reports", "Texts and plots about fits."),
     "maxmargin.persistence": ("Files", "Model files and networks."),
     "maxmargin.testing": ("Testing", "Checks of models of your own."),
+    "maxmargin.contracts": ("Contracts", "Protocols of all parts, for parts of your own."),
     "maxmargin.compat.sklearn_crfsuite": ("Compatibility", "The names of sklearn-crfsuite."),
 }
 SKIPPED = {"__version__", "metrics", "scorers"}
@@ -59,6 +63,11 @@ def write_pages(app: Sphinx, config: Config) -> None:
             path.write_text(text, encoding="utf-8")
 
 
+def find_pages(app: Sphinx) -> None:
+    """Look for documents again: a saved environment does not know pages that are new, and autosummary asks it."""
+    app.project.discover(app.config.exclude_patterns, app.config.include_patterns)
+
+
 def skip_foreign(app: Sphinx, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:
     """Leave out members that come from elsewhere, such as scikit-learn: their texts refer to other sites."""
     module = getattr(thing, "__module__", None) or getattr(getattr(thing, "fget", None), "__module__", None)
@@ -68,5 +77,6 @@ def skip_foreign(app: Sphinx, what: str, name: str, thing: object, skip: bool, o
 def setup(app: Sphinx) -> dict[str, bool]:
     """Write the pages before Sphinx looks for documents."""
     app.connect("config-inited", write_pages)
+    app.connect("builder-inited", find_pages, priority=100)
     app.connect("autodoc-skip-member", skip_foreign)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
