@@ -28,7 +28,7 @@ $(DOCS_STAMP): $(STAMP)
 	@touch $@
 
 docs: $(DOCS_STAMP)  ## the documentation site, in build/docs; warnings are errors
-	$(RUN) -m sphinx -W --keep-going -q -b html docs build/docs
+	$(RUN) -m sphinx -E -W --keep-going -q -b html docs build/docs
 	@echo "Open build/docs/index.html"
 
 test: lint types imports  ## check style, types and import direction; run the fast tests

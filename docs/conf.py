@@ -34,7 +34,7 @@ myst_heading_anchors = 3
 
 # reference
 autosummary_generate = True
-autodoc_default_options = {"members": True, "inherited-members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True, "inherited-members": True}
 autodoc_typehints = "none"  # docstrings say what arguments are
 autodoc_class_signature = "mixed"
 numpydoc_show_class_members = False

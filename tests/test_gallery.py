@@ -19,7 +19,7 @@ QUICK = {"plot_assignment", "plot_chain_decoding", "plot_junction_tree", "plot_o
 
 
 def test_there_are_enough_examples():
-    assert len(EXAMPLES) >= 16
+    assert len(EXAMPLES) >= 20
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

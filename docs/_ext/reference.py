@@ -63,11 +63,6 @@ def write_pages(app: Sphinx, config: Config) -> None:
             path.write_text(text, encoding="utf-8")
 
 
-def find_pages(app: Sphinx) -> None:
-    """Look for documents again: a saved environment does not know pages that are new, and autosummary asks it."""
-    app.project.discover(app.config.exclude_patterns, app.config.include_patterns)
-
-
 def skip_foreign(app: Sphinx, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:
     """Leave out members that come from elsewhere, such as scikit-learn: their texts refer to other sites."""
     module = getattr(thing, "__module__", None) or getattr(getattr(thing, "fget", None), "__module__", None)
@@ -77,6 +72,5 @@ def skip_foreign(app: Sphinx, what: str, name: str, thing: object, skip: bool, o
 def setup(app: Sphinx) -> dict[str, bool]:
     """Write the pages before Sphinx looks for documents."""
     app.connect("config-inited", write_pages)
-    app.connect("builder-inited", find_pages, priority=100)
     app.connect("autodoc-skip-member", skip_foreign)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
