@@ -53,5 +53,5 @@ def test_the_reference_has_every_public_package():
     described = runpy.run_path(str(DOCS / "_ext" / "reference.py"))["PACKAGES"].keys()
     packages = {module.name for module in walk_packages(maxmargin.__path__, "maxmargin.") if module.ispkg}
     inner = {"maxmargin.cli", "maxmargin.cli.demos", "maxmargin.compat", "maxmargin.solvers.masters"}
-    inner |= {"maxmargin.solvers.linear_programs"}
+    inner |= {"maxmargin.solvers.linear_programs", "maxmargin.pages"}
     assert packages - inner == described - {"maxmargin", "maxmargin.contracts"}

@@ -51,3 +51,6 @@ def test_pages_name_only_what_exists(page: Path) -> None:
         assert re.search(rf"^def {test}\(", (ROOT / file).read_text(), flags=re.MULTILINE), f"{file}::{test}"
     for file in re.findall(r"`((?:src|tests|docs|examples|experiments|benchmarks|tools)/[\w/.-]+\.\w+)`", text):
         assert (ROOT / file).exists(), file
+    if page.stem == "papers":
+        for file in re.findall(r"`((?:\w+/)+\w*(?:\.py)?)`", text):
+            assert (ROOT / file).exists() or (ROOT / "src" / "maxmargin" / file).exists(), file

@@ -4,6 +4,7 @@ How sure is a prediction?
 
 Large-margin scores are no probabilities. ``predict_margin`` says how far the best output is ahead of the runner-up, and
 after ``fit_temperature`` on held-out sentences, ``predict_marginals`` gives calibrated probabilities of labels.
+Sequences sorted by their margins, on the right: the surest are right most often.
 """
 
 import matplotlib.pyplot as plt
@@ -40,14 +41,11 @@ left.plot(*reliability(tagger.predict_marginals(X_test)), marker="o", label=f"te
 left.set(xlabel="probability of a label", ylabel="share that is right", title="Calibration")
 left.legend()
 
-# %%
-# Sentences sorted by their margins: the surest are right most often.
-
 margins = tagger.predict_margin(X_test)
-right_ones = np.array(
+all_right = np.array(
     [list(found) == list(labels) for found, labels in zip(tagger.predict(X_test), y_test, strict=True)]
 )
 order = np.argsort(-margins)
 share = np.arange(1, len(order) + 1) / len(order)
-right.plot(100 * share, 100 * np.cumsum(right_ones[order]) / np.arange(1, len(order) + 1))
+right.plot(100 * share, 100 * np.cumsum(all_right[order]) / np.arange(1, len(order) + 1))
 right.set(xlabel="% of sequences kept, surest first", ylabel="% of them all right", title="Margins")

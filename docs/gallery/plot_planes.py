@@ -24,9 +24,6 @@ for plane in cost[0][:, None] - lead[0][:, None] * w:
 left.plot(w, losses[0], linewidth=2.5)
 left.set(title="A loss is the highest of its planes", xlabel="w", ylim=(-1, 5))
 
-# %%
-# Five rounds of cutting planes:
-
 right.plot(w, objective, linewidth=2.5, label="objective")
 bound = 0.5 * w**2  # the true outputs have the plane 0
 now = 0.0
