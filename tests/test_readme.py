@@ -34,7 +34,7 @@ def test_blocks_run_and_print_what_they_promise(page: str, tmp_path: Path, monke
         warnings.simplefilter("ignore")
         exec(compile(code, page, "exec"), {"__name__": page})
     printed = out.getvalue().splitlines()
-    assert promised
+    assert len(promised) >= (3 if page in ("README", "alignment", "lattices") else 1)
     for line in promised:
         assert line in printed
         printed.remove(line)  # as often as promised
