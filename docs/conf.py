@@ -49,6 +49,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "examples",
     "filename_pattern": r"plot_",
     "download_all_examples": False,
+    "capture_repr": (),  # only what is printed
     "within_subsection_order": "FileNameSortKey",
     "show_memory": False,
     "show_signature": False,
