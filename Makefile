@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-bounds test-lowest test-browser kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-hopkins-may bench-lp bench-matching bench-lattice clean experiment-lp-corpora
+.PHONY: help setup demo docs test test-all test-bounds test-lowest test-browser kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-hopkins-may bench-lp bench-matching bench-lattice clean experiment-lp-corpora
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,16 @@ $(STAMP): pyproject.toml
 
 demo: setup  ## learn to read handwritten words made of digits
 	$(RUN) examples/digit_words.py
+
+DOCS_STAMP := $(VENV)/.stamp-docs
+
+$(DOCS_STAMP): $(STAMP)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@
+
+docs: $(DOCS_STAMP)  ## the documentation site, in build/docs; warnings are errors
+	$(RUN) -m sphinx -E -W --keep-going -q -b html docs build/docs
+	@echo "Open build/docs/index.html"
 
 test: lint types imports  ## check style, types and import direction; run the fast tests
 	$(RUN) -m pytest -q -n 2
@@ -197,5 +207,5 @@ experiment-hopkins-may: setup  ## tuning on synthetic lists: cosine to the true 
 	$(RUN) experiments/translation/hopkins_may.py
 
 clean:  ## remove the environment, the caches and the outputs
-	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist outputs
+	rm -rf $(VENV) $(LOWEST) docs/reference docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist outputs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

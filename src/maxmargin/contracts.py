@@ -106,7 +106,7 @@ class Layout(Protocol):
 
 
 class BoundModel(Protocol):
-    """A model bound to n examples: which output maximises ``w . phi(x, y) + cost_weight cost(y)``?"""
+    """A model bound to n examples: which output has the largest sum of its score and a multiple of its cost?"""
 
     @property
     def n_examples(self) -> int: ...
@@ -239,7 +239,9 @@ class Oracle(Protocol):
 
 
 class Regulariser(Protocol):
-    """``R(w)``, convex; the dual sees it through its conjugate ``R*(u) = max_w u . w - R(w)``.
+    """A convex function R of the weights; the dual sees it through its conjugate.
+
+    ``R*(u) = max_w u . w - R(w)``
 
     Its least value is 0: a constant that no training changes would make every relative gap look small.
     """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from maxmargin.inference.recursion import best
+from maxmargin.inference.recursion import chain_argmax as best
 from maxmargin.inference.tables import score_tables
 from reference.enumeration import chain_argmax, labeling_score
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maxmargin.inference.recursion import by_cost
+from maxmargin.inference.recursion import chain_by_cost as by_cost
 from maxmargin.inference.recursion_kernel import fill_by_cost, path_of_cost
 from reference.enumeration import chain_argmax, chain_by_cost, labeling_score
 

@@ -7,14 +7,22 @@ from hypothesis import strategies as st
 
 from maxmargin.inference.recursion import (
     Graph,
-    best,
-    by_cost,
     graph_best,
     graph_by_cost,
     graph_k_best,
     graph_marginals,
-    k_best,
-    marginals,
+)
+from maxmargin.inference.recursion import (
+    chain_argmax as best,
+)
+from maxmargin.inference.recursion import (
+    chain_by_cost as by_cost,
+)
+from maxmargin.inference.recursion import (
+    chain_k_best as k_best,
+)
+from maxmargin.inference.recursion import (
+    chain_marginals as marginals,
 )
 
 from .chain_tables import chains

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin.inference import tables
-from maxmargin.inference.recursion import k_best
+from maxmargin.inference.recursion import chain_k_best as k_best
 from reference.enumeration import chain_k_best, labeling_score
 
 from .chain_tables import assert_same, chains

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from maxmargin.inference.recursion import marginals
+from maxmargin.inference.recursion import chain_marginals as marginals
 from reference.enumeration import chain_marginals
 
 from .chain_tables import chains

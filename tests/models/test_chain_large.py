@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maxmargin.inference.recursion import best
+from maxmargin.inference.recursion import chain_argmax as best
 from maxmargin.models.chain import Chain
 
 

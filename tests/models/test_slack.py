@@ -63,7 +63,7 @@ def test_chains(seed, cost, scale):
 @pytest.mark.parametrize("scale", SCALES)
 def test_long_chains_agree_with_the_table_of_costs(scale):
     """Long enough for every branch of the search; the reference looks at the best score of each cost."""
-    from maxmargin.inference.recursion import by_cost
+    from maxmargin.inference.recursion import chain_by_cost as by_cost
 
     rng = np.random.default_rng(7)
     K, X, Y = 3, *random_chains(30, 3, 4, lengths=(10, 30), seed=1)

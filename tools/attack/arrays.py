@@ -177,7 +177,7 @@ def _inference() -> dict[str, tuple[Call, tuple]]:
         return found
 
     marginal = {
-        "chain marginals": (recursion.marginals, (unary, tables)),
+        "chain marginals": (recursion.chain_marginals, (unary, tables)),
         "graph marginals": (lambda *given: recursion.graph_marginals(recursion.Graph(*given)), tuple(dag)),
         "graph k best": (lambda *given: recursion.graph_k_best(recursion.Graph(*given), 3), tuple(dag)),
     }
@@ -195,9 +195,12 @@ def _inference() -> dict[str, tuple[Call, tuple]]:
         },
         "graph_argmax roof": (partial(argmax, "roof_duality"), (unary[:, :2], edges, tables[:2, :2])),
         "junction tree": (junction, ([2, 3, 2], [(0, 1), (1, 2)], rng.normal(size=12))),
-        "chain best": (lambda *given: labels(recursion.best(*given), np.shape(given[0])[1]), (unary, tables)),
-        "chain k best": (lambda *given: recursion.k_best(*given), (unary, tables, 3)),
-        "chain by cost": (lambda *given: recursion.by_cost(*given), (unary, tables, rng.integers(3, size=(5, 3)))),
+        "chain best": (lambda *given: labels(recursion.chain_argmax(*given), np.shape(given[0])[1]), (unary, tables)),
+        "chain k best": (lambda *given: recursion.chain_k_best(*given), (unary, tables, 3)),
+        "chain by cost": (
+            lambda *given: recursion.chain_by_cost(*given),
+            (unary, tables, rng.integers(3, size=(5, 3))),
+        ),
     }
 
 

@@ -13,6 +13,7 @@ import typer
 from maxmargin.cli.align import align
 from maxmargin.cli.audit import audit
 from maxmargin.cli.compile import compile_kernels
+from maxmargin.cli.demo import demo
 from maxmargin.cli.evaluate import evaluate
 from maxmargin.cli.inspect import inspect
 from maxmargin.cli.labels import labels
@@ -61,6 +62,7 @@ app.add_typer(labels)
 app.add_typer(segment)
 app.add_typer(align)
 app.add_typer(rerank)
+app.command()(demo)
 app.command("compile")(compile_kernels)
 
 

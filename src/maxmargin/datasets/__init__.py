@@ -1,4 +1,7 @@
-"""Loaders of public datasets, and generators with known answers; names load when they are first used."""
+"""Small datasets that ship with the package, loaders of public ones, and generators with known answers.
+
+Names load when they are first used.
+"""
 
 from maxmargin.lazy import lazy
 
@@ -17,6 +20,7 @@ _NAMES = {
     "libsvm": "read_libsvm",
     "links": "Links",
     "ocr_letters": "OcrLetters load_ocr_letters",
+    "small": "load_bitext load_garden load_leaves load_nbest load_recipes load_sentences",
     "synthetic": "Chains Multiclass make_chains make_multiclass",
 }
 

@@ -82,8 +82,8 @@ def audit(
         worst : int, the position of the most doubtful label; -1 when there is none
         agreement : share of the judging models that suggest the same
         margin, hinge, ramp : score of the prediction over the given output, and losses of the given output
-        violation : share of the judging models for which an output is better than the given one by more than its cost
-            (the concave part of the ramp loss is not zero); as the four before, a mean over the judging models
+        violation : share of the judging models for which an output is better than the given one by more than its cost;
+        as the four before, a mean over the judging models
 
     Ctrl-C ends it with a warning and with the rows of the examples that complete folds have judged, if there are any.
 

@@ -72,7 +72,7 @@ def negative_log_likelihood(bound: SequenceBound, weights: np.ndarray, codes: li
 
     Complexity: O(N K^2) for N tokens and K labels; memory for one sequence at a time.
     """
-    from maxmargin.inference.recursion import marginals
+    from maxmargin.inference.recursion import chain_marginals
 
     weights = weights / temperature  # scores are linear in the weights
     total = 0.0
@@ -81,7 +81,7 @@ def negative_log_likelihood(bound: SequenceBound, weights: np.ndarray, codes: li
             unary, pairs = bound.tables(weights, i)
             steps = np.minimum(np.arange(len(labels) - 1), len(pairs) - 1)  # one table for all steps, or one for each
             score = unary[np.arange(len(labels)), labels].sum() + pairs[steps, labels[:-1], labels[1:]].sum()
-            total += marginals(unary, pairs, pairwise=False)[0] - score
+            total += chain_marginals(unary, pairs, pairwise=False)[0] - score
     return float(total)
 
 

@@ -24,9 +24,9 @@ class InteractiveSegmentation:
     mask is that of ``predict([image], scribbles=[scribble])``, up to ties that rounding decides. Memory: 55 + 8
     neighbours bytes a pixel.
 
-    ``excess`` (*shape) is what label 1 costs more than label 0 at each pixel, ``capacities`` (neighbours / 2, *shape)
-    what different labels of ``neighbours`` cost, ``colours`` those of the image, where it has any; ``mask``, uint8
-    (*shape), is the present mask of 0 and 1.
+    ``excess``, ``(*shape)``, is what label 1 costs more than label 0 at each pixel, ``capacities``,
+    ``(neighbours / 2, *shape)``, what different labels of ``neighbours`` cost, ``colours`` those of the image, where it
+    has any; ``mask``, uint8 ``(*shape)``, is the present mask of 0 and 1.
 
     References
     ----------
@@ -57,7 +57,7 @@ class InteractiveSegmentation:
         return self._scribble.copy()
 
     def update(self, scribble: ArrayLike | str | os.PathLike[str], *, replace: bool = False) -> np.ndarray:
-        """Add a stroke and return the new mask; ``scribble`` is an array (*shape) or path, as for ``predict``.
+        """Add a stroke and return the new mask; ``scribble`` is an array ``(*shape)`` or path, as for ``predict``.
 
         Where strokes overlap the last one counts. ``replace`` forgets all earlier ones; to undo one, give those that
         stay.

@@ -101,7 +101,7 @@ class DictFeatures(RowFeatures[Sentences], Parameters):
         return [self._names_[i] for i in ids]
 
     def keeping(self, kept: np.ndarray) -> Self:
-        """These features without those that ``kept``, bool (n_features_,), leaves out."""
+        """Only the features that ``kept`` marks, a bool array with ``n_features_`` entries."""
         fewer = copy(self)
         fewer._adopt([name for name, stays in zip(self.names(), kept.tolist(), strict=True) if stays])
         return fewer

@@ -122,7 +122,7 @@ class TextFeatures(RowFeatures[Tokens | Frame | Sentences], Parameters):
         return self.vocabulary_.names(ids, edge)
 
     def keeping(self, kept: np.ndarray) -> Self | None:
-        """These features without those that ``kept``, bool (n_features_,), leaves out; None if they are hashed."""
+        """Only the features that ``kept`` marks, a bool array with ``n_features_`` entries; None if they are hashed."""
         self._check_fitted()
         if self.hashing is not None:
             return None

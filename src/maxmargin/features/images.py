@@ -120,9 +120,9 @@ class ImageFeatures(Parameters):
 
         Parameters
         ----------
-        images : list of arrays (*shape) or (*shape, channels)
+        images : list of arrays ``(*shape)`` or ``(*shape, channels)``
             Whole numbers are divided by 255 or 65535, whichever they fit into.
-        masks : list of int arrays (*shape)
+        masks : list of int arrays ``(*shape)``
             0 and 1; other pixels are left out of the mixtures.
         steps : int array (directions, 2 or 3)
             Steps to the neighbours of a pixel, with as many dimensions as the images.
@@ -131,7 +131,7 @@ class ImageFeatures(Parameters):
         return self
 
     def transform(self, images: Sequence[ArrayLike]) -> list[dict[str, np.ndarray]]:
-        """Features of each image as float32: ``node`` (*shape, F) and, unless left out, ``edge``."""
+        """Features of each image as float32: ``node``, ``(*shape, F)``, and, unless left out, ``edge``."""
         if "mean_" not in vars(self):
             raise ValueError("these ImageFeatures are not fitted yet; call fit with images and masks first.")
         pictures = self._pictures(images)

@@ -59,9 +59,9 @@ def region_graph(segments: ArrayLike, image: ArrayLike, *, contrast: float = 4.0
 
     Parameters
     ----------
-    segments : int array (*shape)
+    segments : int array ``(*shape)``
         Regions numbered 0, 1, ... without gaps; any number of axes.
-    image : array (*shape) or (*shape, channels)
+    image : array ``(*shape)`` or ``(*shape, channels)``
         Whole numbers count as 0 to 255.
     contrast : float
         Sharpness of the edge feature for similar neighbours.

@@ -52,7 +52,7 @@ class RowFeatures(ABC, Generic[Text]):
 
     @abstractmethod
     def keeping(self, kept: np.ndarray) -> Self | None:
-        """These features without those that ``kept``, bool (n_features_,), leaves out; None where none can be."""
+        """Only the features that ``kept`` marks, a bool array with ``n_features_`` entries; None where none can be."""
 
     @abstractmethod
     def to_state(self) -> tuple[Mapping[str, object], Mapping[str, object]]:

@@ -43,7 +43,9 @@ class LinearTerm:
 
 @dataclass(frozen=True)
 class Problem:
-    """``min_w R(w) + w . v + sum_i C_i loss_i(w)``, losses squared or not.
+    """Weights to find: a regulariser, a linear term, and a weighted sum of losses, squared or not.
+
+    ``min_w R(w) + w . v + sum_i C_i loss_i(w)``
 
     ``oracle`` gives the planes, ``weight`` (n_examples,) holds C_i, and ``regulariser`` is R over all columns: the
     ``n_weights`` of the model and, where losses are squared, one for each example with the entry ``lift`` (n_examples,)

@@ -100,15 +100,15 @@ class GridCut:
 
         Parameters
         ----------
-        unary : array (*shape, 2)
+        unary : array ``(*shape, 2)``
             Costs of labels 0 and 1; inf forbids a label.
-        capacities : array, broadcast to (neighbours / 2, *shape), optional
+        capacities : array, broadcast to ``(neighbours / 2, *shape)``, optional
             Between each pixel and its neighbour in each of :func:`directions`; ignored where that is outside. Given:
             a cut from the start. Left out: those of the last call, whose flow is repaired.
 
         Returns
         -------
-        labels : int32 (*shape)
+        labels : int32 ``(*shape)``
         energy : float
         """
         from maxmargin.inference.min_cut_grid_kernel import grid_labels, grid_load, grid_solve

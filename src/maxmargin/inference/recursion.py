@@ -18,8 +18,8 @@ from maxmargin.door import indices, numbers, pointers
 from maxmargin.inference.tables import cost_table, refuse_large, refuse_scores, score_tables
 
 __all__ = [
-    "Graph", "Paths", "best", "by_cost", "graph_best", "graph_by_cost", "graph_k_best", "graph_marginals", "k_best",
-    "marginals",
+    "Graph", "Paths", "chain_argmax", "chain_by_cost", "chain_k_best", "chain_marginals", "graph_best", "graph_by_cost",
+    "graph_k_best", "graph_marginals",
 ]  # fmt: skip
 
 
@@ -43,8 +43,32 @@ class Paths(NamedTuple):
     scores: np.ndarray  # float64 (m,)
 
 
-def best(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, float]:
-    """The best labelling (T,) of a chain and its score; -1 and -inf when none is allowed. O(T K^2)."""
+def chain_argmax(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, float]:
+    """The best labelling of a chain and its score: Viterbi's algorithm.
+
+    Formula: ``max_y sum_t unary[t, y_t] + sum_{t > 0} transition[y_{t-1}, y_t]``. O(T K^2).
+
+    Parameters
+    ----------
+    unary : array (T, K)
+        Scores of labels; -inf forbids one.
+    transition : array (K, K), (1, K, K) or (T - 1, K, K)
+        Scores of pairs: a label (column) after a label (row).
+
+    Returns
+    -------
+    labels : int64 (T,)
+        -1 throughout when every labelling is forbidden.
+    score : float
+        -inf then.
+
+    Examples
+    --------
+    >>> from maxmargin.inference import chain_argmax
+    >>> labels, score = chain_argmax([[2.0, 0.0], [0.0, 0.5], [0.0, 1.0]], [[0.0, 1.0], [-1.0, 0.0]])
+    >>> labels.tolist(), score
+    ([0, 1, 1], 4.5)
+    """
     from maxmargin.inference.recursion_chain_kernel import viterbi
 
     unary, transition = score_tables(unary, transition)
@@ -52,10 +76,29 @@ def best(unary: ArrayLike, transition: ArrayLike) -> tuple[np.ndarray, float]:
     return labels, viterbi(unary, transition, labels)
 
 
-def k_best(unary: ArrayLike, transition: ArrayLike, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k distinct best labellings of a chain (m, T) and their scores (m,), best first; m < k when there are no more.
+def chain_k_best(unary: ArrayLike, transition: ArrayLike, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k best distinct labellings of a chain and their scores, best first.
 
     O(T K (K + k log K)) time, O(T K k) memory.
+
+    Parameters
+    ----------
+    unary, transition : array
+        As in :func:`chain_argmax`.
+    k : int
+
+    Returns
+    -------
+    labels : int array (m, T)
+        m < k when there are no more.
+    scores : float64 (m,)
+
+    Examples
+    --------
+    >>> from maxmargin.inference import chain_k_best
+    >>> labels, scores = chain_k_best([[2.0, 0.0], [0.0, 0.5]], [[0.0, 1.0], [-1.0, 0.0]], 2)
+    >>> labels.tolist(), scores.tolist()
+    ([[0, 1], [0, 0]], [3.5, 2.0])
     """
     from maxmargin.inference.recursion_kernel import k_best_paths
 
@@ -69,14 +112,35 @@ def k_best(unary: ArrayLike, transition: ArrayLike, k: int) -> tuple[np.ndarray,
     return nodes[:found] - n_labels * np.arange(length), scores[:found]
 
 
-def by_cost(
+def chain_by_cost(
     unary: ArrayLike, transition: ArrayLike, cost: ArrayLike, max_cost: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best score and labelling among the labellings of each cost 0, 1, ..., max_cost.
+    """The best score and labelling of a chain among the labellings of each cost 0, 1, ..., max_cost.
 
-    The cost of a labelling is the sum of ``cost`` (T, K), whole numbers >= 0, along it; ``max_cost`` is by default the
-    largest that any labelling has. Returns scores (max_cost + 1,) and labels (max_cost + 1, T), -inf and rows of -1
-    where no allowed labelling has that cost.
+    O(T K^2 max_cost).
+
+    Parameters
+    ----------
+    unary, transition : array
+        As in :func:`chain_argmax`.
+    cost : int array (T, K)
+        The cost of a labelling is the sum along it of these whole numbers >= 0.
+    max_cost : int, optional
+        The largest that any labelling has, by default.
+
+    Returns
+    -------
+    scores : float64 (max_cost + 1,)
+        -inf where no allowed labelling has that cost.
+    labels : int array (max_cost + 1, T)
+        -1 there.
+
+    Examples
+    --------
+    >>> from maxmargin.inference import chain_by_cost
+    >>> scores, labels = chain_by_cost([[2.0, 0.0], [0.0, 0.5]], [[0.0, 1.0], [-1.0, 0.0]], [[0, 1], [0, 1]])
+    >>> scores.tolist(), labels.tolist()
+    ([2.0, 3.5, 0.5], [[0, 0], [0, 1], [1, 1]])
     """
     unary, transition = score_tables(unary, transition)
     cost = cost_table(cost, unary.shape)
@@ -88,13 +152,34 @@ def by_cost(
     return scores, np.where(nodes >= 0, nodes - n_labels * np.arange(length), -1)
 
 
-def marginals(
+def chain_marginals(
     unary: ArrayLike, transition: ArrayLike, *, pairwise: bool = True
 ) -> tuple[float, np.ndarray, np.ndarray | None]:
-    """Log-partition, unary marginals (T, K) and pairwise marginals (T - 1, K, K) of a chain.
+    """Log-partition and marginals of the distribution proportional to ``exp(score)`` over the labellings of a chain.
 
-    The log-partition is -inf when no labelling is allowed; the marginals are then zero. Pairwise marginals take
-    (T - 1) K^2 numbers: for long chains with many labels, ``pairwise=False`` gives None for them.
+    O(T K^2), in logs throughout.
+
+    Parameters
+    ----------
+    unary, transition : array
+        As in :func:`chain_argmax`.
+    pairwise : bool
+        Whether to return the marginals of pairs too, which take (T - 1) K^2 numbers.
+
+    Returns
+    -------
+    log_partition : float
+        -inf when every labelling is forbidden; the marginals are then zero.
+    marginals : float64 (T, K)
+    pairs : float64 (T - 1, K, K), or None
+        Of a label (last axis) after a label.
+
+    Examples
+    --------
+    >>> from maxmargin.inference import chain_marginals
+    >>> log_partition, marginals, pairs = chain_marginals([[2.0, 0.0], [0.0, 0.5]], [[0.0, 1.0], [-1.0, 0.0]])
+    >>> marginals.round(3).tolist()
+    [[0.953, 0.047], [0.182, 0.818]]
     """
     from maxmargin.inference.recursion_kernel import path_marginals
 

@@ -35,15 +35,15 @@ class SequenceBound(CompiledModel, Tabulated):
 
     def k_best(self, w: np.ndarray, example: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Codes (m, T) and scores (m,) of the k best label sequences, best first; m < k when there are no more."""
-        from maxmargin.inference.recursion import k_best
+        from maxmargin.inference.recursion import chain_k_best
 
-        return k_best(*self.tables(w, example), k)
+        return chain_k_best(*self.tables(w, example), k)
 
     def marginals(self, w: np.ndarray, example: int) -> np.ndarray:
         """Probabilities (T, K) of the labels under the distribution proportional to exp(score)."""
-        from maxmargin.inference.recursion import marginals
+        from maxmargin.inference.recursion import chain_marginals
 
-        return marginals(*self.tables(w, example), pairwise=False)[1]
+        return chain_marginals(*self.tables(w, example), pairwise=False)[1]
 
     def part_scores(self, w: np.ndarray, codes: Sequence[np.ndarray]) -> np.ndarray:
         """Score (positions, K) of every label at every position of all sequences, the neighbours as in ``codes``."""
@@ -58,6 +58,6 @@ class SequenceBound(CompiledModel, Tabulated):
 
     def log_partition(self, w: np.ndarray, example: int) -> float:
         """``ln sum exp(score)`` over all label sequences."""
-        from maxmargin.inference.recursion import marginals
+        from maxmargin.inference.recursion import chain_marginals
 
-        return marginals(*self.tables(w, example), pairwise=False)[0]
+        return chain_marginals(*self.tables(w, example), pairwise=False)[0]

@@ -127,7 +127,7 @@ def run(
     solver, problem
         See :class:`Solver`; ``problem`` needs ``n_examples``.
     tol : float
-        Relative gap = gap / max(|primal|, |dual|).
+        Relative gap: ``gap / max(|primal|, |dual|)``.
     max_passes, max_oracle_calls, max_seconds : number, optional
         Budgets, None for no limit. A resumed run counts from the beginning of the run it resumes.
     callbacks : iterable

@@ -13,7 +13,7 @@ __all__ = ["MIRA"]
 class MIRA(PrimalSolver):
     """The smallest change of the weights that gives one output its margin, bounded by C.
 
-        w <- w + min(C_i, loss / |a|^2) a,      loss = cost - w . a      for the plane a of one output
+    ``w <- w + min(C_i, loss / |a|^2) a`` with ``loss = cost - w . a``, for the plane a of one output.
 
     It minimises no regularised objective; the certificate says how far its weights are from the optimum of the
     estimator's. It ends after its passes, or when a pass makes no update. One argmax and O(nnz) per step.

@@ -66,7 +66,7 @@ class ProximalPoint(BaseSolver):
         the multipliers are delta_m-optimal, which with lambda eliminated is the gap of (P_n). "paper": (i) or (ii).
     share : float
     delta, delta_decay, improvement : float
-        ``delta_m = delta * delta_decay^m`` after m changes, and the improvement; in units of |P| at the start.
+        ``delta_m = delta * delta_decay^m`` after m changes, and the improvement; in units of ``|P|`` at the start.
     refind : bool
         Look again right after a centre change, at the theta that belongs to the new centre, as the paper does.
     bound_every : int

@@ -25,8 +25,8 @@ class Pegasos(PrimalSolver):
     Parameters
     ----------
     project : bool
-        Keep the weights in a ball that holds the optimum: |w|^2 <= sum_i C_i L_i, L_i the largest cost of example i.
-        The same ball serves the hinge and the majorants of a ramp loss.
+        Keep the weights in a ball that holds the optimum: ``|w|^2 <= sum_i C_i L_i``, where L_i is the largest cost of
+        example i. The same ball serves the hinge and the majorants of a ramp loss.
     averaging : {None, "uniform", "weighted", "tail"}
         Average of the iterates; "tail" leaves out the first half of them or less.
     sampling : {"permutation", "random"}

@@ -38,7 +38,7 @@ class Extragradient(Parameters):
     ----------
     step : {"spectral", "frobenius"}
         "frobenius" is the paper's, ``(2 |A|_F^2 + 2 |M|_F^2)^(-1/2)``: safe, but far below what converges;
-        "spectral" is 0.99 / |B|_2.
+        "spectral" is ``0.99 / |B|_2``.
     stop : {"gap", "paper"}
         "gap": the certified relative gap is at most ``tol``. "paper": the relative movement of x and of alpha is below
         ``tol``, and the signed difference of the objectives, which infeasible multipliers can make negative, below
