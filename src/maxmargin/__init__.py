@@ -20,7 +20,7 @@ _NAMES = {
     "features": "Sequences TextFeatures ImageFeatures superpixels region_graph region_labels DictFeatures "
     "AlignmentFeatures",
     "solvers": "Auto SimplicialDecomposition SequentialDual BCFW FrankWolfe CuttingPlane Pegasos SGD Perceptron MIRA "
-    "ProximalPoint ColumnGeneration RecentredDual",
+    "ProximalPoint ColumnGeneration RecentredDual Sharded",
     "formulations": "MarginRescaling SlackRescaling Ramp",
     "costs": "HammingCost WeightedHammingCost MatrixCost FunctionCost",
     "callbacks": "EarlyStopping Checkpoint JsonLog Progress",

@@ -206,6 +206,8 @@ class Fused:
     cost_weight: float
     lift: np.ndarray  # float64 (n_examples,) or (0,)
     workspace: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]  # (iwork, fwork, output) of the calling thread
+    first: int = 0  # example of the kernel that is number 0 here
+    executor: Executor | None = None  # where several such loops may run at once; None: only here
 
 
 class Oracle(Protocol):
@@ -412,6 +414,8 @@ class Executor(Protocol):
 
     @property
     def n_workers(self) -> int: ...
+    @property
+    def shares_memory(self) -> bool: ...  # whether residents stay the caller's own objects
 
     def start(self, residents: Sequence[object]) -> list[int]:
         """Give each resident a home of its own; returns their addresses."""

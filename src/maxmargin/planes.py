@@ -71,6 +71,14 @@ class Planes:
         indices, data = self.indices[entries], self.data[entries]
         return Planes(indptr, indices, data, self.b[rows], self.example[rows], self.bound[rows], self.n_weights)
 
+    def between(self, begin: int, end: int) -> Planes:
+        """The planes from row ``begin`` to ``end`` (exclusive); entries are not copied."""
+        first, last = self.indptr[begin], self.indptr[end]
+        return Planes(
+            self.indptr[begin : end + 1] - first, self.indices[first:last], self.data[first:last], self.b[begin:end],
+            self.example[begin:end], self.bound[begin:end], self.n_weights,
+        )  # fmt: skip
+
     @staticmethod
     def from_rows(
         rows: Sequence[tuple[np.ndarray, np.ndarray]], b: np.ndarray, example: np.ndarray, bound: np.ndarray,

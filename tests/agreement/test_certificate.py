@@ -8,7 +8,7 @@ import pytest
 import maxmargin as mm
 from agreement.saved import read
 from agreement.tiny import PRESETS as tiny_presets
-from agreement.tiny import Tiny, best, engine_of, solve
+from agreement.tiny import Tiny, best, dual_state, engine_of, solve
 from maxmargin import SimplicialDecomposition as Simplicial
 from reference.certificate import recompute
 
@@ -123,8 +123,9 @@ def test_every_step_is_feasible_and_never_falls(tiny, name):
             assert certificate.dual <= optimum * (1 + 1e-7)
             assert certificate.primal >= optimum * (1 - 1e-7)
         engine.step(state)
-        state_is_feasible(tiny, state)
-        dual = problem.dual(state.working_set.linear, state.u)
+        whole = dual_state(state)
+        state_is_feasible(tiny, whole)
+        dual = problem.dual(whole.working_set.linear, whole.u)
         assert dual >= before - 1e-12 * abs(before)
         before = dual
 
@@ -153,13 +154,13 @@ def test_block_gaps_add_up_to_the_gap(name, loss):
     state = engine.init(problem)
     for _ in range(4):
         engine.step(state)
-    certificate = engine.certificate(state)
-    A, b, alpha, block = state.working_set.planes()
-    inner = np.bincount(block, weights=alpha * (b - A @ state.w), minlength=state.working_set.n_blocks)
+    certificate, whole = engine.certificate(state), dual_state(state)
+    A, b, alpha, block = whole.working_set.planes()
+    inner = np.bincount(block, weights=alpha * (b - A @ whole.w), minlength=whole.working_set.n_blocks)
     loss_i = np.array([(b_i - a_i @ engine.weights(state)).max() for a_i, b_i in tiny.planes])
     weight = tiny.example_weight
     if tiny.squared:
-        extra = state.w[len(tiny.planes[0][0][0]) :]
+        extra = whole.w[len(tiny.planes[0][0][0]) :]
         total = (0.5 * weight * loss_i**2 - 0.5 * extra**2).sum() - inner.sum()
     else:
         total = weight @ loss_i - inner.sum()

@@ -33,6 +33,7 @@ def columns(tiny):
 EXACT = {
     "auto": lambda t: mm.Auto(),
     "auto, single planes": lambda t: mm.Auto(parts=1, batch=1, cached_passes=0),
+    "sharded": lambda t: mm.Sharded(shards=2, visits_per_round=1),
     "sequential": lambda t: mm.SequentialDual(tau=1e-11),
     "bcfw, pairwise": lambda t: mm.BCFW(steps="pairwise"),
     "cutting plane, one": lambda t: mm.CuttingPlane("one"),

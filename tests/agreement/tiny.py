@@ -14,7 +14,7 @@ from maxmargin import Chain, Graph, Grid, LabelSet, Multiclass
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.models.user import PythonModel
 from maxmargin.solvers.driver import run
-from maxmargin.solvers.engine import DualEngine
+from maxmargin.solvers.sharded_engine import ShardedState
 from reference import label_sets
 from reference.hierarchies import outputs
 from reference.pictures import graph_planes, grid_planes
@@ -30,6 +30,7 @@ from reference.qp import Solution, solve_dual, solve_primal
 
 PRESETS = {
     "auto": mm.Auto(),
+    "sharded": mm.Sharded(shards=2, visits_per_round=2),
     "sequential": mm.SequentialDual(),
     "bcfw": mm.BCFW(certificate_every=2.0),
     "frank-wolfe": mm.FrankWolfe(),
@@ -189,10 +190,14 @@ def best(tiny: Tiny) -> Solution:
     return primal
 
 
-def engine_of(preset, problem, seed=0) -> DualEngine:
+def engine_of(preset, problem, seed=0):
     """The engine with the settings of a preset, the oracle set up as estimators do."""
-    settings = preset.settings(problem.n_examples, problem.n_columns)
-    return DualEngine(settings, seed)
+    return preset.engine(problem, seed)
+
+
+def dual_state(state):
+    """The state of the dual engine; where there are shards, that of all of them together."""
+    return state.joined() if isinstance(state, ShardedState) else state
 
 
 def solve(tiny: Tiny, preset, *, tol=1e-8, max_passes=20_000, seed=0, **options):

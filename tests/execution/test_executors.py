@@ -52,6 +52,7 @@ SOLVERS = {
     "auto": mm.Auto(),
     "auto, large batches": mm.Auto(batch=32),
     "auto, whole sweeps": mm.Auto(batch=64, visits=1.0),
+    "sharded": mm.Sharded(shards=3, visits_per_round=5),
     "cutting_plane": mm.CuttingPlane(),
     "cutting_plane, n": mm.CuttingPlane("n"),
     "frank_wolfe": mm.FrankWolfe(),
@@ -79,7 +80,7 @@ def test_the_weights_do_not_depend_on_the_number_of_threads(solver, loss):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("solver", ["auto", "cutting_plane", "frank_wolfe"])
+@pytest.mark.parametrize("solver", ["auto", "sharded", "cutting_plane", "frank_wolfe"])
 def test_the_weights_do_not_depend_on_the_number_of_processes(solver):
     one, *others = [
         mm.StructuredSVM(Nearest(), C=0.5, solver=SOLVERS[solver], max_passes=8, n_jobs=n).fit(VECTORS, KINDS)

@@ -11,6 +11,7 @@ import os
 import signal
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
@@ -23,6 +24,7 @@ class Serial:
     """Everything here and now."""
 
     n_workers = 1
+    shares_memory = True
 
     def __init__(self) -> None:
         self._residents: list[object] = []
@@ -50,10 +52,19 @@ class Threads(Serial):
         self._pool: ThreadPoolExecutor | None = None
 
     def call(self, verb: str, calls: Sequence[tuple[int, tuple]]) -> list:
-        """All calls at once, as far as there are workers."""
+        """All calls at once, as far as there are workers. Whatever happens, none is left running."""
+        if len(calls) == 1:
+            return super().call(verb, calls)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_workers)
-        return list(self._pool.map(lambda call: Serial.call(self, verb, [call])[0], calls))
+        futures = [self._pool.submit(Serial.call, self, verb, [call]) for call in calls]
+        try:
+            return [future.result()[0] for future in futures]
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            wait_for(futures)
+            raise
 
     def close(self) -> None:
         """Stop the threads."""
@@ -65,6 +76,8 @@ class Threads(Serial):
 
 class Processes:
     """One process per resident, which stays there between calls: for models in plain Python."""
+
+    shares_memory = False
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers = n_workers

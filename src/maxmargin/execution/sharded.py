@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from maxmargin.contracts import Executor, Oracle, Sum
+from maxmargin.contracts import Executor, Fused, Oracle, Sum
 from maxmargin.oracles.counting import OracleAround
 from maxmargin.planes import Planes, added_counts
 
@@ -33,6 +34,11 @@ class ShardedOracle(OracleAround):
     def predicting(self) -> ShardedOracle:
         """That of the oracle, on the same workers."""
         return ShardedOracle(self.oracle.predicting(), self.executor)
+
+    def fused(self) -> Fused | None:
+        """That of the oracle; compiled loops may run on the same workers."""
+        fused = self.oracle.fused()
+        return None if fused is None else replace(fused, executor=self.executor)
 
     def planes(self, w: np.ndarray, examples: np.ndarray, most: int = 1) -> Planes:
         """As the oracle's own: planes are computed example by example."""

@@ -19,6 +19,7 @@ import numpy as np
 from maxmargin.contracts import LabelBlocks, Oracle, Regulariser
 from maxmargin.door import LARGEST_FEATURE
 from maxmargin.formulations.regularisers import centred
+from maxmargin.oracles.part import PartOracle
 from maxmargin.oracles.rescaling import RESCALINGS
 from maxmargin.planes import Planes
 
@@ -127,6 +128,13 @@ class Problem:
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> Problem:
         return replace(self, oracle=wrap(self.oracle))
+
+    def part(self, first: int, last: int) -> Problem:
+        """The problem of the examples ``first`` to ``last`` (exclusive) alone, over the columns of all."""
+        lift = None if self.lift is None else self.lift[first:]  # compiled loops count extra columns from the end
+        return Problem(
+            PartOracle(self.oracle, first, last), self.weight[first:last], self.n_weights, self.regulariser, lift
+        )
 
     def centred(self, centre: np.ndarray) -> Problem:
         """The problem with ``1/2 |w - centre|^2`` in place of ``1/2 |w|^2``: a linear term; ``centre`` (n_weights,)."""

@@ -15,6 +15,7 @@ _NAMES = {
     "linear_programs.primal_dual": "PrimalDual",
     "linear_programs.program": "Master Point Program",
     "recentred_dual": "RecentredDual",
+    "sharded": "Sharded",
     "base": "BaseSolver",
     "cccp": "CCCP",
     "refits": "Refits",

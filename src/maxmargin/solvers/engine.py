@@ -26,6 +26,7 @@ from maxmargin.oracles.counting import CountingOracle
 from maxmargin.oracles.oracle import buffers, packed, taken
 from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers import working_set_kernel as wk
+from maxmargin.solvers.accuracy import Scales, block_accuracy
 from maxmargin.solvers.base import Engine, is_doubtful, resolved
 from maxmargin.solvers.block_selection import select
 from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
@@ -39,7 +40,7 @@ from maxmargin.solvers.saved import FINITE, Saved
 from maxmargin.solvers.saved_set import check_sums, saved_set
 from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.settings import Settings
-from maxmargin.solvers.state import COUNTS, FIRST_TAU, NUMBERS, DualState
+from maxmargin.solvers.state import COUNTS, NUMBERS, DualState
 from maxmargin.solvers.visit_kernel import absorb
 from maxmargin.solvers.warm_start import retire_examples, retired_losses, warm_set
 from maxmargin.solvers.working_set import WorkingSet
@@ -49,7 +50,6 @@ __all__ = ["DualEngine", "DualState"]
 FOREVER = 1 << 30
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 COMPILED_BELOW = 16  # batches smaller than this run in one compiled loop
-TAU_SHARE = 0.03  # share of the gap that blocks solved to within tau may leave, all together
 NEWTON_BELOW = 400  # planes that master="auto" solves jointly,
 ROUNDING = 1e-13  # of the dual: joint masters are not solved further
 IDLE, IDLE_MASTERS = 1e-3, 3  # that many joint masters in a row may gain less than this share of the gap
@@ -102,12 +102,23 @@ class DualEngine(Engine):
     def certificate(self, state: DualState) -> Certificate:
         """Primal and dual at the present weights. One oracle pass, whose planes the next step uses."""
         begin, oracle_before = clock(), state.oracle.seconds
-        problem = state.problem
         if state.certificates % REFRESH_EVERY == REFRESH_EVERY - 1:
             self._rebuild(state)
         point = self.dual_point(state)
         planes, losses = self._ask(state, np.arange(state.n_blocks), point.w)
         check_at(state, point.w, losses)
+        certificate = self.judge(state, point, losses, state.working_set.scales(), planes)
+        if state.pending is not None:
+            planes = Planes.concatenate([state.pending, planes])
+        state.pending = planes if self.settings.reuse else None
+        state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
+        return certificate
+
+    def judge(
+        self, state: DualState, point: DualPoint, losses: np.ndarray, scales: Scales, planes: Planes | None = None
+    ) -> Certificate:
+        """The certificate of a point whose losses are known; what it says about further steps is noted."""
+        problem = state.problem
         certificate = Certificate(
             problem.primal(point.w, losses) + retired_losses(state, point.w),
             problem.dual(point.linear, point.u),
@@ -115,20 +126,16 @@ class DualEngine(Engine):
         )
         state.note_gap(certificate.gap)
         if problem.quadratic and is_doubtful(state, certificate):
-            totals, costs = (float(sizes.max(initial=0.0)) for sizes in state.working_set.scales())
+            totals, costs = (float(sizes.max(initial=0.0)) for sizes in scales)
             certificate = resolved(state, certificate, totals, costs)
         if np.isfinite(certificate.gap):
             if problem.quadratic or self.settings.master == "smo":
-                state.tau = self._tau(state, certificate, planes)
+                state.tau = block_accuracy(state, certificate, scales, planes)
             state.gap = max(certificate.gap, 0.0)
             state.slow = certificate.relative_gap > 0.5 * state.relative_gap
             state.reached, state.relative_gap = certificate.dual, certificate.relative_gap
-        if state.pending is not None:
-            planes = Planes.concatenate([state.pending, planes])
-        state.pending = planes if self.settings.reuse else None
         state.since = 0.0
         state.certificates += 1
-        state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
         return certificate
 
     def finished(self, state: DualState) -> str | None:
@@ -171,7 +178,7 @@ class DualEngine(Engine):
         state.joint = self._jointly(state)
         if state.pending is not None:
             planes, state.pending = state.pending, None
-            gain = self._absorb(state, planes)
+            gain = self.take_in(state, planes)
             in_turn = state.joint and not state.problem.quadratic and self.settings.selection != "whole"
             if not (in_turn and state.working_set.n_planes > NEWTON_BELOW):  # else visits must do
                 self._inner(state, np.arange(state.working_set.n_blocks), gain)
@@ -185,7 +192,7 @@ class DualEngine(Engine):
                 visited = np.unique(np.concatenate([state.blocks.subsets[t] for t in visited]))
             first = state.certificates == 0 and state.oracle.oracle_calls == 0
             for _ in range(self.settings.repeats):
-                self._inner(state, visited, self._visit(state, visited))
+                self._inner(state, visited, self.visit(state, visited))
             # a first pass by a policy that starts with blocks never visited is not yet a pass of its own
             if not (first and self.settings.selection == "gap"):
                 state.since += len(visited) / state.n_blocks
@@ -272,7 +279,7 @@ class DualEngine(Engine):
         say that they are not certified. The dual stays a bound, because losses are not negative.
         """
         if state.pending is not None:
-            self._absorb(state, state.pending)
+            self.take_in(state, state.pending)
         retire_examples(state, problem, blocks_of(self.settings.blocks, problem.n_examples))
         state.cursor = self._first_cursor(state)
         self._rebuild(state)
@@ -334,25 +341,6 @@ class DualEngine(Engine):
         if state.w is not state.u:
             state.w[:] = state.problem.regulariser.weights(state.u)
 
-    def _tau(self, state: DualState, certificate: Certificate, planes: Planes) -> float:
-        """How exactly blocks are solved: what all of them leave together is at most a share of the gap.
-
-        Gradients within ``tau |b|`` leave ``total tau |b|`` in a block, and ``C_i (tau |b|)^2 / 2`` more when its
-        slack is squared. When the dual has hardly moved since the last certificate, tau was too large all the same.
-        """
-        totals, largest = state.working_set.scales()
-        left = TAU_SHARE * max(certificate.gap, 0.0)
-        tau = left / max(float(totals @ largest), 1e-300)
-        if state.problem.squared and state.members is None:
-            tau = min(tau, np.sqrt(2.0 * left / max(float(state.problem.weight @ largest**2), 1e-300)))
-        elif state.problem.squared:  # a ray for many examples has no scale of its own: its gradient is what there is
-            scale = np.maximum(np.abs(planes.b), largest[planes.example])
-            violation = np.maximum(planes.violations(state.w), 0.0)
-            tau = min(tau, TAU_SHARE * float((violation / np.maximum(scale, 1e-300)).max(initial=0.0)))
-        if certificate.dual - state.reached <= 1e-3 * certificate.gap:
-            tau = min(tau, 0.01 * state.tau)
-        return float(np.clip(tau, 1e-14, FIRST_TAU))
-
     def _visit_rules(self, state: DualState) -> wk.Visit:
         """How blocks are visited now: limits, tolerances, scratch."""
         settings, ws = self.settings, state.working_set
@@ -373,12 +361,12 @@ class DualEngine(Engine):
             assert isinstance(regulariser, Proximal)
             return smo_tables_pass, wk.Point(state.u, state.w, NO_SIGNS, *regulariser.arrays)
         if state.w is state.u:
-            return smo_pass, wk.Point(state.u, state.w)
+            return smo_pass, wk.Point(state.u, state.w, log=state.log or wk.Log())
         point = wk.Point(state.u, state.w, np.zeros(len(state.u), np.int8) if mask is None else mask.astype(np.int8))
         if "threshold" in regulariser.traits:
             assert isinstance(regulariser, ElasticNet)
             point = point._replace(threshold=1.0, scale=regulariser.scale)
-        return smo_signed_pass, point
+        return smo_signed_pass, point._replace(log=state.log or wk.Log())
 
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
@@ -396,7 +384,8 @@ class DualEngine(Engine):
         lift = state.problem.lift if state.members is None and in_turn else None
         return np.empty(0) if lift is None else lift
 
-    def _absorb(self, state: DualState, planes: Planes) -> float:  # of groups, planes carry the block as example
+    def take_in(self, state: DualState, planes: Planes) -> float:
+        """Bring planes into their blocks (the example of a group's plane) and solve these; the gain of the dual."""
         ws, gain, row = state.working_set, np.zeros(1), 0
         rows = Rows(planes.example, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
         solve, point = self._block_solver(state)
@@ -417,12 +406,12 @@ class DualEngine(Engine):
         new = int(planes.indptr[row + rows] - planes.indptr[row])
         ws.grow(block, rows, (rows + 1) * (own + new))
 
-    def _visit(self, state: DualState, visited: np.ndarray) -> float:
+    def visit(self, state: DualState, visited: np.ndarray) -> float:
         """New planes for the visited blocks, a batch at a time."""
         if state.members is not None:
             gain = 0.0
             for block in visited:
-                gain += self._absorb(state, self._ask(state, np.array([block]), state.w)[0])
+                gain += self.take_in(state, self._ask(state, np.array([block]), state.w)[0])
             return gain
         batch = len(visited) if self.settings.batch is None else self.settings.batch
         if batch > 1:  # at the same weights a block drawn twice has nothing new to say
@@ -435,8 +424,13 @@ class DualEngine(Engine):
         gain, n_columns = 0.0, state.problem.n_columns
         for begin in range(0, len(visited), batch):
             planes = state.oracle.planes(state.w[:n_columns], visited[begin : begin + batch], self.settings.parts)
-            gain += self._absorb(state, planes)
+            gain += self.take_in(state, planes)
         return gain
+
+    def revisit(self, state: DualState, blocks: np.ndarray) -> float:
+        """Solve blocks in turn with the planes they have; the gain of the dual."""
+        solve, point = self._block_solver(state)
+        return solve(state.working_set.store, blocks, point, self._visit_rules(state), 0)
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
         kernel, ws = fused.kernel, state.working_set
@@ -450,8 +444,8 @@ class DualEngine(Engine):
         while done < len(visited):
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
             done = sequential_pass(
-                planes_batch, kernel.search, kernel.plane, pack, absorb, room, solve, ws.store, point, visit, visited,
-                done, batch, parts, rows, weight, gain,
+                planes_batch, kernel.search, kernel.plane, pack, absorb, room, solve, ws.store, point, visit,
+                visited + fused.first, fused.first, done, batch, parts, rows, weight, gain,
             )  # fmt: skip
             if done < len(visited):
                 block = int(visited[done : done + batch][np.argmax(ws.store.held[visited[done : done + batch]])])

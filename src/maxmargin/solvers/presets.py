@@ -10,6 +10,7 @@ BCFW                      product                     one at a time      1 (*)  
 SequentialDual            product                     one at a time      unlimited     Balamurugan et al. 2011
 SimplicialDecomposition   one / groups / product      all or some        r             Yu, Rousu 2007
 Auto                      product                     by gap, batches    by memory     the accelerated default
+Sharded                   product                     by gap, at once    by memory     Auto in shards, for many cores
 ========================  ==========================  =================  ============  =============================
 
 (*) Those with weight when steps are pairwise (Osokin et al. 2016), which converge linearly instead of at the rate 1/t.
@@ -34,6 +35,7 @@ from maxmargin.solvers.perceptron import Perceptron
 from maxmargin.solvers.proximal_point import ProximalPoint
 from maxmargin.solvers.recentred_dual import RecentredDual
 from maxmargin.solvers.settings import Settings, check_words
+from maxmargin.solvers.sharded import Sharded
 from maxmargin.solvers.subgradient import SGD, Pegasos
 
 if TYPE_CHECKING:
@@ -300,7 +302,7 @@ SOLVERS: dict[str, type[BaseSolver]] = {
     "auto": Auto, "simplicial": SimplicialDecomposition, "sequential_dual": SequentialDual, "bcfw": BCFW,
     "frank_wolfe": FrankWolfe, "cutting_plane": CuttingPlane, "pegasos": Pegasos, "sgd": SGD,
     "perceptron": Perceptron, "mira": MIRA, "proximal": ProximalPoint, "column_generation": ColumnGeneration,
-    "recentred_dual": RecentredDual,
+    "recentred_dual": RecentredDual, "sharded": Sharded,
 }  # fmt: skip
 
 

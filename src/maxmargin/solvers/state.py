@@ -19,6 +19,7 @@ from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SECONDS, SIZE
 
 if TYPE_CHECKING:
     from maxmargin.solvers.working_set import WorkingSet
+    from maxmargin.solvers.working_set_kernel import Log
 
 __all__ = ["DualState", "InnerState", "OuterState"]
 
@@ -143,6 +144,7 @@ class DualState(InnerState):
     slow: bool = False  # whether the gap has not even halved since the certificate before
     earlier: tuple[float, np.ndarray, float] | None = None  # the half before, of a tail average: weight, u, linear
     idle_masters: int = 0  # joint master problems in a row that gained next to nothing
+    log: Log | None = None  # where changes of u are noted, for a shard
     joint: bool = False  # whether the step at hand ends with a joint master problem
     retired: int = 0  # blocks at the end whose examples are gone: their planes and multipliers stay
     resumed: str = ""  # where it stood in a checkpoint: planes from there are looked at with every certificate

@@ -120,20 +120,20 @@ class WorkingSet:
         else:
             return self._restrict(needed)
         if new_width != width:
-            wider = ((0, 0), (0, new_width - width))
-            store = store._replace(slots=np.pad(store.slots, wider), gram=np.pad(store.gram, wider))
+            slots, gram = (_larger(array, (len(array), new_width)) for array in (store.slots, store.gram))
+            store = store._replace(slots=slots, gram=gram)
         if new_planes != planes:
             fresh = np.arange(new_planes - 1, planes - 1, -1, dtype=np.int32)
             free = np.concatenate([store.free[: store.size[wk.FREE]], fresh])
             names = ("start", "length", "b", "alpha", "idle", "iterate")
             longer = {name: np.resize(getattr(store, name), new_planes) for name in names}
-            gram = np.pad(store.gram, ((0, new_planes - planes), (0, 0)))
+            gram = _larger(store.gram, (new_planes, new_width))
             store = store._replace(free=np.resize(free, new_planes), gram=gram, **longer)
             store.size[wk.FREE] = len(free)
         if new_pool != pool:
             wk.compact(store)
             end = store.size[wk.POOL_END]
-            columns, entries = (np.pad(pooled[:end], (0, new_pool - end)) for pooled in (store.columns, store.entries))
+            columns, entries = (_larger(pooled[:end], (new_pool,)) for pooled in (store.columns, store.entries))
             store = store._replace(columns=columns, entries=entries)
         self.store = store
         self.g, self.change = np.empty(new_width + 1), np.empty(new_width + 1)
@@ -306,6 +306,13 @@ class WorkingSet:
         """Another one with the same planes and multipliers."""
         store = wk.Store(*(array.copy() for array in self.store))
         return self.restore(store, len(store.columns), self.n_columns, self.longest, self.budget, self.limit)
+
+
+def _larger(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """A copy with zeros behind, which take no memory before they are used."""
+    made = np.zeros(shape, array.dtype)
+    made[tuple(map(slice, array.shape))] = array
+    return made
 
 
 def _pool(entries: int) -> int:

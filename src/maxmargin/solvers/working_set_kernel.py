@@ -44,6 +44,15 @@ class Store(NamedTuple):
     moment: np.ndarray  # float64 (MOMENTS,): bookkeeping of that sum, below
 
 
+class Log(NamedTuple):
+    """Which columns of u have changed since a log was begun, and what they were before."""
+
+    seen: np.ndarray = np.empty(0, np.uint8)  # a bit for each column; empty: nothing is logged
+    columns: np.ndarray = np.empty(0, np.int32)  # (columns,): the changed ones, in order of their first change
+    before: np.ndarray = np.empty(0)  # (columns,)
+    size: np.ndarray = np.empty(0, np.int64)  # (1,): how many
+
+
 class Point(NamedTuple):
     """Where a run stands: u, the weights (the same array where R is ``1/2 |w|^2``), and what R* needs beside."""
 
@@ -56,6 +65,7 @@ class Point(NamedTuple):
     curving: np.ndarray = np.empty(0)  # (weights,): its second derivative
     threshold: float = 0.0  # w is u less the threshold, towards 0,
     scale: float = 1.0  # times the scale, and cut off below 0 where positive
+    log: Log = Log()
 
 
 class Visit(NamedTuple):
@@ -89,13 +99,30 @@ STORE = record(
     Store, types.int32[:, ::1], _i4s, _f8s, _f8s, _i1s, _f8s, _i8s, _i4s, _f8s, _f8s, _i4s, _i1s,
     types.float64[:, ::1], _i4s, _f8s, _i4s, _i8s, _f8s, _f8s, _f8s,
 )  # fmt: skip
-POINT = record(Point, _f8s, _f8s, _i1s, _i8s, _i8s, _f8s, _f8s, _f8, _f8)
+LOG = record(Log, types.uint8[::1], _i4s, _f8s, _i8s)
+POINT = record(Point, _f8s, _f8s, _i1s, _i8s, _i8s, _f8s, _f8s, _f8, _f8, LOG)
 VISIT = record(Visit, _i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s)
 BLOCK_SIGNATURE = _f8(STORE, _i8, POINT, VISIT)  # solves a block from the gradients in visit.g; returns the gain
 PASS_SIGNATURE = _f8(STORE, _i8s, POINT, VISIT, _i8)  # visits blocks with the planes they have; returns the gain
 PASS_FUNCTION = types.FunctionType(PASS_SIGNATURE)
 ROOM_SIGNATURE = _i8(STORE, _i8, _i8, _i8, _i8, _f8s, _f8s)  # restricts a block; returns whether its planes changed
 ROOM_FUNCTION = types.FunctionType(ROOM_SIGNATURE)
+
+
+@kernel(types.void(_f8s, _i4s, LOG), borrows=True)
+def note(u, index, log):
+    """Note the columns of a sparse vector that is about to be added to u, where a log is kept."""
+    if len(log.seen) == 0:
+        return
+    n = log.size[0]
+    for p in range(len(index)):
+        c = index[p]
+        bit = np.uint8(1 << (c & 7))
+        if not log.seen[c >> 3] & bit:
+            log.seen[c >> 3] |= bit
+            log.columns[n], log.before[n] = c, u[c]
+            n += 1
+    log.size[0] = n
 
 
 @kernel(types.void(STORE, _i8, _i8), borrows=True)

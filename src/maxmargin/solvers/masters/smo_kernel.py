@@ -123,6 +123,7 @@ def smo(store, block, point, visit):
         if change[p] != 0.0:
             plane = store.slots[block, p]
             begin, end = store.start[plane], store.start[plane] + store.length[plane]
+            wk.note(point.u, store.columns[begin:end], point.log)
             sparse_add(point.w, store.columns[begin:end], store.entries[begin:end], change[p])
             store.linear[0] += change[p] * store.b[plane]
             if store.moment[wk.RULE] != wk.NO_MEAN:

@@ -178,6 +178,7 @@ def smo_signed(store, block, point, visit):
             step = soft_step(point, index, delta, nnz, slope, available, kinks, bends)
         if step <= 0.0 or step == np.inf:
             break
+        wk.note(u, index[:nnz], point.log)
         before, after = 0.0, 0.0
         for p in range(nnz):
             j = index[p]

@@ -1,0 +1,99 @@
+"""The dual in shards that own their examples, for several workers at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from maxmargin.contracts import Problem
+from maxmargin.solvers.base import BaseSolver
+from maxmargin.solvers.settings import Settings, check_whole, check_words
+
+if TYPE_CHECKING:
+    from maxmargin.solvers.sharded_engine import ShardedEngine
+
+__all__ = ["Sharded"]
+
+PER_SHARD, MOST = 4000, 8  # examples of a shard, and the most shards, where their number is left to the solver
+POLICIES = ("gap", "permutation", "random")
+COMBINATIONS = ("exact", "add", "average")
+
+
+@dataclass(repr=False, eq=False)
+class Sharded(BaseSolver):
+    """The accelerated default in shards: each visits its own examples, and their changes are combined exactly.
+
+    In a round, every shard visits some dozens of its examples from the same weights and hands back the change of
+    ``(sum alpha b, u)``. The dual value of keeping a share x_s of each change is
+
+        D(x) = D(0) + sum_s x_s (d_s - w . delta_s) - 1/2 sum_st x_s x_t delta_s . delta_t,     0 <= x_s <= 1
+
+    (a lower bound of it where weights must be positive), whose maximum is a quadratic program in one number per shard.
+    It is at least D(0), so the dual never falls, however much the shards pull at the same weights. Visits are those of
+    :class:`~maxmargin.solvers.presets.Auto`, without joint master problems and extrapolation.
+
+    The number of shards depends on the data, never on the workers (``n_jobs``) that run them: weights are identical to
+    the last bit for any number of workers, and after a resume. Models in plain Python have their shards visited in
+    turn; only their oracle uses the workers. Each shard has a copy of the weights; planes are kept once.
+
+    What rounds cost is not yet paid back on two cores: a round has to note, combine and pass on its changes, and two
+    shards need more passes than one solver that sees every change at once (``make bench-shards``). On one machine,
+    :class:`~maxmargin.solvers.presets.Auto` is the faster choice.
+
+    Parameters
+    ----------
+    shards : int or "auto"
+        Shards that the examples are cut into, in their order; "auto" is one for 4,000 examples, at most 8. More shards
+        than workers only cost passes.
+    visits_per_round : int
+        Examples that a shard visits before the changes are combined. More of them work longer at weights that the
+        others have changed already, and take more passes; fewer are combined more often.
+    combine : {"exact", "add", "average"}
+        How much of the changes stays: the best shares, all of each, or equal shares of 1 / K. Only with "exact" and
+        "average" can the dual never fall.
+    visits, cached_passes, max_steps, parts, certificate_every, memory
+        As those of :class:`~maxmargin.solvers.presets.Auto`. ``memory`` is divided among the shards, and there is no
+        merging of planes where it does not suffice.
+    sampling : {"gap", "permutation", "random"}
+        Which of its examples a shard visits.
+
+    References
+    ----------
+    Jaggi et al. 2014, Communication-efficient distributed dual coordinate ascent (averaging). Ma et al. 2015, Adding
+    vs. averaging in distributed primal-dual optimization.
+    """
+
+    shards: int | str = "auto"
+    visits_per_round: int = 64
+    combine: str = "exact"
+    visits: float = 0.2
+    cached_passes: int = 30
+    max_steps: int = 5
+    parts: int = 4
+    certificate_every: float = 2.0
+    sampling: str = "gap"
+    memory: int = 4 << 30
+
+    handles = frozenset({"quadratic", "signs", "squared", "ramp", "latent"})
+
+    def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> ShardedEngine:
+        """What the driver runs."""
+        from maxmargin.solvers.sharded_engine import ShardedEngine
+
+        check_words("sampling", self.sampling, POLICIES)
+        check_words("combine", self.combine, COMBINATIONS)
+        check_whole(self, {"visits_per_round": 1})
+        settings = self.setting(Settings, selection=self.sampling, batch=8, patience=5, cached_share=0.18)
+        count = self.count(problem.n_examples)
+        return ShardedEngine(settings, count, self.visits_per_round, self.combine, random_state)
+
+    def count(self, n_examples: int) -> int:
+        """The number of shards for so many examples: never more than there are."""
+        if self.shards == "auto":
+            return max(1, min(n_examples // PER_SHARD, MOST))
+        if isinstance(self.shards, str):
+            raise ValueError(f'shards must be a whole number >= 1 or "auto", got {self.shards!r}.')
+        check_whole(self, {"shards": 1})
+        return max(1, min(int(self.shards), n_examples))

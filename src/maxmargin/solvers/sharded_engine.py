@@ -1,0 +1,304 @@
+"""The driver of shards: plans sweeps, combines the changes of each round, certifies. See :class:`Sharded`.
+
+Shards are residents of an executor, called by verb. What they hand back is combined in their order, so results do not
+depend on the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+
+from maxmargin.certificate import Certificate
+from maxmargin.contracts import DualPoint, Executor, State
+from maxmargin.execution.executors import Serial
+from maxmargin.formulations.problem import Problem
+from maxmargin.kernel import clock
+from maxmargin.oracles.counting import CountingOracle
+from maxmargin.planes import Planes, aligned_zeros
+from maxmargin.solvers import working_set_kernel as wk
+from maxmargin.solvers.base import Engine
+from maxmargin.solvers.blocks import Blocks
+from maxmargin.solvers.engine import FOREVER, DualEngine
+from maxmargin.solvers.proof import check_around, check_at
+from maxmargin.solvers.saved import Saved
+from maxmargin.solvers.settings import Settings
+from maxmargin.solvers.shard import Change, Shard
+from maxmargin.solvers.shard_kernel import best_shares
+from maxmargin.solvers.shard_sets import gathered, linear_of
+from maxmargin.solvers.state import DualState
+from maxmargin.solvers.working_set import WorkingSet
+
+__all__ = ["ShardedEngine", "ShardedState"]
+
+ENOUGH = 0.99  # all of the changes stay when that gains this share of what the best shares would
+
+
+@dataclass
+class ShardedState:
+    """Where a run stands. Planes and multipliers are in the shards, everything else is in ``whole``."""
+
+    whole: DualState  # its working set is empty; u is that of all multipliers when ``current``
+    shards: list[Shard]
+    executor: Executor
+    homes: list[int]
+    seed: int  # of the random orders, together with the number of the sweep and of the shard
+    sweeps: int = 0
+    stamp: int = 0  # rounds begun
+    combined: int = 0  # the last round that was combined
+    changes: list[Change] = field(default_factory=list)  # of that round, which the shards have yet to settle,
+    shares: list[float] = field(default_factory=list)  # and how much of each stays
+    current: bool = True
+    rounds: list[dict[str, float]] | None = None
+
+    @property
+    def problem(self) -> Problem:
+        return self.whole.problem
+
+    @property
+    def oracle(self) -> CountingOracle:
+        return self.whole.oracle
+
+    @property
+    def oracle_calls(self) -> int:
+        return self.whole.oracle_calls
+
+    @property
+    def argmax_calls(self) -> int:
+        return self.whole.argmax_calls
+
+    @property
+    def unproven(self) -> int:
+        return self.whole.unproven
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        return self.whole.seconds
+
+    @property
+    def sets(self) -> list[WorkingSet]:
+        return [shard.state.working_set for shard in self.shards]
+
+    def gather(self) -> None:
+        """Let u be the sum over the multipliers of all shards, in their order, and tell the shards."""
+        if self.current:
+            return
+        for shard in self.shards:  # a round that was interrupted before its changes were combined counts for nothing
+            kept = self.shares if shard.stamp == self.combined else [0.0] * len(self.shards)
+            shard.settle(kept, [])
+        self.changes, self.shares = [], []
+        u, part = self.whole.u, np.empty(len(self.whole.u))
+        u[:] = 0.0
+        for ws in self.sets:
+            wk.rebuild(ws.store, part)
+            u += part
+        if self.problem.shift is not None:
+            u -= self.problem.shift
+        self.spread()
+
+    def spread(self) -> None:
+        """Let the weights of all shards be those of u."""
+        if self.whole.w is not self.whole.u:
+            self.whole.w[:] = self.problem.regulariser.weights(self.whole.u)
+        for shard in self.shards:
+            shard.start_from(self.whole)
+        self.current = True
+
+    def joined(self) -> DualState:
+        """The same as a state of the dual engine, with the planes and multipliers of all shards."""
+        self.gather()
+        budget = self.whole.working_set.budget
+        return replace(self.whole, working_set=gathered([(ws, np.arange(ws.n_blocks)) for ws in self.sets], budget))
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on exactly here."""
+        return self.joined().to_arrays() | {"sharded": np.array([self.seed, self.sweeps], np.int64)}
+
+
+@dataclass(eq=False)
+class ShardedEngine(Engine):
+    """What the driver runs."""
+
+    settings: Settings
+    n_shards: int
+    visits_per_round: int
+    combine: str = "exact"
+    random_state: int | np.random.Generator | None = None
+
+    handles = frozenset({"quadratic", "signs", "squared"})
+    minimises = True
+
+    def __post_init__(self) -> None:
+        self.engine = DualEngine(self.settings, self.random_state)  # of the whole: starts, files, certificates
+
+    # --- the contract with the driver ---------------------------------------------------------------------------------
+
+    def init(self, problem: Problem, warm: State | None = None) -> ShardedState:
+        """Start at the origin, or from the multipliers of an earlier run on the same examples, in shards or not."""
+        return self._cut(self.engine.init(problem, warm.joined() if isinstance(warm, ShardedState) else warm))
+
+    def _cut(self, whole: DualState) -> ShardedState:
+        """Cut a state of the dual engine into shards."""
+        problem, budget = whole.problem, self.settings.memory // self.n_shards
+        ends = np.linspace(0, problem.n_examples, self.n_shards + 1).astype(int).tolist()
+        visits = DualEngine(replace(self.settings, patience=FOREVER, memory=budget))
+        shards = []
+        for number, (first, last) in enumerate(pairwise(ends)):
+            part, ws = problem.part(first, last), gathered([(whole.working_set, np.arange(first, last))], budget)
+            u = aligned_zeros(len(whole.u))
+            w = u if whole.w is whole.u else aligned_zeros(len(u))
+            own = DualState(part, CountingOracle(part.oracle), ws, u, w, Blocks(None), whole.rng)
+            alone = self.n_shards == 1
+            shards.append(Shard(number, visits, own, self.settings.patience, self.visits_per_round, alone=alone))
+        whole.working_set = WorkingSet(np.empty(0), problem.n_columns, 1, budget=self.settings.memory)
+        fused, executor = problem.oracle.fused(), None
+        if fused is not None and fused.executor is not None and fused.executor.shares_memory:
+            executor = fused.executor
+        executor = executor or Serial()
+        state = ShardedState(whole, shards, executor, executor.start(shards), int(whole.rng.integers(2**62)))
+        state.spread()
+        return state
+
+    def certificate_due(self, state: ShardedState) -> bool:
+        """Whether the next thing to do is to look at all examples."""
+        return self.engine.certificate_due(state.whole)
+
+    def certificate(self, state: ShardedState) -> Certificate:
+        """Primal and dual at the present weights. One oracle pass, whose planes the next step uses."""
+        begin, whole, oracle_before = clock(), state.whole, state.oracle.seconds
+        point = self.dual_point(state)
+        everyone = np.arange(whole.problem.n_examples)
+        planes = whole.oracle.planes(point.w, everyone, self.settings.parts)
+        losses = planes.losses(len(everyone))
+        if whole.resumed:
+            check_at(state.joined(), point.w, losses)
+        totals, largest = zip(*(ws.scales() for ws in state.sets), strict=True)
+        certificate = self.engine.judge(whole, point, losses, (np.concatenate(totals), np.concatenate(largest)))
+        whole.pending = planes
+        whole.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
+        return certificate
+
+    def finished(self, state: ShardedState) -> str | None:
+        """When rounding hides what is left to gain."""
+        return self.engine.finished(state.whole)
+
+    def step_calls(self, state: ShardedState) -> int:
+        """Oracle calls that the next step and the certificate behind it will make."""
+        n = state.problem.n_examples
+        if state.whole.pending is not None:
+            return n
+        new = sum(int(np.isinf(ws.store.gap).sum()) for ws in state.sets) if self.settings.selection == "gap" else 0
+        return n + (new or sum(shard.count(self.settings.visits) for shard in state.shards))
+
+    def step(self, state: ShardedState) -> None:
+        """A sweep of visits with new planes, then passes over the planes at hand, in rounds of all shards."""
+        begin, oracle_before = clock(), state.oracle.seconds
+        state.current = False
+        try:
+            self._step(state)
+        except KeyboardInterrupt:
+            state.gather()
+            raise
+        state.whole.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
+
+    def dual_point(self, state: ShardedState) -> DualPoint:
+        """The multipliers that the run would end with."""
+        state.gather()
+        return DualPoint(sum(map(linear_of, state.sets)), state.whole.u, state.whole.w)
+
+    def weights(self, state: ShardedState) -> np.ndarray:
+        """The weights of the model (n_weights,)."""
+        return self.dual_point(state).w[: state.problem.n_weights]
+
+    def conclude(self, state: ShardedState, certificate: Certificate, code: str) -> Certificate:
+        """The planes of a resumed run are looked at once more."""
+        if state.whole.resumed:
+            check_around(state.joined(), state.problem, self.dual_point(state).w)
+        return certificate
+
+    def begin_at(self, state: ShardedState, w: np.ndarray) -> None:
+        """Weights without multipliers are no point of the dual."""
+
+    def move(self, state: ShardedState, problem: Problem) -> None:
+        """Go on with a problem that differs in its linear term only: u follows the shift."""
+        state.gather()
+        self.engine.move(state.whole, problem)
+        state.spread()
+
+    def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> ShardedState:
+        """Resume where :meth:`ShardedState.to_arrays` left off."""
+        seed, sweeps = Saved.of(arrays).whole("sharded", np.int64, (2,), (0, 2.0**62)).tolist()
+        state = self._cut(self.engine.from_arrays(problem, arrays))
+        state.seed, state.sweeps = seed, sweeps
+        return state
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _step(self, state: ShardedState) -> None:
+        whole, settings = state.whole, self.settings
+        if whole.pending is not None:
+            planes, whole.pending = whole.pending, None
+            gain = self._sweep(state, "plan_planes", [(part,) for part in _by_shard(planes, state.shards)])
+        else:
+            calls = state.oracle_calls
+            visits = [(settings.selection, settings.visits, seed) for seed in self._seeds(state)]
+            gain = self._sweep(state, "plan_visits", visits)
+            # a first pass by a policy that starts with blocks never visited is not yet a pass of its own
+            if not (whole.certificates == 0 and calls == 0 and settings.selection == "gap"):
+                whole.since += (state.oracle_calls - calls) / whole.problem.n_examples
+        for _ in range(settings.cached_passes):
+            more = self._sweep(state, "plan_again", [(seed,) for seed in self._seeds(state)])
+            gain += more
+            if more <= max(settings.cached_share * gain, 0.0):
+                break
+
+    def _seeds(self, state: ShardedState) -> list[tuple[int, ...]]:
+        state.sweeps += 1
+        return [(state.seed, state.sweeps, number) for number in range(len(state.shards))]
+
+    def _sweep(self, state: ShardedState, plan: str, arguments: Sequence[tuple]) -> float:
+        """Let all shards plan and work on their plans, a round at a time; the gain of the dual."""
+        gain, call, homes = 0.0, state.executor.call, state.homes
+        for number in range(max(call(plan, list(zip(homes, arguments, strict=True))))):
+            state.stamp += 1
+            arguments = number, state.stamp, state.whole.tau, state.shares, state.changes
+            changes = call("round", [(home, arguments) for home in homes])
+            gain += self._combine(state, changes)
+        return gain
+
+    def _combine(self, state: ShardedState, changes: list[Change]) -> float:
+        """Decide how much of each change stays; the gain of the dual."""
+        for asked in (change.asked for change in changes if change.asked.calls):
+            state.oracle.count_fused(asked.calls, asked.seconds, (asked.argmax_calls, asked.unproven))
+        K = len(changes)
+        slope, gram = np.array([change.slope for change in changes]), np.diag([change.norm for change in changes])
+        others = [changes[s + 1 :] for s in range(K)]
+        calls = [(state.homes[s], (others[s],)) for s in range(K - 1)]
+        for s, products in enumerate(state.executor.call("products", calls) if calls else []):
+            gram[s, s + 1 :] = gram[s + 1 :, s] = products
+
+        def gain(shares: np.ndarray) -> float:
+            return float(slope @ shares - 0.5 * shares @ gram @ shares)
+
+        shares = np.full(K, 1.0 / K if self.combine == "average" else 1.0)
+        if self.combine == "exact":
+            best = np.zeros(K)
+            best_shares(slope, gram, best)
+            shares = shares if gain(shares) >= ENOUGH * gain(best) else best
+        state.changes, state.shares, state.combined = changes, shares.tolist(), state.stamp
+        return gain(shares)
+
+
+def _by_shard(planes: Planes, shards: Sequence[Shard]) -> list[Planes]:
+    """The planes of the examples of each shard, under its own numbers."""
+    parts, first = [], 0
+    for shard in shards:
+        last = first + shard.state.n_blocks
+        begin, end = np.searchsorted(planes.example, [first, last])
+        part = planes.between(int(begin), int(end))
+        parts.append(replace(part, example=part.example - first))
+        first = last
+    return parts
