@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.parameters import Parameters
-from maxmargin.solvers.linear_programs.primal_dual_kernel import Pair, Saddle, primal_dual, sparse
+from maxmargin.solvers.linear_programs.feasible_kernel import sparse
+from maxmargin.solvers.linear_programs.primal_dual_kernel import Pair, Path, Saddle, primal_dual
 from maxmargin.solvers.linear_programs.program import Bounds, Point, Program
 
 __all__ = ["PrimalDual"]
@@ -21,8 +22,8 @@ __all__ = ["PrimalDual"]
 POWER_STEPS = 20  # of the estimate of a matrix norm,
 SAFETY = 1.05  # which is from below
 OPENING = 30  # steps over all columns, when nothing is known about prices
-SHARE = 0.5  # of the gap of the last stage: where a stage ends
-CONTROL = 0.3  # how fast the balance of the steps follows that of the weights and multipliers
+SHARE = 0.1  # of the gap of the last stage: where a stage ends
+CONTROL = np.array([0.3, 0.01])  # how the balance of the steps follows that of the weights and multipliers
 NEAR = 0.7  # price from which a column takes part
 
 
@@ -53,16 +54,17 @@ class PrimalDual(Parameters):
         program = Program(A, program.b[order], program.owner[order], program.weight, program.positive)
         point = best = Point(start.w, start.alpha[order])
         bounds = program.bounds(point)
-        columns = np.arange(A.shape[1])
-        omega, left, reached = 0.0, self.max_steps, 1.0
+        part = np.ones(A.shape[1], bool)  # the columns that take part
+        omega, left, target, priced = 0.0, self.max_steps, 1.0, False
         while bounds.relative_gap > tol and left > 0:
-            few = left
+            few, gap = left, bounds.relative_gap
             if point.alpha.any():
-                columns = np.flatnonzero((program.prices(point.alpha) > NEAR) | (point.w != 0.0))
+                near = (program.prices(point.alpha) > NEAR) | (point.w != 0.0)
+                part, priced = part | near if priced else near, True
             else:  # no prices yet
                 few = min(left, OPENING)
-            stage = _Stage(program, columns, point, omega)
-            steps, omega, reached = stage.run(SHARE * reached, few)
+            stage = _Stage(program, np.flatnonzero(part), point, omega)
+            steps, omega, reached = stage.run(target, few)
             left, point = left - steps, stage.last
             found = program.bounds(stage.best)
             best = Point(
@@ -70,6 +72,7 @@ class PrimalDual(Parameters):
                 stage.best.alpha if found.dual > bounds.dual else best.alpha,
             )
             bounds = Bounds(min(found.primal, bounds.primal), max(found.dual, bounds.dual))
+            target = max(SHARE * bounds.relative_gap, tol) if bounds.relative_gap < gap else SHARE * reached
         alpha = np.empty(len(order))
         alpha[order] = best.alpha
         return Point(best.w, alpha)
@@ -92,16 +95,18 @@ class _Stage:
         tau, sigma = 0.998 * tau / norm, 0.998 * sigma / norm
         self.saddle = Saddle(sparse(A), sparse(T), program.b, ends, program.weight, positive, tau, sigma)
         self.columns, self.n_columns = columns, d
-        self.z, self.image, self.anchor = (Pair(*map(np.empty, (len(columns), m, len(columns), m))) for _ in range(3))
-        self.z.w[:], self.z.alpha[:] = start.w[columns], start.alpha
-        self.best_w, self.best_alpha = self.z.w.copy(), self.z.alpha.copy()
-        far, wide = (self.z.w**2 / tau).sum(), (self.z.alpha**2 / sigma).sum()
+        sizes = len(columns), m, len(columns), m
+        self.path = Path(*(Pair(*map(np.empty, sizes)) for _ in Path._fields))
+        z = self.path.z
+        z.w[:], z.alpha[:] = start.w[columns], start.alpha
+        self.best_w, self.best_alpha = z.w.copy(), z.alpha.copy()
+        far, wide = (z.w**2 / tau).sum(), (z.alpha**2 / sigma).sum()
         self.omega = omega or (float(np.sqrt(wide / far)) if far > 0.0 and wide > 0.0 else 1.0)
 
     def run(self, tol: float, most: int) -> tuple[int, float, float]:
         """Step until the gap over these columns is at most ``tol``; the number of steps, omega, and the gap."""
         steps, primal, dual, omega = primal_dual(
-            self.saddle, self.z, self.image, self.anchor, self.best_w, self.best_alpha, self.omega, CONTROL, tol, most
+            self.saddle, self.path, self.best_w, self.best_alpha, self.omega, CONTROL, tol, most
         )
         return int(steps), float(omega), Bounds(primal, dual).relative_gap
 
@@ -111,7 +116,7 @@ class _Stage:
 
     @property
     def last(self) -> Point:
-        return Point(self._spread(self.image.w), self.image.alpha)
+        return Point(self._spread(self.path.image.w), self.path.image.alpha)
 
     def _spread(self, w: np.ndarray) -> np.ndarray:
         full = np.zeros(self.n_columns)

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 __all__ = ["Bounds", "Master", "Point", "Program"]
 
 
-SWEEPS = 5  # over the columns, to make multipliers feasible
+SWEEPS = 30  # over the columns, to make multipliers feasible
 
 
 class Point(NamedTuple):
@@ -72,8 +72,7 @@ class Program:
         One column that is far out costs all multipliers, so those in the columns that are out are lowered first; what
         proves more is taken.
         """
-        from maxmargin.solvers.linear_programs.feasible_kernel import project_prices
-        from maxmargin.solvers.linear_programs.primal_dual_kernel import sparse
+        from maxmargin.solvers.linear_programs.feasible_kernel import project_prices, sparse
 
         alpha = np.maximum(alpha, 0.0)
         sums = np.bincount(self.owner, alpha, minlength=len(self.weight))
@@ -84,7 +83,7 @@ class Program:
             return alpha
         signs = np.zeros(self.A.shape[1], bool) if self.positive is None else self.positive
         lowered = alpha.copy()
-        project_prices(sparse(self.transposed), signs, lowered, SWEEPS)
+        project_prices(sparse(self.A), sparse(self.transposed), signs, lowered, np.empty(len(signs)), SWEEPS)
         lowered /= max(1.0, float(self.prices(lowered).max(initial=0.0)))
         return lowered if self.b @ lowered > self.b @ alpha / scale else alpha / scale
 
