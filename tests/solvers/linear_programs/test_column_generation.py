@@ -64,9 +64,8 @@ def test_the_optimum_over_all_outputs_and_bounds_around_it_at_every_round(rescal
 )  # fmt: skip
 def test_all_masters_and_settings_agree(solver):
     X, Y = learnable_chains(seed=5)
-    tol = 1e-5 if solver.master == "extragradient" else 1e-7
-    svm = fitted(X, Y, solver=solver, tol=tol)
-    assert svm.certificate_.primal == pytest.approx(lp_optimum(rows_of(X, Y, "unit"), 2.0), rel=2 * tol)
+    svm = fitted(X, Y, solver=solver)
+    assert svm.certificate_.primal == pytest.approx(lp_optimum(rows_of(X, Y, "unit"), 2.0), rel=2e-7)
 
 
 def test_classes_with_costs_and_sample_weights():

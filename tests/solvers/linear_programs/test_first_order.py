@@ -14,7 +14,7 @@ from maxmargin.solvers.linear_programs.primal_dual import PrimalDual
 from maxmargin.solvers.linear_programs.primal_dual_kernel import project
 from maxmargin.solvers.linear_programs.program import Point, Program
 
-MASTERS = [(PrimalDual(), 1e-7), (Extragradient(), 1e-5), (Extragradient(step="frobenius"), 1e-3)]
+MASTERS = [(PrimalDual(), 1e-7), (Extragradient(), 1e-7), (Extragradient(step="frobenius"), 1e-6)]
 
 
 def random_program(seed: int, rows: int = 12, columns: int = 8, examples: int = 4, signs: bool = False) -> Program:

@@ -41,6 +41,13 @@ def add_rows(matrix, x, out):
 
 
 @register_jitable
+def towards(x, other, share):
+    """``x = (1 - share) x + share other``, member by member."""
+    for j in range(len(x)):
+        x[j] += share * (other[j] - x[j])
+
+
+@register_jitable
 def lower(rows, columns, positive, alpha, u, sweeps, enough):
     """Lower multipliers, and ``u = A' alpha`` with them, until no column is out by ``enough``; the largest price then.
 

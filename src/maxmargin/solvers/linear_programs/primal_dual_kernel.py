@@ -19,7 +19,7 @@ from numba import types
 from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel, record
-from maxmargin.solvers.linear_programs.feasible_kernel import SPARSE, Sparse, add_rows, lower
+from maxmargin.solvers.linear_programs.feasible_kernel import SPARSE, Sparse, add_rows, lower, towards
 
 SUFFICIENT = 0.2  # restart when the gap has fallen to this share of that at the last restart,
 NECESSARY = 0.8  # or to this share, and has begun to grow again,
@@ -165,13 +165,6 @@ def halpern(x, image, anchor, share):
     """``x = share (2 T(x) - x) + (1 - share) anchor``, member by member."""
     for j in range(len(x)):
         x[j] = share * (2.0 * image[j] - x[j]) + (1.0 - share) * anchor[j]
-
-
-@register_jitable
-def towards(x, other, share):
-    """``x = (1 - share) x + share other``, member by member."""
-    for j in range(len(x)):
-        x[j] += share * (other[j] - x[j])
 
 
 @kernel(types.UniTuple(types.float64, 4)(SADDLE, PATH, _f8s, _f8s, types.float64, _f8s, types.float64, types.int64))

@@ -15,17 +15,26 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Bounds", "Master", "Point", "Program"]
+__all__ = ["Basis", "Bounds", "Master", "Point", "Program"]
 
 
 SWEEPS = 30  # over the columns, to make multipliers feasible
 
 
+class Basis(NamedTuple):
+    """Where a simplex method stands: what is basic."""
+
+    weights: np.ndarray  # int8 (d,): 1 for the positive part of a weight, -1 for the negative one, 0 for neither
+    slacks: np.ndarray  # bool (n,)
+    rows: np.ndarray  # bool (m,): rows without a multiplier
+
+
 class Point(NamedTuple):
-    """Weights (d,) and one multiplier per row (m,)."""
+    """Weights (d,) and one multiplier per row (m,), with the basis where a simplex method has found them."""
 
     w: np.ndarray
     alpha: np.ndarray
+    basis: Basis | None = None
 
 
 class Bounds(NamedTuple):
