@@ -7,7 +7,8 @@ import pytest
 
 import maxmargin as mm
 from maxmargin.formulations.references import References
-from reference.linear_programs import F, K, all_rows, chains_with_references, lp_optimum
+from reference.linear_programs import F, K, all_rows, chains_with_references
+
 
 @pytest.mark.parametrize("pairing", ["all", "nearest"])
 def test_the_oracle_finds_the_most_violated_pair(pairing):

@@ -234,7 +234,9 @@ class ColumnEngine(Engine):
         basis = None
         if len(state.basic_weights):
             basis = Basis(state.basic_weights[columns], state.basic_slacks, state.rows.basic)
-        point = self.master.solve(program, Point(state.out[columns], state.rows.alpha, basis), state.tol)
+        start = Point(state.out[columns], state.rows.alpha, basis)
+        known = SHARE * program.bounds(start).relative_gap  # a start that is good enough would bring nothing new
+        point = self.master.solve(program, start, max(min(state.tol, known), LEAST_TOL))
         w[columns] = point.w
         state.basic_weights, state.basic_slacks, basic = np.zeros(0, np.int8), np.zeros(0, bool), None
         if point.basis is not None:

@@ -98,7 +98,7 @@ class _Steps:
     """Steps of length s from a point, whose slacks begin at the violations of its weights."""
 
     def __init__(self, program: Program, start: Point, s: float) -> None:
-        m, d, n = *program.A.shape, len(program.weight)
+        (m, d), n = program.A.shape, len(program.weight)
         positive = np.zeros(d, bool) if program.positive is None else program.positive
         parts = sparse(program.A), sparse(program.transposed), program.b, program.owner.astype(np.int64)
         self.printed, self.size = Printed(*parts, program.weight, positive), s

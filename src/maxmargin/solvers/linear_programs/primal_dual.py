@@ -24,6 +24,8 @@ SAFETY = 1.05  # which is from below
 OPENING = 30  # steps over all columns, when nothing is known about prices
 SHARE = 0.1  # of the gap of the last stage: where a stage ends
 CONTROL = np.array([0.3, 0.01])  # how the balance of the steps follows that of the weights and multipliers
+RUIZ = 10  # passes of scaling, where
+UNEVEN = 2.0  # powers of ten lie between the largest entries of columns
 NEAR = 0.7  # price from which a column takes part
 
 
@@ -32,7 +34,7 @@ class PrimalDual(Parameters):
     """Restarted primal-dual hybrid gradient method with reflected Halpern steps, for large programs.
 
     A step costs two sparse products and proves bounds; a warm start keeps its meaning, whatever rows were added. Steps
-    have the lengths of Pock and Chambolle, scaled up by the true norm.
+    have the lengths of Pock and Chambolle, after Ruiz' scaling where columns differ much, scaled up by the true norm.
 
     Parameters
     ----------
@@ -85,10 +87,7 @@ class _Stage:
         m, d = program.A.shape
         T = program.transposed[columns]
         A = sp.csr_array(T.T)
-        longest = np.zeros(len(program.weight))
-        np.maximum.at(longest, program.owner, abs(A).sum(axis=1))
-        tau = _inverse(abs(T).sum(axis=1))  # Pock, Chambolle: then the norm is at most 1,
-        sigma = _inverse(longest[program.owner])
+        tau, sigma = _lengths(A, program.owner, len(program.weight))  # with these the norm is at most 1,
         norm = min(1.0, SAFETY * _norm(A, tau, sigma))  # but mostly it is less
         ends = np.searchsorted(program.owner, np.arange(len(program.weight) + 1))
         positive = np.zeros(len(columns), bool) if program.positive is None else program.positive[columns]
@@ -122,6 +121,28 @@ class _Stage:
         full = np.zeros(self.n_columns)
         full[self.columns] = w
         return full
+
+
+def _lengths(A: sp.csr_array, owner: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Squares of the lengths of steps: tau (d,) of the weights, sigma (m,) of the multipliers, equal within an owner.
+
+    Those of Pock and Chambolle for the matrix whose columns and owners are scaled until their largest entries are 1
+    (Ruiz 2001). Where columns are of one size already, scaling only costs steps, and is left out.
+    """
+
+    def of_owner(x: np.ndarray) -> np.ndarray:
+        largest = np.zeros(n)
+        np.maximum.at(largest, owner, x)
+        return largest[owner]
+
+    size, rows, columns = abs(A), np.ones(A.shape[0]), np.ones(A.shape[1])
+    tops = size.max(axis=0).toarray().ravel()
+    uneven = bool(tops.any()) and np.ptp(np.log10(tops[tops > 0.0])) > UNEVEN
+    for _ in range(RUIZ if uneven else 0):
+        scaled = sp.csr_array(sp.diags_array(rows) @ size @ sp.diags_array(columns))
+        rows = rows * np.sqrt(_inverse(of_owner(scaled.max(axis=1).toarray().ravel())))
+        columns = columns * np.sqrt(_inverse(scaled.max(axis=0).toarray().ravel()))
+    return columns * _inverse(size.T @ rows), rows**2 * _inverse(of_owner(rows * (size @ columns)))
 
 
 def _inverse(x: np.ndarray) -> np.ndarray:
