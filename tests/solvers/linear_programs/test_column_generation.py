@@ -221,11 +221,12 @@ def test_the_word_of_highs_is_not_taken(monkeypatch):
     assert asked == [("simplex", True), ("simplex", False)]
 
 
-def test_a_program_that_no_method_solves_is_an_error_with_a_remedy(monkeypatch):
+@pytest.mark.parametrize("word", ["Infeasible", "Unbounded"])
+def test_a_program_that_no_method_solves_is_an_error_with_a_remedy(monkeypatch, word):
     from maxmargin.solvers.linear_programs import highs
 
-    monkeypatch.setattr(highs, "_run", lambda *_: (None, "Infeasible"))
-    with pytest.raises(MasterError, match=r"3 rows and 3 weights \(simplex: Infeasible; .*Scale the features"):
+    monkeypatch.setattr(highs, "_run", lambda *_: (None, word))
+    with pytest.raises(MasterError, match=rf"3 rows and 3 weights \(simplex: {word}; .*Scale the features"):
         Highs().solve(small_program(), Point(np.zeros(3), np.zeros(3)), 1e-7)
 
 
