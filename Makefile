@@ -169,8 +169,8 @@ experiment-chunking-hmm: setup  ## chunks from parts of speech with hidden Marko
 experiment-adaptation: setup  ## adapting an HMM tagger to biomedical abstracts (needs MAXMARGIN_DATA)
 	$(RUN) experiments/generative/adaptation.py
 
-experiment-lp-tagging: setup  ## parts of speech by linear programs and their peers (needs MAXMARGIN_DATA)
-	$(RUN) experiments/linear_programs/tagging.py
+experiment-lp-tagging: setup  ## parts of speech by linear programs and their peers, with figures (needs MAXMARGIN_DATA)
+	$(RUN) experiments/linear_programs/tagging.py --figures outputs/linear_programs
 
 experiment-lp-corpora: setup  ## the solver of linear programs on chunking and letters (needs MAXMARGIN_DATA)
 	$(RUN) experiments/linear_programs/corpora.py

@@ -35,6 +35,7 @@ METHODS = {
     "primal-dual to 1e-3": ("ours", 1e-3),
     "primal-dual to 1e-4": ("ours", 1e-4),
     "primal-dual, again": ("ours_again", 1e-4),
+    "automatic, again": ("auto_again", 1e-4),
     "extragradient to 1e-2": ("extragradient", 1e-2),
     "HiGHS simplex": ("highs", "simplex"),
     "HiGHS simplex, again": ("highs_again", "simplex"),
@@ -43,9 +44,11 @@ METHODS = {
     "OR-tools PDLP 1e-4": ("ortools", 1e-4),
     "OR-tools PDLP 1e-4, again": ("ortools_again", 1e-4),
     "OR-tools PDLP 1e-5": ("ortools", 1e-5),
+    "OR-tools PDLP 1e-6": ("ortools", 1e-6),
 }
 AGAIN = {
-    "primal-dual, again": "primal-dual to 1e-4", "HiGHS simplex, again": "HiGHS simplex",
+    "primal-dual, again": "primal-dual to 1e-4", "automatic, again": "primal-dual to 1e-4",
+    "HiGHS simplex, again": "HiGHS simplex",
     "OR-tools PDLP 1e-4, again": "OR-tools PDLP 1e-4",
 }  # fmt: skip
 LATER = 500  # rows that join
@@ -133,7 +136,10 @@ class Runs:
 
     def with_later(self, point: Point) -> Point:
         """A point of the program before; rows that join have no multiplier."""
-        return point._replace(alpha=np.append(point.alpha, np.zeros(len(self.program.b) - self.case.known)))
+        more, basis = len(self.program.b) - self.case.known, point.basis
+        if basis is not None:
+            basis = basis._replace(rows=np.append(basis.rows, np.ones(more, bool)))
+        return Point(point.w, np.append(point.alpha, np.zeros(more)), basis)
 
     def ours(self, tol: float) -> Answer:
         from maxmargin.solvers.linear_programs.primal_dual import PrimalDual
@@ -149,6 +155,18 @@ class Runs:
         self.begins = self.program.bounds(start).relative_gap
         begin = time.process_time()
         return PrimalDual().solve(self.program, start, tol), time.process_time() - begin
+
+    def auto_again(self, tol: float) -> Answer:
+        """The automatic choice where HiGHS has left a basis (in the time that it has), else where ours has ended."""
+        from maxmargin.solvers.linear_programs.highs import Highs
+        from maxmargin.solvers.linear_programs.masters import AutoMaster
+        from maxmargin.solvers.linear_programs.primal_dual import PrimalDual
+
+        first = PrimalDual().solve(self.case.before, self.zero(self.case.before), tol)
+        start = self.with_later(Highs("simplex", self.limit).solve(self.case.before, first, 0.01 * tol))
+        self.begins = self.program.bounds(start).relative_gap
+        begin = time.process_time()
+        return AutoMaster().solve(self.program, start, tol), time.process_time() - begin
 
     def extragradient(self, tol: float) -> Answer:
         from maxmargin.solvers.linear_programs.extragradient import Extragradient
@@ -260,7 +278,8 @@ def run(path: Path, method: str, limit: float) -> None:
     name, *arguments = METHODS[method]
     runs = Runs(case, limit)
     methods: dict[str, Callable[..., Answer]] = {
-        "ours": runs.ours, "ours_again": runs.ours_again, "extragradient": runs.extragradient, "highs": runs.highs,
+        "ours": runs.ours, "ours_again": runs.ours_again, "auto_again": runs.auto_again,
+        "extragradient": runs.extragradient, "highs": runs.highs,
         "highs_again": runs.highs_again, "ortools": runs.ortools, "ortools_again": runs.ortools_again,
     }  # fmt: skip
     point, seconds = methods[name](*arguments)
@@ -289,7 +308,7 @@ def compare(path: Path, methods: list[str], limit: float) -> None:
         if again in spent and cold in spent:
             print(f"{again}: {spent[again] / spent[cold]:.2f} of the time of {cold}")
     ours = spent.get("primal-dual to 1e-4")
-    for name in ("OR-tools PDLP 1e-4", "OR-tools PDLP 1e-5"):
+    for name in ("OR-tools PDLP 1e-4", "OR-tools PDLP 1e-5", "OR-tools PDLP 1e-6"):
         if ours and name in spent:
             print(f"primal-dual to 1e-4: {ours / spent[name]:.2f} of the time of {name}")
 

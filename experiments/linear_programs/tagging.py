@@ -14,8 +14,7 @@ and that of the paper. A fit ends after ``--seconds`` by the clock, and its row 
 a master may take as long. Column generation and the random field run on the first ``--slow-repeats`` splits only.
 
     MAXMARGIN_DATA=... make experiment-lp-tagging
-    python experiments/linear_programs/tagging.py --train 300 --repeats 1
-    python experiments/linear_programs/tagging.py --train 300 --figures FOLDER   # and figures 1 and 2 (matplotlib)
+    python experiments/linear_programs/tagging.py --train 300 --repeats 1        # without figures 1 and 2 (matplotlib)
 """
 
 from __future__ import annotations
@@ -280,7 +279,7 @@ def figures(curves: dict[str, Curve], path: Path) -> None:
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--train", type=int, nargs="+", default=[50, 5700], help="a table for each of these sizes")
+    words.add_argument("--train", type=int, nargs="+", default=[100, 5700], help="a table for each of these sizes")
     words.add_argument("--test", type=int, default=1000)
     words.add_argument("--repeats", type=int, default=5)
     words.add_argument("--slow-repeats", type=int, default=1, help="splits for column generation and the random field")

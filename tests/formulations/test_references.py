@@ -2,56 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 
 import maxmargin as mm
 from maxmargin.formulations.references import References
-from reference.linear_programs import lp_optimum
-from reference.problems import chain_features
-
-K, F = 3, 4
-
-
-def chains_with_references(n=6, seed=0):
-    """Chains of 2 or 3 tokens, and for each example one to three good outputs."""
-    rng = np.random.default_rng(seed)
-    Y = [rng.integers(0, K, rng.integers(2, 4)) for _ in range(n)]
-    X = [np.eye(K, F)[y] + 0.4 * rng.normal(size=(len(y), F)) for y in Y]
-    good = []
-    for y in Y:
-        others = [np.where(rng.random(len(y)) < 0.4, rng.integers(0, K, len(y)), y) for _ in range(rng.integers(0, 3))]
-        good.append([y.tolist(), *(other.tolist() for other in others)])
-    return X, good
-
-
-def all_rows(X, good, pairing):
-    """Every row of (7) or (8), by enumeration."""
-    planes = []
-    for x, outputs in zip(X, good, strict=True):
-        outputs = sorted({tuple(y) for y in outputs})
-        features = {y: chain_features(x, y, K) for y in product(range(K), repeat=len(x))}
-        rows = []
-        for bad in features.keys() - set(outputs):
-            near = min(outputs, key=lambda y: (sum(a != b for a, b in zip(y, bad, strict=True)), y))
-            rows += [features[g] - features[bad] for g in (outputs if pairing == "all" else [near])]
-        planes.append((np.array(rows), np.ones(len(rows))))
-    return planes
-
-
-@pytest.mark.parametrize("pairing", ["all", "nearest"])
-@pytest.mark.parametrize("positive", [None, True])
-def test_the_optimum_over_all_pairs_and_bounds_around_it(pairing, positive):
-    for seed in range(3):
-        X, good = chains_with_references(seed=seed)
-        svm = mm.StructuredSVM(mm.Chain(classes=[0, 1, 2]), penalty="l1", C=2.0, tol=1e-7, positive=positive)
-        svm.fit(X, None, references=good, pairing=pairing)
-        best = lp_optimum(all_rows(X, good, pairing), 2.0, None if positive is None else np.ones(21, bool))
-        assert svm.certificate_.primal == pytest.approx(best, rel=1e-6) and svm.status_.converged
-        assert (svm.history_["dual"] <= best * (1 + 1e-9)).all()
-        assert (svm.history_["primal"] >= best * (1 - 1e-9)).all()
+from reference.linear_programs import F, K, all_rows, chains_with_references
 
 
 @pytest.mark.parametrize("pairing", ["all", "nearest"])
@@ -130,16 +86,6 @@ def test_the_estimators_of_a_task_take_references_too():
     plain = mm.StructuredSVM(mm.Matching(1), **given).fit(pairs, links, references=others)
     task = mm.Aligner(max_links=1, **given).fit(pairs, links, references=others)
     assert task.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-5)
-
-
-@pytest.mark.parametrize("pairing", ["all", "nearest"])
-def test_the_recentred_dual_finds_the_same_optimum(pairing):
-    X, good = chains_with_references(n=12, seed=1)
-    svm = mm.StructuredSVM(mm.Chain(classes=[0, 1, 2]), penalty="l1", C=2.0, tol=1e-6, solver="recentred_dual")
-    svm.fit(X, None, references=good, pairing=pairing)
-    best = lp_optimum(all_rows(X, good, pairing), 2.0)
-    assert svm.certificate_.primal == pytest.approx(best, rel=1e-6) and svm.status_.converged
-    assert (svm.history_["dual"] <= best * (1 + 1e-9)).all() and (svm.history_["primal"] >= best * (1 - 1e-9)).all()
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 from scipy.optimize import linprog
+
+from reference.problems import chain_features
+
+K, F = 3, 4  # labels and features of the chains
 
 
 def lp_optimum(planes, weight, positive=None) -> float:
@@ -22,3 +28,29 @@ def unit(psi, costs):
     """Rows of unit margins: every wrong output must be outscored by 1."""
     wrong = np.asarray(costs) > 0
     return psi[wrong], np.ones(int(wrong.sum()))
+
+
+def chains_with_references(n=6, seed=0):
+    """Chains of 2 or 3 tokens, and for each example one to three good outputs."""
+    rng = np.random.default_rng(seed)
+    Y = [rng.integers(0, K, rng.integers(2, 4)) for _ in range(n)]
+    X = [np.eye(K, F)[y] + 0.4 * rng.normal(size=(len(y), F)) for y in Y]
+    good = []
+    for y in Y:
+        others = [np.where(rng.random(len(y)) < 0.4, rng.integers(0, K, len(y)), y) for _ in range(rng.integers(0, 3))]
+        good.append([y.tolist(), *(other.tolist() for other in others)])
+    return X, good
+
+
+def all_rows(X, good, pairing):
+    """Every row of (7) (``pairing="nearest"``) or (8) (``"all"``), by enumeration; with one good output, of (6)."""
+    planes = []
+    for x, outputs in zip(X, good, strict=True):
+        outputs = sorted({tuple(y) for y in outputs})
+        features = {y: chain_features(x, y, K) for y in product(range(K), repeat=len(x))}
+        rows = []
+        for bad in features.keys() - set(outputs):
+            near = min(outputs, key=lambda y: (sum(a != b for a, b in zip(y, bad, strict=True)), y))
+            rows += [features[g] - features[bad] for g in (outputs if pairing == "all" else [near])]
+        planes.append((np.array(rows), np.ones(len(rows))))
+    return planes

@@ -29,7 +29,7 @@ from maxmargin.planes import weighted_sum
 from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
 from maxmargin.solvers.blocks import Blocks
 from maxmargin.solvers.linear_programs.masters import master_named
-from maxmargin.solvers.linear_programs.program import Master, Point
+from maxmargin.solvers.linear_programs.program import Basis, Master, Point
 from maxmargin.solvers.linear_programs.rows import Rows
 from maxmargin.solvers.proof import FALSE_PLANES, Claims, Losses
 from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SECONDS, SIZE, Saved
@@ -75,6 +75,9 @@ class ColumnState(InnerState):
     inside: bool = False  # whether w lies on the way to those of the master,
     barren: bool = False  # and whether it has brought no rows
     resumed: str = ""  # where the rows were saved, which are then held against every certificate
+    # what is basic in the last master, where that was a simplex method; its rows are in ``rows``
+    basic_weights: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int8))  # (n_columns,), or none
+    basic_slacks: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))  # (n_examples,), or none
     solver_seconds: float = 0.0
     rounds: list[dict[str, float]] = field(default_factory=list)
 
@@ -87,6 +90,7 @@ class ColumnState(InnerState):
         """Everything needed to go on exactly here."""
         arrays = plane_arrays("rows", self.rows.planes)
         arrays |= {"alpha": self.rows.alpha, "proof": self.rows.proof, "idle": self.rows.idle, "columns": self.columns}
+        arrays |= {"basic": self.rows.basic, "basic_weights": self.basic_weights, "basic_slacks": self.basic_slacks}
         arrays |= {"w": self.w, "out": self.out, "best": self.best, "column_numbers": numbers_of(self, NUMBERS)}
         arrays["rounds"] = np.array([[row[name] for name in ROUND] for row in self.rounds]).reshape(-1, len(ROUND))
         arrays |= {"weight": self.problem.weight, "data": np.array(self.problem.fingerprint)}
@@ -227,9 +231,19 @@ class ColumnEngine(Engine):
             self._join(state)
         columns = np.flatnonzero(state.columns)
         program, w = state.rows.over(columns), np.zeros(len(state.w))
-        point = self.master.solve(program, Point(state.out[columns], state.rows.alpha), state.tol)
+        basis = None
+        if len(state.basic_weights):
+            basis = Basis(state.basic_weights[columns], state.basic_slacks, state.rows.basic)
+        start = Point(state.out[columns], state.rows.alpha, basis)
+        known = SHARE * program.bounds(start).relative_gap  # a start that is good enough would bring nothing new
+        point = self.master.solve(program, start, max(min(state.tol, known), LEAST_TOL))
         w[columns] = point.w
-        state.out, state.rows = state.problem.feasible(w), state.rows.with_multipliers(program.feasible(point.alpha))
+        state.basic_weights, state.basic_slacks, basic = np.zeros(0, np.int8), np.zeros(0, bool), None
+        if point.basis is not None:
+            state.basic_weights = np.zeros(len(w), np.int8)
+            state.basic_weights[columns], state.basic_slacks, basic = point.basis
+        multipliers = program.feasible(point.alpha)
+        state.out, state.rows = state.problem.feasible(w), state.rows.with_multipliers(multipliers, basic)
         state.w, state.inside = _between(state.best, state.out), True
         state.masters += 1
         state.joining = (state.joining + 1) % MOST_MASTERS if self._join(state) else 0
@@ -273,7 +287,10 @@ class ColumnEngine(Engine):
         wrong = Losses.around(saved, problem, Blocks(None), state.w).exceeded(Claims.of_planes(planes))
         if wrong >= 0:
             raise saved.refusal("rows/b", f"holds a plane of example {wrong} above what the example can lose")
-        rows = Rows.of(problem, planes, alpha, proof, idle)
+        rows = Rows.of(problem, planes, alpha, proof, idle, saved.array("basic", np.bool_, m))
+        known = saved["basic_weights"].size > 0
+        state.basic_weights = saved.array("basic_weights", np.int8, (d if known else 0,))
+        state.basic_slacks = saved.array("basic_slacks", np.bool_, (problem.n_examples if known else 0,))
         if (proof > rows.program.feasible(proof) * (1.0 + 1e-9)).any():
             raise saved.refusal("proof", "holds multipliers that are not feasible")
         state.rows, state.resumed = rows, saved.place

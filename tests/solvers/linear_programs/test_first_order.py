@@ -14,7 +14,7 @@ from maxmargin.solvers.linear_programs.primal_dual import PrimalDual
 from maxmargin.solvers.linear_programs.primal_dual_kernel import project
 from maxmargin.solvers.linear_programs.program import Point, Program
 
-MASTERS = [(PrimalDual(), 1e-7), (Extragradient(), 1e-5), (Extragradient(step="frobenius"), 1e-3)]
+MASTERS = [(PrimalDual(), 1e-7), (Extragradient(), 1e-7), (Extragradient("frobenius", max_steps=10**6), 1e-6)]
 
 
 def random_program(seed: int, rows: int = 12, columns: int = 8, examples: int = 4, signs: bool = False) -> Program:
@@ -101,6 +101,16 @@ def test_a_solved_program_needs_no_step(master):
     point = master.solve(program, zero(program), 1e-6)
     again = type(master)(max_steps=1).solve(program, point, 1.5e-6)
     assert program.bounds(again).relative_gap <= 1.5e-6
+
+
+def test_columns_of_any_size_are_scaled():
+    """Features in other units, from hundredths to hundreds: the weights and their prices differ as much."""
+    program = random_program(4, 60, 30, 10)
+    units = 10.0 ** np.random.default_rng(0).uniform(-2.0, 2.0, 30)
+    uneven = Program(sp.csr_array(program.A * units), program.b, program.owner, program.weight)
+    bounds = uneven.bounds(PrimalDual().solve(uneven, zero(uneven), 1e-5))
+    assert bounds.relative_gap <= 1e-5
+    assert bounds.dual - 1e-9 <= optimum(uneven) <= bounds.primal + 1e-9
 
 
 def test_few_steps_leave_an_honest_gap():

@@ -12,27 +12,26 @@ Korpelevich 1976.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.parameters import Parameters
+from maxmargin.solvers.linear_programs.extragradient_kernel import Printed, Triple, extragradient
+from maxmargin.solvers.linear_programs.feasible_kernel import sparse
 from maxmargin.solvers.linear_programs.program import Bounds, Point, Program
 from maxmargin.solvers.settings import check_words
 
 __all__ = ["Extragradient"]
 
-Vectors: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]  # weights, slacks, multipliers
-
-CHECKED = 20  # steps between certified bounds
+CHECKED = 20  # steps between certified bounds at first,
+SELDOM = 20  # and later this part of all steps so far
 
 
 @dataclass(repr=False, eq=False)
 class Extragradient(Parameters):
-    """The extragradient method; four sparse products a step.
+    """The extragradient method; four sparse products a step, compiled.
 
     Parameters
     ----------
@@ -59,24 +58,25 @@ class Extragradient(Parameters):
         """See :class:`~maxmargin.solvers.linear_programs.program.Master`. Slacks begin at the violations of ``w``."""
         check_words("step", self.step, ("spectral", "frobenius"))
         check_words("stop", self.stop, ("gap", "paper"))
-        size = self._length(program)
-        now: Vectors = (start.w, program.losses(start.w), np.maximum(start.alpha, 0.0))
-        move = _mover(program, size)
-        best, bounds = start, program.bounds(start)
-        for count in range(1, self.max_steps + 1):
-            if bounds.relative_gap <= tol and self.stop == "gap":
-                break
-            last, now = now, move(now, move(now, now))
-            if self.stop == "paper" and _settled(program, last, now, tol):
-                return Point(now[0], now[2])
-            if count % CHECKED == 0 or count == self.max_steps:
-                point = Point(now[0], now[2])
+        steps, best, bounds = _Steps(program, start, self._length(program)), start, program.bounds(start)
+        few, done, lap = (1 if self.stop == "paper" else CHECKED), 0, 0
+        while done < self.max_steps and not (bounds.relative_gap <= tol and self.stop == "gap"):
+            steps.run(min(few, self.max_steps - done))
+            done, lap = done + few, lap + 1
+            if self.stop == "paper":
+                if steps.settled(tol):
+                    return steps.now
+                if lap % CHECKED:
+                    continue
+            for point in steps.points():
                 found = program.bounds(point)
                 best = Point(
                     point.w if found.primal < bounds.primal else best.w,
                     point.alpha if found.dual > bounds.dual else best.alpha,
                 )
                 bounds = Bounds(min(found.primal, bounds.primal), max(found.dual, bounds.dual))
+            if self.stop == "gap":
+                few = max(CHECKED, done // SELDOM)
         return best
 
     def _length(self, program: Program) -> float:
@@ -94,25 +94,35 @@ class Extragradient(Parameters):
         return 0.99 / np.sqrt(norm) if norm else 1.0
 
 
-def _mover(program: Program, s: float) -> Callable[[Vectors, Vectors], Vectors]:
-    """The function (now, at) -> now moved by the step s along the gradients at ``at``."""
-    n, signs = len(program.weight), program.positive
+class _Steps:
+    """Steps of length s from a point, whose slacks begin at the violations of its weights."""
 
-    def move(now: Vectors, at: Vectors) -> Vectors:
-        w = now[0] + s * (program.transposed @ at[2])
-        down = np.maximum(w - s, 0.0)
-        w = down + np.minimum(w + s, 0.0) * (1.0 if signs is None else ~signs)
-        xi = np.maximum(now[1] + s * (np.bincount(program.owner, at[2], minlength=n) - program.weight), 0.0)
-        alpha = np.maximum(now[2] + s * (program.b - program.A @ at[0] - at[1][program.owner]), 0.0)
-        return w, xi, alpha
+    def __init__(self, program: Program, start: Point, s: float) -> None:
+        (m, d), n = program.A.shape, len(program.weight)
+        positive = np.zeros(d, bool) if program.positive is None else program.positive
+        parts = sparse(program.A), sparse(program.transposed), program.b, program.owner.astype(np.int64)
+        self.printed, self.size = Printed(*parts, program.weight, positive), s
+        self.triples = [Triple(*map(np.zeros, (d, n, m, d, m, n))) for _ in range(4)]
+        self.triple, self.last, self.ahead, self.mean = self.triples
+        self.triple.w[:], self.triple.alpha[:] = start.w, np.maximum(start.alpha, 0.0)
+        self.triple.xi[:] = program.losses(start.w)
 
-    return move
+    def run(self, steps: int) -> None:
+        extragradient(self.printed, self.size, *self.triples, steps)
 
+    @property
+    def now(self) -> Point:
+        return Point(self.triple.w.copy(), self.triple.alpha.copy())
 
-def _settled(program: Program, last: Vectors, now: Vectors, tol: float) -> bool:
-    """The stopping rule as printed: small relative movements, and a small signed difference of the objectives."""
-    x, before = np.concatenate(now[:2]), np.concatenate(last[:2])
-    still = np.linalg.norm(x - before) < tol * np.linalg.norm(x)
-    still = still and np.linalg.norm(now[2] - last[2]) < tol * np.linalg.norm(now[2])
-    primal = np.abs(now[0]).sum() + program.weight @ now[1]
-    return bool(still and primal - program.b @ now[2] < tol * primal)
+    def points(self) -> list[Point]:
+        """Where bounds are taken: here, and at the mean of the last run, which swings less."""
+        return [self.now, Point(self.mean.w.copy(), self.mean.alpha.copy())]
+
+    def settled(self, tol: float) -> bool:
+        """The stopping rule as printed: small relative movements, and a small signed difference of the objectives."""
+        now, last = self.triple, self.last
+        x, before = np.concatenate([now.w, now.xi]), np.concatenate([last.w, last.xi])
+        still = np.linalg.norm(x - before) < tol * np.linalg.norm(x)
+        still = still and np.linalg.norm(now.alpha - last.alpha) < tol * np.linalg.norm(now.alpha)
+        primal = np.abs(now.w).sum() + self.printed.weight @ now.xi
+        return bool(still and primal - self.printed.b @ now.alpha < tol * primal)

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from maxmargin.kernel import clock
 from maxmargin.parameters import Parameters
-from maxmargin.solvers.linear_programs.program import Point, Program
+from maxmargin.solvers.linear_programs.program import Basis, Point, Program
 from maxmargin.solvers.settings import check_words
 
 if TYPE_CHECKING:
@@ -76,6 +76,16 @@ class Highs(Parameters):
     method: str = "auto"
     max_seconds: float | None = None
 
+    def go_on(self, program: Program, start: Point, tol: float) -> Point | None:
+        """The dual simplex method from the basis of ``start``, which rows and columns may have joined since.
+
+        None where there is no basis or no highspy, and when so many steps as there are rows do not lead to the gap.
+        """
+        if start.basis is None or not has_highspy():
+            return None
+        point, _ = _run(program, start, "simplex", tol, np.inf, len(program.b))
+        return point if point is not None and program.bounds(point).relative_gap <= tol else None
+
     def solve(self, program: Program, start: Point, tol: float) -> Point:
         """See :class:`~maxmargin.solvers.linear_programs.program.Master`.
 
@@ -124,23 +134,25 @@ def has_highspy() -> bool:
     return True
 
 
-def _run(program: Program, start: Point | None, method: str, tol: float, seconds: float) -> tuple[Point | None, str]:
+def _run(
+    program: Program, start: Point | None, method: str, tol: float, seconds: float, steps: int | None = None
+) -> tuple[Point | None, str]:
     """One attempt: a point, None when there is no finite one, and what the library says of it."""
-    columns = columns_of(program)
+    columns, basis = columns_of(program), None
     if has_highspy():
-        x, alpha, word = _by_highspy(program, columns, start, method, tol, seconds)
+        x, alpha, basis, word = _by_highspy(program, columns, start, method, tol, seconds, steps)
     elif method == "pdlp":
         raise ImportError('method="pdlp" needs highspy; install it with: pip install "maxmargin[lp]".')
     else:
         x, alpha, word = _by_scipy(program, columns, method, seconds)
     if x is None or alpha is None or not (np.isfinite(x).all() and np.isfinite(alpha).all()):
         return None, word
-    return Point(columns.weights(x, program.A.shape[1]), np.maximum(alpha, 0.0)), word
+    return Point(columns.weights(x, program.A.shape[1]), np.maximum(alpha, 0.0), basis), word
 
 
 def _by_highspy(
-    program: Program, columns: Columns, start: Point | None, method: str, tol: float, seconds: float
-) -> tuple[np.ndarray | None, np.ndarray | None, str]:
+    program: Program, columns: Columns, start: Point | None, method: str, tol: float, seconds: float, steps: int | None
+) -> tuple[np.ndarray | None, np.ndarray | None, Basis | None, str]:
     import highspy
 
     solver, rows = highspy.Highs(), columns.rows
@@ -154,6 +166,8 @@ def _by_highspy(
     fine = min(max(0.01 * tol, 1e-10), 1e-4) if method == "pdlp" else FINE
     options |= {"primal_feasibility_tolerance": fine, "dual_feasibility_tolerance": fine}
     options |= {"pdlp_optimality_tolerance": fine, "ipm_optimality_tolerance": max(min(1e-8, 0.01 * tol), 1e-12)}
+    if steps is not None:
+        options["simplex_iteration_limit"] = steps
     for name, value in options.items():
         solver.setOptionValue(name, value)
     lp, infinity = highspy.HighsLp(), highspy.kHighsInf
@@ -164,27 +178,43 @@ def _by_highspy(
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
     if solver.passModel(lp) == highspy.HighsStatus.kError:
-        return None, None, "it refuses the numbers of the program"
+        return None, None, None, "it refuses the numbers of the program"
     if start is not None:
         solver.setBasis(_basis(program, columns, start))
     run = solver.run()
     status, solution = solver.getModelStatus(), solver.getSolution()
     word = solver.modelStatusToString(status)
     if run == highspy.HighsStatus.kError or not solution.value_valid or not solution.dual_valid:
-        return None, None, word
-    return np.array(solution.col_value), np.array(solution.row_dual), word
+        return None, None, None, word
+    basis = _basis_found(program, columns, solver.getBasis()) if method == "simplex" else None
+    return np.array(solution.col_value), np.array(solution.row_dual), basis, word
 
 
 def _basis(program: Program, columns: Columns, start: Point) -> highspy.HighsBasis:
-    """The basis of a point: weights and slacks that are not 0, and rows without a multiplier; HiGHS mends the rest."""
+    """That of the start. Without one weights and slacks that are not 0, and rows without a multiplier; HiGHS mends the
+    rest."""
     import highspy
 
     basis, kinds = highspy.HighsBasis(), (highspy.HighsBasisStatus.kLower, highspy.HighsBasisStatus.kBasic)
-    inside = np.concatenate([start.w > 0.0, start.w[columns.free] < 0.0, program.losses(start.w) > ROUNDING])
+    sign, slack, idle = start.basis or (np.sign(start.w), program.losses(start.w) > ROUNDING, start.alpha <= 0.0)
+    inside = np.concatenate([sign > 0, sign[columns.free] < 0, slack])
     basis.col_status = [kinds[one] for one in inside.tolist()]
-    basis.row_status = [kinds[one] for one in (start.alpha <= 0.0).tolist()]
+    basis.row_status = [kinds[one] for one in idle.tolist()]
     basis.valid = basis.alien = True
     return basis
+
+
+def _basis_found(program: Program, columns: Columns, found: highspy.HighsBasis) -> Basis | None:
+    """What HiGHS says is basic."""
+    import highspy
+
+    if not found.valid:
+        return None
+    kind, d = highspy.HighsBasisStatus.kBasic, program.A.shape[1]
+    inside = np.array([one == kind for one in found.col_status])
+    weights = inside[:d].astype(np.int8)
+    weights[columns.free[inside[d : d + len(columns.free)]]] = -1
+    return Basis(weights, inside[d + len(columns.free) :], np.array([one == kind for one in found.row_status]))
 
 
 def _by_scipy(

@@ -19,7 +19,8 @@ MANY = 50_000  # and of one that it may take minutes for
 class AutoMaster(Parameters):
     """HiGHS for small programs, the restarted primal-dual method for others, and HiGHS again where that is slow.
 
-    Of a large program that stays unsolved the best point is enough: the next round goes on from it.
+    Where HiGHS has left a basis, the dual simplex method goes on from it, in few steps or not at all. Of a large
+    program that stays unsolved the best point is enough: the next round goes on from it.
 
     Parameters
     ----------
@@ -33,6 +34,8 @@ class AutoMaster(Parameters):
         """See :class:`~maxmargin.solvers.linear_programs.program.Master`."""
         if program.A.nnz <= FEW:
             return Highs().solve(program, start, tol)
+        if program.A.nnz <= MANY and (again := Highs().go_on(program, start, tol)) is not None:
+            return again
         point = _primal_dual(self.max_steps).solve(program, start, tol)
         solved = program.A.nnz > MANY or program.bounds(point).relative_gap <= tol
         return point if solved else Highs().solve(program, point, tol)

@@ -15,28 +15,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numba import types
 from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel, record
+from maxmargin.solvers.linear_programs.feasible_kernel import SPARSE, Sparse, add_rows, lower, towards
 
-SUFFICIENT = 0.2  # restart when the length of a step has fallen to this share of the first since the last restart,
-NECESSARY = 0.5  # or to this share, and has begun to grow again,
+SUFFICIENT = 0.2  # restart when the gap has fallen to this share of that at the last restart,
+NECESSARY = 0.8  # or to this share, and has begun to grow again,
 LONG = 0.36  # or when this share of all steps was made since
-
-
-class Sparse(NamedTuple):
-    """Rows of a sparse matrix."""
-
-    begin: np.ndarray  # int64 (rows + 1,)
-    places: np.ndarray  # int32
-    entries: np.ndarray  # float64
-
-
-def sparse(A: sp.csr_array) -> Sparse:
-    """A matrix as kernels take it."""
-    return Sparse(A.indptr.astype(np.int64), A.indices.astype(np.int32), A.data)
+LOOK = 100  # steps between certified bounds
+THIN = 4  # steps between those that join the mean
+SWEEPS = 20  # over the columns, to make multipliers feasible,
+ENOUGH = 0.03  # of the gap asked for, by which prices may then be out
 
 
 class Saddle(NamedTuple):
@@ -61,20 +52,20 @@ class Pair(NamedTuple):
     scores: np.ndarray  # A w
 
 
+class Path(NamedTuple):
+    """Where a run of steps is: z, T(z), the point of the last restart, the mean since, and room for a fifth."""
+
+    z: Pair
+    image: Pair
+    anchor: Pair
+    mean: Pair
+    scratch: Pair
+
+
 _f8s = types.float64[::1]
-SPARSE = record(Sparse, types.int64[::1], types.int32[::1], _f8s)
 SADDLE = record(Saddle, SPARSE, SPARSE, _f8s, types.int64[::1], _f8s, types.boolean[::1], _f8s, _f8s)
 PAIR = record(Pair, _f8s, _f8s, _f8s, _f8s)
-
-
-@register_jitable
-def add_rows(matrix, x, out):
-    """``out = sum_p x_p row_p``, over the rows whose x is not 0."""
-    out[:] = 0.0
-    for p in range(len(x)):
-        if x[p] != 0.0:
-            for k in range(matrix.begin[p], matrix.begin[p + 1]):
-                out[matrix.places[k]] += x[p] * matrix.entries[k]
+PATH = record(Path, PAIR, PAIR, PAIR, PAIR, PAIR)
 
 
 @kernel(types.void(SADDLE, PAIR), borrows=True)
@@ -113,38 +104,44 @@ def project(first, weight, alpha):
 
 @register_jitable
 def step(saddle, z, image, omega):
-    """``image = T(z)``; returns the length of the step in the metric of the method."""
-    length = 0.0
+    """``image = T(z)``."""
     for j in range(len(z.w)):
         t = saddle.tau[j] / omega
         x = z.w[j] + t * z.u[j]
         image.w[j] = x - t if x > t else (x + t if x < -t and not saddle.positive[j] else 0.0)
-        length += (image.w[j] - z.w[j]) ** 2 / t
     add_rows(saddle.columns, image.w, image.scores)
     for p in range(len(z.alpha)):
         s = saddle.sigma[p] * omega
         image.alpha[p] = z.alpha[p] + s * (saddle.b[p] - 2.0 * image.scores[p] + z.scores[p])
     project(saddle.first, saddle.weight, image.alpha)
-    for p in range(len(z.alpha)):
-        length += (image.alpha[p] - z.alpha[p]) ** 2 / (saddle.sigma[p] * omega)
     add_rows(saddle.rows, image.alpha, image.u)
-    return np.sqrt(length)
 
 
 @register_jitable
-def bounds_at(saddle, z):
-    """The objective at the weights, ``b . alpha``, and by how much the multipliers must be divided."""
-    primal, linear, excess = 0.0, 0.0, 1.0
+def primal_at(saddle, z):
+    """The objective at the weights."""
+    primal = 0.0
     for j in range(len(z.w)):
         primal += abs(z.w[j])
-        excess = max(excess, z.u[j] if saddle.positive[j] else abs(z.u[j]))
     for i in range(len(saddle.weight)):
         loss = 0.0
         for p in range(saddle.first[i], saddle.first[i + 1]):
             loss = max(loss, saddle.b[p] - z.scores[p])
-            linear += saddle.b[p] * z.alpha[p]
         primal += saddle.weight[i] * loss
-    return primal, linear, excess
+    return primal
+
+
+@register_jitable
+def dual_at(saddle, z, scratch, enough):
+    """What the multipliers prove once they are feasible; these end in ``scratch``."""
+    alpha, u = scratch.alpha, scratch.u
+    alpha[:], u[:] = z.alpha, z.u
+    price = max(1.0, lower(saddle.rows, saddle.columns, saddle.positive, alpha, u, SWEEPS, enough))
+    dual = 0.0
+    for p in range(len(alpha)):
+        alpha[p] /= price
+        dual += saddle.b[p] * alpha[p]
+    return dual
 
 
 @register_jitable
@@ -170,48 +167,66 @@ def halpern(x, image, anchor, share):
         x[j] = share * (2.0 * image[j] - x[j]) + (1.0 - share) * anchor[j]
 
 
-@kernel(
-    types.UniTuple(types.float64, 4)(
-        SADDLE, PAIR, PAIR, PAIR, _f8s, _f8s, types.float64, types.float64, types.float64, types.int64
-    )
-)
-def primal_dual(saddle, z, image, anchor, best_w, best_alpha, omega, control, tol, most):
-    """Steps from z until the relative gap of the best weights and multipliers seen is at most ``tol``.
+@kernel(types.UniTuple(types.float64, 4)(SADDLE, PATH, _f8s, _f8s, types.float64, _f8s, types.float64, types.int64))
+def primal_dual(saddle, path, best_w, best_alpha, omega, control, tol, most):
+    """Steps from ``path.z`` until the relative gap of the best weights and multipliers seen is at most ``tol``.
 
     The iterates are pulled to the point of the last restart, ``z = (k + 1) / (k + 2) (2 T(z) - z) + 1 / (k + 2)
-    anchor`` (Halpern's method with reflection, whose steps shorten like 1/k; with restarts the rate is linear), and
-    ``control`` is the exponent by which each restart moves omega to where weights and multipliers move equally far.
-    ``image`` ends as the last T(z). Returns the number of steps, the best bounds, and omega. O(steps (non-zeros of the
-    rows with a multiplier + of the columns with a weight + m + d)). Lu, Yang 2024, Restarted Halpern PDHG for linear
-    programming; Lu, Peng, Yang 2025, cuPDLPx.
+    anchor`` (Halpern's method with reflection, whose steps shorten like 1/k; with restarts the rate is linear). Every
+    ``LOOK`` steps, bounds are taken at T(z) and at the mean since the last restart, whose multipliers are lowered until
+    they are feasible: iterates swing about the walls ``|A' alpha|_j <= 1`` long after their mean has come to rest.
+    The gap of the better of the two decides about restarts. A restart moves ``log omega`` by ``control[0] e +
+    control[1] (sum of e)`` (PI control), where e is the log of the ratio at which weights and multipliers have moved
+    equally far to omega. ``path.image`` ends as the last T(z). Returns the number of steps, the best bounds, and omega.
+    O(steps (non-zeros of the rows with a multiplier + of the columns with a weight + m + d)). Lu, Yang 2024, Restarted
+    Halpern PDHG for linear programming; Lu, Peng, Yang 2025, cuPDLPx.
     """
+    z, image, anchor, mean, scratch = path
     multiply(saddle, z)
     set_pair(anchor, z)
-    upper, lower = np.inf, -np.inf
-    since, opening, last = 0, np.inf, np.inf
+    upper, lower_bound = np.inf, -np.inf
+    since, joined, opening, last, errors = 0, 0, np.inf, np.inf, 0.0
     for count in range(1, most + 1):
-        length = step(saddle, z, image, omega)
-        primal, linear, excess = bounds_at(saddle, image)
-        if primal < upper:
-            upper = primal
-            best_w[:] = image.w
-        if linear / excess > lower:
-            lower = linear / excess
-            best_alpha[:] = image.alpha
-        if upper - lower <= tol * max(abs(upper), abs(lower)):
-            return float(count), upper, lower, omega
-        opening = length if since == 0 else opening
-        fallen = length <= SUFFICIENT * opening or (length <= NECESSARY * opening and length > last)
-        if since > 0 and (fallen or since >= max(LONG * count, 50.0)):
-            omega *= (balance(saddle, image, anchor, omega) / omega) ** control
-            set_pair(z, image)
-            set_pair(anchor, image)
-            since, last = 0, np.inf
-            continue
+        step(saddle, z, image, omega)
+        if since % THIN == 0:
+            joined += 1
+            share = 1.0 / joined
+            if joined == 1:
+                set_pair(mean, image)
+            else:
+                towards(mean.w, image.w, share)
+                towards(mean.u, image.u, share)
+                towards(mean.alpha, image.alpha, share)
+                towards(mean.scores, image.scores, share)
+        if count % LOOK == 0 or count == most:
+            gap = np.inf
+            for seen in (image, mean):
+                primal, dual = primal_at(saddle, seen), dual_at(saddle, seen, scratch, ENOUGH * tol)
+                if primal < upper:
+                    upper = primal
+                    best_w[:] = seen.w
+                if dual > lower_bound:
+                    lower_bound = dual
+                    best_alpha[:] = scratch.alpha
+                gap = min(gap, primal - dual)
+            if upper - lower_bound <= tol * max(abs(upper), abs(lower_bound)):
+                return float(count), upper, lower_bound, omega
+            if opening == np.inf:
+                opening = gap
+            fallen = gap <= SUFFICIENT * opening or (gap <= NECESSARY * opening and gap > last)
+            last = gap
+            if fallen or since >= LONG * count:
+                error = np.log(balance(saddle, image, anchor, omega) / omega)
+                errors += error
+                omega *= np.exp(control[0] * error + control[1] * errors)
+                set_pair(z, image)
+                set_pair(anchor, image)
+                since, joined, opening, last = 0, 0, gap, np.inf
+                continue
         share = (since + 1.0) / (since + 2.0)
         halpern(z.w, image.w, anchor.w, share)
         halpern(z.u, image.u, anchor.u, share)
         halpern(z.alpha, image.alpha, anchor.alpha, share)
         halpern(z.scores, image.scores, anchor.scores, share)
-        since, last = since + 1, length
-    return float(most), upper, lower, omega
+        since += 1
+    return float(most), upper, lower_bound, omega

@@ -15,17 +15,26 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Bounds", "Master", "Point", "Program"]
+__all__ = ["Basis", "Bounds", "Master", "Point", "Program"]
 
 
-SWEEPS = 5  # over the columns, to make multipliers feasible
+SWEEPS = 30  # over the columns, to make multipliers feasible
+
+
+class Basis(NamedTuple):
+    """Where a simplex method stands: what is basic."""
+
+    weights: np.ndarray  # int8 (d,): 1 for the positive part of a weight, -1 for the negative one, 0 for neither
+    slacks: np.ndarray  # bool (n,)
+    rows: np.ndarray  # bool (m,): rows without a multiplier
 
 
 class Point(NamedTuple):
-    """Weights (d,) and one multiplier per row (m,)."""
+    """Weights (d,) and one multiplier per row (m,), with the basis where a simplex method has found them."""
 
     w: np.ndarray
     alpha: np.ndarray
+    basis: Basis | None = None
 
 
 class Bounds(NamedTuple):
@@ -72,8 +81,7 @@ class Program:
         One column that is far out costs all multipliers, so those in the columns that are out are lowered first; what
         proves more is taken.
         """
-        from maxmargin.solvers.linear_programs.feasible_kernel import project_prices
-        from maxmargin.solvers.linear_programs.primal_dual_kernel import sparse
+        from maxmargin.solvers.linear_programs.feasible_kernel import project_prices, sparse
 
         alpha = np.maximum(alpha, 0.0)
         sums = np.bincount(self.owner, alpha, minlength=len(self.weight))
@@ -84,7 +92,7 @@ class Program:
             return alpha
         signs = np.zeros(self.A.shape[1], bool) if self.positive is None else self.positive
         lowered = alpha.copy()
-        project_prices(sparse(self.transposed), signs, lowered, SWEEPS)
+        project_prices(sparse(self.A), sparse(self.transposed), signs, lowered, np.empty(len(signs)), SWEEPS)
         lowered /= max(1.0, float(self.prices(lowered).max(initial=0.0)))
         return lowered if self.b @ lowered > self.b @ alpha / scale else alpha / scale
 

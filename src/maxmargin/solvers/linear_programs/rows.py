@@ -23,21 +23,26 @@ class Rows:
     """Planes in CSR form with two sets of multipliers; a value: other rows make another object.
 
     ``alpha`` (m,) are the multipliers at hand, ``proof`` (m,) the feasible ones that have proven most, and ``idle``
-    (m,) counts the rounds for which a row has had neither.
+    (m,) counts the rounds for which a row has had neither. ``basic`` (m,) are the rows of a simplex method's basis.
     """
 
     planes: Planes
     alpha: np.ndarray
     proof: np.ndarray
     idle: np.ndarray
+    basic: np.ndarray
     weight: np.ndarray  # C_i of all examples
     positive: np.ndarray | None
     keys: tuple[bytes, ...] = field(repr=False)  # digests of the planes
 
     @staticmethod
-    def of(problem: Problem, planes: Planes, alpha: np.ndarray, proof: np.ndarray, idle: np.ndarray) -> Rows:
+    def of(
+        problem: Problem, planes: Planes, alpha: np.ndarray, proof: np.ndarray, idle: np.ndarray,
+        basic: np.ndarray | None = None,
+    ) -> Rows:  # fmt: skip
         """Rows of a problem."""
-        return Rows(planes, alpha, proof, idle, problem.weight, problem.positive, tuple(_keys(planes)))
+        basic = np.ones(len(planes), bool) if basic is None else basic
+        return Rows(planes, alpha, proof, idle, basic, problem.weight, problem.positive, tuple(_keys(planes)))
 
     @staticmethod
     def none(problem: Problem) -> Rows:
@@ -59,12 +64,13 @@ class Rows:
         positive = None if whole.positive is None else whole.positive[columns]
         return Program(whole.A[:, columns], whole.b, whole.owner, whole.weight, positive)
 
-    def with_multipliers(self, alpha: np.ndarray) -> Rows:
+    def with_multipliers(self, alpha: np.ndarray, basic: np.ndarray | None = None) -> Rows:
         """Other multipliers; they become the proof when they prove more than the one at hand."""
         feasible = self.program.feasible(alpha)
         proof = feasible if self.program.b @ feasible > self.program.b @ self.proof else self.proof
         idle = np.where((alpha > 0.0) | (proof > 0.0), 0, self.idle + 1)
-        same = Rows(self.planes, alpha, proof, idle, self.weight, self.positive, self.keys)
+        basic = self.basic if basic is None else basic
+        same = Rows(self.planes, alpha, proof, idle, basic, self.weight, self.positive, self.keys)
         same.__dict__["program"] = self.program
         return same
 
@@ -89,7 +95,8 @@ class Rows:
         planes = Planes.concatenate([self.planes, more])
         idle = np.concatenate([self.idle, zeros.astype(np.int64)])
         alpha, proof = np.concatenate([self.alpha, zeros]), np.concatenate([self.proof, zeros])
-        return Rows(planes, alpha, proof, idle, self.weight, self.positive, (*self.keys, *new))
+        basic = np.append(self.basic, np.ones(len(more), bool))
+        return Rows(planes, alpha, proof, idle, basic, self.weight, self.positive, (*self.keys, *new))
 
     def without_idle(self, patience: int) -> Rows:
         """Without the rows that have had no multiplier for more than so many rounds."""
@@ -98,9 +105,8 @@ class Rows:
             return self
         planes = self.planes.take(kept)
         keys = tuple(self.keys[row] for row in kept.tolist())
-        return Rows(
-            planes, self.alpha[kept], self.proof[kept], self.idle[kept], self.weight, self.positive, keys
-        )  # fmt: skip
+        alpha, proof, idle, basic = (x[kept] for x in (self.alpha, self.proof, self.idle, self.basic))
+        return Rows(planes, alpha, proof, idle, basic, self.weight, self.positive, keys)
 
     def prices(self) -> np.ndarray:
         """``|sum alpha a|`` of all columns at the multipliers at hand: beyond 1 a weight wants to leave 0."""
