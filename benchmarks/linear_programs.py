@@ -3,7 +3,7 @@
 Each method runs in a process of its own (highspy and OR-tools cannot share one), on one thread, on the same programs: a
 seeded random one (5,000 rows, 20,000 columns, 40 entries a row, C = 1), and the last master of column generation on
 some hundred sentences of GENIA (C = 10, to a gap of 2 %). The last 500 rows of each are those that join when a program
-is solved again: random ones of the former, those of the next round of the latter. What a method claims does not count:
+is solved again: random ones of the former, those of the last rounds of the latter. What a method claims does not count:
 the relative gap is that of :meth:`maxmargin.solvers.linear_programs.program.Program.bounds` at its weights and
 multipliers. Times are processor seconds::
 
@@ -113,7 +113,7 @@ def genia_case(n: int) -> Case:
     rows = slice(0, known + LATER)
     A = sp.csr_array(whole.A[rows])
     A = sp.csr_array(A[:, np.unique(A.indices)])
-    return Case(Program(A, whole.b[rows], whole.owner[rows], whole.weight), known)
+    return Case(Program(A, whole.b[rows], whole.owner[rows], whole.weight), A.shape[0] - LATER)
 
 
 def case_named(name: str, sentences: int) -> Case:
