@@ -139,6 +139,8 @@ def visit_blocks(solve, store, blocks, point, visit, known):
     total = 0.0
     for k in range(len(blocks)):
         block = blocks[k]
+        if k + 1 < len(blocks):
+            wk.announce(store, blocks[k + 1])
         if not known:
             if store.held[block] == 0:
                 continue
