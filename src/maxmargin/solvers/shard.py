@@ -142,7 +142,9 @@ class Shard:
         columns, before, values = state.log.columns[:n].copy(), state.log.before[:n].copy(), np.empty(n)
         sk.collect(state.log, state.u, self.positive, values, sums)
         excess, norm = sums.tolist()  # to more digits than the product of change and weights; visits never lose
-        return Change(columns, before, values, max(gain, 0.0) + excess, norm, Asked(*asked, clock() - begin))
+        values /= state.echo
+        slope = max(gain, 0.0) + excess / state.echo
+        return Change(columns, before, values, slope, norm / state.echo**2, Asked(*asked, clock() - begin))
 
     def _remember(self, blocks: np.ndarray) -> Before:
         store, m = self.state.working_set.store, len(blocks)
@@ -152,7 +154,8 @@ class Shard:
 
     def products(self, changes: Sequence[Change]) -> list[float]:
         """Products of the change of this shard with those of others."""
-        return [sk.product(change.columns, change.before, change.values, self.state.u) for change in changes]
+        u, echo = self.state.u, self.state.echo
+        return [sk.product(change.columns, change.before, change.values, u) / echo for change in changes]
 
     def settle(self, shares: Sequence[float], changes: Sequence[Change]) -> None:
         """Keep a share of the change, forget idle planes, and take over what the other shards have changed.
@@ -166,6 +169,6 @@ class Shard:
             sk.drop_idle(store, self.open.blocks, self.patience)
             self.open = None
         for s, change in enumerate(changes):
-            rest = shares[s] - (s == self.number)
+            rest = shares[s] - (state.echo if s == self.number else 0.0)
             if rest != 0.0 and len(change.columns):
                 sk.advance(change.columns, change.values, rest, state.u, state.w, self.positive)

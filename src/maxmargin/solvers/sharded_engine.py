@@ -151,6 +151,7 @@ class ShardedEngine(Engine):
             u = aligned_zeros(len(whole.u))
             w = u if whole.w is whole.u else aligned_zeros(len(u))
             own = DualState(part, CountingOracle(part.oracle), ws, u, w, Blocks(None), whole.rng)
+            own.echo = float(self.n_shards) if self.combine == "cocoa+" else 1.0
             alone = self.n_shards == 1
             shards.append(Shard(number, visits, own, self.settings.patience, self.visits_per_round, alone=alone))
         whole.working_set = WorkingSet(np.empty(0), problem.n_columns, 1, budget=self.settings.memory)

@@ -66,7 +66,7 @@ class Point(NamedTuple):
     fixed: np.ndarray = np.empty(0)  # (weights,): s of the proximal divergence at u = 0
     curving: np.ndarray = np.empty(0)  # (weights,): its second derivative
     threshold: float = 0.0  # w is u less the threshold, towards 0,
-    scale: float = 1.0  # times the scale, and cut off below 0 where positive
+    scale: float = 1.0  # times the scale, and cut off below 0 where positive; else how often u counts its changes
     log: Log = Log()
 
 
