@@ -93,6 +93,7 @@ MOMENTS = 4
 NO_MEAN, UNIFORM, WEIGHTED = 0, 1, 2  # weight of a visit in the average: none, 1, or its number
 ITERATE, MERGE = 0, 1  # what happens when a block is full
 NO_LIMIT = 1 << 40
+ANNOUNCED = 1 << 12  # entries of a block that are fetched ahead of its visit
 HASHED = 1 << 15  # planes longer than this are compared through a dense vector instead of a hash table
 
 _i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], types.float64[::1]
@@ -204,10 +205,7 @@ def _gram_row(store, block, index, value, row, table, bits, dense):
     They go through a small hash table of the new plane (it stays in cache), or through the vector ``dense`` (zeros, as
     long as the weights) when the plane is long.
     """
-    m, nnz = store.held[block], len(index)
-    mask = np.uint32((1 << bits) - 1)
-    while mask > 4 * nnz + 3:  # a small plane needs a small part of the table
-        mask >>= np.uint32(1)
+    m, nnz, mask = store.held[block], len(index), np.uint32((1 << bits) - 1)
     norm = 0.0
     for p in range(nnz):
         norm += value[p] * value[p]
@@ -397,12 +395,16 @@ def gradients(store, block, w, g):
 def announce(store, block):
     """Let memory fetch what a visit of a block will read, while the one before is at work: planes and Gram rows.
 
-    Blocks are visited in random order, and rows lie in order of arrival: without it, visits wait for most rows.
+    Blocks are visited in random order, and rows lie in order of arrival: without it, visits wait for most rows. Long
+    planes come in a stream by themselves, and would push each other out of the cache.
     """
-    held, width = store.held[block], store.gram.shape[1]
+    held, width, asked = store.held[block], store.gram.shape[1], 0
     for p in range(held):
         plane = np.int64(store.slots[block, p])
         begin, end = store.start[plane], store.start[plane] + store.length[plane]
+        asked += end - begin
+        if asked > ANNOUNCED:
+            return
         prefetch_much(store.columns, begin, end)
         prefetch_much(store.entries, begin, end)
         prefetch_much(store.gram, plane * width, plane * width + held)
