@@ -3,8 +3,8 @@
 The default solver on one thread, then two shards on one and two threads to a certified gap of 0.1 %: weights must be
 identical to the last bit, and seconds of both are compared with those of the default. If other processes keep the cores
 busy, compare passes and processor seconds only. With ``--combinations`` instead: passes to 0.1 % for 1 to 64 shards
-whose changes are combined by the best shares, added up, averaged, or added up with the scaled subproblems of CoCoA+, all
-with 128 visits between two synchronisations, and a picture of them::
+whose changes are combined by the best shares, added up, averaged, or added up with the scaled subproblems of CoCoA+,
+all with 128 visits between two synchronisations, and a picture of them::
 
     python benchmarks/shards.py           # needs MAXMARGIN_DATA; --sentences 2000 for a part
     python benchmarks/shards.py --combinations --sentences 1000 --picture build/shards.png
