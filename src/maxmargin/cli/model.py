@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import fitting, located
-from maxmargin.cli.files import Source, Table
+from maxmargin.cli.errors import fitting
+from maxmargin.features.column_files import Source, Table, located
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,11 +57,7 @@ def fit_features(options: FeatureOptions, table: Table, words: int, labels: int)
     features.set_params(min_count=options.min_count, hashing=options.hashing)
     with located(table.source.name, table.line):
         X = features.fit_transform(table.tokens())
-    for definition in features.definitions_:
-        if any(source.column == labels for source, _ in definition.slots):
-            where = definition.where if options.template is not None else "the default features"
-            advice = "use another column, or name the column of the labels with --label-column"
-            raise ValueError(f"{where}: reads column {labels}, which holds the labels to predict; {advice}.")
+    features.check_unread(labels, "--label-column", None if options.template is not None else "the default features")
     return features, X
 
 

@@ -15,10 +15,7 @@ from typer.models import OptionInfo
 
 from maxmargin.cli.errors import fail
 
-__all__ = ["MAX_UNPACKED", "Constraints", "FitOptions", "Format", "Loss", "Precision", "Solver", "Weights", "grouped"]
-
-MAX_UNPACKED = 64.0  # MB
-
+__all__ = ["Constraints", "FitOptions", "Format", "Loss", "Precision", "Solver", "Weights", "grouped"]
 
 Weights = StrEnum("Weights", ["all", "observed"])
 Constraints = StrEnum("Constraints", ["bio", "iobes"])

@@ -13,7 +13,7 @@ import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import INTERRUPTED, fail, guarded
-from maxmargin.cli.files import FileOptions, Table, warn_of_shape
+from maxmargin.cli.files import FileOptions, warn_of_shape
 from maxmargin.cli.model import (
     FeatureOptions,
     TextTagger,
@@ -26,6 +26,7 @@ from maxmargin.cli.model import (
 )  # fmt: skip
 from maxmargin.cli.outputs import check_model_output, save_model, warn_of_space
 from maxmargin.cli.tables import show_table
+from maxmargin.features.column_files import Table
 
 if TYPE_CHECKING:
     import numpy as np
