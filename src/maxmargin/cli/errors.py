@@ -51,8 +51,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def fitting(name: str, line: Callable[[int, int], int | None]) -> Iterator[None]:
-    """Errors of a fit name the file, as :func:`located` says; why training ended is left to the status."""
+def fitting(name: str = "", line: Callable[[int, int], int | None] = lambda sentence, token: None) -> Iterator[None]:
+    """Errors of a fit name the file, as :func:`located` says, if one is given; why training ended the status says."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings(), located(name, line):

@@ -116,6 +116,8 @@ of_features, of_training, of_files = map(_panel, ("Features", "Model", "Files"))
 of_stopping, of_output = map(_panel, ("When to stop", "What to write"))
 
 LabelledFile = Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")]
+_ABOUT_FILES = "Column files with labels, or - for standard input. Several are read by several processes (--n-jobs)."
+LabelledFiles = Annotated[list[str], typer.Argument(help=_ABOUT_FILES, metavar="FILE...")]
 ModelFile = Annotated[str, typer.Argument(help="Model file.")]
 ModelOutput = Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")]
 TextOutput = Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")]
@@ -137,6 +139,13 @@ _ABOUT_PRECISION = "Precision of the stored weights; float32 halves the file."
 PrecisionOption = Annotated[Precision, of_files("--precision", help=_ABOUT_PRECISION)]
 _ABOUT_UNPACKED = "Megabytes at which archives are refused that unpack to over 30 times their size."
 MaxUnpacked = Annotated[float, of_files(callback=positive, help=_ABOUT_UNPACKED)]
+
+
+_ABOUT_MAP = (
+    "Folder to pack the files into; training maps the pack instead of keeping it in memory, and finds it there the "
+    "next time, unless a file has changed."
+)
+MemoryMap = Annotated[str | None, of_files(help=_ABOUT_MAP, metavar="FOLDER")]
 
 
 def column_option(about: str) -> OptionInfo:
