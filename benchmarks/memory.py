@@ -1,9 +1,9 @@
 """A corpus five times larger than memory: training from a pack that is mapped, under a limit that the system imposes.
 
-Writes a corpus of artificial sentences in parts, and trains on it in a process of its own whose memory the system limits
-(RLIMIT_DATA: the heap and all private maps, the interpreter with its libraries included; files that are mapped and shared
-do not count, since the system may drop their pages at any time). The pack is as large as what ``fit`` would keep in
-memory. Then the same fit without ``memory_map``, which must fail under the same limit::
+Writes a corpus of artificial sentences in parts, and trains on it in a process of its own whose memory the system
+limits (RLIMIT_DATA: the heap and all private maps, the interpreter with its libraries included; files that are mapped
+and shared do not count, since the system may drop their pages at any time). The pack is as large as what ``fit`` would
+keep in memory. Then the same fit without ``memory_map``, which must fail under the same limit::
 
     python benchmarks/memory.py                  # 280 MB, a pack of 1.4 GB; the interpreter alone takes 215 MB
     python benchmarks/memory.py --limit 1000
@@ -112,9 +112,7 @@ def main() -> None:
         parts, begin = int(np.ceil(options.times * limit / (BYTES * PART * LENGTH))), time.perf_counter()
         text = sum(write_part(Path(folder) / f"part-{k:04}.gz", k) for k in range(parts))
         tokens = parts * PART * LENGTH
-        print(
-            f"{parts} parts, {tokens} tokens, {text / MB:.0f} MB of text, written in {time.perf_counter() - begin:.0f} s"
-        )
+        print(f"{parts} parts, {tokens} tokens, {text / MB:.0f} MB of text in {time.perf_counter() - begin:.0f} s")
         packed, pattern = Path(folder) / "packed", f"{folder}/part-*.gz"
         subprocess.run(
             [sys.executable, __file__, "--train", f"{folder}/warm", f"{folder}/part-0000.gz"], check=True

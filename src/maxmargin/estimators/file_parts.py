@@ -72,7 +72,7 @@ def found_files(paths: Paths) -> list[str]:
     """The files behind paths and patterns (``part-*.gz``), each pattern's in the order of their names."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     found: list[str] = []
-    for path in map(os.fspath, given):
+    for path in (os.fspath(each) for each in given):
         matches = [path] if os.path.exists(path) else sorted(glob.glob(path, recursive=True))
         if not matches:
             what = "no file matches" if glob.has_magic(path) else "there is no file"
@@ -136,7 +136,7 @@ class PartReader:
         arrays["widths"] = np.array([X.sparse.shape[1], 0 if X.edge is None else X.edge.shape[1]])
         self._keep(part, "counted", arrays)
         self._labels[part] = strings
-        counts = Counter(dict(zip(strings, np.bincount(codes, minlength=len(strings)).tolist(), strict=True)))
+        counts = Counter[Hashable](dict(zip(strings, np.bincount(codes, minlength=len(strings)).tolist(), strict=True)))
         return PartCounts(vocabulary, X.n_tokens, counts, columns, place)
 
     def pairs(self, part: int, numbers: CommonNumbers) -> np.ndarray:

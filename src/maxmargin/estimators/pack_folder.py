@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def _write_facts(folder: Path, key: str, made: BoundFiles) -> None:
 
 def _found(folder: Path, key: str) -> BoundFiles | None:
     """A pack; None when there is none, or when it is of other files or settings, or damaged."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
+    with suppress(OSError, ValueError, LookupError, TypeError):
         header, tensors = read_model(folder / "facts.mm")
         if header["key"] != key:
             return None
@@ -97,11 +98,20 @@ def _found(folder: Path, key: str) -> BoundFiles | None:
         def of(kind: str) -> dict[str, np.ndarray]:
             return {name.removeprefix(kind): array for name, array in tensors.items() if name.startswith(kind)}
 
-        features = TextFeatures.from_state(of("features."), parse_json(header["features"]))
-        layout = ChainLayout.from_state(parse_json(header["layout"]), of("layout."))
-        columns = parse_json(header["columns"])
+        features = TextFeatures.from_state(of("features."), _facts(header["features"]))
+        layout = ChainLayout.from_state(_facts(header["layout"]), of("layout."))
+        columns = _facts(header["columns"])
         lengths = tensors["lengths"].tolist()
         ints, floats = (open_array(folder / name, ARRAYS[name], n) for name, n in zip(ARRAYS, lengths, strict=True))
         bound = checked(layout, np.array(tensors["meta"]), ints, floats)
-        return BoundFiles(bound, features, ColumnFormat.from_state(columns), int(columns["label_column"]))
+        place = columns["label_column"]
+        return BoundFiles(bound, features, ColumnFormat.from_state(columns), range(columns["width"])[place])
     return None
+
+
+def _facts(text: str) -> dict[str, Any]:
+    """Facts by name; a TypeError when a text holds none."""
+    found = parse_json(text)
+    if not isinstance(found, dict):
+        raise TypeError("no facts")
+    return found

@@ -17,7 +17,7 @@ from maxmargin.estimators.bound_files import as_column, bound_files, labels_of_f
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.examples import Predictions, by_sequence, listed
 from maxmargin.estimators.explaining import Contribution, WeightRow, coef_table, explain
-from maxmargin.estimators.file_parts import PartReader, Paths
+from maxmargin.estimators.file_parts import BoundFiles, PartReader, Paths
 from maxmargin.estimators.label_weights import LabelWeights
 from maxmargin.estimators.large_margin import GoodOutputs, LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
@@ -205,8 +205,7 @@ class SequenceTagger(
         sources = sources_of(paths, format, separator, comment, max_unpacked)
         reader = PartReader(sources, copy(self.features), as_column(word_column), as_column(label_column))
         made = bound_files(self, reader, memory_map)
-        self.features_, self.columns_, self.label_column_ = made.features, made.columns, made.label_column
-        self.layout_, self.classes_ = made.bound.layout, made.bound.layout.labels.classes
+        self._take_over(made)
         positive = self._positive(made.bound, made.bound.layout)
         self._train(made.bound, positive=positive, resume=resume, begin=begin)
         return self
@@ -273,6 +272,11 @@ class SequenceTagger(
         bound = self.model_.bind(X, y, class_weight=self._label_weights(y), fixed=fixed)
         self.layout_, self.classes_ = bound.layout, bound.layout.labels.classes
         return bound
+
+    def _take_over(self, made: BoundFiles) -> None:
+        """Features, labels and columns that were learned from files."""
+        self.features_, self.columns_, self.label_column_ = made.features, made.columns, made.label_column
+        self.layout_, self.classes_ = made.bound.layout, made.bound.layout.labels.classes
 
     def _named_weights(self, groups: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
         emission = [groups[name] for name in ("sparse", "dense") if name in groups]

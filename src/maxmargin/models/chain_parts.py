@@ -48,7 +48,7 @@ class PartSizes:
     def sections(self) -> dict[int, slice]:
         """The place of each section in ``ints`` or ``floats``, by its position in ``meta``, in their order."""
         ints, floats = _keys(self.meta)
-        found = {}
+        found: dict[int, slice] = {}
         for keys, size in ((ints, self.n_ints), (floats, self.n_floats)):
             starts = [*(int(self.meta[key]) for key in keys), size]
             found |= {key: slice(starts[k], starts[k + 1]) for k, key in enumerate(keys)}
