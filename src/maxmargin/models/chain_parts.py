@@ -151,9 +151,9 @@ def checked(layout: ChainLayout, meta: np.ndarray, ints: np.ndarray, floats: np.
     if meta[[ck.BINARY, ck.HAS_LABELS, ck.CONSTRAINED]].tolist() != [1, 1, int(layout.constrained)]:
         raise ValueError("its flags are not those of its layout")
     places = PartSizes(meta, len(ints), len(floats)).sections()
-    for section in places.values():
-        if not 0 <= section.start <= section.stop:
-            raise ValueError("its sections overlap")
+    begins = [places[keys[0]].start for keys in _keys(meta)]
+    if any(begins) or not all(section.start <= section.stop for section in places.values()):
+        raise ValueError("its sections are not one behind the other")
 
     def part(key: int) -> np.ndarray:
         return (floats if key >= ck.AT_VALUES else ints)[places[key]]
@@ -173,12 +173,19 @@ def checked(layout: ChainLayout, meta: np.ndarray, ints: np.ndarray, floats: np.
     for key, known in same.items():
         if key in places and known is not None and not np.array_equal(part(key), known.ravel()):
             raise ValueError("its tables are not those of its layout")
-    if ck.AT_FIXED in places and (len(part(ck.AT_FIXED)) != n_tokens or part(ck.AT_FIXED).max(initial=-1) >= 0):
+    if ck.AT_FIXED in places and not _all_equal(part(ck.AT_FIXED), -1, n_tokens):
         raise ValueError("its fixed labels are not -1 for each token")
+    if ck.AT_EDGE_VALUES in places and not _all_equal(part(ck.AT_EDGE_VALUES), 1, len(part(ck.AT_EDGE_COLUMNS))):
+        raise ValueError("its values of edge features are not 1 for each entry")
     weights = part(ck.AT_TOKEN_WEIGHT)
     if len(weights) != n_tokens or not (weights.min(initial=1.0) >= 0 and weights.max(initial=0.0) <= 1.0):
         raise ValueError("its weights of tokens are not one per token, from 0 to 1")
     return _bound(layout, meta, ints, floats)
+
+
+def _all_equal(array: np.ndarray, value: int, length: int) -> bool:
+    """Whether an array has so many entries, all of one value; without a copy of it."""
+    return len(array) == length and bool(array.min(initial=value) == value == array.max(initial=value))
 
 
 def _check_rows(starts: np.ndarray, columns: np.ndarray, width: int) -> None:

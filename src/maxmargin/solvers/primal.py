@@ -76,7 +76,7 @@ class Rule:
         if eta0 == 0:
             raise ValueError("eta0 must be positive: steps of size 0 learn nothing.")
         check_words("sampling", self.sampling, ("permutation", "random"))
-        check_whole(self, {"shards": 1, "batch": 1})
+        check_whole(self, {"shards": 1, "batch": 1}, optional=())
         check_words("averaging", self.averaging, AVERAGES)
         for name in ("passes", "certificate_every"):
             value = getattr(self, name)

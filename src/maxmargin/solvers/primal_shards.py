@@ -68,7 +68,7 @@ class _Worker:
         if len(mean):
             mean += numbers[pk.TOTAL] * vector
         vector *= numbers[pk.SCALE]
-        numbers[[pk.STEPS, pk.UPDATES]] -= before
+        numbers[[pk.STEPS, pk.UPDATES]] = np.rint(numbers[[pk.STEPS, pk.UPDATES]] - before)  # whole numbers again
         return Done(vector, mean, numbers, asked)
 
 
