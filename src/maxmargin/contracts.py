@@ -207,6 +207,7 @@ class Fused:
     lift: np.ndarray  # float64 (n_examples,) or (0,)
     workspace: Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray]]  # (iwork, fwork, output) of the calling thread
     first: int = 0  # example of the kernel that is number 0 here
+    executor: Executor | None = None  # where several such loops may run at once; None: only here
 
 
 class Oracle(Protocol):

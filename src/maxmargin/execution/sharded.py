@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from weakref import finalize
 
 import numpy as np
 
-from maxmargin.contracts import Executor, Oracle, Sum
+from maxmargin.contracts import Executor, Fused, Oracle, Sum
 from maxmargin.oracles.counting import OracleAround
 from maxmargin.planes import Planes, added_counts
 
@@ -36,6 +37,11 @@ class ShardedOracle(OracleAround):
     def predicting(self) -> ShardedOracle:
         """That of the oracle, on the same workers."""
         return ShardedOracle(self.oracle.predicting(), self.executor)
+
+    def fused(self) -> Fused | None:
+        """That of the oracle; compiled loops may run on the same workers."""
+        fused = self.oracle.fused()
+        return None if fused is None else replace(fused, executor=self.executor)
 
     def spread(self) -> tuple[Oracle, Executor]:
         """The oracle without workers, and the workers."""
