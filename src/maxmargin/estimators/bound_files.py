@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from maxmargin.contracts import Executor
 from maxmargin.datasets.column_format import ColumnFormat
 from maxmargin.estimators.file_parts import BoundFiles, ClassWeights, PartReader, Paths, bind_files, found_files
+from maxmargin.execution.ray_workers import Ray
 from maxmargin.features.column_files import Source, located
 from maxmargin.features.tokens import Tokens
 from maxmargin.models.chain import Chain
@@ -24,6 +27,7 @@ class FilesTagger(Protocol):
     """What files need of a tagger."""
 
     n_jobs: int | None
+    executor: str | Ray
     model_: Chain
 
     @property
@@ -65,31 +69,41 @@ def as_column(column: int | str | None) -> str | None:
     return text
 
 
-def bound_files(tagger: FilesTagger, reader: PartReader, memory_map: str | os.PathLike[str] | None) -> BoundFiles:
+def bound_files(
+    tagger: FilesTagger, readers: Sequence[PartReader], memory_map: str | os.PathLike[str] | None
+) -> BoundFiles:
     """A tagger's chain bound to all sentences of files, in memory or in a folder that is mapped into it."""
 
-    def bind(reader: PartReader) -> BoundFiles:
-        from maxmargin.execution.executors import make_executor
-
-        executor = make_executor(tagger.n_jobs, compiled=False)
-        try:
-            return bind_files(tagger.model_, tagger._weights_of_counts, reader, executor)
-        finally:
-            executor.close()
+    def bind(readers: Sequence[PartReader]) -> BoundFiles:
+        with _workers(tagger) as executor:
+            return bind_files(tagger.model_, tagger._weights_of_counts, readers, executor)
 
     if memory_map is None:
-        return bind(reader)
+        return bind(readers)
     from maxmargin.estimators.pack_folder import key_of, packed_in
 
+    first = readers[0]
     settings = {
-        "sources": [asdict(source) for source in reader.sources[:1]],
-        "features": None if reader.features is None else reader.features.description(),
-        "columns": [reader.word_column, reader.label_column],
+        "format": [first.source.separator, first.source.comment, first.source.conllu],
+        "features": None if first.features is None else first.features.description(),
+        "columns": [first.word_column, first.label_column],
         "model": tagger.model_.get_params(deep=False),
         "class_weight": tagger._weights_of_counts(Counter),
     }
-    key = key_of([source.path for source in reader.sources], settings)
-    return packed_in(Path(memory_map), key, lambda folder: bind(replace(reader, folder=folder)))
+    key = key_of([reader.source.path for reader in readers], settings)
+    return packed_in(Path(memory_map), key, lambda folder: bind([replace(own, folder=folder) for own in readers]))
+
+
+@contextmanager
+def _workers(tagger: FilesTagger) -> Iterator[Executor]:
+    """The workers of a tagger for work in Python: processes, or what its executor says."""
+    from maxmargin.execution.executors import make_executor
+
+    executor = make_executor(tagger.n_jobs, compiled=False, executor=tagger.executor)
+    try:
+        yield executor
+    finally:
+        executor.close()
 
 
 @dataclass
@@ -108,11 +122,6 @@ class _Labeller:
 
 def labels_of_files(tagger: FilesTagger, sources: Sequence[Source]) -> list[list[list[Hashable]]]:
     """The labels of each sentence of each file, by so many workers as the tagger has."""
-    from maxmargin.execution.executors import make_executor
-
-    executor = make_executor(tagger.n_jobs, compiled=False)
-    try:
+    with _workers(tagger) as executor:
         homes = executor.start([_Labeller(tagger.predict)] * min(executor.n_workers, len(sources)))
         return executor.call("labels", [(homes[f % len(homes)], (source,)) for f, source in enumerate(sources)])
-    finally:
-        executor.close()

@@ -1,4 +1,4 @@
-"""Taggers trained on many files: each is read and packed by a worker of its own, and none is ever read twice.
+"""Taggers trained on many files: each is read and packed by a worker of its own, once.
 
 1. Every part counts its features and labels by itself.
 2. Their counts are added up: one vocabulary and one set of labels, as if all sentences were in one file.
@@ -27,12 +27,14 @@ from maxmargin.datasets.column_format import ColumnFormat
 from maxmargin.features.choose import default_words
 from maxmargin.features.column_files import Source, located
 from maxmargin.features.extractor import TextFeatures, renumbered
-from maxmargin.features.interning import Vocabulary
+from maxmargin.features.interning import Vocabulary, pack_strings, unpack_strings
 from maxmargin.features.sequences import Sequences
+from maxmargin.features.tokens import Column, Tokens
 from maxmargin.models.chain import Chain, ChainBound, ChainLayout, check_allowed, observed_pairs, pack
 from maxmargin.models.chain_parts import JoinedParts, PackedPart, PartSizes
 from maxmargin.models.labels import Labels
 from maxmargin.persistence.mapped import create_array, open_array
+from maxmargin.persistence.whole_file import whole_file
 
 __all__ = ["BoundFiles", "ClassWeights", "PartReader", "Paths", "bind_files", "found_files"]
 
@@ -91,117 +93,128 @@ def found_files(paths: Paths) -> list[str]:
 
 @dataclass
 class PartReader:
-    """Reads and packs parts; a resident of an executor, called with the number of a part.
+    """Reads and packs a part; a resident of an executor.
+
+    What it makes is kept until the next call, and made again where it is lost, because a worker has died.
 
     Parameters
     ----------
-    sources : list of Source
-        All parts.
+    number : int
+        The place of the part among all.
+    source : Source
     features : TextFeatures or None
         None for the default ones.
     word_column, label_column : str or None
         As in :meth:`~maxmargin.features.column_files.Source.place`.
     folder : Path or None
-        Where to keep what parts make between calls; None for memory.
+        Where to keep what it makes; None for memory.
     """
 
-    sources: Sequence[Source]
+    number: int
+    source: Source
     features: TextFeatures | None
     word_column: str | None
     label_column: str | None
     folder: Path | None = None
     _kept: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
-    _labels: dict[int, list[str]] = field(default_factory=dict)
 
-    def count(self, part: int) -> PartCounts:
-        """Read a part, and count its features and labels."""
-        source = replace(self.sources[part])
+    def count(self) -> PartCounts:
+        """Read the part, and count its features and labels."""
+        source = replace(self.source)
         table = source.table(may_be_empty=True)
         columns, place = None, -1
         if table.columns:
             columns, place = table.format(self.word_column), table.place(self.label_column)
         features = self.features or default_words(0 if columns is None else columns.word_column)
+        tokens = table.tokens() if table.columns else Tokens([], table.offsets)
         with located(source.name, table.line):
-            vocabulary, X = features.count(table.tokens() if table.columns else [])
+            vocabulary, X = features.count(tokens)
             if columns is not None:
                 features.check_unread(place, "label_column")
-        strings, codes = list[str](), np.empty(0, np.int32)
-        if table.columns:
-            labels = table.tokens().columns[place]
-            strings, codes = labels.strings, labels.codes
+        labels = tokens.columns[place] if table.columns else Column([], np.empty(0, np.int32))
         assert X.sparse is not None
-        arrays = {"offsets": X.offsets, "labels": codes, "rows": X.sparse.indptr, "columns": X.sparse.indices}
+        arrays = {"offsets": X.offsets, "labels": labels.codes, "rows": X.sparse.indptr, "columns": X.sparse.indices}
         if X.edge is not None:
             arrays |= {"edge_rows": X.edge.indptr, "edge_columns": X.edge.indices}
         arrays["widths"] = np.array([X.sparse.shape[1], 0 if X.edge is None else X.edge.shape[1]])
-        self._keep(part, "counted", arrays)
-        self._labels[part] = strings
-        counts = Counter[Hashable](dict(zip(strings, np.bincount(codes, minlength=len(strings)).tolist(), strict=True)))
-        return PartCounts(vocabulary, X.n_tokens, counts, columns, place)
+        self._keep("counted", arrays | pack_strings(labels.strings))
+        found = zip(labels.strings, np.bincount(labels.codes, minlength=len(labels.strings)).tolist(), strict=True)
+        return PartCounts(vocabulary, X.n_tokens, Counter[Hashable](dict(found)), columns, place)
 
-    def pairs(self, part: int, numbers: CommonNumbers) -> np.ndarray:
-        """The pairs of feature and label that a part has."""
-        X, codes = self._numbered(part, numbers)
+    def pairs(self, numbers: CommonNumbers) -> np.ndarray:
+        """The pairs of feature and label that the part has."""
+        X, codes = self._numbered(numbers)
         assert X.sparse is not None
         return observed_pairs(X.sparse, codes, len(numbers.labels))
 
-    def pack(self, part: int, numbers: CommonNumbers, layout: ChainLayout) -> PartSizes:
-        """Make the arrays of the kernels for a part."""
-        X, codes = self._numbered(part, numbers)
-        with located(self.sources[part].name, self.sources[part].line):
+    def pack(self, numbers: CommonNumbers, layout: ChainLayout) -> PartSizes:
+        """Make the arrays of the kernels for the part."""
+        X, codes = self._numbered(numbers)
+        with located(self.source.name, self.source.line):
             check_allowed(layout, X.offsets, codes)
         made = PackedPart.of(pack(layout, X, codes))
-        self._drop(part, "counted")
-        self._keep(part, "packed", {"meta": made.meta, "ints": made.ints, "floats": made.floats})
+        self._drop("counted")
+        self._keep("packed", {"meta": made.meta, "ints": made.ints, "floats": made.floats})
         return made.sizes
 
-    def packed(self, part: int) -> PackedPart:
+    def packed(self, numbers: CommonNumbers, layout: ChainLayout) -> PackedPart:
         """What :meth:`pack` made."""
-        made = PackedPart(**self._arrays(part, "packed"))
-        self._drop(part, "packed")
-        return made
+        if not self._has("packed"):
+            self.pack(numbers, layout)
+        return PackedPart(**self._arrays("packed"))
 
-    def place(self, part: int, joined: JoinedParts) -> None:
+    def place(self, numbers: CommonNumbers, layout: ChainLayout, joined: JoinedParts) -> None:
         """Copy what :meth:`pack` made to its place in the files of all."""
         assert self.folder is not None
-        joined.place(part, self.packed(part), *_files(self.folder, joined.lengths, open_array))
+        joined.place(self.number, self.packed(numbers, layout), *_files(self.folder, joined.lengths, open_array))
+        self._drop("packed")
 
-    def _numbered(self, part: int, numbers: CommonNumbers) -> tuple[Sequences, np.ndarray]:
-        """Features and labels of a part under the numbers that all have in common."""
-        kept, (width, edge_width) = (arrays := self._arrays(part, "counted")), arrays["widths"].tolist()
-        n = len(kept["labels"])
+    def _numbered(self, numbers: CommonNumbers) -> tuple[Sequences, np.ndarray]:
+        """Features and labels of the part under the numbers that all have in common."""
+        if not self._has("counted"):
+            self.count()
+        kept = self._arrays("counted")
+        n, (width, edge_width) = len(kept["labels"]), kept["widths"].tolist()
         sparse, edge = _ones(kept["columns"], kept["rows"], (n, width)), None
         if "edge_rows" in kept:
             edge = _ones(kept["edge_columns"], kept["edge_rows"], (n, edge_width))
         X = Sequences(kept["offsets"], sparse=sparse, edge=edge)
-        strings, code = self._labels[part], numbers.labels.code
+        strings, code = unpack_strings(kept, "a part"), numbers.labels.code
         unknown = next((k for k, label in enumerate(strings) if label not in code), None)
         if unknown is not None:
             token = int(np.flatnonzero(kept["labels"] == unknown)[0])
             sentence = int(np.searchsorted(kept["offsets"], token, side="right")) - 1
-            with located(self.sources[part].name, self.sources[part].line):
+            with located(self.source.name, self.source.line):
                 numbers.labels.encode([strings[unknown]], sentence)
         common = np.array([code[label] for label in strings], np.int32)
         codes = common[kept["labels"]] if n else np.empty(0, np.int32)
         return renumbered(X, numbers.features, numbers.n_features, numbers.n_edge_features), codes
 
-    def _keep(self, part: int, name: str, arrays: dict[str, np.ndarray]) -> None:
-        if self.folder is None:
-            self._kept[f"{name}-{part}"] = arrays
-        else:
-            np.savez(self.folder / f"{name}-{part}.npz", **arrays)  # type: ignore[arg-type]
+    def _path(self, name: str) -> Path:
+        assert self.folder is not None
+        return self.folder / f"{name}-{self.number}.npz"
 
-    def _arrays(self, part: int, name: str) -> dict[str, np.ndarray]:
+    def _has(self, name: str) -> bool:
+        return name in self._kept if self.folder is None else self._path(name).exists()
+
+    def _keep(self, name: str, arrays: dict[str, np.ndarray]) -> None:
         if self.folder is None:
-            return self._kept[f"{name}-{part}"]
-        with np.load(self.folder / f"{name}-{part}.npz") as kept:
+            self._kept[name] = arrays
+        else:
+            with whole_file(self._path(name)) as file:
+                np.savez(file, **arrays)  # type: ignore[arg-type]
+
+    def _arrays(self, name: str) -> dict[str, np.ndarray]:
+        if self.folder is None:
+            return self._kept[name]
+        with np.load(self._path(name)) as kept:
             return dict(kept)
 
-    def _drop(self, part: int, name: str) -> None:
+    def _drop(self, name: str) -> None:
         if self.folder is None:
-            del self._kept[f"{name}-{part}"]
+            self._kept.pop(name, None)
         else:
-            (self.folder / f"{name}-{part}.npz").unlink()
+            self._path(name).unlink(missing_ok=True)
 
 
 def _ones(columns: np.ndarray, rows: np.ndarray, shape: tuple[int, int]) -> sp.csr_array:
@@ -215,7 +228,9 @@ def _files(
     return make(folder / "ints", np.int32, lengths[0]), make(folder / "floats", np.float64, lengths[1])
 
 
-def bind_files(model: Chain, class_weights: ClassWeights, reader: PartReader, executor: Executor) -> BoundFiles:
+def bind_files(
+    model: Chain, class_weights: ClassWeights, readers: Sequence[PartReader], executor: Executor
+) -> BoundFiles:
     """Bind a chain to the sentences of many files.
 
     Parameters
@@ -223,26 +238,26 @@ def bind_files(model: Chain, class_weights: ClassWeights, reader: PartReader, ex
     model : Chain
     class_weights : callable
         The weights of the labels, from a function that counts them.
-    reader : PartReader
+    readers : list of PartReader
+        One per file. Where they have a folder, the bound model is in its files ``ints`` and ``floats``.
     executor : Executor
-        Its workers read the files. Where the reader has a folder, the bound model is in its files ``ints`` and
-        ``floats``.
+        Its workers read the files.
     """
-    n = len(reader.sources)
-    homes = executor.start([reader] * min(executor.n_workers, n))
+    homes, first = executor.start(readers), readers[0]
 
-    def ask(verb: str, *arguments: object, each: Sequence[tuple] | None = None) -> list:
-        own = [()] * n if each is None else each
-        return executor.call(verb, [(homes[p % len(homes)], (p, *own[p], *arguments)) for p in range(n)])
+    def ask(verb: str, *arguments: object, each: Sequence[tuple] = ()) -> list:
+        own = each or [()] * len(homes)
+        return executor.call(verb, [(home, (*mine, *arguments)) for home, mine in zip(homes, own, strict=True)])
 
     counts: list[PartCounts] = ask("count")
-    columns, label_column = _common_columns(counts, reader.sources)
-    features = reader.features or default_words(columns.word_column)
+    columns, label_column = _common_columns(counts, [reader.source for reader in readers])
+    features = first.features or default_words(columns.word_column)
     numbers = features.fit_counts((part.vocabulary, part.n_tokens) for part in counts)
     occurring = sum((part.labels for part in counts), Counter[Hashable]())
     labels = Labels.chosen(model.classes, occurring)
     widths = {"n_sparse": features.n_features_, "n_dense": 0, "n_edge": features.n_edge_features_}
     told = [(CommonNumbers(own, features.n_features_, features.n_edge_features_, labels),) for own in numbers]
+    del counts  # vocabularies of all parts
     pairs = None
     if model.weights == "observed":
         pairs = np.empty(0, np.int64)
@@ -250,13 +265,13 @@ def bind_files(model: Chain, class_weights: ClassWeights, reader: PartReader, ex
             pairs = np.union1d(pairs, own)
     layout = model.layout_of(labels, widths, pairs, class_weights(lambda: occurring))
     joined = JoinedParts(layout, ask("pack", layout, each=told))
-    if reader.folder is None:
+    if first.folder is None:
         ints, floats = np.empty(joined.lengths[0], np.int32), np.empty(joined.lengths[1])
-        for part, made in enumerate(ask("packed")):
-            joined.place(part, made, ints, floats)
+        for number, made in enumerate(ask("packed", layout, each=told)):
+            joined.place(number, made, ints, floats)
     else:
-        ints, floats = _files(reader.folder, joined.lengths, create_array)
-        ask("place", joined)
+        ints, floats = _files(first.folder, joined.lengths, create_array)
+        ask("place", layout, joined, each=told)
     return BoundFiles(joined.bound(ints, floats), features, columns, label_column)
 
 
