@@ -1,6 +1,7 @@
 """A vocabulary from parts that count by themselves is that of all sentences, in numbers and names."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def sentences(n=80, seed=0):
 
 def in_parts(features, X, cuts):
     """The features of sentences that are cut there, as the parts make them."""
-    parts = [features.count(X[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    parts = [features.count(X[a:b]) for a, b in pairwise(cuts)]
     numbers = features.fit_counts((vocabulary, made.n_tokens) for vocabulary, made in parts)
     widths = features.n_features_, features.n_edge_features_
     return [renumbered(made, own, *widths) for (_, made), own in zip(parts, numbers, strict=True)]

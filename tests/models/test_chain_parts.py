@@ -1,5 +1,7 @@
 """Chains packed in parts: the arrays of all sequences at once, and damaged ones are refused."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,7 @@ def data(seed=0):
 
 def joined(model, X, Y, cuts):
     whole = model.bind(X, Y)
-    parts = [model.bind(X[a:b], Y[a:b], layout=whole.layout) for a, b in zip(cuts, cuts[1:], strict=False)]
+    parts = [model.bind(X[a:b], Y[a:b], layout=whole.layout) for a, b in pairwise(cuts)]
     packed = [PackedPart.of(part) for part in parts]
     plan = JoinedParts(whole.layout, [part.sizes for part in packed])
     ints, floats = np.empty(plan.lengths[0], np.int32), np.empty(plan.lengths[1])

@@ -104,7 +104,7 @@ def test_certificates_are_proofs(divided, averaging, loss):
 
 @pytest.mark.parametrize("tiny", PROBLEMS, ids=str)
 def test_mixed_pegasos_gives_nothing_of_its_dual_away(tiny):
-    """Multipliers of each example never add up to more than C_i after whole passes, also where shards differ in size."""
+    """Multipliers of each example add up to at most C_i after whole passes, also where shards differ in size."""
     problem = tiny.problem()
     engine = mm.Pegasos(shards=3).engine(problem, 0)
     state, d = engine.init(problem), problem.n_weights

@@ -15,7 +15,7 @@ from typer.models import OptionInfo
 
 from maxmargin.cli.errors import fail
 
-__all__ = ["Constraints", "FitOptions", "Format", "Loss", "Precision", "Solver", "Weights", "grouped"]
+__all__ = ["Constraints", "Executor", "FitOptions", "Format", "Loss", "Precision", "Solver", "Weights", "grouped"]
 
 Weights = StrEnum("Weights", ["all", "observed"])
 Constraints = StrEnum("Constraints", ["bio", "iobes"])
@@ -25,10 +25,11 @@ Rescaling = StrEnum("Rescaling", ["margin", "slack", "sqrt_slack", "unit"])
 Penalty = StrEnum("Penalty", ["l2", "l1"])
 Format = StrEnum("Format", ["auto", "columns", "conllu"])
 Precision = StrEnum("Precision", ["float64", "float32"])
+Executor = StrEnum("Executor", ["auto", "serial", "threads", "processes", "ray"])
 Solver = StrEnum(
     "Solver",
     "auto simplicial sequential_dual bcfw frank_wolfe cutting_plane pegasos sgd perceptron mira column_generation "
-    "recentred_dual",
+    "recentred_dual sharded",
 )
 
 
@@ -187,7 +188,9 @@ _ABOUT_SOLVER = (
     "column_generation and recentred_dual are for --penalty l1."
 )
 SolverOption = Annotated[Solver, of_training("--solver", help=_ABOUT_SOLVER)]
-Jobs = Annotated[int | None, of_training("--n-jobs", "-j", help="Number of threads; -1 for all cores.")]
+Jobs = Annotated[int | None, of_training("--n-jobs", "-j", help="Number of workers; -1 for all cores.")]
+_ABOUT_EXECUTOR = "What workers are; auto: threads, and processes for files. ray: actors of a local Ray cluster."
+ExecutorOption = Annotated[Executor, of_training("--executor", help=_ABOUT_EXECUTOR)]
 Seed = Annotated[int, of_training(help="Random seed.")]
 
 MaxRounds = Annotated[int | None, of_stopping(min=1, help="Maximum number of convex fits with --loss ramp.")]
@@ -208,6 +211,7 @@ class FitOptions:
     max_passes: MaxPasses = 1000
     max_seconds: MaxSeconds = None
     n_jobs: Jobs = None
+    executor: ExecutorOption = Executor.auto
     seed: Seed = 0
 
     def parameters(self) -> dict[str, object]:

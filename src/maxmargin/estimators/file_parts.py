@@ -129,8 +129,6 @@ class PartReader:
         tokens = table.tokens() if table.columns else Tokens([], table.offsets)
         with located(source.name, table.line):
             vocabulary, X = features.count(tokens)
-            if columns is not None:
-                features.check_unread(place, "label_column")
         labels = tokens.columns[place] if table.columns else Column([], np.empty(0, np.int32))
         assert X.sparse is not None
         arrays = {"offsets": X.offsets, "labels": labels.codes, "rows": X.sparse.indptr, "columns": X.sparse.indices}
@@ -253,6 +251,7 @@ def bind_files(
     columns, label_column = _common_columns(counts, [reader.source for reader in readers])
     features = first.features or default_words(columns.word_column)
     numbers = features.fit_counts((part.vocabulary, part.n_tokens) for part in counts)
+    features.check_unread(label_column, "label_column", None if first.features else "the default features")
     occurring = sum((part.labels for part in counts), Counter[Hashable]())
     labels = Labels.chosen(model.classes, occurring)
     widths = {"n_sparse": features.n_features_, "n_dense": 0, "n_edge": features.n_edge_features_}
