@@ -58,8 +58,8 @@ def train(folder: str, pattern: str) -> None:
     windows.append(Window(0, (-2, -1, 0, 1, 2), of=Shape()))
     windows += [Window(0, (-1, 0, 1), of=kind(n)) for kind in (Prefix, Suffix) for n in (1, 2, 3)]
     tagger = mm.SequenceTagger(
-        C=1e-4, features=TextFeatures(windows, hashing=1 << 15), tol=0.05, max_passes=100,
-        solver=mm.Pegasos(averaging="weighted", certificate_every=4.0),
+        C=1e-5, features=TextFeatures(windows, hashing=1 << 15), tol=0.01, max_passes=100,
+        solver=mm.Pegasos(certificate_every=2.0),
     )  # fmt: skip
     begin = time.perf_counter()
     tagger.fit_files(pattern, memory_map=folder or None)
