@@ -38,8 +38,8 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
 
     The score of a set of links is the sum of the scores of its links, less a price for the second, third, ... link of a
     word, plus bonuses for links that touch, on request; without these the best set is found exactly
-    (:mod:`maxmargin.models.matching`). Features of word pairs come from two alignment models that are learned, without
-    any links, from all sentence pairs at hand, from spelling and position
+    (:mod:`maxmargin.models.matching`). Features of word pairs come from three alignment models that are learned,
+    without any links, from all sentence pairs at hand, from spelling and position
     (:class:`~maxmargin.features.alignment.AlignmentFeatures`); or give arrays of features of your own, for sentences
     and anything else that has two sides.
 
