@@ -25,7 +25,7 @@ from tuning import MOST_ARCS, Pool, Sentences
 
 from maxmargin import LatticeRanker
 from maxmargin.datasets import Lattice
-from maxmargin.estimators.lattice_sentences import arc_shares, bleu_cost, judged
+from maxmargin.estimators.lattice_sentences import ArcShares, arc_shares, bleu_cost, judged
 from maxmargin.metrics.translation import bleu_of
 from maxmargin.models.lattice_targets import Target
 
@@ -38,12 +38,15 @@ def shown(statistics: np.ndarray) -> str:
     return f"BLEU {bleu_of(counts).score:5.2f}, length {counts[0] / counts[1]:.3f}"
 
 
-def outputs_of(sentences: Sentences, graphs: Sequence[SearchGraph], paths: Sequence[np.ndarray]) -> str:
-    """What paths say, and their mean score at the first weights."""
+def outputs_of(
+    sentences: Sentences, graphs: Sequence[SearchGraph], shares: Sequence[ArcShares], paths: Sequence[np.ndarray]
+) -> str:
+    """What paths say, their mean score at the first weights, and the share of right n-grams of their words."""
     texts = [tuple(word for a in path for word in graph.words(a)) for graph, path in zip(graphs, paths, strict=True)]
     found = np.concatenate([sentences.statistics(i, [words]) for i, words in enumerate(texts)])
     scores = [graph.features[path].sum(axis=0) @ START for graph, path in zip(graphs, paths, strict=True)]
-    return f"{shown(found)}, score {np.mean(scores):.1f}"
+    share = np.mean([2.0 * share.price(path) for share, path in zip(shares, paths, strict=True)])
+    return f"{shown(found)}, score {np.mean(scores):.1f}, share {share:.2f}"
 
 
 def tuned(decoder: Decoder, sentences: Sentences, pool: Pool, X: Sequence[Lattice], y: Sequence[object]) -> str:
@@ -69,9 +72,9 @@ def main() -> None:
     whole = [judged(x, r, bleu_cost, 1, i).target.path for i, (x, r) in enumerate(zip(X, right, strict=True))]
     near = [sentences.best(i, found).arcs for i, found in enumerate(outputs)]
     good = {"best of the lattice": whole, f"best of the {N_BEST} best": near}
-    print(f"{'first outputs':32s} {outputs_of(sentences, graphs, [found[0].arcs for found in outputs])}")
+    print(f"{'first outputs':32s} {outputs_of(sentences, graphs, shares, [found[0].arcs for found in outputs])}")
     for name, paths in good.items():
-        print(f"{name:32s} {outputs_of(sentences, graphs, paths)}")
+        print(f"{name:32s} {outputs_of(sentences, graphs, shares, paths)}")
     print("\ntranslations after tuning")
     for name, paths in good.items():
         for title, fixed in (("words cost 1/2", True), ("half its share", False)):
