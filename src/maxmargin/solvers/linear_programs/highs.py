@@ -67,14 +67,17 @@ class Highs(Parameters):
     Parameters
     ----------
     method : {"auto", "simplex", "ipm", "pdlp"}
-        Dual simplex from the rows and weights in use, interior points without crossover, or HiGHS' own first-order
-        method. "auto" is by size; "pdlp" needs highspy (``pip install "maxmargin[lp]"``).
+        Dual simplex from the rows and weights in use, interior points, or HiGHS' own first-order method. "auto" is by
+        size; "pdlp" needs highspy (``pip install "maxmargin[lp]"``).
     max_seconds : float, optional
         The most that one solve may take; the point is then the best so far.
+    crossover : bool
+        Let interior points go on to a vertex, whose basis the simplex method can take up when rows have joined.
     """
 
     method: str = "auto"
     max_seconds: float | None = None
+    crossover: bool = False
 
     def go_on(self, program: Program, start: Point, tol: float) -> Point | None:
         """The dual simplex method from the basis of ``start``, which rows and columns may have joined since.
@@ -104,7 +107,7 @@ class Highs(Parameters):
             left = end - clock()
             if gap <= max(tol, ROUNDING) or left <= 0.0:
                 return best
-            point, word = _run(program, start if warm else None, method, tol, left)
+            point, word = _run(program, start if warm else None, method, tol, left, crossover=self.crossover)
             words.append(f"{method}: {word}")
             if point is not None:
                 found, solved = program.bounds(point).relative_gap, True
@@ -135,12 +138,13 @@ def has_highspy() -> bool:
 
 
 def _run(
-    program: Program, start: Point | None, method: str, tol: float, seconds: float, steps: int | None = None
-) -> tuple[Point | None, str]:
+    program: Program, start: Point | None, method: str, tol: float, seconds: float, steps: int | None = None,
+    crossover: bool = False,
+) -> tuple[Point | None, str]:  # fmt: skip
     """One attempt: a point, None when there is no finite one, and what the library says of it."""
     columns, basis = columns_of(program), None
     if has_highspy():
-        x, alpha, basis, word = _by_highspy(program, columns, start, method, tol, seconds, steps)
+        x, alpha, basis, word = _by_highspy(program, columns, start, method, tol, seconds, steps, crossover)
     elif method == "pdlp":
         raise ImportError('method="pdlp" needs highspy; install it with: pip install "maxmargin[lp]".')
     else:
@@ -151,8 +155,9 @@ def _run(
 
 
 def _by_highspy(
-    program: Program, columns: Columns, start: Point | None, method: str, tol: float, seconds: float, steps: int | None
-) -> tuple[np.ndarray | None, np.ndarray | None, Basis | None, str]:
+    program: Program, columns: Columns, start: Point | None, method: str, tol: float, seconds: float, steps: int | None,
+    crossover: bool,
+) -> tuple[np.ndarray | None, np.ndarray | None, Basis | None, str]:  # fmt: skip
     import highspy
 
     solver, rows = highspy.Highs(), columns.rows
@@ -160,7 +165,7 @@ def _by_highspy(
         "output_flag": False,
         "threads": 1,
         "solver": method,
-        "run_crossover": "off",
+        "run_crossover": "on" if crossover else "off",
         "time_limit": seconds,
     }
     fine = min(max(0.01 * tol, 1e-10), 1e-4) if method == "pdlp" else FINE
@@ -186,7 +191,7 @@ def _by_highspy(
     word = solver.modelStatusToString(status)
     if run == highspy.HighsStatus.kError or not solution.value_valid or not solution.dual_valid:
         return None, None, None, word
-    basis = _basis_found(program, columns, solver.getBasis()) if method == "simplex" else None
+    basis = _basis_found(program, columns, solver) if method == "simplex" or crossover else None
     return np.array(solution.col_value), np.array(solution.row_dual), basis, word
 
 
@@ -204,17 +209,18 @@ def _basis(program: Program, columns: Columns, start: Point) -> highspy.HighsBas
     return basis
 
 
-def _basis_found(program: Program, columns: Columns, found: highspy.HighsBasis) -> Basis | None:
-    """What HiGHS says is basic."""
+def _basis_found(program: Program, columns: Columns, solver: highspy.Highs) -> Basis | None:
+    """What HiGHS says is basic: columns by their number k, rows as -1 - k."""
     import highspy
 
-    if not found.valid:
+    status, basic = solver.getBasicVariables()
+    if status == highspy.HighsStatus.kError:
         return None
-    kind, d = highspy.HighsBasisStatus.kBasic, program.A.shape[1]
-    inside = np.array([one == kind for one in found.col_status])
+    d, inside, rows = program.A.shape[1], np.zeros(len(columns.cost), bool), np.zeros(len(program.b), bool)
+    inside[basic[basic >= 0]], rows[-1 - basic[basic < 0]] = True, True
     weights = inside[:d].astype(np.int8)
     weights[columns.free[inside[d : d + len(columns.free)]]] = -1
-    return Basis(weights, inside[d + len(columns.free) :], np.array([one == kind for one in found.row_status]))
+    return Basis(weights, inside[d + len(columns.free) :], rows)
 
 
 def _by_scipy(
