@@ -191,7 +191,7 @@ def _by_highspy(
     word = solver.modelStatusToString(status)
     if run == highspy.HighsStatus.kError or not solution.value_valid or not solution.dual_valid:
         return None, None, None, word
-    basis = _basis_found(program, columns, solver) if method == "simplex" or crossover else None
+    basis = _basis_found(program, columns, solver.getBasis()) if method == "simplex" or crossover else None
     return np.array(solution.col_value), np.array(solution.row_dual), basis, word
 
 
@@ -209,18 +209,17 @@ def _basis(program: Program, columns: Columns, start: Point) -> highspy.HighsBas
     return basis
 
 
-def _basis_found(program: Program, columns: Columns, solver: highspy.Highs) -> Basis | None:
-    """What HiGHS says is basic: columns by their number k, rows as -1 - k."""
+def _basis_found(program: Program, columns: Columns, found: highspy.HighsBasis) -> Basis | None:
+    """What HiGHS says is basic."""
     import highspy
 
-    status, basic = solver.getBasicVariables()
-    if status == highspy.HighsStatus.kError:
+    if not found.valid:
         return None
-    d, inside, rows = program.A.shape[1], np.zeros(len(columns.cost), bool), np.zeros(len(program.b), bool)
-    inside[basic[basic >= 0]], rows[-1 - basic[basic < 0]] = True, True
+    kind, d = highspy.HighsBasisStatus.kBasic, program.A.shape[1]
+    inside = np.array([one == kind for one in found.col_status])
     weights = inside[:d].astype(np.int8)
     weights[columns.free[inside[d : d + len(columns.free)]]] = -1
-    return Basis(weights, inside[d + len(columns.free) :], rows)
+    return Basis(weights, inside[d + len(columns.free) :], np.array([one == kind for one in found.row_status]))
 
 
 def _by_scipy(
