@@ -86,7 +86,7 @@ class Highs(Parameters):
         """
         if start.basis is None or not has_highspy():
             return None
-        point, _ = _run(program, start, "simplex", tol, np.inf, len(program.b))
+        point, _ = _run(program, start, "simplex", tol, np.inf, steps=len(program.b))
         return point if point is not None and program.bounds(point).relative_gap <= tol else None
 
     def solve(self, program: Program, start: Point, tol: float) -> Point:
@@ -107,7 +107,7 @@ class Highs(Parameters):
             left = end - clock()
             if gap <= max(tol, ROUNDING) or left <= 0.0:
                 return best
-            point, word = _run(program, start if warm else None, method, tol, left, crossover=self.crossover)
+            point, word = _run(program, start if warm else None, method, tol, left, self.crossover)
             words.append(f"{method}: {word}")
             if point is not None:
                 found, solved = program.bounds(point).relative_gap, True
@@ -138,13 +138,13 @@ def has_highspy() -> bool:
 
 
 def _run(
-    program: Program, start: Point | None, method: str, tol: float, seconds: float, steps: int | None = None,
-    crossover: bool = False,
+    program: Program, start: Point | None, method: str, tol: float, seconds: float, crossover: bool = False,
+    steps: int | None = None,
 ) -> tuple[Point | None, str]:  # fmt: skip
     """One attempt: a point, None when there is no finite one, and what the library says of it."""
     columns, basis = columns_of(program), None
     if has_highspy():
-        x, alpha, basis, word = _by_highspy(program, columns, start, method, tol, seconds, steps, crossover)
+        x, alpha, basis, word = _by_highspy(program, columns, start, method, tol, seconds, crossover, steps)
     elif method == "pdlp":
         raise ImportError('method="pdlp" needs highspy; install it with: pip install "maxmargin[lp]".')
     else:
@@ -155,8 +155,8 @@ def _run(
 
 
 def _by_highspy(
-    program: Program, columns: Columns, start: Point | None, method: str, tol: float, seconds: float, steps: int | None,
-    crossover: bool,
+    program: Program, columns: Columns, start: Point | None, method: str, tol: float, seconds: float, crossover: bool,
+    steps: int | None,
 ) -> tuple[np.ndarray | None, np.ndarray | None, Basis | None, str]:  # fmt: skip
     import highspy
 
