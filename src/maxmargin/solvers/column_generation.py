@@ -111,6 +111,9 @@ class ColumnState(InnerState, ProgramState):
 class ColumnGeneration(BaseSolver):
     """Linear programs over the rows and columns that matter, for ``penalty="l1"``.
 
+    With ``warm_start=True`` it goes on from a fit by itself or by ``RecentredDual``, with its rows, multipliers and
+    weights; with many examples that spares most of the rounds.
+
     Parameters
     ----------
     master : {"auto", "highs", "extragradient", "primal_dual"} or an object with ``solve(program, start, tol)``
