@@ -1,6 +1,6 @@
 """What workers elsewhere cost: a fit in shards on threads, processes and Ray actors, and their memory over many rounds.
 
-The same fit of a segmenter in two shards, on pictures made of noise, runs on two threads and on two Ray actors
+The same fit of a grid model in two shards, to pictures of blobs in noise, runs on two threads and on two Ray actors
 (``--processes``: also on two processes), in turn, ``--repeats`` times each. The time of a fit includes the start of its
 workers and their examples, but not the start of the cluster, which is printed apart. Weights must be identical to the
 last bit::
@@ -25,42 +25,57 @@ from scipy.ndimage import gaussian_filter
 import maxmargin as mm
 from machine import machine_line
 from maxmargin.callbacks.base import Callback
+from maxmargin.execution.executors import Threads
+from maxmargin.execution.processes import Processes
 from maxmargin.execution.sharded import ShardedOracle
-from maxmargin.solvers.driver import Run, run
+from maxmargin.formulations.problem import Problem
+from maxmargin.solvers.driver import Result, Run, run
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tools.kills_workers import workers_of
 
+MAKE = {"threads": lambda: Threads(2), "processes": lambda: Processes(2), "ray": lambda: mm.Ray().workers(2)}
 
-def pictures(n: int, size: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Blobs in much noise, and their masks."""
+
+def pictures(n: int, size: int) -> Problem:
+    """Blobs in much noise, to be segmented."""
     rng = np.random.default_rng(0)
     masks = [(gaussian_filter(rng.normal(size=(size, size)), size / 12) > 0).astype(np.uint8) for _ in range(n)]
-    return [np.stack([mask + rng.normal(scale=2.0, size=mask.shape) for _ in range(3)], -1) for mask in masks], masks
+    X = []
+    for mask in masks:
+        seen = np.stack([mask + rng.normal(scale=2.0, size=mask.shape), np.ones(mask.shape)], -1)
+        X.append({"node": seen, "edge": np.ones((2, *mask.shape, 1))})
+    bound = mm.Grid().bind(X, masks)
+    return mm.MarginRescaling().problem(bound, C=1.0 / size**2, positive=bound.layout.positive())
 
 
-def fit(executor: str, X: list[np.ndarray], y: list[np.ndarray], tol: float) -> tuple[float, mm.ImageSegmenter]:
-    """Seconds of a fit on two workers, and the fitted segmenter."""
-    solver = mm.Sharded(shards=2, visits_per_round=64)
-    begin = time.perf_counter()
-    found = mm.ImageSegmenter(C=1.0, tol=tol, max_passes=200, solver=solver, n_jobs=2, executor=executor).fit(X, y)
-    return time.perf_counter() - begin, found
+def fit(executor: str, problem: Problem, tol: float) -> tuple[float, Result]:
+    """Seconds of a fit on two workers, with their start, and the result."""
+    begin, workers = time.perf_counter(), MAKE[executor]()
+    try:
+        spread = problem.with_oracles(lambda oracle: ShardedOracle(oracle, workers))
+        solver = mm.Sharded(shards=2, visits_per_round=64).engine(spread, 0)
+        result = run(solver, spread, tol=tol, max_passes=200, executor=workers)
+        workers.recall()
+    finally:
+        workers.close()
+    return time.perf_counter() - begin, result
 
 
 def overhead(given: argparse.Namespace) -> None:
-    X, y = pictures(given.pictures, given.size)
+    problem, small = pictures(given.pictures, given.size), pictures(4, given.size)
     names = ["threads", "ray", *(["processes"] if given.processes else [])]
     for name in names:  # kernels
-        fit(name, X[:4], y[:4], 0.1)
+        fit(name, small, 0.1)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     weights = None
     for _ in range(given.repeats):
         for name in names:
-            spent, found = fit(name, X, y, given.tol)
+            spent, found = fit(name, problem, given.tol)
             seconds[name].append(spent)
-            print(f"{name:10} {spent:7.2f} s, {found.state_.stamp} rounds; {found.status_}", flush=True)
-            weights = found.weights_ if weights is None else weights
-            assert np.array_equal(weights, found.weights_), "weights depend on the executor"
+            print(f"{name:10} {spent:7.2f} s, {found.state.stamp} rounds; {found.status}", flush=True)
+            weights = found.weights.copy() if weights is None else weights
+            assert np.array_equal(weights, found.weights), "weights depend on the executor"
     base = statistics.median(seconds["threads"])
     for name in names[1:]:
         each = ", ".join(f"{b / a:.3f}" for a, b in zip(seconds["threads"], seconds[name], strict=True))
@@ -142,10 +157,10 @@ def memory(given: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pictures", type=int, default=120)
-    parser.add_argument("--size", type=int, default=160)
+    parser.add_argument("--pictures", type=int, default=160)
+    parser.add_argument("--size", type=int, default=192)
     parser.add_argument("--chains", type=int, default=1000, help="examples of --memory")
-    parser.add_argument("--tol", type=float, default=1e-4)
+    parser.add_argument("--tol", type=float, default=1e-5)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--processes", action="store_true")
     parser.add_argument("--memory", type=int, default=None, metavar="ROUNDS")
