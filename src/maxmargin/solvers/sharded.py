@@ -35,8 +35,8 @@ class Sharded(BaseSolver):
     :class:`~maxmargin.solvers.presets.Auto`, without joint master problems and extrapolation.
 
     The number of shards depends on the data, never on the workers (``n_jobs``) that run them: weights are identical to
-    the last bit for any number of workers, and after a resume. Models in plain Python have their shards visited in
-    turn; only their oracle uses the workers. Each shard has a copy of the weights; planes are kept once.
+    the last bit for any number of workers, for threads, processes and Ray actors (``executor``), and after a resume.
+    Each shard has a copy of the weights; planes are kept once, where the shard lives.
 
     What rounds cost is not yet paid back on two cores: a round has to note, combine and pass on its changes, and two
     shards need more passes than one solver that sees every change at once (``make bench-shards``). On one machine,
