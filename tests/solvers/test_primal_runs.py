@@ -188,12 +188,17 @@ def test_refused_settings(what):
 
 
 @pytest.mark.parametrize("name", ["pegasos", "sgd", "perceptron", "mira"])
-def test_signs_are_refused_with_advice(name):
-    X, y = random_chains(4, 3, 2, seed=0)
-    with pytest.raises(
-        ValueError, match=rf'needs weights that must be >= 0 .*which solver="{name}" does not offer; use solver="auto"'
-    ):
-        mm.SequenceTagger(solver=name, positive=["transition"]).fit(X, y)
+def test_signs_are_kept(name):
+    """In fits, and in streams of examples."""
+    X, y = random_chains(12, 3, 2, seed=0)
+    kept = mm.SequenceTagger(solver=name, positive=["transition"], max_passes=30).fit(X, y)
+    assert (kept.transition_ >= 0).all() and kept.transition_.any()
+    assert (mm.SequenceTagger(solver=name, max_passes=30).fit(X, y).transition_ < 0).any()
+    stream = mm.SequenceTagger(solver=name, positive=["transition"])
+    for part in (slice(0, 6), slice(6, 12)):
+        stream.partial_fit(X[part], y[part], classes=kept.classes_)
+        assert (stream.transition_ >= 0).all()
+    assert (stream.coef_ < 0).any()
 
 
 def test_names_and_rules():

@@ -11,6 +11,10 @@ example i adding up to zeta_i, scaling everything by ``s = min(1, min_i C_i / ze
     D = max over 0 <= t <= s of   t sum alpha b - R*(t u)
 
 is a lower bound of the objective. So every run ends with a certificate, also that of an average.
+
+Where weights must be >= 0, the steps move that combination u, and the weights are ``w = P(u)``, its negative part cut
+off: with steps 1/t that is regularised dual averaging. (Xiao 2010, Dual averaging methods for regularized stochastic
+learning and online optimization.)
 """
 
 from __future__ import annotations
@@ -91,6 +95,7 @@ class PrimalState(InnerState):
     numbers: np.ndarray
     rng: np.random.Generator
     largest: np.ndarray  # largest cost of each example, for the radius
+    shown: np.ndarray  # the vector within the signs, (n_weights,); empty where all weights are free
     subtracted_at: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     radius: float = np.inf
     rest: np.ndarray | None = None  # what the weights still hold of earlier linear terms, at the last change of them
@@ -99,6 +104,13 @@ class PrimalState(InnerState):
     passes: float = 0.0
     clean: bool = False  # whether the last pass made no update
     solver_seconds: float = 0.0
+
+    def show(self) -> None:
+        """After a change of the vector: what it shows within the signs, and the square of its length."""
+        own = self.vector[: self.problem.n_weights]
+        if len(self.shown):
+            self.shown[:] = own = self.problem.regulariser.feasible(own)
+        self.numbers[pk.SQUARE] = float(own @ own)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
@@ -122,7 +134,7 @@ class PrimalEngine(Engine):
     random_state: int | np.random.Generator | None = None
 
     passes_per_round = 10.0  # of CCCP: the gap closes too slowly to wait for it
-    handles = frozenset({"quadratic", "squared"})
+    handles = frozenset({"quadratic", "signs", "squared"})
 
     @property
     def minimises(self) -> bool:
@@ -136,7 +148,8 @@ class PrimalEngine(Engine):
         columns = problem.n_weights + 2 * problem.n_examples + 2
         mean, rng = np.zeros(columns if self.rule.averaging else 0), np.random.default_rng(self.random_state)
         oracle, vector, largest = CountingOracle(problem.oracle), aligned_zeros(columns), np.zeros(problem.n_examples)
-        state = PrimalState(problem, oracle, vector, mean, np.zeros(pk.NUMBERS), rng, largest)
+        shown = aligned_zeros(0 if problem.regulariser.positive is None else problem.n_weights)
+        state = PrimalState(problem, oracle, vector, mean, np.zeros(pk.NUMBERS), rng, largest, shown)
         state.numbers[pk.SCALE] = 1.0
         if self.rule.project:  # at zero weights the most violating output is the one of largest cost
             state.largest[:] = np.maximum(all_losses(state.oracle, np.zeros(problem.n_columns)), 0.0)
@@ -181,10 +194,10 @@ class PrimalEngine(Engine):
         """A feasible dual point and the weights that the run would end with."""
         vector = self._present(state)
         problem, d, n = state.problem, state.problem.n_weights, state.problem.n_examples
-        w = np.zeros(problem.n_columns)
-        w[:d] = vector[:d]
+        u = np.zeros(problem.n_columns)
+        u[:d] = vector[:d]
+        w = problem.regulariser.weights(u).copy()
         zeta, linear = vector[d : d + n], float(vector[d + n])
-        u = w.copy()
         if problem.term is not None:
             planes = problem.term.planes
             u += weighted_sum(planes, vector[d + n + 1 + planes.example])
@@ -196,13 +209,15 @@ class PrimalEngine(Engine):
             room = np.where(zeta > 0, problem.total / zeta, np.inf)
         most = np.inf if problem.squared else min(1.0, float(room.min(initial=np.inf)))
         v = np.zeros(len(u)) if problem.shift is None else problem.shift
-        square = float(u @ u)  # the best feasible multiple of the point: the dual is a parabola along it
-        t = float(np.clip((linear + u @ v) / square, 0.0, most)) if square > 0 else min(most, 1.0)
+        positive = problem.regulariser.positive
+        part = u if positive is None else np.where(positive & (u < v), 0.0, u)  # what R* sees of it
+        square = float(part @ part)  # the best feasible multiple of the point: the dual is a parabola along it
+        t = float(np.clip((linear + part @ v) / square, 0.0, most)) if square > 0 else min(most, 1.0)
         return DualPoint(t * linear, t * u - v, w)
 
     def weights(self, state: PrimalState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
-        return self._present(state)[: state.problem.n_weights].copy()
+        return state.problem.regulariser.feasible(self._present(state)[: state.problem.n_weights]).copy()
 
     def finished(self, state: PrimalState) -> str | None:
         """Methods without an objective end after their passes, or when a pass makes no update."""
@@ -228,10 +243,10 @@ class PrimalEngine(Engine):
             vector[d + n + 1 + after.example] = problem.weight[after.example]
         state.rest, vector[-1] = rest, 1.0
         numbers[pk.SCALE], numbers[pk.TOTAL], numbers[pk.RHO] = 1.0, 0.0, 0.0
-        numbers[pk.SQUARE] = float(vector[:d] @ vector[:d])
         state.mean[:] = 0.0
         state.earlier = None
         state.problem, state.subtracted_at = problem, _starts(after, n)
+        state.show()
         if self.rule.project:
             self._set_radius(state)
 
@@ -240,7 +255,8 @@ class PrimalEngine(Engine):
         d = state.problem.n_weights
         state.vector[:d] = w[:d]
         state.rest, state.vector[-1] = w[:d].copy(), 1.0
-        state.numbers[pk.STEPS], state.numbers[pk.SQUARE] = state.problem.n_examples, float(w[:d] @ w[:d])
+        state.numbers[pk.STEPS] = state.problem.n_examples
+        state.show()
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> PrimalState:
         """Resume where :meth:`PrimalState.to_arrays` left off."""
@@ -264,6 +280,9 @@ class PrimalEngine(Engine):
         if "earlier/sum" in saved:
             weight = float(saved.reals("earlier/weight", (), (1.0, COUNT[1] ** 2)))
             state.earlier = (weight, saved.reals("earlier/sum", (columns,)))
+        square = state.numbers[pk.SQUARE]
+        state.show()
+        state.numbers[pk.SQUARE] = square  # to the last bit
         zeta, (linear, u, w) = self._present(state)[d : d + n], self.dual_point(state)
         if zeta.min(initial=0.0) < 0.0:
             raise saved.refusal("vector", "holds multipliers below 0")
@@ -282,6 +301,7 @@ class PrimalEngine(Engine):
         state.mean[:d] = earlier.mean[:d]
         state.numbers[: pk.NUMBERS] = earlier.numbers
         state.rng, state.passes = earlier.rng, earlier.passes
+        state.show()
         if earlier.earlier is not None:
             weight, total = earlier.earlier
             state.earlier = (weight, np.concatenate([total[:d], np.zeros(len(state.vector) - d)]))
@@ -310,20 +330,21 @@ class PrimalEngine(Engine):
         planes = _subtracted(problem)
         entries = (np.empty(0, np.int32), np.empty(0)) if planes is None else (planes.indices, planes.data)
         setting = (int(problem.squared), method, schedule, averaging, state.radius, state.subtracted_at, *entries)
+        positive = problem.regulariser.positive
+        signs = np.zeros(0, bool) if positive is None else np.ascontiguousarray(positive)
+        now = (state.vector, state.shown, signs, state.mean, state.numbers, d, n)
         begin, fused = clock(), state.oracle.fused()
         if fused is not None:
             pack = packed(fused, 2)
-            pk.primal_pass(
-                fused.kernel.search, fused.kernel.plane, pack, examples, int(rule.augmented), state.vector,
-                state.mean, state.numbers, d, n, problem.weight, *setting,
-            )  # fmt: skip
+            asked = (fused.kernel.search, fused.kernel.plane, pack, examples, int(rule.augmented))
+            pk.primal_pass(*asked, *now, problem.weight, *setting)
             return state.oracle.count_fused(n, clock() - begin, taken(pack.counts))
         oracle = problem.oracle if rule.augmented else problem.oracle.predicting()
         spent, single, one, counts = 0.0, np.empty(1, np.int32), np.empty(1), []
         w = np.zeros(problem.n_columns)
         for i in examples.tolist():
             asked, scale = clock(), state.numbers[pk.SCALE]
-            w[:d] = scale * state.vector[:d]
+            w[:d] = scale * (state.shown if len(state.shown) else state.vector[:d])
             found = oracle.planes(w, np.array([i]))
             spent += clock() - asked
             counts.append(found.counts)
@@ -331,18 +352,14 @@ class PrimalEngine(Engine):
             index, value = np.empty(end + 2, np.int32), np.empty(end + 2)
             index[:end], value[:end] = found.indices[:end], found.data[:end]
             b = float(found.b[0])
-            loss = b - scale * float(state.vector[index[:end]] @ value[:end])
-            pk.primal_step(
-                state.vector, state.mean, state.numbers, d, n, i, index, value, end, b, loss, problem.weight[i],
-                *setting, single, one,
-            )  # fmt: skip
+            loss = b - float(w[index[:end]] @ value[:end])
+            pk.primal_step(*now, i, index, value, end, b, loss, problem.weight[i], *setting, single, one)
         state.oracle.count(len(examples), spent, added_counts(counts))
         return spent
 
     def _refresh(self, state: PrimalState) -> None:
         """Once a pass: shed the rounding errors of the norm, and let a tail average begin anew when it is time."""
-        own = state.vector[: state.problem.n_weights]
-        state.numbers[pk.SQUARE] = float(own @ own)
+        state.show()
         weight = float(state.numbers[pk.RHO])
         if self.rule.averaging == "tail" and weight > 0.5 * state.numbers[pk.STEPS]:
             state.earlier = (weight, state.mean + state.numbers[pk.TOTAL] * state.vector)
@@ -367,6 +384,7 @@ class PrimalEngine(Engine):
             raise ValueError("warm start needs the same examples, costs and C as before; else set warm_start=False.")
         state.vector[:] = warm.vector
         state.numbers[:] = warm.numbers
+        state.show()
         state.rest = warm.rest
         if len(state.mean) == len(warm.mean):
             state.mean[:] = warm.mean
@@ -391,7 +409,7 @@ def _starts(planes: Planes | None, n: int) -> np.ndarray:
 class PrimalSolver(BaseSolver):
     """A named setting of the primal engine."""
 
-    handles = frozenset({"quadratic", "squared", "ramp", "latent"})
+    handles = frozenset({"quadratic", "signs", "squared", "ramp", "latent"})
     incremental = True
 
     def rule(self) -> Rule:
