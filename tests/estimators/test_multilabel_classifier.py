@@ -198,6 +198,11 @@ def test_tools_of_scikit_learn():
     assert search.fit(X, sp.csr_matrix(indicator)).predict(X).shape == indicator.shape
     folds = cross_val_score(mm.MultilabelClassifier(), X, SETS, cv=KFold(3), error_score="raise")
     np.testing.assert_allclose(folds, cross_val_score(mm.MultilabelClassifier(), X, indicator, cv=KFold(3)))
+    np.testing.assert_allclose(folds, cross_val_score(mm.MultilabelClassifier(), X, SETS, cv=3, error_score="raise"))
+    lists = [sorted(labels) for labels in SETS]
+    np.testing.assert_allclose(folds, cross_val_score(mm.MultilabelClassifier(), X, lists, cv=KFold(3)))
+    with pytest.raises(ValueError, match="legacy multi-label"):
+        cross_val_score(mm.MultilabelClassifier(), X, lists, cv=3)
 
 
 def test_sample_weights_repeat_examples():

@@ -91,9 +91,9 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     -----
     ``y`` is an indicator matrix (array, sparse matrix, or frame with a column per label), or a list of sets of labels;
     ``predict`` answers in the form that ``fit`` was given. A single column may hold any two numbers, the larger one for
-    on. Lists of lists are a matrix where they have equal lengths and hold only 0 and 1. Lists of sets have no place in
-    scikit-learn's ``cross_val_score`` and searches unless ``cv`` is a splitter such as ``KFold()``;
-    ``MultiLabelBinarizer`` makes a matrix of them.
+    on. Lists of lists are a matrix where they have equal lengths and hold only 0 and 1. scikit-learn's
+    ``cross_val_score`` and searches take matrices and lists of sets; lists of lists of labels only where ``cv`` is a
+    splitter such as ``KFold()``. Its scorers, such as "f1_micro", want matrices: ``MultiLabelBinarizer`` makes them.
 
     Examples
     --------
