@@ -37,8 +37,9 @@ SAVED = {
 
 @pytest.mark.parametrize("name", SAVED)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_a_state_goes_through_arrays_at_any_point(name, loss):
-    problem = replace(PROBLEMS[1], loss=loss).problem()
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_state_goes_through_arrays_at_any_point(name, loss, signed):
+    problem = replace(PROBLEMS[1], loss=loss, signed=signed).problem()
     engine, state = started(SAVED[name], problem)
     twins = []
     for _ in range(9):
@@ -86,12 +87,14 @@ def test_resumed_fits_are_unbroken_ones(name, tmp_path):
     assert whole.oracle_calls_ == resumed.oracle_calls_
 
 
+@pytest.mark.parametrize("positive", [None, True])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("name", SAVED)
-def test_plain_python_models_take_the_same_steps(name, loss):
+def test_plain_python_models_take_the_same_steps(name, loss, positive):
     X, y = random_chains(8, 3, 2, lengths=(1, 4), seed=2)
     y = [labels.tolist() for labels in y]
     options = {"solver": SAVED[name], "loss": loss, "C": 0.05, "max_passes": 12, "tol": 0.0, "random_state": 1}
+    options["positive"] = positive
     plain = mm.StructuredSVM(PlainChain(3), **options).fit(X, y)
     compiled = mm.StructuredSVM(mm.Chain(classes=[0, 1, 2]), **options).fit(X, y)
     assert compiled.weights_ == pytest.approx(plain.weights_, abs=1e-9)
