@@ -1,4 +1,4 @@
-"""The primal family: one example at a time, one sparse step, no working set.
+"""The primal family: one example, or a few, at a time, one sparse step, no working set.
 
     w <- (1 - eta_t) w + eta_t n C_i a        subgradient (Pegasos, SGD), when the loss of example i is positive
     w <- w + a                                perceptron, when the prediction is wrong
@@ -35,9 +35,10 @@ from maxmargin.planes import Planes, added_counts, aligned_zeros, weighted_sum
 from maxmargin.solvers import primal_kernel as pk
 from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
 from maxmargin.solvers.blocks import Blocks
+from maxmargin.solvers.primal_shards import Asked, mixed_pass, spaced
 from maxmargin.solvers.proof import Losses
 from maxmargin.solvers.saved import COUNT, FINITE, FLAG, SECONDS, SIZE, Saved
-from maxmargin.solvers.settings import AVERAGES, check_words
+from maxmargin.solvers.settings import AVERAGES, check_whole, check_words
 from maxmargin.solvers.state import InnerState, numbers_of
 
 __all__ = ["PrimalEngine", "PrimalSolver", "PrimalState", "Rule"]
@@ -67,6 +68,8 @@ class Rule:
     sampling: str = "permutation"
     certificate_every: float = 10.0
     passes: float | None = None  # after which the solver ends by itself
+    shards: int = 1  # that pass over their examples at once, from the same weights
+    batch: int = 1  # examples whose planes make one step
 
     def __post_init__(self) -> None:
         kind, eta0, t0, power = self.schedule
@@ -77,6 +80,7 @@ class Rule:
         if eta0 == 0:
             raise ValueError("eta0 must be positive: steps of size 0 learn nothing.")
         check_words("sampling", self.sampling, ("permutation", "random"))
+        check_whole(self, {"shards": 1, "batch": 1}, optional=())
         check_words("averaging", self.averaging, AVERAGES)
         for name in ("passes", "certificate_every"):
             value = getattr(self, name)
@@ -95,7 +99,6 @@ class PrimalState(InnerState):
     numbers: np.ndarray
     rng: np.random.Generator
     largest: np.ndarray  # largest cost of each example, for the radius
-    shown: np.ndarray  # the vector within the signs, (n_weights,); empty where all weights are free
     subtracted_at: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     radius: float = np.inf
     rest: np.ndarray | None = None  # what the weights still hold of earlier linear terms, at the last change of them
@@ -104,13 +107,7 @@ class PrimalState(InnerState):
     passes: float = 0.0
     clean: bool = False  # whether the last pass made no update
     solver_seconds: float = 0.0
-
-    def show(self) -> None:
-        """After a change of the vector: what it shows within the signs, and the square of its length."""
-        own = self.vector[: self.problem.n_weights]
-        if len(self.shown):
-            self.shown[:] = own = self.problem.regulariser.feasible(own)
-        self.numbers[pk.SQUARE] = float(own @ own)
+    homes: list[int] | None = None  # of workers that run the shards
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
@@ -148,8 +145,7 @@ class PrimalEngine(Engine):
         columns = problem.n_weights + 2 * problem.n_examples + 2
         mean, rng = np.zeros(columns if self.rule.averaging else 0), np.random.default_rng(self.random_state)
         oracle, vector, largest = CountingOracle(problem.oracle), aligned_zeros(columns), np.zeros(problem.n_examples)
-        shown = aligned_zeros(0 if problem.regulariser.positive is None else problem.n_weights)
-        state = PrimalState(problem, oracle, vector, mean, np.zeros(pk.NUMBERS), rng, largest, shown)
+        state = PrimalState(problem, oracle, vector, mean, np.zeros(pk.NUMBERS), rng, largest)
         state.numbers[pk.SCALE] = 1.0
         if self.rule.project:  # at zero weights the most violating output is the one of largest cost
             state.largest[:] = np.maximum(all_losses(state.oracle, np.zeros(problem.n_columns)), 0.0)
@@ -180,10 +176,16 @@ class PrimalEngine(Engine):
 
     def step(self, state: PrimalState) -> None:
         """One pass."""
-        begin, n = clock(), state.problem.n_examples
-        examples = state.rng.permutation(n) if self.rule.sampling == "permutation" else state.rng.integers(0, n, n)
-        before = state.numbers[pk.UPDATES]
-        spent = self._pass(state, examples.astype(np.int64))
+        begin, n, rng = clock(), state.problem.n_examples, state.rng
+        before, plans = state.numbers[pk.UPDATES], []
+        for part in np.array_split(np.arange(n), max(1, min(self.rule.shards, n))):
+            m = len(part)
+            plans.append(part[rng.permutation(m) if self.rule.sampling == "permutation" else rng.integers(0, m, m)])
+        if len(plans) == 1:
+            asked = [self.run_pass(state, plans[0], state.vector, state.mean, state.numbers)]
+        else:
+            asked = mixed_pass(self, state, plans)
+        spent = sum(own.noted(state.oracle) for own in asked)
         state.clean = bool(state.numbers[pk.UPDATES] == before)
         state.since += 1.0
         state.passes += 1.0
@@ -243,10 +245,10 @@ class PrimalEngine(Engine):
             vector[d + n + 1 + after.example] = problem.weight[after.example]
         state.rest, vector[-1] = rest, 1.0
         numbers[pk.SCALE], numbers[pk.TOTAL], numbers[pk.RHO] = 1.0, 0.0, 0.0
+        numbers[pk.SQUARE] = _square(problem, vector)
         state.mean[:] = 0.0
         state.earlier = None
         state.problem, state.subtracted_at = problem, _starts(after, n)
-        state.show()
         if self.rule.project:
             self._set_radius(state)
 
@@ -255,8 +257,7 @@ class PrimalEngine(Engine):
         d = state.problem.n_weights
         state.vector[:d] = w[:d]
         state.rest, state.vector[-1] = w[:d].copy(), 1.0
-        state.numbers[pk.STEPS] = state.problem.n_examples
-        state.show()
+        state.numbers[pk.STEPS], state.numbers[pk.SQUARE] = state.problem.n_examples, _square(state.problem, w)
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> PrimalState:
         """Resume where :meth:`PrimalState.to_arrays` left off."""
@@ -280,9 +281,6 @@ class PrimalEngine(Engine):
         if "earlier/sum" in saved:
             weight = float(saved.reals("earlier/weight", (), (1.0, COUNT[1] ** 2)))
             state.earlier = (weight, saved.reals("earlier/sum", (columns,)))
-        square = state.numbers[pk.SQUARE]
-        state.show()
-        state.numbers[pk.SQUARE] = square  # to the last bit
         zeta, (linear, u, w) = self._present(state)[d : d + n], self.dual_point(state)
         if zeta.min(initial=0.0) < 0.0:
             raise saved.refusal("vector", "holds multipliers below 0")
@@ -301,7 +299,6 @@ class PrimalEngine(Engine):
         state.mean[:d] = earlier.mean[:d]
         state.numbers[: pk.NUMBERS] = earlier.numbers
         state.rng, state.passes = earlier.rng, earlier.passes
-        state.show()
         if earlier.earlier is not None:
             weight, total = earlier.earlier
             state.earlier = (weight, np.concatenate([total[:d], np.zeros(len(state.vector) - d)]))
@@ -319,8 +316,10 @@ class PrimalEngine(Engine):
             total, weight = total + state.earlier[1], weight + state.earlier[0]
         return total / weight
 
-    def _pass(self, state: PrimalState, examples: np.ndarray) -> float:
-        """Steps on ``examples`` in turn; returns the seconds that count as the oracle's."""
+    def run_pass(
+        self, state: PrimalState, examples: np.ndarray, vector: np.ndarray, mean: np.ndarray, numbers: np.ndarray
+    ) -> Asked:
+        """Steps on ``examples`` in turn, at a vector, its mean and numbers that may be copies; what was asked."""
         rule, problem = self.rule, state.problem
         kind, eta0, t0, power = rule.schedule
         schedule = np.array([SCHEDULES.index(kind), eta0, t0, power], dtype=np.float64)
@@ -330,36 +329,38 @@ class PrimalEngine(Engine):
         planes = _subtracted(problem)
         entries = (np.empty(0, np.int32), np.empty(0)) if planes is None else (planes.indices, planes.data)
         setting = (int(problem.squared), method, schedule, averaging, state.radius, state.subtracted_at, *entries)
-        positive = problem.regulariser.positive
-        signs = np.zeros(0, bool) if positive is None else np.ascontiguousarray(positive)
-        now = (state.vector, state.shown, signs, state.mean, state.numbers, d, n)
-        begin, fused = clock(), state.oracle.fused()
+        shown, signs, positive = np.zeros(0), np.zeros(0, bool), problem.regulariser.positive
+        if positive is not None:
+            shown, signs = problem.regulariser.feasible(vector[:d]), np.ascontiguousarray(positive)
+        now = (vector, shown, signs, mean, numbers, d, n)
+        begin, fused, batch = clock(), state.oracle.fused(), min(rule.batch, len(examples))
         if fused is not None:
             pack = packed(fused, 2)
-            asked = (fused.kernel.search, fused.kernel.plane, pack, examples, int(rule.augmented))
-            pk.primal_pass(*asked, *now, problem.weight, *setting)
-            return state.oracle.count_fused(n, clock() - begin, taken(pack.counts))
+            question = (fused.kernel.search, fused.kernel.plane, pack, examples, batch, int(rule.augmented))
+            pk.primal_pass(*question, *now, problem.weight, *setting)
+            return Asked(len(examples), clock() - begin, taken(pack.counts), fused=True)
         oracle = problem.oracle if rule.augmented else problem.oracle.predicting()
-        spent, single, one, counts = 0.0, np.empty(1, np.int32), np.empty(1), []
-        w = np.zeros(problem.n_columns)
-        for i in examples.tolist():
-            asked, scale = clock(), state.numbers[pk.SCALE]
-            w[:d] = scale * (state.shown if len(state.shown) else state.vector[:d])
-            found = oracle.planes(w, np.array([i]))
+        spent, counts, w = 0.0, [], np.zeros(problem.n_columns)
+        for begin_at in range(0, len(examples), batch):
+            together = examples[begin_at : begin_at + batch]
+            asked, scale = clock(), numbers[pk.SCALE]
+            w[:d] = scale * (vector[:d] if positive is None else shown)
+            found = oracle.planes(w, together)
             spent += clock() - asked
             counts.append(found.counts)
-            end = int(np.searchsorted(found.indices[: found.indptr[1]], d))  # what follows belongs to squared slacks
-            index, value = np.empty(end + 2, np.int32), np.empty(end + 2)
-            index[:end], value[:end] = found.indices[:end], found.data[:end]
-            b = float(found.b[0])
-            loss = b - float(w[index[:end]] @ value[:end])
-            pk.primal_step(*now, i, index, value, end, b, loss, problem.weight[i], *setting, single, one)
-        state.oracle.count(len(examples), spent, added_counts(counts))
-        return spent
+            begins, lengths, index, value = spaced(found, d)
+            losses = found.b.copy()
+            for e, (first, nnz) in enumerate(zip(begins, lengths, strict=True)):
+                losses[e] -= float(w[index[first : first + nnz]] @ value[first : first + nnz])
+            pk.primal_step(
+                *now, found.example, begins, lengths, index, value, found.b, losses, problem.weight, *setting,
+                np.empty(1, np.int32), np.empty(1),
+            )  # fmt: skip
+        return Asked(len(examples), spent, added_counts(counts), fused=False)
 
     def _refresh(self, state: PrimalState) -> None:
         """Once a pass: shed the rounding errors of the norm, and let a tail average begin anew when it is time."""
-        state.show()
+        state.numbers[pk.SQUARE] = _square(state.problem, state.vector)
         weight = float(state.numbers[pk.RHO])
         if self.rule.averaging == "tail" and weight > 0.5 * state.numbers[pk.STEPS]:
             state.earlier = (weight, state.mean + state.numbers[pk.TOTAL] * state.vector)
@@ -384,13 +385,18 @@ class PrimalEngine(Engine):
             raise ValueError("warm start needs the same examples, costs and C as before; else set warm_start=False.")
         state.vector[:] = warm.vector
         state.numbers[:] = warm.numbers
-        state.show()
         state.rest = warm.rest
         if len(state.mean) == len(warm.mean):
             state.mean[:] = warm.mean
             state.earlier = warm.earlier
         else:
             state.numbers[pk.TOTAL] = state.numbers[pk.RHO] = 0.0
+
+
+def _square(problem: Problem, vector: np.ndarray) -> float:
+    """|P(u)|^2 of the weights in front of a vector."""
+    own = problem.regulariser.feasible(vector[: problem.n_weights])
+    return float(own @ own)
 
 
 def _subtracted(problem: Problem) -> Planes | None:
