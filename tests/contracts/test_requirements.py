@@ -64,11 +64,9 @@ def test_every_pair_is_solved_or_refused_by_name(solver, problem):
 
 
 def test_the_driver_refuses_too():
-    problem = PROBLEMS["signs"]()
-    engine = mm.Pegasos().engine(problem, 0)
-    with pytest.raises(
-        ValueError, match=r"this problem needs weights that must be >= 0 .* PrimalEngine does not offer"
-    ):
+    engine = mm.Pegasos().engine(PROBLEMS["hinge"](), 0)
+    problem = PROBLEMS["tables"]()
+    with pytest.raises(ValueError, match=r"this problem needs log-probabilities in tables .* PrimalEngine does not"):
         run(engine, problem)
 
 

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array
 
 from maxmargin.estimators.base import SampleWeight
-from maxmargin.estimators.feature_columns import Matrix, feature_names, unconverted
+from maxmargin.estimators.feature_columns import ROWS, Matrix, feature_names, unconverted
 from maxmargin.estimators.multilabel_classifier import MultilabelClassifier, Sets
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.reporting import Reported, run_of
@@ -118,7 +118,7 @@ class CalibratedLabels(Saveable, Reported, ClassifierMixin, MetaEstimatorMixin, 
             How much each example counts, in the fits and in the likelihood.
         """
         _check(self)
-        rows = check_array(unconverted(X), accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
+        rows = check_array(unconverted(X), input_name="X", estimator=self, **ROWS)
         if rows.shape[0] < self.folds:
             what = f"folds={self.folds} needs at least as many examples, got n_samples={rows.shape[0]}"
             raise ValueError(f"{what}; give more, or set folds lower.")
