@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
-from maxmargin.callbacks.base import Callback
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.solvers.column_generation import ColumnGeneration
 from maxmargin.solvers.driver import run
@@ -16,6 +15,7 @@ from maxmargin.solvers.linear_programs.masters import AutoMaster
 from maxmargin.solvers.linear_programs.program import Basis, Point, Program
 from reference.linear_programs import lp_optimum, unit
 from reference.problems import chain_planes, multiclass_planes, random_cost_matrix
+from reference.stopping import StopAfter
 
 CHAIN = mm.Chain(classes=[0, 1, 2])
 
@@ -80,23 +80,11 @@ def test_classes_with_costs_and_sample_weights():
     )
 
 
-class Stop(Callback):
-    def __init__(self, after):
-        self.after, self.arrays = after, None
-
-    def on_certificate(self, run):
-        self.after -= 1
-        if self.after == 0:
-            self.arrays = run.to_arrays()
-            return "stop"
-        return None
-
-
 @pytest.mark.parametrize("after", [1, 3])
 def test_a_resumed_run_goes_on_as_if_nothing_had_happened(after):
     X, Y = learnable_chains(seed=2)
     whole = fitted(X, Y)
-    stop = Stop(after)
+    stop = StopAfter(after)
     with pytest.warns(match="callback"):
         fitted(X, Y, callbacks=[stop])
     resumed = mm.StructuredSVM(CHAIN, penalty="l1", C=2.0, tol=1e-7).fit(X, [y.tolist() for y in Y], resume=stop.arrays)
@@ -117,7 +105,7 @@ def test_a_resumed_run_goes_on_as_if_nothing_had_happened(after):
 )
 def test_changed_checkpoints_are_refused(name, change, told):
     X, Y = learnable_chains(seed=2)
-    stop = Stop(3)
+    stop = StopAfter(3)
     with pytest.warns(match="callback"):
         fitted(X, Y, callbacks=[stop])
     arrays = stop.arrays | {f"state/{name}": change(stop.arrays[f"state/{name}"])}
