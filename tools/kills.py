@@ -96,7 +96,6 @@ def jobs() -> dict[str, Job]:
         "simplicial": mm.SimplicialDecomposition(blocks="one", working_set=10, limit=5),
         "pegasos": mm.Pegasos(certificate_every=2.0, averaging="tail"), "sgd": mm.SGD(certificate_every=2.0),
         "perceptron": mm.Perceptron(passes=200), "mira": mm.MIRA(passes=200), "shards": mm.Sharded(shards=3),
-        "proximal point": mm.ProximalPoint(),
     }  # fmt: skip
     found = {name: Job(tagger(solver=solver), X, y) for name, solver in solvers.items()}
     return found | {
