@@ -31,6 +31,7 @@ _PARTS = {
     "solvers.proximal_point": "ProximalPoint",
     "solvers.column_generation": "ColumnGeneration",
     "solvers.recentred_dual": "RecentredDual",
+    "solvers.sharded": "Sharded",
     "solvers.linear_programs.highs": "Highs",
     "solvers.linear_programs.masters": "AutoMaster",
     "solvers.linear_programs.extragradient": "Extragradient",
