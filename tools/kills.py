@@ -79,7 +79,7 @@ def jobs() -> dict[str, Job]:
     lists = [mm.Lattice.from_nbest(said, rng.normal(size=(4, 6))) for _ in range(40)]
     told = [said[int(k)] for k in rng.integers(0, 4, 40)]
     table, target = rng.integers(0, 3, (80, 5)).astype(str), rng.integers(0, 3, 80)
-    sparse = sp.random_array((300, 2000), density=0.005, format="csr", rng=rng)
+    sparse = sp.csr_array((rng.random((300, 2000)) < 0.005).astype(float))
     classes, tree = rng.integers(0, 4, 300), [(0, 1), (0, 2), (2, 3), (2, 4)]
     closed = mm.with_ancestors(marks, tree)
     ring = np.stack([np.arange(6), (np.arange(6) + 1) % 6], 1)

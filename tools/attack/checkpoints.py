@@ -140,7 +140,7 @@ def bases() -> tuple[Base, ...]:
     masks = [(rng.random((5, 5)) < 0.5).astype(np.uint8) for _ in range(3)]
     images = [mask + rng.normal(scale=0.5, size=mask.shape) for mask in masks]
     hard = {"tol": 1e-5, "max_passes": 25, "random_state": 0}
-    sparse = sp.random_array((30, 400), density=0.01, format="csr", rng=rng)
+    sparse = sp.csr_array((rng.random((30, 400)) < 0.01).astype(float))
     sparse_labels, tree = rng.integers(0, 3, 30), [(0, 1), (0, 2), (2, 3)]
     closed = mm.with_ancestors((rng.random((9, 4)) < 0.4).astype(int), tree)
     searched = mm.MultilabelClassifier(graph="full", rescaling="slack", slack_search="bisecting", **hard)
