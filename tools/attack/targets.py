@@ -170,7 +170,13 @@ def _coefficients(estimator: Any, X: Any, y: Any) -> object:
     return [getattr(estimator, name) for name in ("coef_", "transition_", "emission_") if hasattr(estimator, name)]
 
 
-SEQUENCE = {"predict_kbest": _kbest, "predict_marginals": scored("predict_marginals"), "score": _score, "fit": _fit, "report": _report}
+SEQUENCE = {
+    "predict_kbest": _kbest,
+    "predict_marginals": scored("predict_marginals"),
+    "score": _score,
+    "fit": _fit,
+    "report": _report,
+}
 
 
 def _target(estimator: Any, X: Any, y: Any, check: Callable, **verbs: Verb) -> Target:

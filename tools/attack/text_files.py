@@ -18,8 +18,8 @@ import maxmargin as mm
 from maxmargin.datasets import read_arff, read_bitext, read_label_csv, read_libsvm, read_links, read_nbest, read_plf
 
 NUMBER = 500
-NUMBERS = [b"nan", b"inf", b"-inf", b"1e400", b"1e308", b"-1", b"99999999999999999999", b"0x1", b"1_000", b"", b"?", b"1e-400"]
-MARKS = [b"|||", b" ||| ", b":", b"=", b"((", b"))", b"',", b"\\", b'"', b"(" * 5000, b"-", b"{", b"}", b"@data\n", b",,"]
+NUMBERS = [b"nan", b"inf", b"-inf", b"1e400", b"1e308", b"1e-400", b"-1", b"9" * 20, b"0x1", b"1_000", b"", b"?"]
+MARKS = [b"|||", b" ||| ", b":", b"=", b"((", b"))", b"',", b"\\", b'"', b"(" * 5000, b"-", b"{", b"}", b",,"]
 
 
 @dataclass(frozen=True)
