@@ -158,3 +158,11 @@ def test_labels_cannot_act(tmp_path):
     model = mm.SequenceTagger().fit([["a", "b"], ["b"]], [[evil, "V"], ["V"]])
     text = model.report(tmp_path / "evil.html", [["a", "b"]], [["V", evil]]).read_text()
     assert "<img src=x" not in text and "&lt;img src=x" in text
+
+
+def test_labels_that_cannot_be_hashed_are_named(tmp_path):
+    fitted = mm.SequenceTagger(max_passes=20).fit(SENTENCES, TAGS)
+    wrong = [TAGS[0], [["D"], *TAGS[1][1:]], *TAGS[2:]]
+    with pytest.raises(ValueError, match="example 1 has a label that cannot be hashed"):
+        fitted.report(tmp_path / "page.html", SENTENCES, wrong)
+    assert not list(tmp_path.iterdir())

@@ -25,7 +25,7 @@ from maxmargin.metrics.label_sets import label_report
 from maxmargin.models.hierarchy import HierarchyLike
 from maxmargin.models.label_graph import NetworkGraph, Pair
 from maxmargin.models.label_set import LabelSet, LabelSetBound, LabelSetLayout
-from maxmargin.models.label_targets import FORMS, INDICATORS, LabelTargets, class_array
+from maxmargin.models.label_targets import DTYPES, FORMS, INDICATORS, LabelTargets, class_array
 from maxmargin.pages.html import Section
 from maxmargin.pages.labels import label_set_section
 
@@ -224,14 +224,14 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         self.classes_ = class_array(self.layout_.labels.classes)
         self._take_features(fitted.state)
         self.target_form_ = str(fitted.state.choice("form", FORMS))
-        self.target_dtype_ = np.dtype(str(fitted.state.fact("dtype")))
-        if self.target_dtype_.kind not in "biuf":
-            raise ValueError(f"its labels have the dtype {self.target_dtype_}")
+        self.target_dtype_ = np.dtype(str(fitted.state.choice("dtype", DTYPES)))
         known = "values" in fitted.state.facts  # files of earlier versions have none
         off, on = fitted.state.pair("values", ("off", "on"), -1e300) if known else INDICATORS
         with np.errstate(invalid="ignore", over="ignore"):
             if not off < on or not np.array_equal(np.array([off, on]).astype(self.target_dtype_), [off, on]):
                 raise ValueError(f"its values {off:g} and {on:g} are not two numbers of {self.target_dtype_}")
+        if (off, on) != INDICATORS and len(self.classes_) != 1:
+            raise ValueError(f"its values are {off:g} and {on:g}, which only a single label may have")
         self.target_values_ = off, on
 
     def decision_function(self, X: Matrix) -> np.ndarray:

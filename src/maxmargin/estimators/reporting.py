@@ -110,8 +110,13 @@ def score_section(score: float, n: int, told: str) -> Section:
 
 def labels_told(true: Labellings, found: Labellings, what: str) -> Section:
     """Counts, errors and confusions of the labels of parts; ``what`` they are (tokens, nodes, ...)."""
-    both = zip(true, found, strict=True)
-    return label_section(Counter(pair for left, right in both for pair in zip(left, right, strict=True)), what)
+    counts: Counter[tuple[Hashable, Hashable]] = Counter()
+    for i, (left, right) in enumerate(zip(true, found, strict=True)):
+        try:
+            counts.update(zip(left, right, strict=True))
+        except TypeError:
+            raise ValueError(f"example {i} has a label that cannot be hashed; labels are text or numbers.") from None
+    return label_section(counts, what)
 
 
 def run_of(estimator: Reported) -> Run:
