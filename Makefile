@@ -77,61 +77,61 @@ compile-times: setup  ## processor seconds to compile each kernel of a first fit
 	$(RUN) tools/compile_times.py
 
 bench-chunking: setup  ## CoNLL-2000 chunking compared with other libraries (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/chunking.py
+	$(RUN) benchmarks/record.py chunking
 
 bench-predict: setup  ## prediction, training from files, and model files compared with python-crfsuite (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/predict.py
+	$(RUN) benchmarks/record.py predict
 
 bench-dicts: setup  ## prediction from dict features compared with python-crfsuite (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/dicts.py
+	$(RUN) benchmarks/record.py dicts
 
 bench-brown: setup  ## Brown parts of speech, 472 labels, compared with python-crfsuite (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/brown.py
+	$(RUN) benchmarks/record.py brown
 
 bench-ocr: setup  ## handwritten words by all solvers (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/ocr.py
+	$(RUN) benchmarks/record.py ocr
 
 bench-threads: setup  ## how training scales with threads (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/threads.py
+	$(RUN) benchmarks/record.py threads
 
 bench-shards: setup  ## passes and seconds of the dual in shards (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/shards.py
+	$(RUN) benchmarks/record.py shards
 
 bench-ablation: setup  ## what each acceleration of the default solver is worth (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/ablation.py
+	$(RUN) benchmarks/record.py ablation
 
 bench-audit: setup  ## finding wrong labels in CoNLL-2000, compared with python-crfsuite (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/audit.py
+	$(RUN) benchmarks/record.py audit
 
 bench-labels: setup  ## multi-label Yeast: exact queries and certified fits (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/labels.py
+	$(RUN) benchmarks/record.py labels
 
 bench-mincut: setup  ## minimum cuts of grids compared with PyMaxflow (pip install PyMaxflow)
-	$(RUN) benchmarks/min_cut.py
+	$(RUN) benchmarks/record.py min_cut
 
 bench-door: setup  ## what the checks of arrays from outside cost, as a share of a pass
-	$(RUN) benchmarks/door.py
+	$(RUN) benchmarks/record.py door
 
 bench-matching: setup  ## matchings of 20 x 20 words: pairs a second, certified training
-	$(RUN) benchmarks/matching.py
+	$(RUN) benchmarks/record.py matching
 
 bench-lattice: setup  ## lattices of up to 300,000 arcs: best path, 100 best outputs, training time by arcs
-	$(RUN) benchmarks/lattice.py
+	$(RUN) benchmarks/record.py lattice
 
 bench-lp: setup  ## linear programs of L1 penalties compared with HiGHS and OR-tools (pip install highspy ortools)
-	$(RUN) benchmarks/linear_programs.py
+	$(RUN) benchmarks/record.py linear_programs
 
 bench-multiclass: setup  ## sparse multiclass problems compared with liblinear's Crammer-Singer machine
-	$(RUN) benchmarks/multiclass.py
+	$(RUN) benchmarks/record.py multiclass
 
 bench-slack: setup  ## what a pass of exact slack rescaling costs on CoNLL-2000, in margin passes (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/slack.py
+	$(RUN) benchmarks/record.py slack
 
 bench-ramp-end: setup  ## how long a ramp fit goes on after its objective has settled (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/ramp_end.py
+	$(RUN) benchmarks/record.py ramp_end
 
 bench-against: setup  ## speed compared with an earlier commit: make bench-against COMMIT=... (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/against.py $(COMMIT)
+	$(RUN) benchmarks/record.py against $(COMMIT)
 
 experiment-ring: setup  ## tracking on a ring with a discriminatively trained HMM (figure 1, table 1)
 	$(RUN) experiments/generative/ring.py

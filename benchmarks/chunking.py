@@ -108,6 +108,9 @@ def passes(X: Any, y: list, X_test: Any, y_test: list, strings: list, strings_te
         print(f"{title:36} {best[name]:10.3f} {100 * f1[name]:7.2f} {best[name] / best['peer']:12.2f}")
 
 
+SHOWN = ("averaged-perceptron-10", "averaged-perceptron-50", "passive-aggressive", "l2sgd", "lbfgs")
+
+
 def first_pass_below(history: Any, gap: float) -> float:
     """Oracle passes at the first certificate with at most this relative gap."""
     below = np.asarray(history["pass"])[np.asarray(history["relative_gap"]) <= gap]
@@ -117,6 +120,7 @@ def first_pass_below(history: Any, gap: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="only the averaged perceptron and the accelerated default")
+    parser.add_argument("--peers", nargs="+", metavar="NAME", help="after it only these methods of CRFsuite")
     parser.add_argument("--passes", action="store_true", help="only the cost of a pass of the primal methods")
     options = parser.parse_args()
     print(machine_line())
@@ -171,7 +175,7 @@ def main() -> None:
     print(f"    time split: {split}, of {total:.2f} s; sequential sweeps are split by the cost of certificates")
 
     lbfgs = np.inf
-    if not options.quick:
+    if not options.quick and options.peers is None:
         for name, solver in {
             "sequential_dual": mm.SequentialDual(certificate_every=9.0),
             "bcfw": mm.BCFW(certificate_every=9.0),
@@ -185,12 +189,13 @@ def main() -> None:
             tagger, seconds = fit(solver, C, X_train, y_train, tol=1e-3, max_passes=10)
             gap = tagger.certificate_.relative_gap
             row(f"maxmargin {name}, 10 passes", seconds, tagger.n_iter_, y_test, tagger.predict(X_test), gap)
-        for name in ("averaged-perceptron-10", "averaged-perceptron-50", "passive-aggressive", "l2sgd", "lbfgs"):
-            result = train_peer(name, strings_train, y_train, strings_test, y_test)
-            row(f"crfsuite {name}", result.seconds, result.iterations, y_test, result.predictions, None)
-            lbfgs = result.seconds if name == "lbfgs" else lbfgs
+    for name in () if options.quick else options.peers or SHOWN:
+        result = train_peer(name, strings_train, y_train, strings_test, y_test)
+        row(f"crfsuite {name}", result.seconds, result.iterations, y_test, result.predictions, None)
+        lbfgs = result.seconds if name == "lbfgs" else lbfgs
 
-    passes(X_train, y_train, X_test, y_test, strings_train, strings_test, C)
+    if options.peers is None:
+        passes(X_train, y_train, X_test, y_test, strings_train, strings_test, C)
     print("\ngoals")
     one, tenth = first_pass_below(auto.history_, 0.01), first_pass_below(auto.history_, 0.001)
     faster = best["ap8"] / best["fast"]

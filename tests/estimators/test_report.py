@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
@@ -108,6 +109,25 @@ def test_every_estimator_reports(maker, tmp_path):
     assert not re.search(r"<script|https?://(?!www\.w3\.org)|@import|url\(", text)
     assert "Certificate" in text and "The objective of these weights is" in text and "Parameters" in text
     assert ("Score" in text) or ("Labels" in text)
+
+
+@pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
+def test_every_estimator_has_a_card_for_notebooks(maker):
+    estimator, train, _ = maker()
+    assert "Not fitted yet" in estimator._repr_html_()
+    estimator.fit(*train, **({"target": "rain"} if maker is network else {}))
+    shown = estimator._repr_mimebundle_(include=None, exclude=None)
+    assert type(estimator).__name__ in shown["text/plain"]
+    html = shown["text/html"]
+    assert "The objective of these weights is" in html and len(html) < 40_000
+    assert not re.search(r"<script|https?://(?!www\.w3\.org)|@import|url\(", html)
+    style = re.search(r"<style>(.*?)</style>", html, re.S)[1]
+    outside = re.sub(r"@media[^{]*", "", style)
+    assert all(
+        rule.lstrip("{} \n").startswith(".maxmargin-card") for rule in re.findall(r"([^{}]+)\{[^{}]*\}", outside)
+    )
+    with config_context(display="text"):
+        assert "text/html" not in estimator._repr_mimebundle_()
 
 
 def test_a_tagger_tells_where_it_is_wrong(tmp_path):

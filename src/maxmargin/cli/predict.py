@@ -14,9 +14,10 @@ from maxmargin.cli.errors import guarded, located
 from maxmargin.cli.files import FileOptions, Source
 from maxmargin.cli.model import Rows, TextTagger, constrain, label_place, load_text_tagger
 from maxmargin.cli.outputs import check_output, opened_output
+from maxmargin.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from maxmargin.datasets.columns import Block
 
@@ -70,8 +71,8 @@ def predict(
     tagger = constrain(load_text_tagger(model), constraints)
     source = files.source(file, tagger.columns_)
     writer: Writer | None = None
-    with opened_output(output) as out:
-        for blocks in _batches(source, batch):
+    with opened_output(output) as out, progress_bar(source.size, "predicting") as advance:
+        for blocks in _batches(source, batch, advance):
             full = [block for block in blocks if block.rows]
             rows = [block.rows for block in full]
             if rows and writer is None:
@@ -109,10 +110,10 @@ def _line(blocks: list[Block], sentence: int, token: int) -> int:
     return blocks[sentence].first + blocks[sentence].places[token]
 
 
-def _batches(source: Source, size: int) -> Iterator[list[Block]]:
+def _batches(source: Source, size: int, told: Callable[[int], None]) -> Iterator[list[Block]]:
     held: list[Block] = []
     tokens = taken = 0
-    for block in source.blocks():
+    for block in source.blocks(told):
         held.append(block)
         tokens, taken = tokens + len(block.rows), taken + block.size
         if len(held) >= size or tokens >= MOST_TOKENS or taken >= MOST_BYTES:

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+from sklearn import get_config
 
 from maxmargin.certificate import Certificate
 from maxmargin.pages.html import Section, figures, page, paragraph, table
 from maxmargin.pages.labels import label_section
-from maxmargin.pages.run import CURVES, Run, run_sections
+from maxmargin.pages.run import CURVES, Run, run_card, run_sections
 from maxmargin.pages.svg import bars
 from maxmargin.persistence.whole_file import whole_file
 from maxmargin.solvers.history import Table
@@ -71,6 +72,15 @@ class Reported(ABC):
         with whole_file(target) as file:
             file.write(text.encode())
         return target
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: why training ended, the certificate in words, and how the gap fell."""
+        fitted = "weights_" in vars(self) or "certificate_" in vars(self)
+        return run_card(" ".join(repr(self).split()), run_of(self) if fitted else None)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        shown = {"text/plain": repr(self)}
+        return shown | {"text/html": self._repr_html_()} if get_config()["display"] == "diagram" else shown
 
     @abstractmethod
     def _check_fitted(self, values: bool = True) -> None:

@@ -63,6 +63,7 @@ class Run(Generic[P, S]):
     unproven: int = 0  # oracle calls without a proven answer, up to the last certificate
     resumed: bool = False
     evaluate: Evaluate | None = None  # when an estimator is being fitted
+    limits: Mapping[str, float | None] = field(default_factory=dict)  # budgets by name
 
     @property
     def passes(self) -> float:
@@ -143,7 +144,7 @@ def run(
     _validate(tol, limits, warm, resume)
     check_solver(type(solver).__name__, solver.handles, problem)
     present = _begin(solver, problem, tol, warm, resume)
-    present.evaluate = evaluate
+    present.evaluate, present.limits = evaluate, limits
     begun: list[Callback] = []  # only these are told anything: the others never saw the run
     try:
         try:
