@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-all test-bounds test-lowest test-browser kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-shards bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-hopkins-may bench-lp bench-matching bench-lattice clean experiment-lp-corpora
+.PHONY: help setup demo docs test test-all test-bounds test-lowest test-browser walk packages kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-shards bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-hopkins-may bench-lp bench-matching bench-lattice clean experiment-lp-corpora
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,8 +27,9 @@ $(DOCS_STAMP): $(STAMP)
 	$(RUN) -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	@touch $@
 
-docs: $(DOCS_STAMP)  ## the documentation site, in build/docs; warnings are errors
+docs: $(DOCS_STAMP)  ## the documentation site, in build/docs; warnings are errors; links and search are checked
 	$(RUN) -m sphinx -E -W --keep-going -q -b html docs build/docs
+	$(RUN) -m pytest -q -m "" tests/site
 	@echo "Open build/docs/index.html"
 
 test: lint types imports  ## check style, types and import direction; run the fast tests
@@ -52,6 +53,12 @@ test-lowest: setup  ## the fast tests with the lowest versions that pyproject.to
 
 test-browser: setup  ## reports in a real browser, at three widths and in both themes (apt install chromium)
 	$(RUN) -m pytest -q -m "" tests/browser
+
+walk: setup  ## a newcomer's walk through the README in a new environment: seconds of each task, compilation included
+	$(RUN) -m pytest -q -s -m "" tests/walk
+
+packages: setup  ## build wheel and source distribution; check contents, metadata, extras and a plain install
+	$(RUN) -m pytest -q -m "" tests/packaging
 
 kills: setup  ## 300 kills at random moments: every fit ends as if it had not been killed, nothing is left behind
 	$(RUN) tools/kills.py

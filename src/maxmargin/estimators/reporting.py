@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 from sklearn import get_config
+from sklearn.exceptions import NotFittedError
 
 from maxmargin.certificate import Certificate
 from maxmargin.pages.html import Section, figures, page, paragraph, table
@@ -57,7 +58,7 @@ class Reported(ABC):
         pathlib.Path
         """
         self._check_fitted()
-        sections = run_sections(run_of(self))
+        sections = run_sections(self._run())
         if X is not None:
             sections += self._example_sections(X, y)
         sections += self._own_sections()
@@ -75,8 +76,11 @@ class Reported(ABC):
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it: why training ended, the certificate in words, and how the gap fell."""
-        fitted = "weights_" in vars(self) or "certificate_" in vars(self)
-        return run_card(" ".join(repr(self).split()), run_of(self) if fitted else None)
+        try:
+            self._check_fitted()
+        except NotFittedError:
+            return run_card(" ".join(repr(self).split()), None)
+        return run_card(" ".join(repr(self).split()), self._run())
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         shown = {"text/plain": repr(self)}
@@ -89,6 +93,10 @@ class Reported(ABC):
     @abstractmethod
     def _example_sections(self, X: object, y: object) -> list[Section]:
         """What there is to say about predictions."""
+
+    def _run(self) -> Run:
+        """How the fit went."""
+        return run_of(self)
 
     def _own_sections(self) -> list[Section]:
         """What only this kind of estimator has to show about its weights."""

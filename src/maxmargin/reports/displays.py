@@ -18,7 +18,7 @@ from maxmargin.reports.convergence import Rows, plot_convergence, require_matplo
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
     from maxmargin.datasets.lattice import Lattice
     from maxmargin.estimators.aligner import Aligner
@@ -37,7 +37,7 @@ class Display:
     """What all displays share: the axes that they were last drawn on."""
 
     ax_: Axes
-    figure_: Figure
+    figure_: Figure | SubFigure
 
     def _axes(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
         """The given axes, or those of a new figure."""
@@ -324,5 +324,7 @@ class LatticeDisplay(Display):
             ax.text(*middle, x.words[arc] or "ε", ha="center", va="center", fontsize=9, weight=weight, bbox=box)
         ax.scatter(longest, height, s=60, color="white", edgecolors="0.3", zorder=3)
         ax.margins(0.08, 0.15)
+        low, high = ax.get_ylim()
+        ax.set_ylim(min(low, -1.0), max(high, 1.0))  # few arcs stay flat
         ax.axis("off")
         return self
