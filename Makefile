@@ -84,137 +84,137 @@ compile-times: setup  ## processor seconds to compile each kernel of a first fit
 	$(RUN) tools/compile_times.py
 
 bench-chunking: setup  ## CoNLL-2000 chunking compared with other libraries (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py chunking
+	$(RUN) tools/record.py benchmarks/chunking.py
 
 bench-predict: setup  ## prediction, training from files, and model files compared with python-crfsuite (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py predict
+	$(RUN) tools/record.py benchmarks/predict.py
 
 bench-dicts: setup  ## prediction from dict features compared with python-crfsuite (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py dicts
+	$(RUN) tools/record.py benchmarks/dicts.py
 
 bench-brown: setup  ## Brown parts of speech, 472 labels, compared with python-crfsuite (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py brown
+	$(RUN) tools/record.py benchmarks/brown.py
 
 bench-ocr: setup  ## handwritten words by all solvers (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py ocr
+	$(RUN) tools/record.py benchmarks/ocr.py
 
 bench-threads: setup  ## how training scales with threads (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py threads
+	$(RUN) tools/record.py benchmarks/threads.py
 
 bench-shards: setup  ## passes and seconds of the dual in shards (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py shards
+	$(RUN) tools/record.py benchmarks/shards.py
 
 bench-ablation: setup  ## what each acceleration of the default solver is worth (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py ablation
+	$(RUN) tools/record.py benchmarks/ablation.py
 
 bench-audit: setup  ## finding wrong labels in CoNLL-2000, compared with python-crfsuite (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py audit
+	$(RUN) tools/record.py benchmarks/audit.py
 
 bench-labels: setup  ## multi-label Yeast: exact queries and certified fits (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py labels
+	$(RUN) tools/record.py benchmarks/labels.py
 
 bench-mincut: setup  ## minimum cuts of grids compared with PyMaxflow (pip install PyMaxflow)
-	$(RUN) benchmarks/record.py min_cut
+	$(RUN) tools/record.py benchmarks/min_cut.py
 
 bench-door: setup  ## what the checks of arrays from outside cost, as a share of a pass
-	$(RUN) benchmarks/record.py door
+	$(RUN) tools/record.py benchmarks/door.py
 
 bench-matching: setup  ## matchings of 20 x 20 words: pairs a second, certified training
-	$(RUN) benchmarks/record.py matching
+	$(RUN) tools/record.py benchmarks/matching.py
 
 bench-lattice: setup  ## lattices of up to 300,000 arcs: best path, 100 best outputs, training time by arcs
-	$(RUN) benchmarks/record.py lattice
+	$(RUN) tools/record.py benchmarks/lattice.py
 
 bench-lp: setup  ## linear programs of L1 penalties compared with HiGHS and OR-tools (pip install highspy ortools)
-	$(RUN) benchmarks/record.py linear_programs
+	$(RUN) tools/record.py benchmarks/linear_programs.py
 
 bench-multiclass: setup  ## sparse multiclass problems compared with liblinear's Crammer-Singer machine
-	$(RUN) benchmarks/record.py multiclass
+	$(RUN) tools/record.py benchmarks/multiclass.py
 
 bench-slack: setup  ## what a pass of exact slack rescaling costs on CoNLL-2000, in margin passes (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py slack
+	$(RUN) tools/record.py benchmarks/slack.py
 
 bench-ramp-end: setup  ## how long a ramp fit goes on after its objective has settled (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py ramp_end
+	$(RUN) tools/record.py benchmarks/ramp_end.py
 
 bench-against: setup  ## speed compared with an earlier commit: make bench-against COMMIT=... (needs MAXMARGIN_DATA)
-	$(RUN) benchmarks/record.py against $(COMMIT)
+	$(RUN) tools/record.py benchmarks/against.py $(COMMIT)
 
 experiment-ring: setup  ## tracking on a ring with a discriminatively trained HMM (figure 1, table 1)
-	$(RUN) experiments/generative/ring.py
+	$(RUN) tools/record.py experiments/generative/ring.py
 
 experiment-snakes: setup  ## snakes: graphs with unary, directional and conditional edges (needs MAXMARGIN_DATA)
-	$(RUN) experiments/segmentation/snakes.py
+	$(RUN) tools/record.py experiments/segmentation/snakes.py
 
 experiment-horses: setup  ## horses: pixels alone, one smoothness weight, learned edges (needs MAXMARGIN_DATA)
-	$(RUN) experiments/segmentation/horses.py
+	$(RUN) tools/record.py experiments/segmentation/horses.py
 
 experiment-horses-solvers: setup  ## horses: gap against time and cuts, by solver (needs MAXMARGIN_DATA)
-	$(RUN) experiments/segmentation/horses.py --solvers
+	$(RUN) tools/record.py experiments/segmentation/horses.py --solvers
 
 experiment-grid-scaling: setup  ## cost of a pass over images, by their size
-	$(RUN) experiments/segmentation/scaling.py
+	$(RUN) tools/record.py experiments/segmentation/scaling.py
 
 experiment-hippocampus: setup  ## segmentation in three dimensions (needs MAXMARGIN_DATA)
-	$(RUN) experiments/segmentation/hippocampus.py
+	$(RUN) tools/record.py experiments/segmentation/hippocampus.py
 
 experiment-pictures: setup  ## four sets of pictures: learned, classifier, one smoothness weight (needs MAXMARGIN_DATA)
-	$(RUN) experiments/segmentation/pictures.py
+	$(RUN) tools/record.py experiments/segmentation/pictures.py
 
 experiment-strokes: setup  ## strokes on horses: ours, grabCut, random walker (needs MAXMARGIN_DATA, opencv-python-headless)
-	$(RUN) experiments/segmentation/pictures.py --interactive
+	$(RUN) tools/record.py experiments/segmentation/pictures.py --interactive
 
 experiment-neighbours: setup  ## what 8, 18 and 26 neighbours cost in time and memory, per edge
-	$(RUN) experiments/segmentation/neighbours.py
+	$(RUN) tools/record.py experiments/segmentation/neighbours.py
 
 experiment-connect4: setup  ## Connect-4 with a discriminatively trained Bayesian network (needs MAXMARGIN_DATA)
-	$(RUN) experiments/generative/connect4.py
+	$(RUN) tools/record.py experiments/generative/connect4.py
 
 experiment-chunking-hmm: setup  ## chunks from parts of speech with hidden Markov models and few sentences (needs MAXMARGIN_DATA)
-	$(RUN) experiments/generative/chunking_hmm.py
+	$(RUN) tools/record.py experiments/generative/chunking_hmm.py
 
 experiment-adaptation: setup  ## adapting an HMM tagger to biomedical abstracts (needs MAXMARGIN_DATA)
-	$(RUN) experiments/generative/adaptation.py
+	$(RUN) tools/record.py experiments/generative/adaptation.py
 
 experiment-lp-tagging: setup  ## parts of speech by linear programs and their peers, with figures (needs MAXMARGIN_DATA)
-	$(RUN) experiments/linear_programs/tagging.py --figures outputs/linear_programs
+	$(RUN) tools/record.py experiments/linear_programs/tagging.py --figures outputs/linear_programs
 
 experiment-lp-corpora: setup  ## the solver of linear programs on chunking and letters (needs MAXMARGIN_DATA)
-	$(RUN) experiments/linear_programs/corpora.py
+	$(RUN) tools/record.py experiments/linear_programs/corpora.py
 
 experiment-ramp-table: setup  ## hinge and ramp: six methods, two corpora (needs MAXMARGIN_DATA)
-	$(RUN) experiments/ramp/table_5_1.py
+	$(RUN) tools/record.py experiments/ramp/table_5_1.py
 
 experiment-ramp-passes: setup  ## hinge and ramp: score against passes (needs MAXMARGIN_DATA)
-	$(RUN) experiments/ramp/figure_4_1.py
+	$(RUN) tools/record.py experiments/ramp/figure_4_1.py
 
 experiment-hierarchies: setup  ## labels in hierarchies: areas under precision-recall curves, slack and margin (needs MAXMARGIN_DATA)
-	$(RUN) experiments/labels/hierarchies.py
-	$(RUN) experiments/labels/hierarchies.py --slack
+	$(RUN) tools/record.py experiments/labels/hierarchies.py
+	$(RUN) tools/record.py experiments/labels/hierarchies.py --slack
 
 experiment-ramp-outliers: setup  ## hinge and ramp with sentences relabelled at random (needs MAXMARGIN_DATA)
-	$(RUN) experiments/ramp/figure_5_1.py
+	$(RUN) tools/record.py experiments/ramp/figure_5_1.py
 
 experiment-labels-searches: setup  ## searches for the most violating set on identical training states (needs MAXMARGIN_DATA, highspy)
-	$(RUN) experiments/labels/table_1.py
+	$(RUN) tools/record.py experiments/labels/table_1.py
 
 experiment-labels-table: setup  ## Yeast: slack against margin rescaling, beside scikit-learn (needs MAXMARGIN_DATA)
-	$(RUN) experiments/labels/table_2.py
+	$(RUN) tools/record.py experiments/labels/table_2.py
 
 experiment-labels-convergence: setup  ## Yeast: solvers and searches, against seconds, queries and passes (needs MAXMARGIN_DATA)
-	$(RUN) experiments/labels/figure_4.py
+	$(RUN) tools/record.py experiments/labels/figure_4.py
 
 experiment-alignment: setup  ## word alignment on the Hansards, with and without Europarl (needs MAXMARGIN_DATA)
-	$(RUN) experiments/alignment/hansards.py
+	$(RUN) tools/record.py experiments/alignment/hansards.py
 
 experiment-reranking: setup  ## n-best lists of Moses, cross-validated: margin, ramp, L1, several good (needs MAXMARGIN_DATA)
-	$(RUN) experiments/lattices/reranking.py
+	$(RUN) tools/record.py experiments/lattices/reranking.py
 
 experiment-translation: setup  ## phrase-based translation tuned by MERT, PRO, margins and linear programs (needs MAXMARGIN_DATA)
-	$(RUN) experiments/translation/table.py
+	$(RUN) tools/record.py experiments/translation/table.py
 
 experiment-hopkins-may: setup  ## tuning on synthetic lists: cosine to the true weights, by the number of features
-	$(RUN) experiments/translation/hopkins_may.py
+	$(RUN) tools/record.py experiments/translation/hopkins_may.py
 
 clean:  ## remove the environment, the caches and the outputs
 	rm -rf $(VENV) $(LOWEST) docs/reference docs/examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks build dist outputs

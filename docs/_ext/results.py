@@ -24,7 +24,9 @@ class Result(Directive):
         printed = [line for line in result["printed"] if not line.startswith("machine:")]
         text = "\n".join(printed).strip("\n")
         block = nodes.literal_block(text, text, language="text")
-        machine = next((line for line in result["printed"] if line.startswith("machine:")), "").removeprefix("machine: ")
+        machine = next((line for line in result["printed"] if line.startswith("machine:")), "").removeprefix(
+            "machine: "
+        )
         at = f"{result['date']}, commit {result['commit']}" if result["commit"] else result["date"]
         note = nodes.paragraph("", "", nodes.literal("", result["command"]), nodes.Text(f" ({at}; {machine})"))
         note["classes"].append("measured")

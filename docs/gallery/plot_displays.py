@@ -2,8 +2,8 @@
 Plots of a fit and of its predictions
 =====================================
 
-``maxmargin.reports`` has displays like those of scikit-learn: ``from_estimator`` computes what is shown and draws it, on
-any matplotlib axes. Here are the gap of a fit, the tags that it confuses, and its strongest weights.
+``maxmargin.reports`` has displays like those of scikit-learn: ``from_estimator`` computes what is shown and draws it,
+on any matplotlib axes. Here are the gap of a fit, the tags that it confuses, and its strongest weights.
 """
 
 import matplotlib.pyplot as plt

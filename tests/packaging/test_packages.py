@@ -68,7 +68,7 @@ def test_the_source_has_what_tests_and_pages_need(built):
     top = f"maxmargin-{maxmargin.__version__}/"
     names = {name.removeprefix(top) for name in tarfile.open(built[1]).getnames()}
     wanted = {"README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "Makefile", "pyproject.toml", "docs/conf.py"}
-    wanted |= {"tests/test_readme.py", "tools/check_imports.py", "benchmarks/record.py", "src/maxmargin/py.typed"}
+    wanted |= {"tests/test_readme.py", "tools/check_imports.py", "tools/record.py", "src/maxmargin/py.typed"}
     assert wanted <= names
     assert not [name for name in names if re.search(r"__pycache__|\.venv|build/|\.pyc$", name)]
 

@@ -25,7 +25,9 @@ TASKS = {
     for title, text in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", README, flags=re.MULTILINE | re.DOTALL)
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
 }
-SHELL = [line.partition("#")[0].strip() for line in re.findall(r"```\n(.*?)```", README, flags=re.DOTALL)[0].splitlines()]
+SHELL = [
+    line.partition("#")[0].strip() for line in re.findall(r"```\n(.*?)```", README, flags=re.DOTALL)[0].splitlines()
+]
 
 
 class Newcomer:
