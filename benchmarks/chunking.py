@@ -4,9 +4,10 @@
     python benchmarks/chunking.py --quick             # without the slow peers
     python benchmarks/chunking.py --passes            # only the cost of a pass of the primal methods
 
-Seconds are processor seconds, on one thread, of ``fit`` (maxmargin: including packing the data) and of ``train`` (CRFsuite: after appending
-the data), on one thread with warm kernels. Features and compilation are timed separately. An oracle pass is one argmax
-per training sentence, including those of certificates. C is chosen by cross-validation on the training sentences.
+Seconds are processor seconds of ``fit`` (maxmargin: including packing the data) and of ``train`` (CRFsuite: after
+appending the data), on one thread with warm kernels. Features and compilation are timed separately. An oracle pass is
+one argmax per training sentence, including those of certificates. C is chosen by cross-validation on the training
+sentences.
 """
 
 from __future__ import annotations

