@@ -1,7 +1,7 @@
 """Every measured figure in the README and on the site stands in a result file of a benchmark or an experiment.
 
-Commands write ``results/*.json`` beside their programs; experiments also keep tables of what they printed in a README.
-A figure must be found in a file of a command that its paragraph names, or else its section, or else its page.
+Commands write ``results/*.json`` beside their programs; earlier runs have tables of what they printed in a README. A
+figure must be found in a file of a command that its paragraph names, or else its section, or else its page.
 """
 
 from __future__ import annotations
@@ -21,17 +21,21 @@ PAGES = [page for page in PAGES if not page.is_relative_to(ROOT / "docs" / "exam
 SETTINGS = {"0.1", "0.01", "0.001", "0.5", "3.11"}  # tolerances, C, Python: chosen, not measured
 NUMBER = re.compile(r"(?<![\w.])(\d[\d,]*)?(?:\.(\d+))?(?![\w])")
 PUBLISHED = re.compile(r"published|the paper|goal|HMCN|Clus-HMC", re.IGNORECASE)
-NAMED = re.compile(r"(?:tables?|figures?|sections?|theorems?|versions?) [\d.]+|\((?:\.?\d[\d.]*(?:, )?)+\)")
+NAMED = re.compile(
+    r"(?:tables?|figures?|sections?|theorems?|versions?|reports an accuracy of) [\d.]+|\((?:\.?\d[\d.]*(?:, )?)+\)"
+)
 
 
 @cache
 def result(program: str) -> tuple[float, ...]:
-    """The numbers of the result file of a program, by its path without suffix."""
+    """The numbers of the result file of a program, by its path without suffix, or else of its section in the README."""
     path = ROOT / program
-    path = path.parent / "results" / f"{path.name}.json"
-    if not path.exists():
-        return ()
-    return numbers("\n".join(json.loads(path.read_text(encoding="utf-8"))["printed"]))
+    kept = path.parent / "results" / f"{path.name}.json"
+    if kept.exists():
+        return numbers("\n".join(json.loads(kept.read_text(encoding="utf-8"))["printed"]))
+    (target,) = re.findall(rf"^([a-z0-9-]+):.*\n\t.*{program}\.py", MAKEFILE, flags=re.MULTILINE)
+    sections = re.split(r"^## ", (path.parent / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return tuple(number for section in sections if f"make {target}`" in section for number in numbers(section))
 
 
 @cache
@@ -56,7 +60,8 @@ def sources(text: str) -> tuple[float, ...] | None:
             found += [experiment(folder) for folder in re.findall(r"experiments/(\w+)/", script)]
     found += [experiment(folder) for folder in re.findall(r"experiments/(\w+)(?:/README)?\.md", text)]
     if re.search(r"\]\((?:\.\./)*benchmarks\.md\)", text):
-        found += [result(f"benchmarks/{path.stem}") for path in (ROOT / "benchmarks" / "results").glob("*.json")]
+        found += [result(f"benchmarks/{path.stem}") for path in (ROOT / "benchmarks").glob("results/*.json")]
+        found.append(numbers((ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")))
     if re.search(r"\]\((?:\.\./)*papers\.md\)", text):
         found += [experiment(path.name) for path in (ROOT / "experiments").iterdir()]
     return tuple(number for one in found for number in one) if found else None
