@@ -54,15 +54,15 @@ def numbers(text: str) -> tuple[float, ...]:
 def sources(text: str) -> tuple[float, ...] | None:
     """The numbers of all results that a text refers to; None where it refers to none."""
     found: list[tuple[float, ...]] = []
-    for target in re.findall(r"make ((?:bench|experiment)-[a-z0-9-]+)", text):
+    for target in re.findall(r"make\s+((?:bench|experiment)-[a-z0-9-]+)", text):
         for script in re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, flags=re.MULTILINE):
             found += [result(f"benchmarks/{name}") for name in re.findall(r"benchmarks/(\w+)\.py", script)]
             found += [experiment(folder) for folder in re.findall(r"experiments/(\w+)/", script)]
     found += [experiment(folder) for folder in re.findall(r"experiments/(\w+)(?:/README)?\.md", text)]
-    if re.search(r"\]\((?:\.\./)*benchmarks\.md\)", text):
+    if re.search(r"\]\((?:\.\./)*(?:docs/)?benchmarks\.md\)", text):
         found += [result(f"benchmarks/{path.stem}") for path in (ROOT / "benchmarks").glob("results/*.json")]
         found.append(numbers((ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")))
-    if re.search(r"\]\((?:\.\./)*papers\.md\)", text):
+    if re.search(r"\]\((?:\.\./)*(?:docs/)?papers\.md\)", text):
         found += [experiment(path.name) for path in (ROOT / "experiments").iterdir()]
     return tuple(number for one in found for number in one) if found else None
 
