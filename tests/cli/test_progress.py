@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from cli.corpus import sentences, text
-from maxmargin.cli.files import Source
 from maxmargin.cli.progress import progress_bar
+from maxmargin.features.column_files import Source
 
 
 class Terminal(io.StringIO):
