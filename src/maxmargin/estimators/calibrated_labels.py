@@ -24,7 +24,7 @@ from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.models.label_targets import LabelTargets
 from maxmargin.pages.html import Section
 from maxmargin.pages.labels import reliability
-from maxmargin.pages.run import run_sections
+from maxmargin.pages.run import Run
 
 __all__ = ["CalibratedLabels"]
 
@@ -181,8 +181,8 @@ class CalibratedLabels(Saveable, Reported, ClassifierMixin, MetaEstimatorMixin, 
         told = reliability(likely.ravel(), on.astype(np.float64).ravel(), True)
         return [*self.estimator_._example_sections(X, y), told]
 
-    def _own_sections(self) -> list[Section]:
-        return run_sections(run_of(self.estimator_))
+    def _run(self) -> Run:
+        return replace(run_of(self.estimator_), parameters=run_of(self).parameters)
 
     def _strongest_weights(self, top: int) -> list[tuple[str, float]]:
         return self.estimator_._strongest_weights(top)
