@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 import maxmargin as mm
-from reference.reported import MAKERS, fitted, tagger
+from reference.reported import MAKERS, SENTENCES, TAGS, fitted, tagger
 
 
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
