@@ -28,7 +28,15 @@ ax.set(xlabel="linked pairs", ylabel="alignment error rate, %", title="30 test p
 ax.legend()
 
 # %%
-# A sentence pair and its links:
+# A sentence pair, the links that were found, and those that a person has drawn:
 
 (left, right), links = test[1], aligner.predict(test[1:2])[0]
 print([(left[i], right[j]) for i, j in links])
+figure, ax = plt.subplots(figsize=(5, 4), layout="constrained")
+ax.scatter([j for _, j in links], [i for i, _ in links], s=420, marker="s", color="tab:green", label="found")
+sure = sorted(truth[1].sure)
+ax.scatter([j for _, j in sure], [i for i, _ in sure], s=60, color="black", label="drawn by a person")
+ax.set_xticks(range(len(right)), right, rotation=45)
+ax.set_yticks(range(len(left)), left)
+ax.set(xlim=(-0.7, len(right) - 0.3), ylim=(len(left) - 0.3, -0.7))
+figure.legend(loc="outside upper center", ncols=2, markerscale=0.5)

@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from decoder import FEATURES, START, Decoder, SearchGraph
 from language_model import LanguageModel
 from phrases import phrase_table
-from tuning import METHODS, MOST_ARCS, SECONDS, Pool, Sentences, Tuned, quality, tune
+from tuning import METHODS, MOST_ARCS, SECONDS, Pool, Sentences, Tuned, tune
 
 from maxmargin import LatticeRanker
 from maxmargin.datasets import Lattice, read_bitext, require
@@ -78,11 +78,7 @@ def contains(graph: SearchGraph, reference: Sequence[str]) -> bool:
 
 def best_by_quality(sentences: Sentences, found: Sequence[Sequence]) -> np.ndarray:
     """Statistics of the best output of each sentence."""
-    rows = []
-    for i, outputs in enumerate(found):
-        statistics = sentences.statistics(i, [output.words for output in outputs])
-        rows.append(statistics[int(np.argmax(quality(statistics)))])
-    return np.array(rows)
+    return np.array([sentences.statistics(i, [sentences.best(i, outputs).words])[0] for i, outputs in enumerate(found)])
 
 
 def lattices(decoder: Decoder, sentences: Sentences, w: np.ndarray, name: str) -> None:

@@ -12,7 +12,8 @@ ORANGE); the oracle o_i of a list is its best by that. The cost is ``quality(o_i
   the optimum (:mod:`table` prints this).
 
 "lattices" after a name: the examples are the lattices of all rounds instead of lists, with the costs of arcs that
-:class:`~maxmargin.LatticeRanker` makes of the reference.
+:class:`~maxmargin.LatticeRanker` makes of the reference. The good path is the best of the k best outputs at the weights
+of the round, not of the whole lattice, whose best output is out of reach of 14 weights (:mod:`lattices` shows it).
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from pro import pro
 
 from maxmargin import LatticeRanker
 from maxmargin.datasets import Lattice
+from maxmargin.estimators.lattice_sentences import arc_shares
 from maxmargin.metrics.translation import bleu_statistics
+from maxmargin.models.lattice_targets import Target
 
 __all__ = ["METHODS", "Pool", "Sentences", "Tuned", "quality", "tune", "tuned_by"]
 
@@ -67,6 +70,10 @@ class Sentences:
         self.known[i].update(zip(new, bleu_statistics(new, [self.references[i]] * len(new)), strict=True))
         return np.array([self.known[i][words] for words in outputs]).reshape(-1, 10)
 
+    def best(self, i: int, outputs: Sequence[Output]) -> Output:
+        """The best of some outputs of sentence i."""
+        return outputs[int(np.argmax(quality(self.statistics(i, [output.words for output in outputs]))))]
+
     def search(self, decoder: Decoder, w: np.ndarray) -> list[SearchGraph]:
         """The lattice of every sentence."""
         if not self.options:
@@ -95,7 +102,7 @@ class Pool:
     def __init__(self, sentences: Sentences) -> None:
         self.sentences = sentences
         self.outputs: list[dict[tuple[str, ...], np.ndarray]] = [{} for _ in range(len(sentences))]
-        self.lattices: list[list[Lattice]] = [[] for _ in range(len(sentences))]
+        self.lattices: list[list[tuple[Lattice, Target]]] = [[] for _ in range(len(sentences))]
         self.scale = np.ones(len(START))  # of features, the same in all rounds
 
     def add(self, found: Sequence[Sequence[Output]]) -> int:
@@ -109,6 +116,14 @@ class Pool:
             spread = np.concatenate([features - features.mean(axis=0) for features in rows]).std(axis=0)
             self.scale = np.where(spread > 0.0, spread, 1.0)
         return sum(map(len, self.outputs)) - before
+
+    def add_lattices(self, graphs: Sequence[SearchGraph], w: np.ndarray, k: int) -> None:
+        """Add lattices, of arcs on good paths only, with the best of the k best outputs at weights w as good paths."""
+        for i, graph in enumerate(graph.pruned(w, MOST_ARCS) for graph in graphs):
+            best = self.sentences.best(i, graph.k_best(w, k))
+            lattice = graph.lattice(self.scale)
+            shares = arc_shares(lattice, [list(self.sentences.references[i])])
+            self.lattices[i].append((lattice, Target(shares.costs(shares.price(best.arcs)), best.arcs)))
 
     def lists(self) -> CandidateLists:
         """The outputs as lists of candidates."""
@@ -133,8 +148,7 @@ def tuned_by(
     name, _, kind = method.partition(", ")
     part = replace(part, features=part.features / pool.scale)
     if kind == "lattices":
-        X = [lattice for i in chosen for lattice in pool.lattices[i]]
-        y = [" ".join(pool.sentences.references[i]) for i in chosen for _ in pool.lattices[i]]
+        X, y = zip(*(example for i in chosen for example in pool.lattices[i]), strict=True)
     elif name.startswith("LP"):
         part = extremes(part, N_GOOD, N_BAD)
         X, y = part.lattices(), part.costs()
@@ -207,8 +221,7 @@ def tune(
         if r == rounds:
             break
         if method.endswith("lattices"):
-            for known, graph in zip(pool.lattices, graphs, strict=True):
-                known.append(graph.pruned(w, MOST_ARCS).lattice(pool.scale))
+            pool.add_lattices(graphs, w, k)
         lists = pool.lists()
         if method != "MERT":
             C = best_C(method, pool, lists, w)

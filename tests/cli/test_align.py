@@ -84,5 +84,10 @@ def test_files_that_do_not_fit_are_named(files):
         result = run("train", *words, "-o", files / "other.mm")
         assert result.exit_code == 1 and message in result.stderr.replace("\n", ""), result.stderr
         assert not (files / "other.mm").exists()
+    where = "bad.links, line 20: example 19 links 0 to 9"
+    result = run("evaluate", files / "model.mm", *given, files / "bad.links")
+    assert result.exit_code == 1 and where in result.stderr.replace("\n", "")
+    result = run("train", *given, files / "few.links", "--opinion", files / "bad.links", "-o", files / "other.mm")
+    assert result.exit_code == 1 and where in result.stderr.replace("\n", "")
     result = run("train", *given, files / "few.links", "-o", files / "few.links")
     assert result.exit_code == 1 and "input" in result.stderr

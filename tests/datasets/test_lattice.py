@@ -130,13 +130,15 @@ def test_n_best_lists(tmp_path):
         ("1 ||| a ||| d: 0 0 w: 1 ||| 0", "line 4: the feature 'lm' has 0 numbers"),
         ("1 ||| a ||| d: 0 0 lm: -1 w: 1 tm: 3 ||| 0", "line 4: the feature 'tm' is not in line 1"),
         ("1 ||| a ||| d: 0 0 lm: -1 w: 1 d: 0 0 ||| 0", "line 4: the feature 'd:' comes twice"),
-        ("1 ||| a ||| d: 0 0 lm: x w: 1 ||| 0", "line 4: could not convert"),
-        ("1 ||| a ||| d: 0 0 lm: nan w: 1 ||| 0", "list 1 from line 4: arc 0 has features that are NaN"),
+        ("1 ||| a ||| d: 0 0 lm: x w: 1 ||| 0", "line 4: a number of the feature 'lm:' is 'x'; give a finite number"),
+        ("1 ||| a ||| d: 0 0 lm: nan w: 1 ||| 0", "line 4: a number of the feature 'lm:' is 'nan'"),
         ("1 ||| a ||| 0 0 ||| 0", "line 4: the features begin with '0'"),
         ("1 ||| a ||| d: 0 0 lm: w: 1 ||| 0", "line 4: the feature 'lm:' has no number"),
         ("1 ||| a", "line 4: 2 fields"),
-        ("x ||| a ||| d: 0 0 lm: -1 w: 1 ||| 0", "line 4: invalid literal"),
-        ("-1 ||| a ||| d: 0 0 lm: -1 w: 1 ||| 0", "line 4: list -1"),
+        ("x ||| a ||| d: 0 0 lm: -1 w: 1 ||| 0", "line 4: the first field is 'x'"),
+        ("-1 ||| a ||| d: 0 0 lm: -1 w: 1 ||| 0", "line 4: the first field is '-1'; give whole numbers"),
+        ("1.5 ||| a ||| d: 0 0 lm: -1 w: 1 ||| 0", "line 4: the first field is '1.5'; give whole numbers"),
+        ("1 ||| a ||| d: 0 0 lm: -1 w: 1 ||| inf", "line 4: the score is 'inf'"),
         ("0 ||| a ||| d: 0 0 lm: -1 w: 1 ||| 0", "line 4: list 0 goes on after another one"),
     ],
 )
@@ -185,6 +187,8 @@ def test_plf(tmp_path):
     assert first.tails.tolist() == [0, 1, 1, 2] and first.heads.tolist() == [1, 3, 2, 3]
     np.testing.assert_array_equal(first.features.toarray().ravel(), [1, 0.5, 0.25, -0.1])
     assert first.names == ("score0",) and second.words == ("", "a")
+    path.write_text("((('a',1.0,2),),(('b',1.0,1),),)\n")  # node 1 cannot be reached
+    assert read_plf(path, trim=True)[0].words == ("a",)
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,18 @@ def test_what_is_wrong_is_named(X, y, message):
         mm.Aligner().fit(X, y)
 
 
+def test_gold_links_beyond_the_words_are_refused_in_scores(fitted):
+    with pytest.raises(ValueError, match="example 1 links 5 to 0, but it has 1 and 1 words"):
+        fitted.score([("das haus", "the house"), ("das", "the")], ["0-0 1-1", "5-0"])
+    with pytest.raises(ValueError, match="features of example 1 are NaN or infinite"):
+        mm.Aligner().fit([np.ones((1, 1, 2)), np.full((1, 1, 2), np.nan)], ["0-0", "0-0"])
+
+
+def test_pairing_is_for_several_good_outputs():
+    with pytest.raises(ValueError, match="pairing is 'nearest', which is for several good outputs"):
+        mm.Aligner().fit([("a b", "c")], ["0-0"], pairing="nearest")
+
+
 def test_runners_up_are_further_matchings(fitted):
     """The list begins with the prediction, its scores fall, and no set of links is there twice."""
     pairs, _ = sentences(5, seed=9)

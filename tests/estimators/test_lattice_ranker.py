@@ -9,7 +9,7 @@ from sklearn.model_selection import cross_val_score
 
 import maxmargin as mm
 from maxmargin.datasets import Lattice
-from maxmargin.estimators.lattice_sentences import arc_gains, bleu_cost, judged, n_gram_distance
+from maxmargin.estimators.lattice_sentences import arc_shares, bleu_cost, judged, n_gram_distance
 from maxmargin.metrics import bleu, sentence_bleu
 from reference.lattices import paths_of
 
@@ -160,8 +160,8 @@ def test_costs_of_the_score_are_those_of_training():
     for target in ([1, 3], np.array([1, 3]), [[1, 3]], [np.array([1, 3])], {1, 3}):
         assert ranker.score([ladder], [target]) == -apart
     mixed = ranker.score([ladder] * 3, [costs, [1, 3], "a c"])
-    gains = arc_gains(ladder, [["a", "c"]])
-    text = gains[[0, 2]].sum() - gains[chosen].sum()
+    arcs = judged(ladder, [["a", "c"]], bleu_cost, 1, 2).target.costs
+    text = arcs[chosen].sum() - arcs[[0, 2]].sum()
     assert mixed == pytest.approx(-(expected + apart + text) / 3)
     mm.LatticeRanker().fit([ladder] * 3, [costs, [1, 3], "a c"])
     for target in ([[0, [2]]], [[0, 2], 3], [[0.5, 1.0]], np.zeros((2, 2))):
@@ -226,7 +226,22 @@ def test_a_reference_in_the_lattice_is_the_good_path_and_costs_nothing():
         assert x.text(found.target.path.tolist()) == refs[0]
 
 
-def test_gains_count_the_n_grams_as_far_back_as_all_paths_agree():
+def test_a_wrong_word_too_many_costs_as_much_as_one_that_is_missing():
+    """By hand: of the words of the good path all n-grams are right, price 1/2; or 4/3 of 4, price 1/6."""
+    x = Lattice(
+        5, [0, 1, 2, 3, 3, 2, 2], [1, 2, 3, 4, 4, 4, 3], np.ones((7, 1)), ["a", "b", "c", "d", "x", "c x", ""]
+    )  # fmt: skip
+    for right, costs in (
+        ("a b c d", np.array([-1 / 2, -1 / 2, -1 / 2, -1 / 2, 1 / 2, 0, 0]) / 4),
+        ("a q c e q f", np.array([1 / 6 - 1, 1 / 6, 1 / 6 - 1 / 3, 1 / 6, 1 / 6, 0, 0]) / 6),
+    ):
+        target = judged(x, [right.split()], bleu_cost, 1, 0).target
+        np.testing.assert_allclose(target.costs, costs, atol=1e-15)
+        n, own = len(x.text(target.path.tolist()).split()), -target.costs[target.path].sum()
+        assert n == 4 and own / n == pytest.approx(costs[4])
+
+
+def test_shares_count_the_n_grams_as_far_back_as_all_paths_agree():
     """By the definition, over all paths: what is known before an arc is the common end of all paths to it."""
     rng = np.random.default_rng(0)
     for seed in range(20):
@@ -239,7 +254,8 @@ def test_gains_count_the_n_grams_as_far_back_as_all_paths_agree():
         for path in paths_of(x):
             for p, e in enumerate(path):
                 before.setdefault(e, []).append(" ".join(x.words[a] for a in path[:p]).split())
-        for e, gain in enumerate(arc_gains(x, references)):
+        shares = arc_shares(x, references)
+        for e, cost in enumerate(shares.costs(0.3)):
             common = []
             for column in zip(*(words[::-1][:3] for words in before[e]), strict=False):
                 if len(set(column)) > 1:
@@ -248,8 +264,8 @@ def test_gains_count_the_n_grams_as_far_back_as_all_paths_agree():
             said, expected = common + x.words[e].split(), 0.0
             for end in range(len(common) + 1, len(said) + 1):
                 sizes = range(1, min(4, end) + 1)
-                expected += sum(tuple(said[end - n : end]) in grams for n in sizes) / len(sizes) - 0.5
-            assert gain == pytest.approx(expected / 6, abs=1e-12)
+                expected += sum(tuple(said[end - n : end]) in grams for n in sizes) / len(sizes) - 0.3
+            assert cost == pytest.approx(-expected / 6, abs=1e-12)
 
 
 def test_distance_of_outputs():
@@ -279,6 +295,7 @@ ONE = Lattice.from_nbest(["a", "b"], [[1.0], [2.0]])
         ({"cost": lambda words, references: np.nan}, [ONE], ["a"], "example 0: the cost"),
         ({"n_good": 0}, [ONE], ["a"], "n_good is 0"),
         ({"n_good": 1, "pairing": "some"}, [ONE], ["a"], "pairing must be"),
+        ({"pairing": "nearest"}, [ONE], ["a"], "pairing is 'nearest', which is for several good outputs"),
         ({"n_good": 1, "loss": "ramp"}, [ONE], ["a"], "margins of 1"),
         ({"n_good": 1}, [Lattice.from_nbest(["a", "a"], [[1.0], [2.0]])], ["a"], "nothing to learn"),
         ({"loss": "ramp", "penalty": "l1"}, [ONE], ["a"], "linear program"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import lzma
 import math
+import re
 import sys
 from collections import Counter
 
@@ -311,7 +312,9 @@ def test_sparse_features_count_what_a_path_uses(bench, small):
 # --- the whole --------------------------------------------------------------------------------------------------------
 
 
-def test_table_runs_to_its_end(bench, tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def europarl(tmp_path, monkeypatch):
+    """120 sentence pairs of six words."""
     rng = np.random.default_rng(8)
     pairs = dict(zip("le chat chien noir mange dort".split(), "the cat dog black eats sleeps".split(), strict=True))
     rows = [[list(pairs)[x] for x in rng.integers(0, 6, rng.integers(2, 7))] for _ in range(120)]
@@ -322,6 +325,9 @@ def test_table_runs_to_its_end(bench, tmp_path, monkeypatch, capsys):
     for name, lines in texts.items():
         (folder / f"europarl.{name}.xz").write_bytes(lzma.compress("".join(" ".join(l) + "\n" for l in lines).encode()))
     monkeypatch.setenv("MAXMARGIN_DATA", str(tmp_path))
+
+
+def test_table_runs_to_its_end(bench, europarl, monkeypatch, capsys):
     script, methods = bench("table"), ["MERT", "PRO", "margin", "LP (8)", "ramp, lattices"]
     monkeypatch.setattr(script, "N_TRAIN", 90)
     monkeypatch.setattr(sys, "argv", ["table.py", "--rounds", "1", "--best", "20", "--methods", *methods])
@@ -330,3 +336,14 @@ def test_table_runs_to_its_end(bench, tmp_path, monkeypatch, capsys):
     for method in [*methods, "LP (7), sparse"]:
         (row,) = (line for line in lines if line.startswith(f"{method:16s} ") and "round" not in line)
         assert float(row[16:].split()[1]) > 20.0
+
+
+def test_costs_and_good_paths_of_lattices_are_compared(bench, europarl, monkeypatch, capsys):
+    script = bench("lattices")
+    monkeypatch.setattr(sys.modules["table"], "N_TRAIN", 90)
+    monkeypatch.setattr(script, "N_TUNED", 8)
+    script.main()
+    lines = capsys.readouterr().out.splitlines()
+    rows = [[float(x) for x in re.findall(r"BLEU +([0-9.]+)", line)] for line in lines]
+    after = [row for row in rows if len(row) == 2]  # of tuned and of other sentences
+    assert len(after) == 5 and np.min(after) > 20.0

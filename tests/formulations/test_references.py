@@ -127,3 +127,10 @@ def test_models_without_a_list_of_outputs_are_refused():
 
     with pytest.raises(ValueError, match="references= needs the k best outputs"):
         mm.StructuredSVM(Sign(), penalty="l1").fit([1.0, -1.0], None, references=[[1], [-1]])
+
+
+@pytest.mark.parametrize("estimator", [mm.SequenceTagger(), mm.MulticlassClassifier()])
+def test_pairing_is_not_ignored(estimator):
+    X, y = ([np.ones((2, 1))] * 2, [[0, 1]] * 2) if isinstance(estimator, mm.SequenceTagger) else (np.eye(2), [0, 1])
+    with pytest.raises(ValueError, match="pairing is 'nearest', which is for several good outputs"):
+        estimator.fit(X, y, pairing="nearest")

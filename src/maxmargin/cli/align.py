@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import fitting, guarded
+from maxmargin.cli.errors import fitting, guarded, located
 from maxmargin.cli.model import check_model_input
 from maxmargin.cli.outputs import check_model_output, check_output, opened_output
 from maxmargin.cli.train import Stopwatch, finish
@@ -134,7 +134,9 @@ def evaluate(
 
     pairs, gold = asked_pairs(aligner, model, left, right, opinion), read_links(links)
     check_lines(left, pairs, links, gold)
-    report = alignment_report(gold, aligner.predict(pairs))
+    found, shapes = aligner.predict(pairs), [shape_of(pair) for pair in pairs]
+    with located(links, lambda example, _: example + 1):
+        report = alignment_report(gold, found, shapes=shapes)
     if as_json:
         typer.echo(json.dumps(report._asdict(), indent=2))
         return
@@ -146,13 +148,21 @@ def evaluate(
 def read_pairs(left: str, right: str, opinion: str | None) -> list:
     """Pairs of sentences, followed by the links of another aligner where these are given."""
     from maxmargin.datasets import read_bitext, read_links
+    from maxmargin.datasets.links import as_links
 
     pairs = read_bitext(left, right)
     if opinion is None:
         return pairs
     links = read_links(opinion)
     check_lines(left, pairs, opinion, links)
-    return [(*pair, given) for pair, given in zip(pairs, links, strict=True)]
+    with located(opinion, lambda example, _: example + 1):
+        checked = [as_links(given, i, shape_of(pair)) for i, (given, pair) in enumerate(zip(links, pairs, strict=True))]
+    return [(*pair, given) for pair, given in zip(pairs, checked, strict=True)]
+
+
+def shape_of(pair: Sequence[Sized]) -> tuple[int, int]:
+    """How many words the sentences of a pair have."""
+    return len(pair[0]), len(pair[1])
 
 
 def asked_pairs(aligner: Aligner, model: str, left: str, right: str, opinion: str | None) -> list:

@@ -75,16 +75,16 @@ def read_nbest(source: Source) -> NBestLists:
     return found
 
 
-def read_plf(source: Source) -> list[Lattice]:
+def read_plf(source: Source, *, trim: bool = False) -> list[Lattice]:
     """The lattices of a file in PLF, one per line; scores are the features ``score0``, ``score1``, ...
 
-    The text is taken apart, never run as a program.
+    The text is taken apart, never run as a program. ``trim`` leaves out nodes that are on no path.
     """
     found: list[Lattice] = []
     with opened(source) as (lines, name):
         for number, line in decoded(lines, name):
             try:
-                lattice = _plf(line)
+                lattice = _plf(line, trim)
             except ValueError as error:
                 raise ValueError(f"{name}, line {number}: {error}") from None
             if found and lattice.names != found[0].names:
@@ -105,9 +105,9 @@ def _parsed_lines(lines: Lines, name: str) -> Iterator[_Line]:
             what = f"{len(fields)} fields between |||"
             raise ValueError(f"{name}, line {number}: {what}; give id ||| hypothesis ||| features ||| score.")
         try:
-            key, score = int(fields[0]), float(fields[3])
-            if key < 0 or not np.isfinite(score):
-                raise ValueError(f"list {key}, score {score}; give whole numbers from 0 on, and finite scores")
+            key, score = int(_number(fields[0], "the first field")), _number(fields[3], "the score")
+            if not 0 <= key == float(fields[0]):
+                raise ValueError(f"the first field is {fields[0].strip()!r:.40}; give whole numbers from 0 on")
             groups, sparse = _features(fields[2])
         except ValueError as error:
             raise ValueError(f"{name}, line {number}: {error}.") from None
@@ -123,7 +123,7 @@ def _features(text: str) -> tuple[dict[str, tuple[float, ...]], dict[str, float]
         elif not marks:
             raise ValueError(f"the features begin with {token!r:.40}; a name such as lm: or lm= must come first")
         else:
-            marks[-1][1].append(float(token))
+            marks[-1][1].append(_number(token, f"a number of the feature {marks[-1][0]!r:.40}"))
     groups: dict[str, tuple[float, ...]] = {}
     sparse: dict[str, float] = {}
     labels, taken = set(), set()
@@ -144,6 +144,17 @@ def _features(text: str) -> tuple[dict[str, tuple[float, ...]], dict[str, float]
         else:
             sparse |= dict(zip(names, values, strict=True))
     return groups, sparse
+
+
+def _number(text: str, what: str) -> float:
+    """A finite number, or a ValueError that says what is none."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = np.nan
+    if not np.isfinite(found):
+        raise ValueError(f"{what} is {text.strip()!r:.40}; give a finite number")
+    return found
 
 
 def _check_groups(line: _Line, first: _Line, name: str) -> None:
@@ -176,7 +187,7 @@ def _flat(lines: list[_Line]) -> Lattice:
     return Lattice.from_nbest([line.text for line in lines], features, [*names, *column], len(names))
 
 
-def _plf(text: str) -> Lattice:
+def _plf(text: str, trim: bool) -> Lattice:
     """The lattice of one line of PLF: a tuple of nodes, each a tuple of arcs (word, score, ..., jump)."""
     nodes: list[list[list[str | float]]] = []
     depth, at, text = 0, 0, text.strip()
@@ -215,4 +226,5 @@ def _plf(text: str) -> Lattice:
     heads = tails + np.array([arc[-1] for _, arc in arcs], np.float64).astype(np.int64)
     scores = np.array([arc[1:-1] for _, arc in arcs], np.float64).reshape(len(arcs), width - 2)
     words = ["" if arc[0] in EMPTY_WORDS else str(arc[0]) for _, arc in arcs]
-    return Lattice(len(nodes) + 1, tails, heads, scores, words, [f"score{k}" for k in range(width - 2)])
+    names = [f"score{k}" for k in range(width - 2)]
+    return Lattice(len(nodes) + 1, tails, heads, scores, words, names, trim=trim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from typing import ClassVar, Self, cast
+from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from maxmargin.estimators.large_margin import GoodOutputs, LargeMargin
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Fitted
 from maxmargin.features.alignment import AlignmentFeatures, sentence_pairs
-from maxmargin.metrics.alignments import alignment_error_rate
+from maxmargin.metrics.alignments import alignment_report
 from maxmargin.models.matching import Matching, MatchingBound, MatchingLayout
 
 __all__ = ["Aligner"]
@@ -25,14 +25,21 @@ SentencePairs = Sequence[object]
 LinkLists = Sequence[object]
 
 
+class Linked(NamedTuple):
+    """An output: its links, and how many words there are on both sides."""
+
+    links: list[Pair]
+    shape: tuple[int, int]
+
+
 @parameters
 class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePairs, LinkLists]):
     """Word alignment, learned with a large margin from a few hundred aligned sentence pairs.
 
     The score of a set of links is the sum of the scores of its links, less a price for the second, third, ... link of a
     word, plus bonuses for links that touch, on request; without these the best set is found exactly
-    (:mod:`maxmargin.models.matching`). Features of word pairs come from two alignment models that are learned, without
-    any links, from all sentence pairs at hand, from spelling and position
+    (:mod:`maxmargin.models.matching`). Features of word pairs come from three alignment models that are learned,
+    without any links, from all sentence pairs at hand, from spelling and position
     (:class:`~maxmargin.features.alignment.AlignmentFeatures`); or give arrays of features of your own, for sentences
     and anything else that has two sides.
 
@@ -111,10 +118,9 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
         pairing : {"all", "nearest"}
             Which sets they must outscore; see :class:`~maxmargin.formulations.references.References`.
         """
-        begin, formulation = Stopwatch(), None
+        begin = Stopwatch()
         X, y, self.features_ = _examples(X), listed(y), None
-        if references is not None:
-            formulation = self._references(y, references, pairing)[1]
+        formulation = self._references(y, references, pairing)[1]
         if _are_arrays(X):
             if bitext is not None:
                 raise ValueError("bitext is for pairs of sentences; X holds features of your own.")
@@ -144,7 +150,7 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
     def predict(self, X: SentencePairs) -> Predictions[list[Pair]]:
         """The best links of each pair of sentences, pairs of positions in order."""
         self._check_fitted()
-        return Predictions(self._predict_codes(self.weights_, X))
+        return Predictions(linked.links for linked in self._predict_codes(self.weights_, X))
 
     def _model(self) -> Matching:
         return Matching(self.max_links, missed=self.missed, false=self.false, neighbours=self.neighbours)
@@ -157,15 +163,18 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
     def _bind_held_out(self, X: SentencePairs, y: LinkLists | None) -> MatchingBound:
         return self.model_.bind(self._arrays(_examples(X)), None if y is None else listed(y), layout=self.layout_)
 
-    def _predict_codes(self, weights: np.ndarray, X: SentencePairs) -> list[list[Pair]]:
+    def _predict_codes(self, weights: np.ndarray, X: SentencePairs) -> list[Linked]:
         X = _examples(X)
         if len(X) == 0:
             return []
-        return [self.layout_.output(codes) for codes in self._bind_held_out(X, None).argmax(weights).outputs]
+        bound = self._bind_held_out(X, None)
+        found = zip(bound.argmax(weights).outputs, bound.features, strict=True)
+        return [Linked(self.layout_.output(codes), x.shape[:2]) for codes, x in found]
 
-    def _score_predictions(self, y: LinkLists, predicted: list, weights: np.ndarray | None = None) -> float:
+    def _score_predictions(self, y: LinkLists, predicted: list[Linked], weights: np.ndarray | None = None) -> float:
         """1 less the alignment error rate."""
-        return 1.0 - alignment_error_rate(y, predicted, weights)
+        found, shapes = [linked.links for linked in predicted], [linked.shape for linked in predicted]
+        return 1.0 - alignment_report(listed(y), found, weights, shapes).error_rate
 
     def _fitted(self) -> Fitted:
         return Fitted(self.layout_, self.weights_, features=self.features_)

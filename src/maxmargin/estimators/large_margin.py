@@ -87,6 +87,9 @@ class LargeMargin(Structured[Inputs, Outputs]):
         The good outputs are the references of an example and the one in y, where there is y.
         """
         if references is None:
+            if pairing != "all":
+                what = f"pairing is {pairing!r:.60}, which is for several good outputs of an example"
+                raise ValueError(f"{what}; name them in references, or leave it out.")
             if y is None:
                 raise ValueError("y is None: give the outputs of the examples, or references.")
             return list(y), None

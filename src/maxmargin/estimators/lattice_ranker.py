@@ -121,6 +121,8 @@ class LatticeRanker(RankedOutputs[Lattices, str], LargeMargin[Lattices, Targets]
             taught, formulation = self._several(found, references, pairing)
             sample_weight = check_sample_weight(sample_weight, len(lattices))[taught]
             lattices, found = [lattices[i] for i in taught], [found[i] for i in taught]
+        else:
+            self._references(y, None, pairing)
         self.model_ = LatticeModel()
         bound = self.model_.bind(lattices, [one.target for one in found])
         self.layout_ = bound.layout

@@ -2,16 +2,21 @@
 
 **Lists.** The cost of a hypothesis is that of its text, exactly: 1 less its smoothed sentence BLEU, or any function.
 
-**Lattices.** BLEU is no sum over arcs. There an arc gains
+**Lattices.** BLEU is no sum over arcs. There an arc costs
 
-    sum over its words of (share of the n-grams that end in the word and are right - 1/2) / length of the right sentence
+    sum over its words of (price - share of the n-grams that end in the word and are right) / length of what is right
 
 with n = 1, ..., 4, as far back as all paths to the arc say the same: lattices of a decoder with a trigram model tell
-two words before each arc. An output as long as the right sentence and all right gains 1/2, one all wrong -1/2, an
-empty one nothing. The cost of a path is the gain of the good path less its own. The good path says a right sentence,
-where one is in the lattice; else it is the best by the true cost among the 100 outputs of largest gain (Tromble et al.
-2008, Lattice minimum Bayes-risk decoding, for a gain of this kind). A function of a whole text cannot be taken apart
-so: on lattices it only says which outputs are good, which is enough where these must win by 1 (``n_good``).
+two words before each arc (Tromble et al. 2008, Lattice minimum Bayes-risk decoding, for gains of this kind). The cost
+of a path is that of its arcs less that of the good path. The good path says a right sentence, where one is in the
+lattice; else it is the best by the true cost among the 100 cheapest outputs at a price of 1/2.
+
+The price of a word is half the share that words of the good path have: then a wrong word too many costs as much as a
+word of the good path that is missing. With a higher price long outputs are the worst ones, and training learns to say
+little (``experiments/translation/lattices.py`` shows it).
+
+A function of a whole text cannot be taken apart so: on lattices it only says which outputs are good, which is enough
+where these must win by 1 (``n_good``).
 """
 
 from __future__ import annotations
@@ -30,8 +35,10 @@ from maxmargin.models.lattice_targets import Target
 
 __all__ = [
     "COSTS",
+    "ArcShares",
     "Judged",
     "TextCost",
+    "arc_shares",
     "as_sentences",
     "bleu_cost",
     "cheapest",
@@ -105,12 +112,15 @@ def judged(lattice: Lattice, right: list[Words], cost: TextCost, n_good: int, ex
         costs = np.array([cost_of(text) for text in lattice.words])
         candidates = [np.array([e], np.int32) for e in range(lattice.n_arcs)]
     else:
-        costs = -arc_gains(lattice, right)
+        shares = arc_shares(lattice, right)
+        costs = shares.costs(0.5)
         said = (lattice.path_of(" ".join(words)) for words in right)
         found = k_best_paths(lattice.tails, lattice.heads, -costs, N_CANDIDATES, labels=lattice.words)
         candidates = [np.array(path, np.int32) for path in said if path is not None] + [path.arcs for path in found]
     distinct = _distinct(lattice, candidates)
     ranked = [distinct[text] for text in sorted(distinct, key=cost_of)]  # the first of equal ones first
+    if not lattice.flat:
+        costs = shares.costs(shares.price(ranked[0]))
     return Judged(Target(costs, ranked[0]), ranked[: min(n_good, len(ranked) - 1)])
 
 
@@ -133,12 +143,28 @@ def _distinct(lattice: Lattice, paths: Iterable[np.ndarray]) -> dict[str, np.nda
     return found
 
 
-def arc_gains(lattice: Lattice, right: list[Words]) -> np.ndarray:
-    """What each arc adds to an output, float64 (E,)."""
+class ArcShares(NamedTuple):
+    """What the arcs of a lattice say, float64 (E,) each, and how long the right sentence is."""
+
+    right: np.ndarray  # sum over the words of an arc of the share of right n-grams that end in the word
+    words: np.ndarray  # their number
+    length: float
+
+    def costs(self, price: float) -> np.ndarray:
+        """The cost of each arc at a price of a word, float64 (E,)."""
+        return (price * self.words - self.right) / self.length
+
+    def price(self, path: np.ndarray) -> float:
+        """Half the share of right n-grams of a word of a path."""
+        return float(self.right[path].sum() / max(self.words[path].sum(), 1.0) / 2.0)
+
+
+def arc_shares(lattice: Lattice, right: list[Words]) -> ArcShares:
+    """How much of what each arc says is right."""
     grams = {tuple(words[i : i + n]) for words in right for n in range(1, ORDER + 1) for i in range(len(words) - n + 1)}
     length = max(float(np.mean([len(words) for words in right])), 1.0)
     before: list[tuple[str, ...] | None] = [()] + [None] * (lattice.n_nodes - 1)  # what all paths to a node end with
-    gains = np.zeros(lattice.n_arcs)
+    shares, counts = np.zeros(lattice.n_arcs), np.zeros(lattice.n_arcs)
     order, begin = lattice.leaving
     for v in range(lattice.n_nodes - 1):
         context = before[v] or ()
@@ -146,11 +172,11 @@ def arc_gains(lattice: Lattice, right: list[Words]) -> np.ndarray:
             said = (*context, *lattice.words[e].split())
             for end in range(len(context) + 1, len(said) + 1):
                 sizes = range(1, min(ORDER, end) + 1)
-                share = sum(said[end - n : end] in grams for n in sizes) / len(sizes)
-                gains[e] += (share - 0.5) / length
+                shares[e] += sum(said[end - n : end] in grams for n in sizes) / len(sizes)
+            counts[e] = len(said) - len(context)
             u, tail = int(lattice.heads[e]), said[-(ORDER - 1) :]
             before[u] = tail if before[u] is None else _common_end(before[u] or (), tail)
-    return gains
+    return ArcShares(shares, counts, length)
 
 
 def _common_end(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:

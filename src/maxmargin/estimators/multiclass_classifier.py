@@ -94,7 +94,7 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
         bound = self.model_.bind(X, y)
         self.layout_ = bound.layout
         positive, formulation = self._positive(bound, bound.layout), None
-        if references is not None:
+        if references is not None or pairing != "all":
             formulation = self._references(y.tolist(), references, pairing)[1]
         self._train(
             bound, sample_weight=weights, positive=positive, resume=resume, begin=begin, formulation=formulation

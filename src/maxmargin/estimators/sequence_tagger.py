@@ -145,7 +145,7 @@ class SequenceTagger(
             Which outputs they must outscore; see :class:`~maxmargin.formulations.references.References`.
         """
         begin, formulation = Stopwatch(), None
-        if references is not None or y is None:
+        if references is not None or y is None or pairing != "all":
             found, formulation = self._references(y, references, pairing)
             y = cast(Labellings, found)
         for name in ("temperature_", "label_column_", "columns_"):  # they belong to an earlier fit

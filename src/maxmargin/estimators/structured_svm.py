@@ -115,7 +115,7 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
             Which outputs they must outscore; see :class:`~maxmargin.formulations.references.References`.
         """
         begin, formulation = Stopwatch(), None
-        if references is not None or y is None:
+        if references is not None or y is None or pairing != "all":
             if self.formulation is not None and references is not None:
                 raise ValueError("references= makes a formulation of its own; leave out formulation=.")
             y, formulation = self._references(y, references, pairing)

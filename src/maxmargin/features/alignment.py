@@ -3,7 +3,8 @@
 ====================  ================================================================================================
 a constant            what any link is worth
 dice                  how often the two words come together, and whether neither has a better partner in the sentence
-model 1, markov       posteriors of two alignment models learned from the bitext, in both directions and their product
+models                posteriors of three alignment models learned from the bitext, in both directions: model 1, model 2
+                      and the hidden Markov model, and the product of both directions of the last
 neighbours            the product for the pairs before and behind, and the best rival of each word
 position              how far the pair is from the diagonal, and its square
 spelling              the same word, common beginnings, numbers, punctuation against words
@@ -27,21 +28,21 @@ import numpy as np
 
 from maxmargin.datasets.links import as_links
 from maxmargin.features.interning import pack_strings, unpack_strings
-from maxmargin.features.word_models import Lexicon, Translation, WordModels, Words, learn
+from maxmargin.features.word_models import Lexicon, Translation, WordModel, WordModels, Words, learn
 from maxmargin.parameters import Parameters
 
 __all__ = ["AlignmentFeatures", "sentence_pairs"]
 
 NAMES = (
-    "constant", "dice", "dice best", "one right", "one left", "markov right", "markov left", "markov both",
-    "markov agrees", "markov before", "markov behind", "markov rival left", "markov rival right", "lexicon right",
-    "lexicon left", "unknown pair", "distance", "distance squared", "same word", "common beginning", "both numbers",
-    "both punctuation", "one punctuation", "both rare", "frequencies differ",
+    "constant", "dice", "dice best", "one right", "one left", "two right", "two left", "markov right", "markov left",
+    "markov both", "markov agrees", "markov before", "markov behind", "markov rival left", "markov rival right",
+    "lexicon right", "lexicon left", "unknown pair", "distance", "distance squared", "same word", "common beginning",
+    "both numbers", "both punctuation", "one punctuation", "both rare", "frequencies differ",
 )  # fmt: skip
-AGAIN = slice(1, 16)  # of these, what beginnings of words tell
+AGAIN = slice(1, 18)  # of these, what beginnings of words tell
 OPINION = ("other aligner", "other aligner near")
 STORED = "stored alignment features"
-N_JUMPS = 21  # 2 REACH + 1 of the kernel
+N_PLACES = 21  # 2 REACH + 1 of the kernel
 
 
 def sentence_pairs(X: Iterable[object], opinion: bool = False) -> list[tuple[list[str], list[str]]]:
@@ -81,7 +82,7 @@ class AlignmentFeatures(Parameters):
     Parameters
     ----------
     iterations : int
-        Of the training of each of the two alignment models.
+        Of the training of each of the three alignment models.
     letters : int
         The models are learned a second time of the first so many letters of each word; 0: they are not.
     opinion : bool
@@ -94,7 +95,7 @@ class AlignmentFeatures(Parameters):
     >>> pairs = [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]
     >>> features = AlignmentFeatures().fit(pairs)
     >>> features.transform([("ein Haus", "a house")])[0].shape
-    (2, 2, 40)
+    (2, 2, 44)
     """
 
     iterations: int = 5
@@ -145,16 +146,16 @@ class AlignmentFeatures(Parameters):
         if self.beginnings_ is not None:
             arrays |= {f"beginnings/{name}": array for name, array in _stored(self.beginnings_).items()}
         facts = {"iterations": int(self.iterations), "letters": int(self.letters), "opinion": bool(self.opinion)}
-        return arrays, {"version": 1, **facts}
+        return arrays, {"version": 2, **facts}
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, np.ndarray], facts: Mapping[str, object]) -> AlignmentFeatures:
         """The fitted features that :meth:`to_state` described; a ValueError names what does not fit."""
         iterations = facts.get("iterations")
-        opinion, letters = facts.get("opinion", False), facts.get("letters", 0)  # older files have neither
+        opinion, letters = facts.get("opinion"), facts.get("letters")
         numbers = type(iterations) is int and iterations >= 1 and type(letters) is int and letters >= 0
-        if facts.get("version") != 1 or not numbers or type(opinion) is not bool:
-            raise ValueError(f"{STORED} have another version, or no iterations; upgrade maxmargin or save them again.")
+        if facts.get("version") != 2 or not numbers or type(opinion) is not bool:
+            raise ValueError(f"{STORED} have another version, or no iterations; upgrade maxmargin or fit them again.")
         made = cls(iterations, letters, opinion)  # type: ignore[arg-type]
         made.models_, made.beginnings_ = _from_stored(arrays), None
         if letters:
@@ -165,13 +166,13 @@ class AlignmentFeatures(Parameters):
 
 
 def _pair_features(models: WordModels, pairs: Sequence[tuple[Words, Words]]) -> np.ndarray:
-    """Features (cells, 25) of all word pairs of all sentence pairs."""
+    """Features (cells, 27) of all word pairs of all sentence pairs."""
     from maxmargin.features.alignment_kernel import fill_features
 
     lexicon = models.lexicon
     bitext = lexicon.read(pairs)
-    one, markov = models.posteriors(bitext, markov=False), models.posteriors(bitext, markov=True)
-    logs = [np.log(np.maximum(lexicon.of_cells(bitext, t), 1e-4)) / 4.0 + 1.0 for t in models.markov.pairs]
+    said = [models.posteriors(bitext, name) for name in ("one", "two", "markov")]
+    logs = [np.log(np.maximum(lexicon.of_cells(bitext, t), 1e-4)) / 4.0 + 1.0 for t in models.markov.translation.pairs]
     counts = (
         np.append(count, 0.0)[words]
         for count, words in ((lexicon.left_count, bitext.left_words), (lexicon.right_count, bitext.right_words))
@@ -181,7 +182,7 @@ def _pair_features(models: WordModels, pairs: Sequence[tuple[Words, Words]]) -> 
     letters, left_at, right_at = _letters(*words)
     flat = np.empty((len(bitext.cells), len(NAMES)))
     fill_features(
-        bitext.left, bitext.right, bitext.at, bitext.cells, lexicon.of_cells(bitext, lexicon.dice), one, markov,
+        bitext.left, bitext.right, bitext.at, bitext.cells, lexicon.of_cells(bitext, lexicon.dice), *said,
         np.stack(logs), *counts, *kinds, letters, left_at, right_at, flat,
     )  # fmt: skip
     return flat
@@ -190,10 +191,11 @@ def _pair_features(models: WordModels, pairs: Sequence[tuple[Words, Words]]) -> 
 def _stored(models: WordModels) -> dict[str, np.ndarray]:
     """Models as arrays, for :func:`_from_stored`."""
     lexicon = models.lexicon
-    arrays = {"keys": lexicon.keys, "together": lexicon.together, "jumps": models.jumps}
+    arrays = {"keys": lexicon.keys, "together": lexicon.together}
     arrays |= {"left_count": lexicon.left_count, "right_count": lexicon.right_count}
-    for name, translation in (("one", models.one), ("markov", models.markov)):
-        arrays |= {f"{name}.{part}": array for part, array in translation._asdict().items()}
+    for name, model in (("one", models.one), ("two", models.two), ("markov", models.markov)):
+        arrays |= {f"{name}.{part}": array for part, array in model.translation._asdict().items()}
+        arrays[f"{name}.places"] = model.places
     for side, code in (("left", lexicon.left), ("right", lexicon.right)):
         arrays |= {f"{side}:{name}": array for name, array in pack_strings(list(code)).items()}
     return arrays
@@ -210,15 +212,18 @@ def _from_stored(arrays: Mapping[str, np.ndarray]) -> WordModels:
     numbers = partial(_stored_numbers, arrays)
     counts = numbers("left_count", (n,)), numbers("right_count", (m,))
     lexicon = Lexicon(left, right, *counts, np.ascontiguousarray(keys), numbers("together", keys.shape))
-    one, markov = (
-        Translation(
-            numbers(f"{name}.pairs", (2, len(keys))),
-            numbers(f"{name}.none_right", (m,)),
-            numbers(f"{name}.none_left", (n,)),
+    one, two, markov = (
+        WordModel(
+            Translation(
+                numbers(f"{name}.pairs", (2, len(keys))),
+                numbers(f"{name}.none_right", (m,)),
+                numbers(f"{name}.none_left", (n,)),
+            ),
+            numbers(f"{name}.places", (2, N_PLACES)),
         )
-        for name in ("one", "markov")
+        for name in ("one", "two", "markov")
     )
-    return WordModels(lexicon, one, markov, numbers("jumps", (2, N_JUMPS)))
+    return WordModels(lexicon, one, two, markov)
 
 
 def _stored_words(arrays: Mapping[str, np.ndarray], side: str) -> dict[str, int]:

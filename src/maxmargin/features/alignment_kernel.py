@@ -40,14 +40,14 @@ def largest_two(table, n, m, rows, first, second):
 
 @kernel(
     "void(int64[::1], int64[::1], int64[::1], int32[::1], float64[::1], float64[:, ::1], float64[:, ::1], "
-    "float64[:, ::1], float64[::1], float64[::1], int8[::1], int8[::1], uint32[::1], int64[::1], int64[::1], "
-    "float64[:, ::1])"
+    "float64[:, ::1], float64[:, ::1], float64[::1], float64[::1], int8[::1], int8[::1], uint32[::1], int64[::1], "
+    "int64[::1], float64[:, ::1])"
 )
 def fill_features(
-    left, right, at, cells, dice, one, markov, logs, left_count, right_count, left_kind, right_kind, letters,
+    left, right, at, cells, dice, one, two, markov, logs, left_count, right_count, left_kind, right_kind, letters,
     left_at, right_at, out,
 ):  # fmt: skip
-    """Features (cells, 25) of all word pairs of all sentence pairs. O(cells)."""
+    """Features (cells, 27) of all word pairs of all sentence pairs. O(cells)."""
     longest = 1
     for s in range(len(at) - 1):
         longest = max(longest, left[s + 1] - left[s], right[s + 1] - right[s])
@@ -78,20 +78,21 @@ def fill_features(
                 row[1] = dice[c]
                 row[2] = dice[c] > 0.0 and dice[c] >= best[4, i] and dice[c] >= best[6, j]
                 row[3], row[4] = one[0, c], one[1, c]
-                row[5], row[6] = markov[0, c], markov[1, c]
-                row[7] = both[i, j]
-                row[8] = markov[0, c] * markov[1, c] > AGREES
-                row[9] = both[i - 1, j - 1] if i > 0 and j > 0 else 0.0
-                row[10] = both[i + 1, j + 1] if i + 1 < n and j + 1 < m else 0.0
-                row[11] = best[1, i] if both[i, j] == best[0, i] else best[0, i]
-                row[12] = best[3, j] if both[i, j] == best[2, j] else best[2, j]
-                row[13], row[14] = logs[0, c], logs[1, c]
-                row[15] = cells[c] < 0
-                row[16], row[17] = off, off * off
-                row[18] = shared == b - a and shared == y - x
-                row[19] = shared / max(b - a, y - x) if shared >= SHORTEST else 0.0
-                row[20] = kind & NUMBER > 0 and other & NUMBER > 0
-                row[21] = kind & MARK > 0 and other & MARK > 0
-                row[22] = (kind & MARK > 0) != (other & MARK > 0)
-                row[23] = count < RARE and number < RARE
-                row[24] = abs(np.log1p(count) - np.log1p(number)) / 8.0
+                row[5], row[6] = two[0, c], two[1, c]
+                row[7], row[8] = markov[0, c], markov[1, c]
+                row[9] = both[i, j]
+                row[10] = markov[0, c] * markov[1, c] > AGREES
+                row[11] = both[i - 1, j - 1] if i > 0 and j > 0 else 0.0
+                row[12] = both[i + 1, j + 1] if i + 1 < n and j + 1 < m else 0.0
+                row[13] = best[1, i] if both[i, j] == best[0, i] else best[0, i]
+                row[14] = best[3, j] if both[i, j] == best[2, j] else best[2, j]
+                row[15], row[16] = logs[0, c], logs[1, c]
+                row[17] = cells[c] < 0
+                row[18], row[19] = off, off * off
+                row[20] = shared == b - a and shared == y - x
+                row[21] = shared / max(b - a, y - x) if shared >= SHORTEST else 0.0
+                row[22] = kind & NUMBER > 0 and other & NUMBER > 0
+                row[23] = kind & MARK > 0 and other & MARK > 0
+                row[24] = (kind & MARK > 0) != (other & MARK > 0)
+                row[25] = count < RARE and number < RARE
+                row[26] = abs(np.log1p(count) - np.log1p(number)) / 8.0

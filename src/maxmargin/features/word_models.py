@@ -1,7 +1,7 @@
-"""Two word alignment models, learned from a bitext without any links; see the kernel for the formulas.
+"""Three word alignment models, learned from a bitext without any links; see the kernel for the formulas.
 
 A :class:`Lexicon` numbers the words and the word pairs of a bitext, and :class:`WordModels` hold what was learned of
-them: how well two words translate each other by model 1 and by the hidden Markov model, in both directions.
+them: how well two words translate each other by models 1 and 2 and by the hidden Markov model, in both directions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["Bitext", "Lexicon", "Translation", "WordModels", "learn"]
+__all__ = ["Bitext", "Lexicon", "Translation", "WordModel", "WordModels", "learn"]
 
 Words = Sequence[str]
 SentencePair = tuple[Words, Words]
@@ -93,58 +93,76 @@ class Translation(NamedTuple):
     none_left: np.ndarray
 
 
+class WordModel(NamedTuple):
+    """One model: how well words translate each other, and how likely places (model 2) or steps (Markov) are."""
+
+    translation: Translation
+    places: np.ndarray  # float64 (2, 2 REACH + 1), in both directions; model 1 has no use for them
+
+
 @dataclass(frozen=True)
 class WordModels:
     """What was learned from a bitext."""
 
     lexicon: Lexicon
-    one: Translation  # by model 1
-    markov: Translation  # by the hidden Markov model
-    jumps: np.ndarray  # float64 (2, 2 REACH + 1): how its partners follow each other, in both directions
+    one: WordModel
+    two: WordModel
+    markov: WordModel
 
-    def posteriors(self, bitext: Bitext, markov: bool) -> np.ndarray:
-        """What a model says of every cell, (2, cells): right words choose left ones, and the other way round."""
-        from maxmargin.features.word_models_kernel import expect
+    def posteriors(self, bitext: Bitext, name: str) -> np.ndarray:
+        """What a model says of every cell, (2, cells): right words choose left ones, and the other way round.
 
-        found, none = np.empty((2, len(bitext.cells))), np.empty(0)
-        jumps = self.jumps if markov else np.empty((0, 0))
-        given = self.markov if markov else self.one
-        expect(*bitext, *given, jumps, ABSENT, np.empty((2, 0)), none, none, np.zeros_like(self.jumps), found)
+        The names are "one", "two" and "markov".
+        """
+        from maxmargin.features.word_models_kernel import MARKOV, ONE, TWO, expect
+
+        given, kind = {"one": (self.one, ONE), "two": (self.two, TWO), "markov": (self.markov, MARKOV)}[name]
+        found, none, moved = np.empty((2, len(bitext.cells))), np.empty(0), np.zeros_like(given.places)
+        expect(
+            *bitext, *given.translation, given.places, kind, ABSENT, True, np.empty((2, 0)), none, none, moved, found
+        )
         return found
 
 
-def learn(pairs: Sequence[SentencePair], iterations: int = 5) -> WordModels:
-    """Model 1, then the hidden Markov model from where that ended. O(iterations * sum of n m (n + m))."""
-    from maxmargin.features.word_models_kernel import REACH
+def learn(pairs: Sequence[SentencePair], iterations: int = 5, *, agree: bool = True) -> WordModels:
+    """Model 1, then from where that ended model 2 and the hidden Markov model. O(iterations * sum of n m (n + m)).
+
+    Without ``agree`` each direction learns by itself, as in the papers of the models.
+    """
+    from maxmargin.features.word_models_kernel import MARKOV, ONE, REACH, TWO
 
     lexicon = Lexicon.of(pairs)
     bitext = lexicon.read(pairs)
     sizes = len(lexicon.left_count), len(lexicon.right_count)
     partners = [np.bincount(owner, minlength=n)[owner] for owner, n in zip(lexicon.owners, sizes, strict=True)]
-    now = Translation(1.0 / np.stack(partners), np.full(sizes[1], 1.0 / sizes[1]), np.full(sizes[0], 1.0 / sizes[0]))
-    jumps = np.exp(-np.abs(np.arange(-REACH, REACH + 1) - 1) / 3.0) * np.ones((2, 1))  # mostly one ahead
-    for _ in range(iterations):
-        now, _ = _improved(lexicon, bitext, now, np.empty((0, 0)))
-    one = now
-    for _ in range(iterations):
-        now, jumps = _improved(lexicon, bitext, now, jumps)
-    return WordModels(lexicon, one, now, jumps)
+    even = Translation(1.0 / np.stack(partners), np.full(sizes[1], 1.0 / sizes[1]), np.full(sizes[0], 1.0 / sizes[0]))
+    away = np.arange(-REACH, REACH + 1)
+    near, ahead = (np.exp(-np.abs(away - d) / 3.0) * np.ones((2, 1)) for d in (0, 1))  # steps are mostly one ahead
+
+    def learned(now: WordModel, kind: int) -> WordModel:
+        for _ in range(iterations):
+            now = _improved(lexicon, bitext, now, kind, agree)
+        return now
+
+    one = learned(WordModel(even, near), ONE)
+    two, markov = (learned(WordModel(one.translation, places), kind) for places, kind in ((near, TWO), (ahead, MARKOV)))
+    return WordModels(lexicon, one, two, markov)
 
 
-def _improved(lexicon: Lexicon, bitext: Bitext, now: Translation, jumps: np.ndarray) -> tuple[Translation, np.ndarray]:
+def _improved(lexicon: Lexicon, bitext: Bitext, now: WordModel, kind: int, agree: bool) -> WordModel:
     """One step of expectation and maximisation."""
-    from maxmargin.features.word_models_kernel import REACH, expect
+    from maxmargin.features.word_models_kernel import expect
 
-    counts = Translation(*map(np.zeros_like, now))
-    moved = np.full((2, 2 * REACH + 1), 0.1)
-    expect(*bitext, *now, jumps, ABSENT, *counts, moved, np.empty((2, 0)))
+    counts = Translation(*map(np.zeros_like, now.translation))
+    moved = np.full_like(now.places, 0.1)
+    expect(*bitext, *now.translation, now.places, kind, ABSENT, agree, *counts, moved, np.empty((2, 0)))
     rows = []
     for owner, count, size in zip(
         lexicon.owners, counts.pairs, (len(lexicon.left_count), len(lexicon.right_count)), strict=True
     ):
         rows.append(np.maximum(count / (np.bincount(owner, count, size) + 1e-9)[owner], LEAST))
     none = [count / max(count.sum(), 1e-9) for count in counts[1:]]
-    return Translation(np.stack(rows), *none), moved / moved.sum(axis=1, keepdims=True)
+    return WordModel(Translation(np.stack(rows), *none), moved / moved.sum(axis=1, keepdims=True))
 
 
 def _offsets(lengths: ArrayLike) -> np.ndarray:

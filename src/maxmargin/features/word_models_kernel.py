@@ -1,13 +1,15 @@
-"""Compiled expectation steps of two word alignment models, each in both directions at once, trained to agree.
+"""Compiled expectation steps of three word alignment models, each in both directions at once, trained to agree.
 
 A bitext is flat: sentence pair s has ``n = left[s + 1] - left[s]`` and ``m = right[s + 1] - right[s]`` words, and
 ``cells[at[s] + i m + j]`` is the entry of its word pair (i, j) in the lexicon, a table with t(right | left) and
 t(left | right) for every pair of words that occurs in some sentence pair.
 
-Model 1: a word chooses its partner, or none, by t alone. Hidden Markov model: the partners of neighbouring words are
-near each other, jump[d + REACH] for a step of d. Both directions are weighed by the product of their posteriors, which
-makes them agree. Brown et al. 1993, The mathematics of statistical machine translation. Vogel, Ney, Tillmann 1996,
-HMM-based word alignment. Liang, Taskar, Klein 2006, Alignment by agreement.
+Model 1: a word chooses its partner, or none, by t alone. Model 2: by t and by place; place[d + REACH] for a partner
+that is d tenths of the sentence away from the diagonal. Hidden Markov model: the partners of neighbouring words are
+near each other, place[d + REACH] for a step of d. Both directions are weighed by the product of their posteriors, which
+makes them agree, or each learns by itself. Brown et al. 1993, The mathematics of statistical machine translation.
+Vogel, Ney, Tillmann 1996, HMM-based word alignment. Liang, Taskar, Klein 2006, Alignment by agreement. Dyer, Chahuneau,
+Smith 2013, A simple, fast, and effective reparameterization of IBM model 2.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel
 
+ONE, TWO, MARKOV = 1, 2, 3  # the models
 REACH = 10  # jumps that are longer count as this long
 TINY = 1e-300
 UNKNOWN_PAIR, UNKNOWN_WORD = 1e-7, 1e-6  # t of a pair, and of a word without a partner, that no training text has
@@ -32,6 +35,29 @@ def choose(n, m, t, null, out):
             total += t[j, i]
         for i in range(n):
             out[j, i] = t[j, i] / total
+
+
+@register_jitable
+def tenths(i, n, j, m):
+    """How far the pair (i, j) of n and m words is from the diagonal, in tenths of a sentence: -REACH to REACH."""
+    return int(np.rint(REACH * ((i + 0.5) / n - (j + 0.5) / m)))
+
+
+@register_jitable
+def choose_near(n, m, t, null, place, absent, out, counts, row):
+    """Posteriors (m, n) of model 2, and expected places added to ``counts``. O(m n)."""
+    for j in range(m):
+        total = TINY
+        for i in range(n):
+            row[i] = place[tenths(i, n, j, m) + REACH]
+            total += row[i]
+        weight = absent * null[j] + TINY
+        for i in range(n):
+            out[j, i] = (1.0 - absent) * row[i] / total * t[j, i]
+            weight += out[j, i]
+        for i in range(n):
+            out[j, i] /= weight
+            counts[tenths(i, n, j, m) + REACH] += out[j, i]
 
 
 @register_jitable
@@ -109,18 +135,18 @@ def chances_of_none(words, chances, null):
 
 
 @kernel(
-    f"void({_BITEXT}, float64[:, ::1], float64[::1], float64[::1], float64[:, ::1], float64, "
+    f"void({_BITEXT}, float64[:, ::1], float64[::1], float64[::1], float64[:, ::1], int64, float64, boolean, "
     "float64[:, ::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1])"
 )
 def expect(
-    left, right, at, left_words, right_words, cells, t, none_right, none_left, jumps, absent, counts, count_right,
-    count_left, jump_counts, posteriors,
+    left, right, at, left_words, right_words, cells, t, none_right, none_left, places, model, absent, agree, counts,
+    count_right, count_left, place_counts, posteriors,
 ):  # fmt: skip
-    """One expectation step over all sentence pairs, by model 1 where ``jumps`` is empty, else by the Markov model.
+    """One expectation step over all sentence pairs by a model, which both directions ``agree`` upon or not.
 
     ``t`` (2, entries): t(right | left) and t(left | right). ``none_right``, ``none_left``: t of each word without a
-    partner. The counts receive expected numbers; ``posteriors`` (2, cells), where there is room, what each direction
-    says of every cell.
+    partner. ``places`` (2, 2 REACH + 1): of partners in model 2, of steps in the Markov model. The counts receive
+    expected numbers; ``posteriors`` (2, cells), where there is room, what each direction says of every cell.
     """
     longest = 1
     for s in range(len(at) - 1):
@@ -129,7 +155,6 @@ def expect(
     null = np.empty(longest)
     forward, backward = np.empty((longest, 2 * longest)), np.empty((longest, 2 * longest))
     steps, pairs, ahead = np.empty((longest, longest)), np.empty((longest, longest)), np.empty(longest)
-    markov = jumps.shape[0] > 0
     for s in range(len(at) - 1):
         n, m = left[s + 1] - left[s], right[s + 1] - right[s]
         if n == 0 or m == 0:
@@ -142,21 +167,25 @@ def expect(
                 there[j, i] = t[0, c] if c >= 0 else UNKNOWN_PAIR
                 back[i, j] = t[1, c] if c >= 0 else UNKNOWN_PAIR
         chances_of_none(right_words[right[s] : right[s + 1]], none_right, null)
-        if markov:
-            walk(n, m, there, null, jumps[0], absent, p, jump_counts[0], forward, backward, steps, pairs, ahead)
+        if model == MARKOV:
+            walk(n, m, there, null, places[0], absent, p, place_counts[0], forward, backward, steps, pairs, ahead)
+        elif model == TWO:
+            choose_near(n, m, there, null, places[0], absent, p, place_counts[0], ahead)
         else:
             choose(n, m, there, null, p)
         chances_of_none(left_words[left[s] : left[s + 1]], none_left, null)
-        if markov:
-            walk(m, n, back, null, jumps[1], absent, q, jump_counts[1], forward, backward, steps, pairs, ahead)
+        if model == MARKOV:
+            walk(m, n, back, null, places[1], absent, q, place_counts[1], forward, backward, steps, pairs, ahead)
+        elif model == TWO:
+            choose_near(m, n, back, null, places[1], absent, q, place_counts[1], ahead)
         else:
             choose(m, n, back, null, q)
         for i in range(n):
             for j in range(m):
                 c = cells[at[s] + i * m + j]
                 if c >= 0 and counts.shape[1] > 0:
-                    counts[0, c] += p[j, i] * q[i, j]
-                    counts[1, c] += p[j, i] * q[i, j]
+                    counts[0, c] += p[j, i] * (q[i, j] if agree else 1.0)
+                    counts[1, c] += q[i, j] * (p[j, i] if agree else 1.0)
                 if posteriors.shape[1] > 0:
                     posteriors[0, at[s] + i * m + j] = p[j, i]
                     posteriors[1, at[s] + i * m + j] = q[i, j]

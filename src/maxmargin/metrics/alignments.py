@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from maxmargin.datasets.links import as_links
@@ -21,7 +21,10 @@ class AlignmentReport(NamedTuple):
 
 
 def alignment_report(
-    y_true: Iterable[object], y_pred: Iterable[object], sample_weight: Iterable[float] | None = None
+    y_true: Iterable[object],
+    y_pred: Iterable[object],
+    sample_weight: Iterable[float] | None = None,
+    shapes: Sequence[tuple[int, int]] | None = None,
 ) -> AlignmentReport:
     """Compare links with gold ones.
 
@@ -35,6 +38,8 @@ def alignment_report(
     y_pred : list of links
     sample_weight : numbers, one per example, optional
         How much the links of each example count.
+    shapes : list of (int, int), optional
+        How many words each example has on both sides; true links beyond them are refused.
     """
     if not isinstance(y_true, Iterable) or not isinstance(y_pred, Iterable):
         raise TypeError(f"links are {y_true!r:.60} and {y_pred!r:.60}; give those of each example.")
@@ -44,7 +49,8 @@ def alignment_report(
     found = sure = right_sure = right = 0.0
     weights = [1.0] * len(golds) if sample_weight is None else [float(weight) for weight in sample_weight]
     for i, (gold, given, weight) in enumerate(zip(golds, founds, weights, strict=True)):
-        truth, links = as_links(gold, i, (MOST, MOST)), as_links(given, i, (MOST, MOST)).sure
+        truth = as_links(gold, i, (MOST, MOST) if shapes is None else shapes[i])
+        links = as_links(given, i, (MOST, MOST)).sure
         found, sure = found + weight * len(links), sure + weight * len(truth.sure)
         right_sure += weight * len(links & truth.sure)
         right += weight * len(links & (truth.sure | truth.possible))

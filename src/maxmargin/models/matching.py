@@ -231,7 +231,7 @@ def _checked_features(X: Iterable[ArrayLike]) -> list[np.ndarray]:
         if array.ndim != 3:
             what = "one row of features for each pair, (n, m, F)"
             raise ValueError(f"the features of example {i} have shape {array.shape}; give {what}.")
-        refuse_not_finite(array, f"the features of example {i}")
+        refuse_not_finite(array, f"the features of example {i} are NaN or infinite")
         found.append(array)
     if not found:
         raise ValueError("X is empty; at least one example is needed.")
