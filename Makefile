@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-all test-bounds test-lowest test-browser kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-shards bench-memory bench-scale bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-hopkins-may bench-lp bench-matching bench-lattice clean experiment-lp-corpora
+.PHONY: help setup demo docs test test-all test-bounds test-lowest test-browser kills kills-workers lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-shards bench-workers bench-memory bench-scale bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-hopkins-may bench-lp bench-matching bench-lattice clean experiment-lp-corpora
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ test-browser: setup  ## reports in a real browser, at three widths and in both t
 kills: setup  ## 300 kills at random moments: every fit ends as if it had not been killed, nothing is left behind
 	$(RUN) tools/kills.py
 
+kills-workers: setup  ## 100 kills of workers (processes, Ray actors) at random moments, and of drivers
+	$(RUN) tools/kills_workers.py
+
 lint: setup  ## check style and formatting
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
@@ -93,6 +96,10 @@ bench-ocr: setup  ## handwritten words by all solvers (needs MAXMARGIN_DATA)
 
 bench-threads: setup  ## how training scales with threads (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/threads.py
+
+bench-workers: setup  ## what Ray and processes cost over threads; their memory over 1,000 rounds
+	$(RUN) benchmarks/workers.py --processes
+	$(RUN) benchmarks/workers.py --memory 1000
 
 bench-shards: setup  ## passes and seconds of the dual in shards (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/shards.py

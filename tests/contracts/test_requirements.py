@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from maxmargin.contracts import CAPABILITIES, TRAITS, require
 from maxmargin.formulations.generative import Generative
 from maxmargin.formulations.latent import LatentProblem
 from maxmargin.formulations.references import References
 from maxmargin.models.hmm import HMM
+from maxmargin.needs import CAPABILITIES, TRAITS, require
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.outer import with_outer_loops
 from maxmargin.solvers.presets import SOLVERS, solver_for
