@@ -90,11 +90,12 @@ def random_chains(n: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def resident(pid: int) -> float:
-    """Megabytes."""
+    """Megabytes of its own; what is mapped of the cluster's object store, which has a fixed size, is not counted."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return float("nan")
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
 
 
 class Watch(Callback):

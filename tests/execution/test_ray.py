@@ -109,7 +109,11 @@ def test_a_run_that_is_resumed_goes_on_exactly(cluster, alone, tmp_path):
         assert other.certificate_ == alone.certificate_
 
 
-@pytest.mark.parametrize("solver", ["auto", mm.Sharded(shards=3, visits_per_round=7)], ids=["oracle", "shards"])
+@pytest.mark.parametrize(
+    "solver",
+    ["auto", pytest.param(mm.Sharded(shards=3, visits_per_round=7), marks=pytest.mark.slow)],
+    ids=["oracle", "shards"],
+)
 def test_a_model_of_ones_own_in_plain_python(cluster, solver):
     words = {"C": 0.5, "solver": solver, "max_passes": 5}
     one = mm.StructuredSVM(own_model(), executor="serial", **words).fit(VECTORS, KINDS)
@@ -250,6 +254,13 @@ def test_a_cluster_of_ones_own_is_gone_after_the_fit(monkeypatch, alone):
     executor.close()
     executor.close()
     assert calls[1:] == ["shutdown"] and not os.path.exists(places[0])
+
+
+def test_model_files_keep_where_a_model_was_fitted(alone, tmp_path):
+    alone.set_params(executor=Ray(address="somewhere:1", wait=5.0)).save(tmp_path / "model")
+    alone.set_params(executor="serial")
+    found = mm.load(tmp_path / "model").executor
+    assert isinstance(found, Ray) and (found.address, found.wait) == ("somewhere:1", 5.0)
 
 
 @pytest.mark.parametrize("executor", ["ray", "threads"])
