@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from machine import machine_line
+from machine import machine_line, save_picture
 from maxmargin import LatticeRanker
 from maxmargin.datasets import Lattice
 from maxmargin.inference import best_path
@@ -107,9 +107,7 @@ def training(sizes: list[int], path: Path | None) -> None:
         axes.loglog(arcs, seconds[-1] * arcs / arcs[-1], "--", color="grey", label="linear")
         axes.set(xlabel="arcs of all lattices", ylabel="processor seconds")
         axes.legend()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=110)
-        print(f"picture: {path}")
+        save_picture(figure, path)
 
 
 def main() -> None:

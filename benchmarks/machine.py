@@ -41,6 +41,13 @@ def last_line_of(command: list[str], environment: dict[str, str] | None = None) 
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def save_picture(figure: Any, path: Path) -> None:
+    """Write a figure of matplotlib and say where it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    print(f"picture: {path}")
+
+
 def cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):

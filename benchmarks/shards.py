@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import maxmargin as mm
-from machine import Others, cores, machine_line
+from machine import Others, cores, machine_line, save_picture
 from maxmargin.execution.executors import Serial, Threads
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.solvers.driver import run
@@ -92,9 +92,7 @@ def draw(passes: dict[str, list[float]], path: Path) -> None:
     axes.set_xlabel(f"shards, {AT_ONCE} visits between two synchronisations")
     axes.set_ylabel(f"passes to {100 * TOL:g} % (crosses: not in {MOST_PASSES})")
     axes.legend()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    print(f"picture: {path}")
+    save_picture(figure, path)
 
 
 def main() -> None:

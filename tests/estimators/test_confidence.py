@@ -9,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 import maxmargin as mm
 from maxmargin.estimators.graph_labeler import GraphLabeler
 from maxmargin.models.chain import Chain
+from reference.own_models import Signs
 
 PASSES = {"max_passes": 3, "tol": 1e-2}
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -104,19 +105,6 @@ def test_any_model_that_offers_it():
 
 
 def test_refusals_say_what_would_work():
-    class Signs:
-        def n_weights(self, X, Y):
-            return 1
-
-        def joint_features(self, x, y):
-            return np.array([x * y])
-
-        def cost(self, y_true, y):
-            return float(y_true != y)
-
-        def argmax(self, x, w, y_true=None, cost_weight=0.0):
-            return max((-1, 1), key=lambda y: w[0] * x * y + (cost_weight * (y != y_true) if y_true else 0.0))
-
     own = mm.StructuredSVM(Signs(), **PASSES).fit([1.0, -2.0], [1, -1])
     for ask in (lambda: own.predict_kbest([1.0], 2), lambda: own.predict_margin([1.0])):
         with pytest.raises(ValueError, match=r"predict_kbest of StructuredSVM needs.*chains.*Use predict"):

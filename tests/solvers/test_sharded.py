@@ -184,9 +184,9 @@ def test_an_interrupted_round_counts_for_nothing(executor, when, monkeypatch):
         engine.step(state)
     assert dual_of(state) >= dual - 1e-12
     A, _, alpha, _ = state.joined().working_set.planes()
-    np.testing.assert_allclose(state.whole.u, A.T @ alpha, atol=1e-12)
+    np.testing.assert_allclose(state.inner.u, A.T @ alpha, atol=1e-12)
     for other in state.shards:
-        np.testing.assert_array_equal(other.state.u, state.whole.u)
+        np.testing.assert_array_equal(other.state.u, state.inner.u)
     here.close()
 
 

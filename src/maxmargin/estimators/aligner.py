@@ -88,16 +88,9 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
     tol: float = 1e-3
 
     def fit(
-        self,
-        X: SentencePairs,
-        y: LinkLists,
-        sample_weight: SampleWeight = None,
-        *,
-        bitext: Iterable[object] | None = None,
-        resume: Resume = None,
-        references: GoodOutputs | None = None,
-        pairing: str = "all",
-    ) -> Self:
+        self, X: SentencePairs, y: LinkLists, sample_weight: SampleWeight = None, *, bitext: Iterable[object] | None =
+        None, resume: Resume = None, references: GoodOutputs | None = None, pairing: str = "all",
+    ) -> Self:  # fmt: skip
         """Learn from pairs of sentences and their links.
 
         Parameters

@@ -114,15 +114,9 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     max_cells: int = 2**24
 
     def fit(
-        self,
-        X: object,
-        y: Column = None,
-        sample_weight: SampleWeight = None,
-        *,
-        target: Target = None,
-        hidden: Hidden = None,
-        resume: Resume = None,
-    ) -> Self:
+        self, X: object, y: Column = None, sample_weight: SampleWeight = None, *, target: Target = None, hidden: Hidden
+        = None, resume: Resume = None,
+    ) -> Self:  # fmt: skip
         """Learn from rows.
 
         Parameters
@@ -159,14 +153,9 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         return self
 
     def partial_fit(
-        self,
-        X: object,
-        y: Column = None,
-        sample_weight: SampleWeight = None,
-        *,
-        target: Target = None,
-        hidden: Hidden = None,
-    ) -> Self:
+        self, X: object, y: Column = None, sample_weight: SampleWeight = None, *, target: Target = None, hidden: Hidden
+        = None,
+    ) -> Self:  # fmt: skip
         """Learn from further rows, without those of before.
 
         What the earlier ones have taught stays in planes and multipliers, and their counts go on counting. The

@@ -95,14 +95,9 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
     tol: float = 1e-2
 
     def fit(
-        self,
-        X: Graphs,
-        y: Labellings,
-        sample_weight: SampleWeight = None,
-        *,
-        node_cost: Sequence[ArrayLike] | None = None,
-        resume: Resume = None,
-    ) -> Self:
+        self, X: Graphs, y: Labellings, sample_weight: SampleWeight = None, *, node_cost: Sequence[ArrayLike] | None =
+        None, resume: Resume = None,
+    ) -> Self:  # fmt: skip
         """Learn from graphs and the labels of their nodes.
 
         Parameters

@@ -132,14 +132,9 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     tol: float = 1e-2
 
     def fit(
-        self,
-        X: Sequence[Image],
-        y: Sequence[Picture],
-        sample_weight: SampleWeight = None,
-        *,
-        pixel_cost: Sequence[ArrayLike] | None = None,
-        resume: Resume = None,
-    ) -> Self:
+        self, X: Sequence[Image], y: Sequence[Picture], sample_weight: SampleWeight = None, *, pixel_cost:
+        Sequence[ArrayLike] | None = None, resume: Resume = None,
+    ) -> Self:  # fmt: skip
         """Learn from images and their masks.
 
         Parameters

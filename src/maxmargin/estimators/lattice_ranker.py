@@ -90,15 +90,9 @@ class LatticeRanker(RankedOutputs[Lattices, str], LargeMargin[Lattices, Targets]
     tol: float = 1e-3
 
     def fit(
-        self,
-        X: Lattices,
-        y: Targets,
-        sample_weight: SampleWeight = None,
-        *,
-        resume: Resume = None,
-        references: GoodOutputs | None = None,
-        pairing: str = "all",
-    ) -> Self:
+        self, X: Lattices, y: Targets, sample_weight: SampleWeight = None, *, resume: Resume = None, references:
+        GoodOutputs | None = None, pairing: str = "all",
+    ) -> Self:  # fmt: skip
         """Learn from lattices and right sentences.
 
         Parameters

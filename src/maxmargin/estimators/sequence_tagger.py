@@ -116,16 +116,9 @@ class SequenceTagger(
     classes: Classes = None
 
     def fit(
-        self,
-        X: SequenceInput,
-        y: Labellings | None,
-        sample_weight: SampleWeight = None,
-        *,
-        fixed: Known = None,
-        resume: Resume = None,
-        references: GoodOutputs | None = None,
-        pairing: str = "all",
-    ) -> Self:
+        self, X: SequenceInput, y: Labellings | None, sample_weight: SampleWeight = None, *, fixed: Known = None,
+        resume: Resume = None, references: GoodOutputs | None = None, pairing: str = "all",
+    ) -> Self:  # fmt: skip
         """Learn from sequences.
 
         Parameters

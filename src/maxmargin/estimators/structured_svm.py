@@ -91,15 +91,9 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
     formulation: Formulation | None = None
 
     def fit(
-        self,
-        X: Objects,
-        y: Objects | None,
-        sample_weight: SampleWeight = None,
-        *,
-        resume: Resume = None,
-        references: GoodOutputs | None = None,
-        pairing: str = "all",
-    ) -> Self:
+        self, X: Objects, y: Objects | None, sample_weight: SampleWeight = None, *, resume: Resume = None, references:
+        GoodOutputs | None = None, pairing: str = "all",
+    ) -> Self:  # fmt: skip
         """Learn the weights.
 
         Parameters

@@ -25,11 +25,8 @@ class MIRA(PrimalSolver):
         Which output asks for its margin: the most violating one, or the prediction.
     averaging : {None, "uniform", "weighted", "tail"}
     sampling : {"permutation", "random"}
-    shards : int
-        Passes run in so many shards of the examples at once, from the same weights, which are mixed after each pass
-        (:mod:`maxmargin.solvers.primal_shards`). Weights do not depend on the workers (``n_jobs``) that run them.
-    batch : int
-        Examples whose planes, found at the same weights, make one step: the mean of theirs.
+    shards, batch : int
+        As those of :class:`~maxmargin.solvers.subgradient.Pegasos`.
 
     References
     ----------

@@ -25,11 +25,8 @@ class Perceptron(PrimalSolver):
     passes : int
     averaging : {None, "uniform", "weighted", "tail"}
     sampling : {"permutation", "random"}
-    shards : int
-        Passes run in so many shards of the examples at once, from the same weights, which are mixed after each pass
-        (:mod:`maxmargin.solvers.primal_shards`). Weights do not depend on the workers (``n_jobs``) that run them.
-    batch : int
-        Examples whose planes, found at the same weights, make one step: the sum of theirs.
+    shards, batch : int
+        As those of :class:`~maxmargin.solvers.subgradient.Pegasos`, but a batch's step is a sum.
 
     References
     ----------

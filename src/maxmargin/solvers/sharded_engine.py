@@ -30,7 +30,7 @@ from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.shard import CHANGING, Change, Look, Report, Shard, share_of
 from maxmargin.solvers.shard_kernel import best_shares
 from maxmargin.solvers.shard_sets import gathered, linear_of, scales_of
-from maxmargin.solvers.state import DualState
+from maxmargin.solvers.state import DualState, OuterState
 from maxmargin.solvers.working_set import WorkingSet
 
 __all__ = ["ShardedEngine", "ShardedState"]
@@ -39,10 +39,10 @@ ENOUGH = 0.99  # all of the changes stay when that gains this share of what the 
 
 
 @dataclass
-class ShardedState:
-    """Where a run stands. Planes and multipliers are in the shards, everything else is in ``whole``."""
+class ShardedState(OuterState):
+    """Where a run stands. Planes and multipliers are in the shards, everything else is in ``inner``."""
 
-    whole: DualState  # its working set is empty; u is that of all multipliers when ``current``
+    inner: DualState  # its working set is empty; u is that of all multipliers when ``current``
     shards: list[Shard]  # as they began; where memory is shared, and behind ``Executor.recall``, as they are
     executor: Executor
     homes: list[int]
@@ -64,27 +64,11 @@ class ShardedState:
 
     @property
     def problem(self) -> Problem:
-        return self.whole.problem
+        return self.inner.problem
 
     @property
     def oracle(self) -> CountingOracle:
-        return self.whole.oracle
-
-    @property
-    def oracle_calls(self) -> int:
-        return self.whole.oracle_calls
-
-    @property
-    def argmax_calls(self) -> int:
-        return self.whole.argmax_calls
-
-    @property
-    def unproven(self) -> int:
-        return self.whole.unproven
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        return self.whole.seconds
+        return self.inner.oracle
 
     def ask(self, verb: str, *arguments: object) -> list:
         """Call all shards with the same arguments."""
@@ -97,16 +81,16 @@ class ShardedState:
         reports: list[Report] = self.ask("report", self.combined, self.shares or (1.0,) * len(self.homes))
         self.changes, self.shares = (), ()
         self.linear, self.scales = _added(reports)
-        self.whole.u[:] = 0.0
+        self.inner.u[:] = 0.0
         for report in reports:
-            report.add_to(self.whole.u)
+            report.add_to(self.inner.u)
         if self.problem.shift is not None:
-            self.whole.u -= self.problem.shift
+            self.inner.u -= self.problem.shift
         self.spread()
 
     def spread(self) -> None:
         """Let the weights of all shards be those of u."""
-        u, w = self.whole.u, self.whole.w
+        u, w = self.inner.u, self.inner.w
         if w is not u:
             w[:] = self.problem.regulariser.weights(u)
         self.ask("start_from", u, None if w is u else w)
@@ -115,14 +99,14 @@ class ShardedState:
     def joined(self) -> DualState:
         """The same as a state of the dual engine, with the planes and multipliers of all shards."""
         self.gather()
-        budget, sets = self.whole.working_set.budget, self.ask("working_set")
+        budget, sets = self.inner.working_set.budget, self.ask("working_set")
         joined = gathered([(ws, np.arange(ws.n_blocks)) for ws in sets], budget)
         pending = None
         if self.pending:
             firsts = np.cumsum([0, *(ws.n_blocks for ws in sets[:-1])])
             parts = zip(self.ask("awaiting"), firsts, strict=True)
             pending = Planes.concatenate([replace(part, example=part.example + first) for part, first in parts])
-        return replace(self.whole, working_set=joined, pending=pending)
+        return replace(self.inner, working_set=joined, pending=pending)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
@@ -179,11 +163,11 @@ class ShardedEngine(Engine):
 
     def certificate_due(self, state: ShardedState) -> bool:
         """Whether the next thing to do is to look at all examples."""
-        return not state.pending and self.engine.certificate_due(state.whole)
+        return not state.pending and self.engine.certificate_due(state.inner)
 
     def certificate(self, state: ShardedState) -> Certificate:
         """Primal and dual at the present weights. One oracle pass, whose planes the next step uses."""
-        begin, whole, oracle_before = clock(), state.whole, state.oracle.seconds
+        begin, whole, oracle_before = clock(), state.inner, state.oracle.seconds
         point = self.dual_point(state)
         asking = clock()
         looks: list[Look] = state.ask("look", self.settings.parts)
@@ -198,7 +182,7 @@ class ShardedEngine(Engine):
 
     def finished(self, state: ShardedState) -> str | None:
         """When rounding hides what is left to gain."""
-        return self.engine.finished(state.whole)
+        return self.engine.finished(state.inner)
 
     def step_calls(self, state: ShardedState) -> int:
         """Oracle calls that the next step and the certificate behind it will make."""
@@ -218,12 +202,12 @@ class ShardedEngine(Engine):
         except KeyboardInterrupt:
             state.gather()
             raise
-        state.whole.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
+        state.inner.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
 
     def dual_point(self, state: ShardedState) -> DualPoint:
         """The multipliers that the run would end with."""
         state.gather()
-        return DualPoint(state.linear, state.whole.u, state.whole.w)
+        return DualPoint(state.linear, state.inner.u, state.inner.w)
 
     def weights(self, state: ShardedState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
@@ -231,7 +215,7 @@ class ShardedEngine(Engine):
 
     def conclude(self, state: ShardedState, certificate: Certificate, code: str) -> Certificate:
         """The planes of a resumed run are looked at once more."""
-        if state.whole.resumed:
+        if state.inner.resumed:
             check_around(state.joined(), state.problem, self.dual_point(state).w)
         return certificate
 
@@ -241,7 +225,7 @@ class ShardedEngine(Engine):
     def move(self, state: ShardedState, problem: Problem) -> None:
         """Go on with a problem that differs in its linear term only: u follows the shift."""
         state.gather()
-        self.engine.move(state.whole, problem)
+        self.engine.move(state.inner, problem)
         state.spread()
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> ShardedState:
@@ -254,7 +238,7 @@ class ShardedEngine(Engine):
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _step(self, state: ShardedState) -> None:
-        whole, settings = state.whole, self.settings
+        whole, settings = state.inner, self.settings
         if state.pending:
             state.pending = False
             gain = self._sweep(state, "plan_planes", [()] * len(state.homes))
@@ -280,7 +264,7 @@ class ShardedEngine(Engine):
         gain, call, homes = 0.0, state.executor.call, state.homes
         for number in range(max(call(plan, list(zip(homes, arguments, strict=True))))):
             state.stamp += 1
-            changes = state.ask("round", number, state.stamp, state.whole.tau, state.shares, state.changes)
+            changes = state.ask("round", number, state.stamp, state.inner.tau, state.shares, state.changes)
             gain += self._combine(state, tuple(changes))
         return gain
 
