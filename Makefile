@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-all test-bounds test-lowest test-browser kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-shards bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-hopkins-may bench-lp bench-matching bench-lattice clean experiment-lp-corpora
+.PHONY: help setup demo docs test test-all test-bounds test-lowest test-browser kills lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-shards bench-memory bench-scale bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-hopkins-may bench-lp bench-matching bench-lattice clean experiment-lp-corpora
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -96,6 +96,12 @@ bench-threads: setup  ## how training scales with threads (needs MAXMARGIN_DATA)
 
 bench-shards: setup  ## passes and seconds of the dual in shards (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/shards.py
+
+bench-memory: setup  ## train on five times the memory that the system allows, from a pack that is mapped
+	$(RUN) benchmarks/memory.py
+
+bench-scale: setup  ## a cost model of large runs from constants measured here
+	$(RUN) benchmarks/scale.py
 
 bench-ablation: setup  ## what each acceleration of the default solver is worth (needs MAXMARGIN_DATA)
 	$(RUN) benchmarks/ablation.py

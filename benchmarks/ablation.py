@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 import tarfile
 import tempfile
 import time
@@ -25,6 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from machine import last_line_of, machine_line
 
 LEVELS = (1e-2, 1e-3)
 REPEATS = 2
@@ -138,11 +139,8 @@ def run_child(
     name: str, settings: dict[str, Any], repeats: int, environment: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """:func:`child` in a process of its own."""
-    command = [sys.executable, __file__, "--child", json.dumps({"task": name, "settings": settings, "n": repeats})]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environment)
-    if done.returncode:
-        sys.exit("a measuring process failed; its message is above.")
-    return json.loads(done.stdout.splitlines()[-1])
+    asked = json.dumps({"task": name, "settings": settings, "n": repeats})
+    return last_line_of([__file__, "--child", asked], environment)
 
 
 def main() -> None:
@@ -156,8 +154,6 @@ def main() -> None:
         request = json.loads(options.child)
         print(json.dumps(child(request["task"], request["settings"], request["n"])))
         return
-    from machine import machine_line
-
     print(machine_line())
     for name in options.task or ["chunking", "ocr"]:
         results: dict[str, Any] = {}

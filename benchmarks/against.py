@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import subprocess
-import sys
 import tarfile
 import tempfile
 import time
@@ -26,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from ablation import task
+from machine import last_line_of, machine_line
 
 HERE = Path(__file__).parent
 Seconds = dict[str, float]
@@ -130,11 +130,7 @@ def environment_of(tree: Path) -> dict[str, str]:
 
 def measured(name: str, environment: dict[str, str]) -> Seconds:
     """Run a task in its own process."""
-    command = [sys.executable, __file__, "-", "--child", name]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=environment)
-    if done.returncode:
-        sys.exit("a measuring process failed; its message is above.")
-    return json.loads(done.stdout.splitlines()[-1])
+    return last_line_of([__file__, "-", "--child", name], environment)
 
 
 def main() -> None:
@@ -148,8 +144,6 @@ def main() -> None:
         warnings.simplefilter("ignore")
         print(json.dumps(TASKS[options.child]()))
         return
-    from machine import machine_line
-
     print(machine_line())
     print(f"{'':42s} {options.commit[:10]:>10s} {'this tree':>10s} {'ratio':>7s}")
     with tempfile.TemporaryDirectory() as folder:

@@ -7,11 +7,15 @@ When run as a program, this file prints the line::
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import subprocess
+import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 PACKAGES = ("maxmargin", "numpy", "scipy", "numba", "scikit-learn")
 
@@ -25,6 +29,14 @@ def processor() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+def last_line_of(command: list[str], environment: dict[str, str] | None = None) -> Any:
+    """Run a program of measurements in a process of its own; returns its last line, which is JSON."""
+    done = subprocess.run([sys.executable, *command], stdout=subprocess.PIPE, text=True, check=False, env=environment)
+    if done.returncode:
+        sys.exit("a measuring process failed; its message is above.")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def cores() -> int:

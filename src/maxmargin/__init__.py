@@ -21,6 +21,7 @@ _NAMES = {
     "AlignmentFeatures",
     "solvers": "Auto SimplicialDecomposition SequentialDual BCFW FrankWolfe CuttingPlane Pegasos SGD Perceptron MIRA "
     "ProximalPoint ColumnGeneration RecentredDual Sharded",
+    "execution": "Ray",
     "formulations": "MarginRescaling SlackRescaling Ramp",
     "costs": "HammingCost WeightedHammingCost MatrixCost FunctionCost",
     "callbacks": "EarlyStopping Checkpoint JsonLog Progress",

@@ -236,6 +236,9 @@ class Oracle(Protocol):
     def fused(self) -> Fused | None:
         """What a compiled loop needs to skip this object; None when that is not possible or would skip something."""
 
+    def spread(self) -> tuple[Oracle, Executor] | None:
+        """The oracle behind this one and the workers over which this one spreads its questions; None without any."""
+
 
 # --- problems ---------------------------------------------------------------------------------------------------------
 
@@ -416,15 +419,27 @@ class Executor(Protocol):
     def n_workers(self) -> int: ...
     @property
     def shares_memory(self) -> bool: ...  # whether residents stay the caller's own objects
+    @property
+    def replaced(self) -> int: ...  # workers that have died; others took their place
 
-    def start(self, residents: Sequence[object]) -> list[int]:
-        """Give each resident a home of its own; returns their addresses."""
+    def start(self, residents: Sequence[object], changing: Collection[str] = ()) -> list[int]:
+        """Give each resident a home; returns their addresses.
+
+        ``changing`` are the verbs that change a resident. It then has ``save()``, all that has changed, and
+        ``load(saved)``, so that it can be brought to life again where a worker has died.
+        """
 
     def call(self, verb: str, calls: Sequence[tuple[int, tuple]]) -> list:
         """Call a method of residents, ``calls`` holding (address, arguments); results in the order of the calls."""
 
+    def release(self, homes: Sequence[int]) -> None:
+        """Let residents go; from any thread, at any moment."""
+
+    def recall(self) -> None:
+        """Bring residents that change back to the caller: they answer here from now on, also when all is closed."""
+
     def close(self) -> None:
-        """End all homes."""
+        """End all homes elsewhere."""
 
 
 # --- needs ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 
 from cli.corpus import sentences, text
 from maxmargin.cli.audit import _corrected, _filtered, _list
-from maxmargin.cli.files import Source
+from maxmargin.features.column_files import Source
 
 PLANTED = {7: 2, 23: 0}  # sentence -> token
 

@@ -293,6 +293,6 @@ def test_training_log():
 
 
 def test_training_log_of_a_stored_model(tmp_path):
-    CRF(model_filename=str(tmp_path / "model")).fit(X, y)
+    fitted = CRF(model_filename=str(tmp_path / "model")).fit(X, y)
     stored = CRF(model_filename=str(tmp_path / "model"))
-    assert stored.predict(X) == y and stored.training_log_ is None
+    assert stored.predict(X) == y and stored.training_log_.iterations == fitted.training_log_.iterations

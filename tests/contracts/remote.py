@@ -57,6 +57,9 @@ class RemoteOracle:
         """A compiled loop cannot reach another process."""
         return None
 
+    def spread(self) -> None:
+        """Its examples have homes of their own already."""
+
     def predicting(self) -> RemoteOracle:
         raise ValueError("this oracle has no predictions; use a solver that asks for the most violating outputs.")
 

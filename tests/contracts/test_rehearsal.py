@@ -16,7 +16,7 @@ import maxmargin as mm
 from contracts.dag import Dag, DagModel
 from contracts.lp import CuttingPlaneLP, L1Hinge
 from contracts.remote import RemoteOracle, Shard
-from maxmargin.execution.executors import Processes
+from maxmargin.execution.processes import Processes
 from maxmargin.formulations.problem import Problem
 from maxmargin.formulations.regularisers import Quadratic
 from maxmargin.formulations.rescaled_hinge import RescaledHinge

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from maxmargin.execution.executors import Processes, Serial, Threads, make_executor, worker_count
+from maxmargin.execution.executors import Serial, Threads, make_executor, worker_count
+from maxmargin.execution.processes import Processes
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.models.chain import Chain
 from maxmargin.models.user import PythonModel

@@ -90,6 +90,9 @@ class ArrayOracle:
     def fused(self):
         return None
 
+    def spread(self):
+        return None
+
     def predicting(self):
         raise NotImplementedError
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from maxmargin.callbacks.base import Callback
 from maxmargin.solvers.column_generation import ColumnState
 from maxmargin.solvers.recentred_dual import MANY
 from maxmargin.solvers.recentred_engine import RecentredState
 from reference.linear_programs import lp_optimum, unit
 from reference.problems import chain_planes, multiclass_planes, random_cost_matrix
+from reference.stopping import StopAfter
 
 CHAIN = mm.Chain(classes=[0, 1, 2])
 
@@ -93,22 +93,10 @@ def test_classes_with_costs_and_sample_weights():
     assert svm.certificate_.primal == pytest.approx(best, rel=1e-6)
 
 
-class Stop(Callback):
-    def __init__(self, after):
-        self.after, self.arrays = after, None
-
-    def on_certificate(self, run):
-        self.after -= 1
-        if self.after == 0:
-            self.arrays = run.to_arrays()
-            return "stop"
-        return None
-
-
 @pytest.mark.parametrize("after", [1, 4])
 def test_a_resumed_run_goes_on_as_if_nothing_had_happened(after):
     X, Y = learnable_chains(seed=2)
-    whole, stop = fitted(X, Y), Stop(after)
+    whole, stop = fitted(X, Y), StopAfter(after)
     with pytest.warns(match="callback"):
         fitted(X, Y, callbacks=[stop])
     resumed = fitted(X, Y, fit={"resume": stop.arrays})
@@ -131,7 +119,7 @@ def test_a_resumed_run_goes_on_as_if_nothing_had_happened(after):
 )
 def test_changed_checkpoints_are_refused(name, change, told):
     X, Y = learnable_chains(seed=2)
-    stop = Stop(4)
+    stop = StopAfter(4)
     with pytest.warns(match="callback"):
         fitted(X, Y, callbacks=[stop])
     arrays = stop.arrays | {f"state/{name}": change(stop.arrays[f"state/{name}"])}

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, TextIO, TypedDict, cast
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import INTERRUPTED, guarded, located
-from maxmargin.cli.files import FileOptions, Source, warn_of_shape
+from maxmargin.cli.errors import INTERRUPTED, guarded
+from maxmargin.cli.files import FileOptions, warn_of_shape
 from maxmargin.cli.model import FeatureOptions, TrainingOptions, fit_features
 from maxmargin.cli.outputs import check_output, opened_output
 from maxmargin.cli.tune import progress_bar
+from maxmargin.features.column_files import Source, located
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

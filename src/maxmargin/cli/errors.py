@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -13,13 +12,13 @@ from typing import NoReturn
 
 import typer
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "fail", "fitting", "guarded", "located", "reason"]
+from maxmargin.features.column_files import located
+
+__all__ = ["BAD_INPUT", "INTERRUPTED", "fail", "fitting", "guarded", "reason"]
 
 BAD_INPUT = 1
 INTERRUPTED = 130  # 128 + SIGINT
 READER_LEFT = 141  # 128 + SIGPIPE, as other tools do
-
-_PLACE = re.compile(r"\b(?:example|sentence|sequence) (\d+)(?:, (?:position|token) (\d+))?")
 
 
 def fail(message: str) -> NoReturn:
@@ -52,22 +51,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def located(name: str, line: Callable[[int, int], int | None]) -> Iterator[None]:
-    """Put the file name, and the ``line(sentence, token)`` if the error names them, in front of an error message."""
-    try:
-        yield
-    except ValueError as error:
-        message = str(error)
-        if message.startswith(name):
-            raise
-        place = _PLACE.search(message)
-        number = line(int(place[1]), int(place[2] or 0)) if place else None
-        raise ValueError(f"{name}{f', line {number}' if number else ''}: {message}") from error
-
-
-@contextmanager
-def fitting(name: str, line: Callable[[int, int], int | None]) -> Iterator[None]:
-    """Errors of a fit name the file, as :func:`located` says; why training ended is left to the status."""
+def fitting(name: str = "", line: Callable[[int, int], int | None] = lambda sentence, token: None) -> Iterator[None]:
+    """Errors of a fit name the file, as :func:`located` says, if one is given; why training ended the status says."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings(), located(name, line):

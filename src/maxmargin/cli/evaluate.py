@@ -11,10 +11,11 @@ from typing import Annotated
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import guarded, located
-from maxmargin.cli.files import FileOptions, Table
+from maxmargin.cli.errors import guarded
+from maxmargin.cli.files import FileOptions
 from maxmargin.cli.model import constrain, label_place, load_text_tagger, span_like, usable
 from maxmargin.cli.tables import show_table
+from maxmargin.features.column_files import Table, located
 
 __all__ = ["evaluate"]
 

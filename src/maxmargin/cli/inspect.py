@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import guarded, located
-from maxmargin.cli.files import FileOptions, Source
+from maxmargin.cli.errors import guarded
+from maxmargin.cli.files import FileOptions
 from maxmargin.cli.model import constrain, known_labels, label_place, load_estimator, text_features
 from maxmargin.cli.tables import number, show_table
+from maxmargin.features.column_files import Source, located
 
 if TYPE_CHECKING:
     from maxmargin.estimators.sequence_tagger import SequenceTagger

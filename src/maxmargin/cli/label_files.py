@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from maxmargin.cli import options as o
+from maxmargin.features.column_files import MAX_UNPACKED
 
 if TYPE_CHECKING:
     from maxmargin.datasets.label_data import LabelData
@@ -53,7 +54,7 @@ class LabelFileOptions:
     label_separator: Annotated[str | None, o.of_files(help=_ABOUT_LABEL_SEPARATOR, callback=o.not_empty)] = None
     skip: Annotated[str | None, o.of_files(help=_ABOUT_SKIP, metavar="COLUMNS")] = None
     missing: Annotated[Missing, o.of_files("--missing", help=_ABOUT_MISSING)] = Missing.refuse
-    max_unpacked: o.MaxUnpacked = o.MAX_UNPACKED
+    max_unpacked: o.MaxUnpacked = MAX_UNPACKED
 
     @property
     def xml(self) -> str | None:

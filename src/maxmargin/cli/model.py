@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import fitting, located
-from maxmargin.cli.files import Source, Table
+from maxmargin.cli.errors import fitting
+from maxmargin.features.column_files import Source, Table, located
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from maxmargin.cli.files import FileOptions
     from maxmargin.datasets.column_format import ColumnFormat
     from maxmargin.estimators.sequence_tagger import SequenceTagger
     from maxmargin.features.extractor import TextFeatures
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FeatureOptions", "TextTagger", "TrainingOptions", "check_model_input", "constrain", "fit", "fit_features",
-    "known_labels", "label_place", "load_estimator", "load_text_tagger", "main_score", "ramp_start", "span_like",
+    "fit_files", "known_labels", "label_place", "load_estimator", "load_text_tagger", "main_score", "ramp_start",
+    "span_like",
     "text_features", "usable",
 ]  # fmt: skip
 
@@ -42,26 +44,25 @@ class FeatureOptions:
     min_count: o.MinCount = 1
     hashing: o.Hashing = None
 
+    def extractor(self, words: int) -> TextFeatures:
+        """Unfitted features, of the words in a column where there is no template."""
+        from maxmargin.features.choose import default_words
+        from maxmargin.features.extractor import TextFeatures
+        from maxmargin.features.template import Template
+
+        given = self.template
+        features = default_words(words) if given is None else TextFeatures(Template.parse(Path(given)))
+        return features.set_params(min_count=self.min_count, hashing=self.hashing)
+
 
 def fit_features(options: FeatureOptions, table: Table, words: int, labels: int) -> tuple[TextFeatures, Sequences]:
     """A fitted extractor that does not read the column of the labels, and the features of the table."""
-    from maxmargin.features.choose import default_words
-    from maxmargin.features.extractor import TextFeatures
-    from maxmargin.features.template import Template
-
-    if options.template is not None:
-        features = TextFeatures(Template.parse(Path(options.template)))
-    else:
-        features = default_words(words)
+    if options.template is None:
         _warn_of_numbers(table, words)
-    features.set_params(min_count=options.min_count, hashing=options.hashing)
+    features = options.extractor(words)
     with located(table.source.name, table.line):
         X = features.fit_transform(table.tokens())
-    for definition in features.definitions_:
-        if any(source.column == labels for source, _ in definition.slots):
-            where = definition.where if options.template is not None else "the default features"
-            advice = "use another column, or name the column of the labels with --label-column"
-            raise ValueError(f"{where}: reads column {labels}, which holds the labels to predict; {advice}.")
+    features.check_unread(labels, "--label-column", None if options.template is not None else "the default features")
     return features, X
 
 
@@ -96,6 +97,36 @@ def fit(tagger: SequenceTagger, X: Sequences, y: list[list[str]], table: Table) 
         if isinstance(tagger.constraints, str):
             _check_scheme(y, tagger.constraints)
         return tagger.fit(X, y)
+
+
+def fit_files(
+    tagger: SequenceTagger,
+    paths: list[str],
+    options: FeatureOptions,
+    files: FileOptions,
+    word_column: str | None,
+    label_column: str | None,
+    memory_map: str | None,
+) -> SequenceTagger:
+    """Fit on several files; errors name file and line."""
+    if options.template is not None:
+        tagger.features = options.extractor(0)
+    elif options != FeatureOptions():  # default features with other numbers: of which column, the first file says
+        tables = (files.source(path).table(may_be_empty=True) for path in paths)
+        words = next((table.format(word_column).word_column for table in tables if table.columns), 0)
+        tagger.features = options.extractor(words)
+    source = files.source(paths[0])
+    with fitting():
+        return tagger.fit_files(
+            paths,
+            format=str(files.format),
+            separator=source.separator,
+            comment=source.comment,
+            word_column=word_column,
+            label_column=label_column,
+            max_unpacked=files.max_unpacked,
+            memory_map=memory_map,
+        )
 
 
 def _check_scheme(y: list[list[str]], scheme: str) -> None:

@@ -15,10 +15,7 @@ from typer.models import OptionInfo
 
 from maxmargin.cli.errors import fail
 
-__all__ = ["MAX_UNPACKED", "Constraints", "FitOptions", "Format", "Loss", "Precision", "Solver", "Weights", "grouped"]
-
-MAX_UNPACKED = 64.0  # MB
-
+__all__ = ["Constraints", "Executor", "FitOptions", "Format", "Loss", "Precision", "Solver", "Weights", "grouped"]
 
 Weights = StrEnum("Weights", ["all", "observed"])
 Constraints = StrEnum("Constraints", ["bio", "iobes"])
@@ -28,10 +25,11 @@ Rescaling = StrEnum("Rescaling", ["margin", "slack", "sqrt_slack", "unit"])
 Penalty = StrEnum("Penalty", ["l2", "l1"])
 Format = StrEnum("Format", ["auto", "columns", "conllu"])
 Precision = StrEnum("Precision", ["float64", "float32"])
+Executor = StrEnum("Executor", ["auto", "serial", "threads", "processes", "ray"])
 Solver = StrEnum(
     "Solver",
     "auto simplicial sequential_dual bcfw frank_wolfe cutting_plane pegasos sgd perceptron mira column_generation "
-    "recentred_dual",
+    "recentred_dual sharded",
 )
 
 
@@ -119,6 +117,8 @@ of_features, of_training, of_files = map(_panel, ("Features", "Model", "Files"))
 of_stopping, of_output = map(_panel, ("When to stop", "What to write"))
 
 LabelledFile = Annotated[str, typer.Argument(help="Column file with labels, or - for standard input.")]
+_ABOUT_FILES = "Column files with labels, or - for standard input. Several are read by several processes (--n-jobs)."
+LabelledFiles = Annotated[list[str], typer.Argument(help=_ABOUT_FILES, metavar="FILE...")]
 ModelFile = Annotated[str, typer.Argument(help="Model file.")]
 ModelOutput = Annotated[str, typer.Option("--output", "-o", help="Model file to write.", metavar="FILE")]
 TextOutput = Annotated[str, typer.Option("--output", "-o", help="Where to write; - is standard output.")]
@@ -140,6 +140,13 @@ _ABOUT_PRECISION = "Precision of the stored weights; float32 halves the file."
 PrecisionOption = Annotated[Precision, of_files("--precision", help=_ABOUT_PRECISION)]
 _ABOUT_UNPACKED = "Megabytes at which archives are refused that unpack to over 30 times their size."
 MaxUnpacked = Annotated[float, of_files(callback=positive, help=_ABOUT_UNPACKED)]
+
+
+_ABOUT_MAP = (
+    "Folder to pack the files into; training maps the pack instead of keeping it in memory, and finds it there the "
+    "next time, unless a file has changed."
+)
+MemoryMap = Annotated[str | None, of_files(help=_ABOUT_MAP, metavar="FOLDER")]
 
 
 def column_option(about: str) -> OptionInfo:
@@ -181,7 +188,9 @@ _ABOUT_SOLVER = (
     "column_generation and recentred_dual are for --penalty l1."
 )
 SolverOption = Annotated[Solver, of_training("--solver", help=_ABOUT_SOLVER)]
-Jobs = Annotated[int | None, of_training("--n-jobs", "-j", help="Number of threads; -1 for all cores.")]
+Jobs = Annotated[int | None, of_training("--n-jobs", "-j", help="Number of workers; -1 for all cores.")]
+_ABOUT_EXECUTOR = "What workers are; auto: threads, and processes for files. ray: actors of a local Ray cluster."
+ExecutorOption = Annotated[Executor, of_training("--executor", help=_ABOUT_EXECUTOR)]
 Seed = Annotated[int, of_training(help="Random seed.")]
 
 MaxRounds = Annotated[int | None, of_stopping(min=1, help="Maximum number of convex fits with --loss ramp.")]
@@ -202,6 +211,7 @@ class FitOptions:
     max_passes: MaxPasses = 1000
     max_seconds: MaxSeconds = None
     n_jobs: Jobs = None
+    executor: ExecutorOption = Executor.auto
     seed: Seed = 0
 
     def parameters(self) -> dict[str, object]:

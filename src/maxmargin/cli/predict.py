@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import guarded, located
-from maxmargin.cli.files import FileOptions, Source
+from maxmargin.cli.errors import guarded
+from maxmargin.cli.files import FileOptions
 from maxmargin.cli.model import Rows, TextTagger, constrain, label_place, load_text_tagger
 from maxmargin.cli.outputs import check_output, opened_output
+from maxmargin.features.column_files import Source, located
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +30,7 @@ MISC = 9  # the last field of CoNLL-U
 
 MOST_TOKENS, MOST_BYTES = 50_000, 2**25  # per batch, however few sentences they make
 
+_ABOUT_JOBS = "Number of processes that label several files; -1 for all cores."
 _ABOUT_REPLACE = "Whether the prediction replaces the label column; by default in CoNLL-U only."
 
 
@@ -33,7 +38,10 @@ _ABOUT_REPLACE = "Whether the prediction replaces the label column; by default i
 @o.grouped
 def predict(
     model: o.ModelFile,
-    file: Annotated[str, typer.Argument(help="Column file, or - for standard input.")] = "-",
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Column file, or - for standard input; with several, -o is a folder.", metavar="[FILE]..."),
+    ] = None,
     output: o.TextOutput = "-",
     replace: Annotated[bool | None, typer.Option("--replace/--no-replace", help=_ABOUT_REPLACE)] = None,
     label_column: o.KnownLabelColumn = None,
@@ -45,6 +53,7 @@ def predict(
     ] = False,
     constraints: o.ConstraintsOption = None,
     batch: Annotated[int, typer.Option(min=1, help="Sentences per batch; 1 answers each sentence at once.")] = 500,
+    n_jobs: Annotated[int | None, typer.Option("--n-jobs", "-j", help=_ABOUT_JOBS)] = None,
     files: FileOptions = FileOptions(),
     debug: o.Debug = False,
 ) -> None:
@@ -56,7 +65,8 @@ def predict(
 
     Columns must be in the same order as in training; a label column at the end is optional.
 
-    A file that is named with -o appears when all of it is written.
+    A file that is named with -o appears when all of it is written. Several files are labelled by several processes
+    (--n-jobs), each into a file of its name in the folder that -o names.
 
     Examples:
 
@@ -65,30 +75,82 @@ def predict(
       maxmargin predict chunker.mm test.gz --constraints bio --margin -o out.gz
 
       maxmargin predict chunker.mm test.txt --replace | less
+
+      maxmargin predict chunker.mm part-*.gz -j 8 -o labelled/
     """
-    check_output(output, [file, model])
+    outputs = _outputs(inputs or ["-"], output, model)
     tagger = constrain(load_text_tagger(model), constraints)
-    source = files.source(file, tagger.columns_)
-    writer: Writer | None = None
-    with opened_output(output) as out:
-        for blocks in _batches(source, batch):
-            full = [block for block in blocks if block.rows]
-            rows = [block.rows for block in full]
-            if rows and writer is None:
-                width = len(rows[0][0])
-                _warn_of_width(tagger, width, source)
-                inside = bool(source.conllu) if replace is None else replace
-                place = label_place(tagger, label_column, width, source) if inside or label_column is not None else None
-                tabs = source.conllu or "\t" in full[0].lines[full[0].places[0]]
-                joint = source.separator or ("\t" if tabs else " ")
-                writer = Writer(joint, place if inside else None, bool(source.conllu), kbest)
-            with located(source.name, partial(_line, full)):
-                columns = iter(_labels(tagger, rows, kbest, margin) if rows else [])
-            for block in blocks:
-                if block.rows and writer is not None:
-                    writer.add(block, next(columns))
-                out.write("".join(block.lines))
-            out.flush()
+    labeller = Labeller(tagger, files, replace, label_column, kbest, margin, batch)
+    if len(outputs) == 1:
+        labeller.label(*outputs[0])
+        return
+    from maxmargin.execution.executors import make_executor
+
+    executor = make_executor(n_jobs, compiled=False)
+    try:
+        homes = executor.start([labeller] * min(executor.n_workers, len(outputs)))
+        executor.call("label", [(homes[f % len(homes)], both) for f, both in enumerate(outputs)])
+    finally:
+        executor.close()
+
+
+def _outputs(inputs: list[str], output: str, model: str) -> list[tuple[str, str]]:
+    """Each input with the file that its labels go to, checked before the work."""
+    if len(inputs) == 1 and not (output.endswith(os.sep) or os.path.isdir(output)):
+        check_output(output, [*inputs, model])
+        return [(inputs[0], output)]
+    if output == "-" or "-" in inputs:
+        raise ValueError("several files need names, and a folder for their labels; name it with -o.")
+    os.makedirs(output, exist_ok=True)
+    pairs = [(path, os.path.join(output, os.path.basename(path))) for path in inputs]
+    for (path, made), (other, same) in pairwise(sorted(pairs, key=itemgetter(1))):
+        if made == same:
+            raise ValueError(f"the labels of {path} and {other} would both go to {made}; label them in two calls.")
+    for path, made in pairs:
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"there is no file {path!r}.")
+        check_output(made, [*inputs, model])
+    return pairs
+
+
+@dataclass(frozen=True)
+class Labeller:
+    """Labels whole files; a resident of an executor."""
+
+    tagger: TextTagger
+    files: FileOptions
+    replace: bool | None
+    label_column: str | None
+    kbest: int
+    margin: bool
+    batch: int
+
+    def label(self, path: str, output: str) -> None:
+        """Write a file with its labels."""
+        tagger, source = self.tagger, self.files.source(path, self.tagger.columns_)
+        writer: Writer | None = None
+        with opened_output(output) as out:
+            for blocks in _batches(source, self.batch):
+                full = [block for block in blocks if block.rows]
+                rows = [block.rows for block in full]
+                if rows and writer is None:
+                    writer = self._writer(full[0], source)
+                with located(source.name, partial(_line, full)):
+                    columns = iter(_labels(tagger, rows, self.kbest, self.margin) if rows else [])
+                for block in blocks:
+                    if block.rows and writer is not None:
+                        writer.add(block, next(columns))
+                    out.write("".join(block.lines))
+                out.flush()
+
+    def _writer(self, first: Block, source: Source) -> Writer:
+        width, column = len(first.rows[0]), self.label_column
+        _warn_of_width(self.tagger, width, source)
+        inside = bool(source.conllu) if self.replace is None else self.replace
+        place = label_place(self.tagger, column, width, source) if inside or column is not None else None
+        tabs = source.conllu or "\t" in first.lines[first.places[0]]
+        joint = source.separator or ("\t" if tabs else " ")
+        return Writer(joint, place if inside else None, bool(source.conllu), self.kbest)
 
 
 def _warn_of_width(tagger: TextTagger, width: int, source: Source) -> None:

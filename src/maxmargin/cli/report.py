@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import guarded, located
+from maxmargin.cli.errors import guarded
 from maxmargin.cli.files import FileOptions
 from maxmargin.cli.model import check_model_input, known_labels, label_place, load_estimator, usable
 from maxmargin.cli.outputs import check_output
+from maxmargin.features.column_files import located
 
 __all__ = ["report"]
 

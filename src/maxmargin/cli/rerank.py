@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from maxmargin.cli import options as o
-from maxmargin.cli.errors import fitting, guarded, located
+from maxmargin.cli.errors import fitting, guarded
 from maxmargin.cli.model import check_model_input
 from maxmargin.cli.outputs import check_model_output, check_output, opened_output
 from maxmargin.cli.train import Stopwatch, finish
+from maxmargin.features.column_files import located
 
 if TYPE_CHECKING:
     from maxmargin.datasets import NBestLists

@@ -13,25 +13,29 @@ import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import INTERRUPTED, fail, guarded
-from maxmargin.cli.files import FileOptions, Table, warn_of_shape
+from maxmargin.cli.files import FileOptions, warn_of_shape
 from maxmargin.cli.model import (
     FeatureOptions,
     TextTagger,
     TrainingOptions,
     fit,
     fit_features,
+    fit_files,
     main_score,
     ramp_start,
+    text_features,
     usable,
 )  # fmt: skip
 from maxmargin.cli.outputs import check_model_output, save_model, warn_of_space
 from maxmargin.cli.tables import show_table
+from maxmargin.features.column_files import Table
 
 if TYPE_CHECKING:
     import numpy as np
 
     from maxmargin.datasets.column_format import ColumnFormat
     from maxmargin.estimators.base import Structured
+    from maxmargin.estimators.sequence_tagger import SequenceTagger
 
 __all__ = ["Stopwatch", "finish", "train"]
 
@@ -44,7 +48,7 @@ _ABOUT_HELD_OUT = (
 @guarded
 @o.grouped
 def train(
-    file: o.LabelledFile,
+    inputs: o.LabelledFiles,
     output: o.ModelOutput,
     feature_options: FeatureOptions = FeatureOptions(),
     word_column: o.WordColumn = None,
@@ -58,11 +62,12 @@ def train(
     held_out: Annotated[str | None, o.of_stopping(help=_ABOUT_HELD_OUT, metavar="FILE")] = None,
     patience: Annotated[int, o.of_stopping(min=1, help="Stop after so many scores without improvement.")] = 5,
     precision: o.PrecisionOption = o.Precision.float64,
+    memory_map: o.MemoryMap = None,
     files: FileOptions = FileOptions(),
     config: o.Config = None,
     debug: o.Debug = False,
 ) -> None:
-    """Learn a tagger from a column file and write it to a model file.
+    """Learn a tagger from column files and write it to a model file.
 
     A terminal shows the progress; elsewhere one line goes to standard error at the end.
 
@@ -79,12 +84,23 @@ def train(
       maxmargin train pos.train.xz --config pos.toml --held-out pos.dev -o pos.mm
 
       maxmargin train en-ud-train.conllu --label-column xpos -o tagger.mm
+
+      maxmargin train part-*.gz -j 8 --memory-map packed -o tagger.mm
     """
-    check_model_output(output, [file, held_out, feature_options.template, start, config])
+    check_model_output(output, [*inputs, held_out, feature_options.template, start, config])
     live = sys.stderr.isatty()
     watch = Stopwatch()
+    if len(inputs) > 1 or memory_map is not None:
+        if held_out is not None or training.loss == "ramp":
+            option = "--held-out" if held_out is not None else "--loss ramp"
+            raise ValueError(f"{option} needs all sentences in one file; name one file without --memory-map.")
+        tagger = training.tagger(C=C, verbose=int(live))
+        with watch("train"):
+            fit_files(tagger, inputs, feature_options, files, word_column, label_column, memory_map)
+        finish(tagger, _facts(tagger, feature_options, f"{len(inputs)} files"), watch, output, str(precision))
+        return
     with watch("read"):
-        table = files.source(file).table()
+        table = files.source(inputs[0]).table()
         warn_of_shape(table)
         place, columns = table.place(label_column), table.format(word_column)
         table, held = _hold_out(table, held_out, files, columns, training.seed)
@@ -118,18 +134,24 @@ def train(
         stopping = None
     if stopping is not None:
         stopping.restore(tagger)
-    facts = {
-        "examples": f"{len(table)} sentences, {table.n_tokens} tokens, {len(tagger.classes_)} labels, "
-        f"{features.n_features_} features, {tagger.layout_.n_weights} weights, {(tagger.weights_ != 0).sum()} not zero",
-        "features": _features(feature_options.template, place, columns),
-    }
+    examples = f"{len(table)} sentences, {table.n_tokens} tokens"
     more = {}
     if stopping is not None:
         more["held out"] = (
             f"{score_name} {100 * stopping.best_score_:.2f}% with the weights of pass {stopping.best_pass_:.4g}, "
             f"which the model keeps; {100 * stopping.scores_[-1]:.2f}% at the end, pass {tagger.n_iter_:.4g}"
         )
-    finish(tagger, facts, watch, output, str(precision), more)
+    finish(tagger, _facts(tagger, feature_options, examples), watch, output, str(precision), more)
+
+
+def _facts(tagger: SequenceTagger, options: FeatureOptions, examples: str) -> dict[str, str]:
+    """What a trained tagger has seen and made of it."""
+    features, weights = text_features(tagger), tagger.weights_
+    sizes = f"{features.n_features_} features, {len(weights)} weights, {(weights != 0).sum()} not zero"
+    return {
+        "examples": f"{examples}, {len(tagger.classes_)} labels, {sizes}",
+        "features": _features(options.template, tagger.label_column_, tagger.columns_),
+    }
 
 
 def finish(

@@ -13,10 +13,11 @@ import typer
 
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import INTERRUPTED, fail, guarded
-from maxmargin.cli.files import FileOptions, Table, warn_of_shape
+from maxmargin.cli.files import FileOptions, warn_of_shape
 from maxmargin.cli.model import FeatureOptions, Metric, TrainingOptions, fit, fit_features, main_score, usable
 from maxmargin.cli.outputs import check_model_output, save_model
 from maxmargin.cli.tables import show_table
+from maxmargin.features.column_files import Table
 
 if TYPE_CHECKING:
     from maxmargin.estimators.sequence_tagger import SequenceTagger

@@ -173,7 +173,7 @@ class Structured(Saveable, Reported, Training, BaseEstimator, ABC, Generic[Input
             refits=refits,
             first_completion=self._weights_of(first_completion if fresh and latent else None, bound.n_weights),
         )
-        executor = make_executor(self.n_jobs, compiled=bound.kernel() is not None)
+        executor = make_executor(self.n_jobs, compiled=bound.kernel() is not None, executor=self.executor)
         if warm is None and self.warm_start and resume is None:
             warm = self.__dict__.get("state_")
         bound_after = 0.0 if begin is None else begin.seconds()
@@ -189,7 +189,9 @@ class Structured(Saveable, Reported, Training, BaseEstimator, ABC, Generic[Input
                 warm=warm,
                 resume=resume,
                 evaluate=self._evaluate,
+                executor=executor,
             )
+            executor.recall()
         finally:
             executor.close()
         self._set_result(result, bound, weight_of_losses)

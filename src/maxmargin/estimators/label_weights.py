@@ -33,11 +33,15 @@ class LabelWeights:
 
     def _label_weights(self, parts: Iterable[Iterable[Hashable]]) -> dict[Hashable, float] | None:
         """The weight of each label, checked, from the labels of the parts of each example; missing ones have 1."""
+        return self._weights_of_counts(lambda: Counter(label for labels in parts for label in labels))
+
+    def _weights_of_counts(self, count: Callable[[], Counter[Hashable]]) -> dict[Hashable, float] | None:
+        """As :meth:`_label_weights`, from how often each label occurs."""
         given = self.class_weight
         if given is None:
             return None
         if isinstance(given, str) and given == "balanced":
-            counts = Counter(label for labels in parts for label in labels)
+            counts = count()
             return {label: counts.total() / (len(counts) * count) for label, count in counts.items()}
         if not isinstance(given, Mapping):
             raise ValueError(f'class_weight must be a mapping of labels to weights or "balanced"; got {given!r}.')

@@ -16,6 +16,7 @@ from typing import TypeGuard, TypeVar, dataclass_transform
 import numpy as np
 
 from maxmargin.callbacks.base import Callback
+from maxmargin.execution.ray_workers import Ray
 from maxmargin.formulations.ramp import Ramp
 from maxmargin.solvers.base import BaseSolver
 
@@ -76,7 +77,12 @@ class Training:
     max_passes, max_oracle_calls, max_seconds : number or None
         Budgets. A fit that ends by one of them warns, and is usable.
     n_jobs : int or None
-        Workers for oracle calls: threads, or processes for models in plain Python. The weights do not depend on it.
+        Workers for oracle calls, and for the shards of ``solver="sharded"``; None is 1, -1 all cores. The weights do
+        not depend on it.
+    executor : {"auto", "serial", "threads", "processes", "ray"} or Ray
+        What workers are. "auto" is threads, or processes for models in plain Python. "ray" is actors of a Ray cluster,
+        :class:`~maxmargin.execution.ray_workers.Ray` says which; there ``n_jobs=None`` is all of its processors. The
+        weights do not depend on it.
     random_state : int or None
     verbose : int
         1 shows progress.
@@ -93,6 +99,7 @@ class Training:
     max_oracle_calls: int | None = None
     max_seconds: float | None = None
     n_jobs: int | None = None
+    executor: str | Ray = "auto"
     random_state: int | np.random.Generator | np.random.RandomState | None = 0
     verbose: int = 0
     callbacks: Sequence[Callback] | None = None

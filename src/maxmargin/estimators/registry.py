@@ -25,6 +25,8 @@ _PARTS = {
     "formulations.rescaled_hinge": "MarginRescaling RescaledHinge SlackRescaling",
     "formulations.ramp": "Ramp",
     "solvers.presets": "Auto SimplicialDecomposition SequentialDual BCFW FrankWolfe CuttingPlane",
+    "solvers.sharded": "Sharded",
+    "execution.ray_workers": "Ray",
     "solvers.subgradient": "Pegasos SGD",
     "solvers.perceptron": "Perceptron",
     "solvers.mira": "MIRA",

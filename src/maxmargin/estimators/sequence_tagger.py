@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast
@@ -12,15 +13,19 @@ from sklearn.utils.metaestimators import available_if
 
 from maxmargin.door import weight_vector
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
+from maxmargin.estimators.bound_files import as_column, bound_files, labels_of_files, sources_of
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.examples import Predictions, by_sequence, listed
 from maxmargin.estimators.explaining import Contribution, WeightRow, coef_table, explain
+from maxmargin.estimators.file_parts import BoundFiles, PartReader, Paths
 from maxmargin.estimators.label_weights import LabelWeights
 from maxmargin.estimators.large_margin import GoodOutputs, LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.saveable import Extractor, Fitted, matrix_cost
 from maxmargin.estimators.tagger_report import label_text, tagger_sections
 from maxmargin.features.choose import extractor_for
+from maxmargin.features.column_files import MAX_UNPACKED
+from maxmargin.features.extractor import TextFeatures
 from maxmargin.features.sequences import Sequences
 from maxmargin.features.sparse_rows import RowFeatures
 from maxmargin.features.tokens import Frame, Tokens
@@ -153,6 +158,80 @@ class SequenceTagger(
         )
         return self
 
+    def fit_files(
+        self,
+        paths: Paths,
+        *,
+        format: str = "auto",
+        separator: str | None = None,
+        comment: str | None = None,
+        word_column: int | str | None = None,
+        label_column: int | str | None = None,
+        max_unpacked: float = MAX_UNPACKED,
+        memory_map: str | os.PathLike[str] | None = None,
+        resume: Resume = None,
+    ) -> Self:
+        """Learn from column files, each read and packed by a worker of its own (``n_jobs`` processes).
+
+        The result is that of :meth:`fit` on all their sentences, to the last bit, for any number of workers.
+
+        Parameters
+        ----------
+        paths : path, pattern such as ``"part-*.gz"``, or list of these
+            Files with one token per line and a blank line after each sentence, or CoNLL-U; ``.gz`` and ``.xz`` are
+            unpacked. The files of a pattern come in the order of their names.
+        format : {"auto", "columns", "conllu"}
+        separator : str, optional
+            What divides the columns; any spaces and tabs by default.
+        comment : str, optional
+            Skip lines that begin with this.
+        word_column, label_column : int or str, optional
+            A number from 0 (-1 is the last), or a field of CoNLL-U. By default words are in the first column (form) and
+            labels in the last (upos).
+        max_unpacked : float
+            Megabytes at which archives are refused that unpack to over 30 times their size.
+        memory_map : path, optional
+            A folder to pack the files into; training then maps the pack instead of keeping it in memory, so that it may
+            be larger than memory. The next fit on the same files with the same features finds it there; it is made
+            anew when a file has changed. Weights and planes stay in memory: see ``memory`` of the solvers.
+        resume : as in fit
+        """
+        begin = Stopwatch()
+        for name in ("temperature_", "label_column_", "columns_"):  # they belong to an earlier fit
+            self.__dict__.pop(name, None)
+        if self.features is not None and not isinstance(self.features, TextFeatures):
+            raise TypeError(f"files hold text; features must be TextFeatures or None, not {self.features!r:.60}.")
+        self.model_ = self._model()
+        sources = sources_of(paths, format, separator, comment, max_unpacked)
+        common = copy(self.features), as_column(word_column), as_column(label_column)
+        made = bound_files(self, [PartReader(n, source, *common) for n, source in enumerate(sources)], memory_map)
+        self._take_over(made)
+        positive = self._positive(made.bound, made.bound.layout)
+        self._train(made.bound, positive=positive, resume=resume, begin=begin)
+        return self
+
+    def predict_files(
+        self,
+        paths: Paths,
+        *,
+        format: str = "auto",
+        separator: str | None = None,
+        comment: str | None = None,
+        max_unpacked: float = MAX_UNPACKED,
+    ) -> list[list[list[Hashable]]]:
+        """The best labels of each sentence of each file; the files are read and labelled by ``n_jobs`` processes.
+
+        Parameters
+        ----------
+        paths, format, separator, comment, max_unpacked : as in :meth:`fit_files`
+            What is not given is as it was there. ``maxmargin predict`` writes files with the labels in them.
+        """
+        self._check_fitted()
+        if not isinstance(self.features_, TextFeatures):
+            raise TypeError("this tagger was not fitted on text; predict takes what it was fitted on.")
+        sources = sources_of(paths, format, separator, comment, max_unpacked, vars(self).get("columns_"))
+        return labels_of_files(self, sources)
+
     @available_if(learns_from_streams)
     def partial_fit(
         self, X: SequenceInput, y: Labellings, classes: Classes = None, sample_weight: SampleWeight = None
@@ -193,6 +272,11 @@ class SequenceTagger(
         bound = self.model_.bind(X, y, class_weight=self._label_weights(y), fixed=fixed)
         self.layout_, self.classes_ = bound.layout, bound.layout.labels.classes
         return bound
+
+    def _take_over(self, made: BoundFiles) -> None:
+        """Features, labels and columns that were learned from files."""
+        self.features_, self.columns_, self.label_column_ = made.features, made.columns, made.label_column
+        self.layout_, self.classes_ = made.bound.layout, made.bound.layout.labels.classes
 
     def _named_weights(self, groups: Mapping[str, np.ndarray]) -> dict[str, list[np.ndarray]]:
         emission = [groups[name] for name in ("sparse", "dense") if name in groups]

@@ -2,6 +2,11 @@
 
 from maxmargin.lazy import lazy
 
-_NAMES = {"executors": "Processes Serial Threads make_executor", "sharded": "ShardedOracle"}
+_NAMES = {
+    "executors": "Serial Threads make_executor",
+    "processes": "Processes",
+    "ray_workers": "Ray",
+    "sharded": "ShardedOracle",
+}
 
 __all__, __getattr__, __dir__ = lazy(__name__, _NAMES)

@@ -1,4 +1,4 @@
-"""Where work runs: in this thread, in threads (compiled models), or in processes (models in plain Python).
+"""Where work runs: in this thread, in threads (compiled models), in processes (models in plain Python), or on Ray.
 
 All executors keep the contract :class:`maxmargin.contracts.Executor`: what is started has a home of its own, keeps its
 state there, and is called by verb; results come in the order of the calls.
@@ -6,18 +6,19 @@ state there, and is called by verb; results come in the order of the calls.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 
 import numpy as np
 
-__all__ = ["Processes", "Serial", "Threads", "make_executor", "worker_count"]
+from maxmargin.contracts import Executor
+from maxmargin.execution.ray_workers import Ray
+
+__all__ = ["EXECUTORS", "Serial", "Threads", "make_executor", "worker_count"]
+
+EXECUTORS = ("auto", "serial", "threads", "processes", "ray")
 
 
 class Serial:
@@ -25,22 +26,33 @@ class Serial:
 
     n_workers = 1
     shares_memory = True
+    replaced = 0
 
     def __init__(self) -> None:
-        self._residents: list[object] = []
+        self._residents: dict[int, object] = {}
+        self._next = 0
 
-    def start(self, residents: Sequence[object]) -> list[int]:
-        """Keep the residents; their addresses are positions in a list."""
-        self._residents += residents
-        return list(range(len(self._residents) - len(residents), len(self._residents)))
+    def start(self, residents: Sequence[object], changing: Collection[str] = ()) -> list[int]:
+        """Keep the residents."""
+        homes = list(range(self._next, self._next + len(residents)))
+        self._next += len(residents)
+        self._residents |= zip(homes, residents, strict=True)
+        return homes
 
     def call(self, verb: str, calls: Sequence[tuple[int, tuple]]) -> list:
         """One call after the other."""
         return [getattr(self._residents[home], verb)(*arguments) for home, arguments in calls]
 
+    def recall(self) -> None:
+        """They have never been away."""
+
+    def release(self, homes: Sequence[int]) -> None:
+        """Let residents go."""
+        for home in homes:
+            self._residents.pop(home, None)
+
     def close(self) -> None:
-        """Let the residents go."""
-        self._residents = []
+        """Nothing runs; residents stay for whoever still calls them."""
 
 
 class Threads(Serial):
@@ -68,93 +80,9 @@ class Threads(Serial):
 
     def close(self) -> None:
         """Stop the threads."""
-        super().close()
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
-
-
-class Processes:
-    """One process per resident, which stays there between calls: for models in plain Python."""
-
-    shares_memory = False
-
-    def __init__(self, n_workers: int) -> None:
-        self.n_workers = n_workers
-        self._homes: list[tuple[BaseProcess, Connection]] = []
-
-    def start(self, residents: Sequence[object]) -> list[int]:
-        """Start a process for each resident."""
-        first = len(self._homes)
-        for resident in residents:
-            here, there = multiprocessing.Pipe()
-            process = multiprocessing.Process(target=_serve, args=(there, resident), daemon=True)
-            process.start()
-            there.close()
-            self._homes.append((process, here))
-        return list(range(first, len(self._homes)))
-
-    def call(self, verb: str, calls: Sequence[tuple[int, tuple]]) -> list:
-        """All homes at once, each one call after the other; an error is raised when the others have ended."""
-        queues: dict[int, list[int]] = {}
-        for number, (home, _) in enumerate(calls):
-            queues.setdefault(home, []).append(number)
-        waiting = {self._homes[home][1]: (home, queue) for home, queue in queues.items()}
-        results: list = [None] * len(calls)
-        errors: list[Exception] = []
-        for connection, (_, queue) in waiting.items():
-            connection.send((verb, calls[queue[0]][1]))
-        while waiting:
-            for connection in wait(list(waiting)):
-                assert isinstance(connection, Connection)
-                home, queue = waiting[connection]
-                good, result = self._receive(home)
-                number = queue.pop(0)
-                if good:
-                    results[number] = result
-                else:
-                    errors.append(result)
-                if queue:  # the next call only now: a pipe that is full both ways would never empty
-                    connection.send((verb, calls[queue[0]][1]))
-                else:
-                    del waiting[connection]
-        if errors:
-            raise errors[0]
-        return results
-
-    def _receive(self, home: int) -> tuple:
-        process, connection = self._homes[home]
-        try:
-            return connection.recv()
-        except EOFError:
-            process.join(1.0)
-            end = f"a worker process ended with code {process.exitcode}; it may have run out of memory"
-            raise RuntimeError(f"{end}. Use fewer workers (n_jobs), or 1.") from None
-
-    def close(self) -> None:
-        """End all processes."""
-        for _, connection in self._homes:
-            connection.close()
-        for process, _ in self._homes:
-            process.join(5.0)
-            if process.is_alive():
-                process.terminate()
-        self._homes = []
-
-
-def _serve(connection: Connection, resident: object) -> None:
-    """The life of a worker process: answer calls until the other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C belongs to the process that asks
-    while True:
-        try:
-            verb, arguments = connection.recv()
-        except EOFError:
-            return
-        try:
-            answer = (True, getattr(resident, verb)(*arguments))
-        except Exception as error:
-            answer = (False, error)
-        connection.send(answer)
 
 
 def worker_count(n_jobs: int | None) -> int:
@@ -167,9 +95,19 @@ def worker_count(n_jobs: int | None) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
 
 
-def make_executor(n_jobs: int | None, *, compiled: bool) -> Serial | Threads | Processes:
-    """The executor for ``n_jobs`` workers: threads for compiled models, processes for plain Python."""
+def make_executor(n_jobs: int | None, *, compiled: bool, executor: str | Ray = "auto") -> Executor:
+    """The executor for ``n_jobs`` workers; "auto" is threads for compiled models, processes for plain Python."""
+    executor = Ray() if isinstance(executor, str) and executor == "ray" else executor
+    if isinstance(executor, Ray):
+        return executor.workers(None if n_jobs is None else worker_count(n_jobs))
+    if executor not in EXECUTORS:
+        *names, last = map('"{}"'.format, EXECUTORS)
+        raise ValueError(f"executor must be {', '.join(names)} or {last}, or Ray(address=...); got {executor!r:.60}.")
     workers = worker_count(n_jobs)
-    if workers == 1:
+    if executor == "serial" or (workers == 1 and executor != "processes"):
         return Serial()
-    return Threads(workers) if compiled else Processes(workers)
+    if executor == "processes" or (executor == "auto" and not compiled):
+        from maxmargin.execution.processes import Processes
+
+        return Processes(workers)
+    return Threads(workers)

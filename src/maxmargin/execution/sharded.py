@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from weakref import finalize
 
 import numpy as np
 
@@ -29,7 +30,9 @@ class ShardedOracle(OracleAround):
 
     @cached_property
     def _homes(self) -> list[int]:
-        return self.executor.start([self.oracle] * self.executor.n_workers)
+        homes = self.executor.start([self.oracle] * self.executor.n_workers)
+        finalize(self, self.executor.release, homes)
+        return homes
 
     def predicting(self) -> ShardedOracle:
         """That of the oracle, on the same workers."""
@@ -39,6 +42,10 @@ class ShardedOracle(OracleAround):
         """That of the oracle; compiled loops may run on the same workers."""
         fused = self.oracle.fused()
         return None if fused is None else replace(fused, executor=self.executor)
+
+    def spread(self) -> tuple[Oracle, Executor]:
+        """The oracle without workers, and the workers."""
+        return self.oracle, self.executor
 
     def planes(self, w: np.ndarray, examples: np.ndarray, most: int = 1) -> Planes:
         """As the oracle's own: planes are computed example by example."""

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from maxmargin.features.definition import Definition
 from maxmargin.features.interning import Coder, Hashed, Vocabulary
 from maxmargin.features.plan import Plan
-from maxmargin.features.rows import MOST_LOOKED_UP, Rows, feature_rows, looked_up_rows, stacked
+from maxmargin.features.rows import MOST_LOOKED_UP, Rows, feature_rows, looked_up_rows, ranked, stacked
 from maxmargin.features.sequences import Sequences
 from maxmargin.features.sparse_rows import RowFeatures, SparseRows
 from maxmargin.features.template import Template
@@ -22,7 +23,7 @@ from maxmargin.features.tokens import Column, Frame, Sentences, Tokens
 from maxmargin.features.window import Ends, Join, Window, describe, restore
 from maxmargin.parameters import Parameters
 
-__all__ = ["TextFeatures"]
+__all__ = ["TextFeatures", "renumbered"]
 
 Part = str | Path | Template | Window | Join | Ends
 
@@ -80,11 +81,46 @@ class TextFeatures(RowFeatures[Tokens | Frame | Sentences], Parameters):
         if tokens.n_tokens == 0:
             raise ValueError("these sentences have no tokens; give at least one to learn from.")
         rows = self._rows(tokens, vocabulary, learn=True)
+        return self._sequences(tokens, rows, self._freeze(vocabulary))
+
+    def count(self, X: Tokens | Frame | Sentences) -> tuple[Vocabulary | None, Sequences]:
+        """The features of some of many sentences, which they have numbered and counted by themselves.
+
+        :meth:`fit_counts` makes one vocabulary of those of all parts. Hashed features have none, and the numbers that
+        they have in the end.
+        """
+        self._prepare()
+        tokens = self._tokens(X)
+        if self.hashing is not None:
+            return None, self._sequences(tokens, self._rows(tokens, self._hashed))
+        vocabulary = Vocabulary(self.definitions_)
+        rows = self._rows(tokens, vocabulary, learn=True)
+        own = {edge: len(table) for edge, table in vocabulary.tables.items()}
+        return vocabulary, self._sequences(tokens, rows, widths=own)
+
+    def fit_counts(self, counted: Iterable[tuple[Vocabulary | None, int]]) -> list[dict[bool, np.ndarray]]:
+        """Learn from the vocabularies of all parts in their order, each with its number of tokens.
+
+        The result is that of :meth:`fit` on all sentences. Returns, for each part, the new numbers (-1: dropped) of its
+        own token features (False) and edge features (True); none where features are hashed.
+        """
+        self._prepare()
+        vocabulary, ids, tokens = Vocabulary(self.definitions_), list[dict[bool, np.ndarray]](), 0
+        for part, n_tokens in counted:
+            ids.append({} if part is None else vocabulary.add(part, tokens))
+            tokens += n_tokens
+        if self.hashing is not None:
+            return ids
+        ranks = self._freeze(vocabulary)
+        return [{edge: ranks[edge][numbers] for edge, numbers in own.items()} for own in ids]
+
+    def _freeze(self, vocabulary: Vocabulary) -> dict[bool, np.ndarray]:
+        """Take over a vocabulary that has counted all tokens; the new numbers of its features."""
         ranks = vocabulary.freeze(self.min_count)
         if len(vocabulary.tables[False]) == 0:
             raise ValueError(f"no feature occurs min_count ({self.min_count}) times; lower it or add features.")
         self._adopt(vocabulary)
-        return self._sequences(tokens, rows, ranks)
+        return ranks
 
     def transform(self, X: Tokens | Frame | Sentences) -> Sequences:
         """The features of ``X``, without those that are unknown."""
@@ -133,13 +169,23 @@ class TextFeatures(RowFeatures[Tokens | Frame | Sentences], Parameters):
     def to_state(self) -> tuple[dict[str, np.ndarray], dict[str, object]]:
         """Arrays and JSON-able facts for :meth:`from_state`."""
         self._check_fitted()
+        return (self.vocabulary_.to_arrays() if self.hashing is None else {}), self.description()
+
+    def description(self) -> dict[str, object]:
+        """The parameters as JSON-able facts."""
         parts = [
             {"kind": "Template", "lines": p.lines, "name": p.name} if isinstance(p, Template) else describe(p)
             for p in _parts(self.template)
         ]
         hashing = None if self.hashing is None else int(self.hashing)
-        facts = {"version": 1, "features": parts, "min_count": int(self.min_count), "hashing": hashing}
-        return (self.vocabulary_.to_arrays() if hashing is None else {}), facts
+        return {"version": 1, "features": parts, "min_count": int(self.min_count), "hashing": hashing}
+
+    def check_unread(self, column: int, option: str, name: str | None = None) -> None:
+        """A ValueError when a feature reads the column of the labels; ``name`` is what all features are called."""
+        for definition in self.definitions_:
+            if any(source.column == column for source, _ in definition.slots):
+                what = f"{name or definition.where}: reads column {column}, which holds the labels to predict"
+                raise ValueError(f"{what}; use another column, or name the column of the labels with {option}.")
 
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray], facts: Mapping[str, Any]) -> TextFeatures:
@@ -206,19 +252,38 @@ class TextFeatures(RowFeatures[Tokens | Frame | Sentences], Parameters):
             return [feature_rows(tokens, self._plan, coder, learn)]
         marks = np.searchsorted(tokens.offsets, np.arange(0, tokens.n_tokens, AT_ONCE), side="left")
         cuts = [*np.unique(marks).tolist(), len(tokens)]
-        return [feature_rows(tokens[a:b], self._plan, coder, learn) for a, b in pairwise(cuts)]
+        return [feature_rows(tokens[a:b], self._plan, coder, learn, int(tokens.offsets[a])) for a, b in pairwise(cuts)]
 
-    def _sequences(self, tokens: Tokens, rows: list[dict[bool, Rows]], ranks: dict | None = None) -> Sequences:
+    def _sequences(
+        self,
+        tokens: Tokens,
+        rows: list[dict[bool, Rows]],
+        ranks: dict[bool, np.ndarray] | None = None,
+        widths: dict[bool, int] | None = None,
+    ) -> Sequences:
         ranks = ranks or {}
-        widths = {False: self.n_features_, True: self.n_edge_features_}
+        if widths is None:
+            widths = {False: self.n_features_, True: self.n_edge_features_}
         made: dict[bool, list] = {False: [], True: []}
         while rows:  # frees each part once it is in rows
             part = rows.pop(0)
             for edge, width in widths.items():
                 if width or not edge:
                     made[edge].append(part[edge].to_csr(width, ranks.get(edge)))
-        edge_rows = stacked(made[True]) if self.n_edge_features_ else None
+        edge_rows = stacked(made[True]) if made[True] else None
         return Sequences(tokens.offsets, sparse=stacked(made[False]), edge=edge_rows)
+
+
+def renumbered(X: Sequences, numbers: Mapping[bool, np.ndarray], n_features: int, n_edge_features: int) -> Sequences:
+    """What ``count`` gave for a part, under the ``numbers`` that ``fit_counts`` gave it; hashed features stay."""
+    if not numbers:
+        return X
+    assert X.sparse is not None
+    edge = None
+    if n_edge_features:  # a part may have none of its own
+        own = X.edge if X.edge is not None else sp.csr_array((X.n_tokens, 0), dtype=np.int8)
+        edge = ranked(own, numbers[True], n_edge_features)
+    return Sequences(X.offsets, sparse=ranked(X.sparse, numbers[False], n_features), edge=edge)
 
 
 def _whole(number: object) -> bool:

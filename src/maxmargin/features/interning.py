@@ -16,6 +16,8 @@ import numpy as np
 
 from maxmargin.features.definition import Definition
 
+NEVER = 2**63 - 1  # the key of what has not appeared
+RANK_BITS = 12  # of a key, behind the number of its token
 DEEPEST = 4  # most values of a feature that one compiled call can join
 
 __all__ = ["Coder", "Hashed", "PairTable", "Vocabulary", "by_falling_count", "pack_strings", "unpack_strings"]
@@ -35,6 +37,7 @@ class PairTable:
         self._entries = np.zeros(max(1024, len(held)), np.int64)
         self._entries[: len(held)] = held
         self._counts = np.zeros(len(self._entries), np.int64)
+        self._first = np.full(len(self._entries), NEVER)
         self._index: tuple[np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
@@ -48,6 +51,11 @@ class PairTable:
     @property
     def counts(self) -> np.ndarray:
         return self._counts[: len(self)]
+
+    @property
+    def first(self) -> np.ndarray:
+        """Keys of the first appearances, where they were noted; a smaller key came before."""
+        return self._first[: len(self)]
 
     @property
     def index(self) -> tuple[np.ndarray, np.ndarray]:
@@ -77,6 +85,7 @@ class PairTable:
                 return out.reshape(shape)
             self._entries = np.concatenate([self._entries, np.zeros_like(self._entries)])
             self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)])
+            self._first = np.concatenate([self._first, np.full_like(self._first, NEVER)])
             self._index = None
 
     def find(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -127,14 +136,39 @@ class Vocabulary:
     def freeze(self, min_count: int) -> dict[bool, np.ndarray]:
         """Renumber the features by falling count; drop rare ones and the strings and tuples that only they use.
 
-        Returns the new id of each old one (-1: dropped), for token and edge features.
+        Features of equal counts come in the order of their definitions, and then of their first tokens, however the
+        tokens were divided. Returns the new id of each old one (-1: dropped), for token and edge features.
         """
         ranks = {}
         for edge, table in self.tables.items():
-            kept, ranks[edge] = by_falling_count(table.counts, max(min_count, 1))
+            kept, ranks[edge] = by_falling_count(table.counts, max(min_count, 1), table.first)
             self.tables[edge] = PairTable(table.entries[kept])
         self._prune()
         return ranks
+
+    def add(self, other: Vocabulary, tokens: int) -> dict[bool, np.ndarray]:
+        """Count the features of another vocabulary too, whose tokens come after so many others.
+
+        Returns the ids (int32) that its token and edge features have here.
+        """
+        codes = {0: np.zeros(1, np.int32), 1: self.encode(list(other.strings), learn=True)}
+        for level, table in other.tuples.items():
+            left, right = table.sides()
+            codes[level] = self.join(codes[level - 1][left], codes[1][right], level, learn=True)
+        levels = np.array([len(literals) - 1 for literals in self.skeletons], np.int64)
+        ids = {}
+        for edge, table in other.tables.items():
+            skeleton, code = table.sides()
+            mapped = np.empty(len(table), np.int32)
+            for level, new in codes.items():
+                here = levels[skeleton] == level
+                mapped[here] = new[code[here]]
+            mine = self.tables[edge]
+            ids[edge] = mine.add(skeleton.astype(np.int32), mapped)
+            mine.counts[ids[edge]] += table.counts - 1  # each was counted once here
+            later = np.where(table.first < NEVER, table.first + (tokens << RANK_BITS), NEVER)
+            mine.first[ids[edge]] = np.minimum(mine.first[ids[edge]], later)
+        return ids
 
     def keeping(self, kept: np.ndarray) -> Vocabulary:
         """The same numbering without the token features that ``kept``, a mask, leaves out."""
@@ -217,9 +251,18 @@ class Vocabulary:
         return made
 
 
-def by_falling_count(counts: np.ndarray, min_count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ids that occur often enough, most frequent first, and the rank (int32) of every id among them, -1 if rare."""
-    kept = np.argsort(-counts, kind="stable")[: int((counts >= min_count).sum())]
+def by_falling_count(
+    counts: np.ndarray, min_count: int, first: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ids that occur often enough, most frequent first, and the rank (int32) of every id among them, -1 if rare.
+
+    Equal counts are in order of ``first``, or of the ids.
+    """
+    if first is None or (first[1:] >= first[:-1]).all():
+        order = np.argsort(-counts, kind="stable")
+    else:
+        order = np.lexsort((first, -counts))
+    kept = order[: int((counts >= min_count).sum())]
     rank = np.full(len(counts), -1, np.int32)
     rank[kept] = np.arange(len(kept), dtype=np.int32)
     return kept, rank

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from maxmargin.features.interning import RANK_BITS
 from maxmargin.kernel import kernel
+
+TOKEN_BITS = 40  # of a key: which definition, at which token, and which of several values there
 
 
 @kernel("int64(int64[::1], int64, int64)")
@@ -47,6 +50,33 @@ def add_pairs(left, right, keys, ids, entries, counts, size, out, start):
         counts[ids[slot]] += 1
         out[t] = ids[slot]
     return len(left)
+
+
+@kernel("int64(int64, int64, int64)", borrows=True)
+def first_key(definition, token, rank):
+    """A number that orders appearances of features by definition, then by token, then by their rank there."""
+    definition, rank = min(definition, (1 << 10) - 1), min(rank, (1 << RANK_BITS) - 1)
+    return (definition << (TOKEN_BITS + RANK_BITS)) | (token << RANK_BITS) | rank
+
+
+@kernel("void(int32[:, ::1], int64, int64[::1])")
+def note_first(table, token, first):
+    """Let ``first`` of every id in ``table`` (definitions, n) be its least key; ``token`` is the number of column 0."""
+    for d in range(len(table)):
+        for t in range(table.shape[1]):
+            i = table[d, t]
+            if i >= 0:
+                first[i] = min(first[i], first_key(d, token + t, 0))
+
+
+@kernel("void(int32[::1], int64[::1], int32[::1], int64, int64, int64[::1])")
+def note_lists(owner, pointers, ids, definition, token, first):
+    """As :func:`note_first` for a definition with many values: token t has list ``owner[t]`` (-1: none)."""
+    for t in range(len(owner)):
+        if owner[t] >= 0:
+            for p in range(pointers[owner[t]], pointers[owner[t] + 1]):
+                if ids[p] >= 0:
+                    first[ids[p]] = min(first[ids[p]], first_key(definition, token + t, p - pointers[owner[t]]))
 
 
 @kernel("int32(int64[::1], int32[::1], int32, int32)")

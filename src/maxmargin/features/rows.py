@@ -18,7 +18,7 @@ from maxmargin.features.plan import Plan
 from maxmargin.features.sparse_rows import SparseRows
 from maxmargin.features.tokens import Tokens
 
-__all__ = ["MOST_LOOKED_UP", "Rows", "feature_rows", "looked_up_rows", "stacked"]
+__all__ = ["MOST_LOOKED_UP", "Rows", "feature_rows", "looked_up_rows", "ranked", "stacked"]
 
 MOST_LOOKED_UP = 200  # tokens; up to here it is faster to look up each feature by itself
 
@@ -60,6 +60,14 @@ class Rows:
         return _binary(indices, indptr, n_features)
 
 
+def ranked(rows: sp.csr_array, rank: np.ndarray, n_features: int) -> sp.csr_array:
+    """Rows of features under the numbers ``rank`` of their present ones (-1 leaves one out)."""
+    new = rank[rows.indices]
+    kept = new >= 0
+    indptr = rows.indptr if kept.all() else np.concatenate([[0], np.cumsum(kept)])[rows.indptr]
+    return _binary(new[kept], indptr.astype(np.int64), n_features)
+
+
 def stacked(parts: list[sp.csr_array]) -> sp.csr_array:
     """Matrices of features, one above the other."""
     if len(parts) == 1:
@@ -81,11 +89,13 @@ def _binary(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> sp.csr_
     return sp.csr_array((np.ones(len(indices), np.int8), indices, indptr), shape=(len(indptr) - 1, n_features))
 
 
-def feature_rows(tokens: Tokens, plan: Plan, coder: Coder, learn: bool = False) -> dict[bool, Rows]:
-    """Ids of token features (False) and edge features (True) of every token.
+def feature_rows(tokens: Tokens, plan: Plan, coder: Coder, learn: bool = False, before: int = 0) -> dict[bool, Rows]:
+    """Ids of token features (False) and edge features (True) of every token; ``before`` tokens were learned from.
 
     O(tokens x (definitions + distinct tuple shapes)) compiled steps; Python runs only per distinct string.
     """
+    from maxmargin.features.interning_kernel import note_first, note_lists
+
     padded = _Padded(tokens, plan, coder, learn)
     codes = padded.codes()
     rows = {}
@@ -97,15 +107,19 @@ def feature_rows(tokens: Tokens, plan: Plan, coder: Coder, learn: bool = False) 
             if edge:
                 read[:, padded.first] = coder.missing
             table[part] = coder.number(singles.skeletons[part], read, edge, learn)
+        counted = coder.tables[edge] if learn and isinstance(coder, Vocabulary) else None
+        if counted is not None:
+            note_first(table, before, counted.first)
         lists = []
-        for definition, skeleton in plan.lists[edge]:
+        for number, (definition, skeleton) in enumerate(plan.lists[edge], start=len(table)):
             owner, pointers, values = padded.lists(definition)
             ids = coder.number(skeleton, values[None], edge, learn)[0]
-            if learn and isinstance(coder, Vocabulary):
+            if counted is not None:
                 uses = np.bincount(owner[owner >= 0], minlength=len(pointers) - 1)
                 known = ids >= 0  # each was counted once as a value; count it once per token
                 weight = np.repeat(uses, np.diff(pointers))[known] - 1
-                np.add.at(coder.tables[edge].counts, ids[known], weight)
+                np.add.at(counted.counts, ids[known], weight)
+                note_lists(owner, pointers, ids, number, before, counted.first)
             lists.append((owner, pointers, ids))
         rows[edge] = Rows(table, lists)
     return rows

@@ -112,10 +112,10 @@ def augment_all(n, degree, offsets, work, residual, excess):
     Needs a forest with empty lists, and leaves it to be planted anew.
     """
     distance, chosen, queue, path, scarce, _ = forest_of(n, work)
-    total = 0.0
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0  # in turn: four sums do not wait for each other
     for p in range(1, n):
-        total += excess[p]
-    sign = -1.0 if total > 0.0 else 1.0
+        a, b, c, d = b, c, d, a + excess[p]
+    sign = -1.0 if (a + b) + (c + d) > 0.0 else 1.0
     count, same = 0, 0
     for p in range(1, n):
         same += (distance[p] > 0) == (sign < 0.0)  # on the side of the scarce kind
@@ -134,9 +134,9 @@ def augment_all(n, degree, offsets, work, residual, excess):
         left = 0
         for i in range(count):
             s = np.int64(scarce[i])
-            d = distance[s]
-            if d > 0:
-                most = d + NEAR + d // FAR
+            far = distance[s]
+            if far > 0:
+                most = far + NEAR + far // FAR
                 budget = augment(s, most, budget, degree, offsets, residual, excess, sign, distance, chosen, path)
             if excess[s] != 0.0:
                 scarce[left] = s

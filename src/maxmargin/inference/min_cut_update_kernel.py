@@ -40,27 +40,31 @@ from maxmargin.inference.min_cut_kernel import (
     wait,
 )
 from maxmargin.kernel import kernel
+from maxmargin.prefetch_kernel import prefetch
 
 BAND = 16384  # nodes that are repaired together
 REACH = 64  # steps along a line
-AHEAD = 1024  # nodes from the one at hand to the one that is read ahead
+AHEAD = 1024  # nodes from the one at hand to the one whose memory is asked for
 MANY = 20  # sweeps are quicker when more than one node in so many has excess left
 CHANGED = 8  # the forest is kept when at most one excess in so many has changed
 STEPS = 4  # the budget of ``readopt``, for each node
 
 
 @register_jitable
-def add_changes(unary, last, excess, marks, mark):
-    """Add to the excesses what they differ from the last ones; mark those that do, if ``mark``; returns how many."""
-    changed = 0
+def add_changes(unary, last, excess, p, places, count):
+    """Add to the excesses of a line, whose first node is p, what they differ from the last ones.
+
+    The nodes that do are listed from ``places[count]`` on, without a branch that nobody could predict; returns the end
+    of that list.
+    """
     for i in range(len(last)):
         e = unary[i, 1] - unary[i, 0]
         difference = e - last[i]
         last[i] = e
         excess[i] += difference
-        marks[i] = mark & (difference != 0.0)
-        changed += difference != 0.0
-    return changed
+        places[U(count)] = p + i
+        count += difference != 0.0
+    return count
 
 
 @register_jitable
@@ -95,15 +99,17 @@ def send_along(p, arc, steps, x, degree, offsets, residual, forest):
 
 
 @register_jitable
-def settle(low, high, n, degree, offsets, residual, excess, forest):
-    """Settle the marked changes among some nodes; returns the first of a list of nodes inside that have excess left."""
+def settle(places, degree, offsets, residual, excess, forest):
+    """Settle the changes at some nodes; returns the first of a list of nodes inside that have excess left."""
     distance, parent, queue, lost, surplus, state = forest
     first = np.int64(END)
-    for p in range(low, high):
-        # Never negative; but reading ahead makes a stream of the memory that lines need, and that comes faster.
-        if surplus[U(p)] == 0 and residual[U(min(p + AHEAD, n - 1) * degree)] >= 0.0:
-            continue
-        surplus[U(p)] = 0
+    asked = np.int64(0)
+    for i in range(len(places)):
+        p = np.int64(places[U(i)])
+        # A stream of the memory that lines need comes faster than one piece after the other when they need it.
+        ahead = p + AHEAD
+        prefetch(residual, max(asked, ahead - REACH) * degree, ahead * degree)
+        asked = ahead
         inside = distance[U(p)] > 0
         sign = 1.0 if inside else -1.0
         left = sign * excess[U(p)]
@@ -141,13 +147,13 @@ def settle(low, high, n, degree, offsets, residual, excess, forest):
     return first
 
 
-@kernel("void(int64, int64, int64, int64, int32[::1], int32[::1], float64[::1], float64[::1])", fast=False)
-def repair(low, high, n, degree, offsets, work, residual, excess):
-    """A flow again after marked changes among some nodes; unfinished when the budget is spent."""
+@kernel("void(int32[::1], int64, int64, int32[::1], int32[::1], float64[::1], float64[::1])", fast=False)
+def repair(places, n, degree, offsets, work, residual, excess):
+    """A flow again after changes at some nodes; unfinished when the budget is spent."""
     graph = (degree, None, offsets, None)
     forest = forest_of(n, work)
     state = forest[-1]
-    first = settle(low, high, n, degree, offsets, residual, excess, forest)
+    first = settle(places, degree, offsets, residual, excess, forest)
     if state[FIRST_LOST] != 0 and state[BUDGET] >= 0:
         readopt(np.int64(state[FIRST_LOST]), graph, residual, forest)
     state[FIRST_LOST] = 0
@@ -165,19 +171,18 @@ def grid_update(depth, height, width, neighbours, unary, last, n_changed, work, 
     m = n * neighbours
     residual, excess, grain = fwork[:m], fwork[m : m + n], fwork[m + n]
     offsets, forest = work[OFFSETS:STATE_SIZE], forest_of(n, work)
-    marks = forest[4]
     keep = CHANGED * n_changed <= len(last)
     work[BUDGET] = min(STEPS * len(last), 2**31 - 1) if keep else -1
     lines, rows = depth * height, max(1, BAND // row)
+    places = np.empty(rows * width + 1, np.int32)
     for top in range(0, lines, rows):
-        low, p, changed = 0, 0, 0
+        count = 0
         for line in range(top, min(top + rows, lines)):
             p, pixel = first + line // height * layer + line % height * row, line * width
-            low = p if line == top else low
             here = slice(pixel, pixel + width)
-            changed += add_changes(unary[here], last[here], excess[p:], marks[p:], keep)
-        if keep and changed > 0:
-            repair(low, p + width, n, neighbours, offsets, work, residual, excess)
+            count = add_changes(unary[here], last[here], excess[p:], p, places, count)
+        if keep and count > 0:
+            repair(places[:count], n, neighbours, offsets, work, residual, excess)
     if work[BUDGET] < 0:
         much = much_left(excess, forest[0])
         forget(forest)

@@ -24,7 +24,10 @@ from maxmargin.models.layout_state import StateReader, StorableLayout, counted, 
 from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.parameters import Parameters
 
-__all__ = ["Chain", "ChainBound", "ChainLayout", "widths"]
+__all__ = [
+    "Chain", "ChainBound", "ChainLayout", "bound_to", "check_allowed", "observed_pairs", "pack", "plane_size",
+    "widths",
+]  # fmt: skip
 
 TOKENS_AT_ONCE = 1 << 15  # whose observed pairs are collected together
 
@@ -296,8 +299,8 @@ class Chain(Parameters):
         codes = None if lists is None else _codes(layout.labels, lists)
         fixed_codes = _fixed_codes(layout.labels, fixed, sequences)
         if codes is not None:
-            _check_allowed(layout, sequences, codes, fixed_codes)
-        return _pack(layout, sequences, codes, fixed_codes)
+            check_allowed(layout, sequences.offsets, codes, fixed_codes)
+        return pack(layout, sequences, codes, fixed_codes)
 
     def _layout(
         self, sequences: Sequences, Y: list[list[Hashable]], class_weight: Mapping[Hashable, float] | None
@@ -310,16 +313,30 @@ class Chain(Parameters):
         if any(label != label for label in labels.classes):
             i = next(i for i, y in enumerate(Y) if any(label != label for label in y))
             raise ValueError(f"example {i} has the label nan; give the token a label, or leave the example out.")
-        pair_rows = pair_labels = None
+        pairs = None
         if self.weights == "observed":
             if sequences.sparse is None:
                 raise ValueError('weights="observed" needs sparse features; these are dense. Use weights="all".')
-            pair_rows, pair_labels = _observed(sequences.sparse, _codes(labels, Y), len(labels))
+            pairs = observed_pairs(sequences.sparse, _codes(labels, Y), len(labels))
+        return self.layout_of(labels, widths(sequences), pairs, class_weight)
+
+    def layout_of(
+        self,
+        labels: Labels,
+        features: Mapping[str, int],
+        pairs: np.ndarray | None = None,
+        class_weight: Mapping[Hashable, float] | None = None,
+    ) -> ChainLayout:
+        """The layout for labels, features of each kind (as :func:`widths` names them) and observed pairs, if any."""
+        pair_rows = pair_labels = None
+        if pairs is not None:
+            rows = np.bincount(pairs // len(labels), minlength=features["n_sparse"])
+            pair_rows, pair_labels = offsets_of(rows).astype(np.int32), (pairs % len(labels)).astype(np.int32)
         cost = as_cost(self.cost)
         mask = transition_mask(labels.classes, self.constraints)
         layout = ChainLayout(
             labels=labels,
-            **widths(sequences),
+            **features,
             ends=bool(self.ends),
             pair_rows=pair_rows,
             pair_labels=pair_labels,
@@ -368,9 +385,8 @@ def _fixed_codes(
     return np.array(codes, np.int32)
 
 
-def _check_allowed(layout: ChainLayout, sequences: Sequences, codes: np.ndarray, fixed: np.ndarray | None) -> None:
+def check_allowed(layout: ChainLayout, offsets: np.ndarray, codes: np.ndarray, fixed: np.ndarray | None = None) -> None:
     """The true output must be allowed, or the loss would not be bounded below by zero."""
-    offsets = sequences.offsets
     wrong = np.zeros(len(codes), bool)
     wrong[1:] |= np.isinf(layout.pair_mask[codes[:-1], codes[1:]])
     wrong[offsets[offsets < len(codes)]] = False  # no pair crosses into a new sequence
@@ -386,25 +402,25 @@ def _check_allowed(layout: ChainLayout, sequences: Sequences, codes: np.ndarray,
         raise ValueError(f"{what} breaks the constraints. Correct the labels, or drop constraints.")
 
 
-def _observed(sparse: sp.csr_array, codes: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs of feature and label that occur: where the pairs of each feature begin, and their labels."""
+def observed_pairs(sparse: sp.csr_array, codes: np.ndarray, K: int) -> np.ndarray:
+    """The pairs of feature f and label k that occur, as ``f K + k``, sorted (int64)."""
     pairs = np.empty(0, np.int64)
     for begin in range(0, sparse.shape[0], TOKENS_AT_ONCE):  # the pairs of all tokens at once would take the most room
         end = min(begin + TOKENS_AT_ONCE, sparse.shape[0])
         first, last = sparse.indptr[begin], sparse.indptr[end]
         labels = np.repeat(codes[begin:end], np.diff(sparse.indptr[begin : end + 1]))
         pairs = np.union1d(pairs, sparse.indices[first:last].astype(np.int64) * K + labels)
-    rows = offsets_of(np.bincount(pairs // K, minlength=sparse.shape[1]))
-    return rows.astype(np.int32), (pairs % K).astype(np.int32)
+    return pairs
 
 
-def _pack(layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, fixed: np.ndarray | None) -> ChainBound:
+def pack(
+    layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, fixed: np.ndarray | None = None
+) -> ChainBound:
     """The arrays of the kernels; what only training needs is left out without labels."""
     from maxmargin.models import chain_kernel as ck
 
-    n, N, K, S = len(sequences), sequences.n_tokens, len(layout.labels), layout.stride
+    n, N = len(sequences), sequences.n_tokens
     lengths = np.diff(sequences.offsets)
-    longest = int(lengths.max(initial=1))
     constrained = layout.constrained or fixed is not None
     sparse, edge = sequences.sparse, sequences.edge
     binary = sparse is None or bool((sparse.data == 1).all())
@@ -430,22 +446,34 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, f
         weight = np.repeat(1.0 / np.maximum(lengths, 1), lengths) if layout.normalize else np.ones(N)
         ints[ck.AT_LABELS] = codes
         floats |= {ck.AT_COST: layout.cost_table, ck.AT_TOKEN_WEIGHT: weight}
-        bits, room = _plane_size(layout, sequences) if n else (0, 0)
+        rows = [block.indptr for block in (sparse, edge) if block is not None]
+        bits, room = plane_size(layout, sequences.offsets, rows) if n else (0, 0)
     meta = layout.sizes.copy()
     meta[ck.BINARY], meta[ck.HAS_LABELS], meta[ck.TABLE_BITS] = binary, codes is not None, bits
     meta[ck.CONSTRAINED] = constrained
+    arrays = laid_out(ints, meta, np.int32), laid_out(floats, meta, np.float64)
+    return bound_to(layout, sequences.offsets, meta, *arrays, room)
+
+
+def bound_to(
+    layout: ChainLayout, offsets: np.ndarray, meta: np.ndarray, ints: np.ndarray, floats: np.ndarray, room: int
+) -> ChainBound:
+    """The model bound to packed sequences, of which i has the tokens ``offsets[i]:offsets[i+1]``."""
+    from maxmargin.models import chain_kernel as ck
+
+    K, S, longest = len(layout.labels), layout.stride, int(np.diff(offsets).max(initial=1))
     return ChainBound(
-        n_examples=n,
+        n_examples=len(offsets) - 1,
         layout=layout,
         plane=ck.chain_plane,
         needs_finite=False,
         meta=meta,
-        ints=laid_out(ints, meta, np.int32),
-        floats=laid_out(floats, meta, np.float64),
+        ints=ints,
+        floats=floats,
         room=room,
-        iwork_size=(1 << bits) + longest,
+        iwork_size=(1 << int(meta[ck.TABLE_BITS])) + longest,
         fwork_size=longest * S + K * S + 2 * S,
-        output_at=sequences.offsets,
+        output_at=offsets,
         searches={
             "slack": partial(slack_search, layout=layout, power=POWERS["slack"]),
             "sqrt_slack": partial(slack_search, layout=layout, power=POWERS["sqrt_slack"]),
@@ -454,14 +482,13 @@ def _pack(layout: ChainLayout, sequences: Sequences, codes: np.ndarray | None, f
     )
 
 
-def _plane_size(layout: ChainLayout, sequences: Sequences) -> tuple[int, int]:
-    """Bits of the table in which a plane is added up, and room for all planes of one example."""
-    lengths, K = np.diff(sequences.offsets), len(layout.labels)
-    entries = np.zeros(sequences.n_tokens + 1, np.int64)  # of each token, and of a token behind the last
-    for block in (sequences.sparse, sequences.edge):
-        if block is not None:
-            entries[:-1] += np.diff(block.indptr)
-    per_sequence = np.where(lengths > 0, np.add.reduceat(entries, sequences.offsets[:-1]), 0)
+def plane_size(layout: ChainLayout, offsets: np.ndarray, rows: Iterable[np.ndarray]) -> tuple[int, int]:
+    """Bits of the table in which a plane is added up, and room for all planes of one example.
+
+    ``rows`` are the pointers (tokens + 1,) of the sparse features of tokens, and of those of pairs.
+    """
+    lengths, K = np.diff(offsets), len(layout.labels)
+    per_sequence = sum((np.diff(starts[offsets].astype(np.int64)) for starts in rows), np.zeros_like(lengths))
     # the most non-zeros a plane can have: two for each feature of each token and pair, never more than all weights
     dense = np.minimum(2 * lengths * layout.n_dense, K * layout.n_dense)
     one = min(int((2 * per_sequence + dense + 2 * lengths + 4).max()) + 1, layout.n_weights + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.contracts import Fused, Oracle, Sum
+from maxmargin.contracts import Executor, Fused, Oracle, Sum
 from maxmargin.kernel import clock
 from maxmargin.planes import Planes
 
@@ -47,18 +47,22 @@ class CountingOracle(OracleAround):
         """That of the oracle, not counted."""
         return self.oracle.predicting()
 
+    def spread(self) -> tuple[Oracle, Executor] | None:
+        """That of the oracle, not counted."""
+        return self.oracle.spread()
+
     def planes(self, w: np.ndarray, examples: np.ndarray, most: int = 1) -> Planes:
         """As the oracle's own."""
         begin = clock()
         planes = self.oracle.planes(w, examples, most)
-        self._count(len(examples), begin, planes.counts)
+        self.count_timed(len(examples), begin, planes.counts)
         return planes
 
     def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> Sum:
         """As the oracle's own."""
         begin = clock()
         result = self.oracle.sum(w, examples, scale)
-        self._count(len(examples), begin, result.counts)
+        self.count_timed(len(examples), begin, result.counts)
         return result
 
     def count(self, calls: int, seconds: float = 0.0, counts: tuple[int, int] | None = None) -> None:
@@ -83,7 +87,8 @@ class CountingOracle(OracleAround):
         """Go on counting where an earlier run ended."""
         self.oracle_calls, self.argmax_calls, self.seconds = int(oracle_calls), int(argmax_calls), float(seconds)
 
-    def _count(self, calls: int, begin: float, counts: tuple[int, int] | None) -> None:
+    def count_timed(self, calls: int, begin: float, counts: tuple[int, int] | None) -> None:
+        """Note calls that have just been answered, asked at ``begin`` of the clock."""
         spent = clock() - begin
         self._timed = (self._timed[0] + calls, self._timed[1] + spent)
         self.count(calls, spent, counts)

@@ -86,6 +86,9 @@ class ModelOracle:
         code = rescaling_named(self.rescaling).code
         return Fused(self._kernel, code, self.cost_weight, self.lift, self._workspace)
 
+    def spread(self) -> None:
+        """None: it answers here."""
+
     def predicting(self) -> ModelOracle:
         """The planes of predictions, with the same offsets."""
         return replace(self, predicts=True)

@@ -38,6 +38,9 @@ class PartOracle(OracleAround):
         """The same part of the oracle of predictions."""
         return PartOracle(self.oracle.predicting(), self.first, self.last)
 
+    def spread(self) -> None:
+        """A part is not spread any further."""
+
     def fused(self) -> Fused | None:
         """As the oracle's own, from this part's first example on."""
         fused = self.oracle.fused()

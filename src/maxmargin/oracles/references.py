@@ -96,6 +96,9 @@ class ReferenceOracle:
     def fused(self) -> None:
         """None: outputs are listed in Python."""
 
+    def spread(self) -> None:
+        """None: it answers here."""
+
     def predicting(self) -> ReferenceOracle:
         """The same planes: a prediction that is bad is the best bad output."""
         return self

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["check_room", "whole_file"]
+__all__ = ["check_room", "lock", "whole_file"]
 
 _UNFINISHED = re.compile(r".+\.[0-9a-f]{12}\.part")
 
@@ -47,7 +47,7 @@ def _unfinished(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
         temporary = path.with_name(f"{path.name}.{secrets.token_hex(6)}.part")
         with open(temporary, "xb") as file:
             try:
-                _lock(file, wait=True)
+                lock(file, wait=True)
                 if not temporary.exists():  # taken for an abandoned one before it was locked
                     continue
                 yield temporary, file
@@ -61,11 +61,11 @@ def _remove_abandoned(folder: Path) -> None:
     with suppress(OSError):
         for name in filter(_UNFINISHED.fullmatch, os.listdir(folder)):
             with suppress(OSError), open(folder / name, "rb") as file:
-                _lock(file, wait=False)
+                lock(file, wait=False)
                 (folder / name).unlink()
 
 
-def _lock(file: BinaryIO, wait: bool) -> None:
+def lock(file: BinaryIO, wait: bool) -> None:
     """Hold a file as long as it is open; an OSError when another process does and this one is not to wait.
 
     Not all file systems have locks; on those an unfinished file looks like one that is being written.

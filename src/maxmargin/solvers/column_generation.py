@@ -30,7 +30,7 @@ from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
 from maxmargin.solvers.blocks import Blocks
 from maxmargin.solvers.linear_programs.masters import master_named
 from maxmargin.solvers.linear_programs.program import Basis, Master, Point
-from maxmargin.solvers.linear_programs.rows import Rows
+from maxmargin.solvers.linear_programs.rows import Known, ProgramState, Rows
 from maxmargin.solvers.proof import FALSE_PLANES, Claims, Losses
 from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SECONDS, SIZE, Saved
 from maxmargin.solvers.settings import check_whole, check_words
@@ -42,13 +42,16 @@ SHARE = 0.1  # of the relative gap of the whole problem, to which a master is so
 LEAST_TOL = 1e-13  # to which masters are solved
 MOST_MASTERS = 20  # of a round, with further columns each time
 OUT = 0.5  # share of the relative gap by which prices must exceed 1 for columns to join
-INSIDE = 0.3  # of the way from the best weights to those of the master: where the oracle is asked,
-LEFT = 0.02  # without what is left of weights that the master does not have, below this share of its largest
+INSIDE = 0.3  # of the way from the best weights to those of the master: where the oracle is asked first,
+NEARER = 0.3  # of the way so far where the objective has not fallen: there it is asked again, at most
+NEARER_TIMES = 3  # times before the next master,
+LEFT = 1e-3  # without what is left of weights that the master does not have, below this share of its largest
 NEAR = 0.95  # price from which columns join with those beyond 1; from 0.9 GENIA takes 1.7 times as long
 FEW_COLUMNS = 1000  # columns that may join at a time; when there are more already, as many as there are
 NUMBERS = {
     "solver_seconds": SECONDS, "oracle.seconds": SECONDS, "oracle.oracle_calls": COUNT, "oracle.argmax_calls": COUNT,
     "tol": (0.0, 1.0), "best_primal": NUMBER, "relative_gap": SIZE, "masters": COUNT, "inside": FLAG, "barren": FLAG,
+    "worse": FLAG, "nearer": (0.0, NEARER_TIMES),
 }  # fmt: skip
 ROUND = {
     "round": COUNT, "rows": COUNT, "columns": COUNT, "masters": COUNT, "primal": NUMBER, "dual": NUMBER,
@@ -57,7 +60,7 @@ ROUND = {
 
 
 @dataclass
-class ColumnState(InnerState):
+class ColumnState(InnerState, ProgramState):
     """Where a run stands; arrays only, so it can be saved and resumed."""
 
     problem: Problem
@@ -74,6 +77,8 @@ class ColumnState(InnerState):
     joining: int = 0  # and in this round, while columns join after each
     inside: bool = False  # whether w lies on the way to those of the master,
     barren: bool = False  # and whether it has brought no rows
+    worse: bool = False  # whether the objective is no less than the best there
+    nearer: int = 0  # how often w has come nearer to the best weights since the last master
     resumed: str = ""  # where the rows were saved, which are then held against every certificate
     # what is basic in the last master, where that was a simplex method; its rows are in ``rows``
     basic_weights: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int8))  # (n_columns,), or none
@@ -85,6 +90,11 @@ class ColumnState(InnerState):
     def linear(self) -> float:
         """What the rows prove."""
         return float(self.rows.planes.b @ self.rows.proof)
+
+    @property
+    def known(self) -> Known:
+        """Rows and columns at hand."""
+        return Known(self.rows.planes, self.rows.alpha, self.rows.idle, self.w, self.out, self.columns)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
@@ -100,6 +110,9 @@ class ColumnState(InnerState):
 @dataclass(repr=False, eq=False)
 class ColumnGeneration(BaseSolver):
     """Linear programs over the rows and columns that matter, for ``penalty="l1"``.
+
+    With ``warm_start=True`` it goes on from a fit by itself or by ``RecentredDual``, with its rows, multipliers and
+    weights; with many examples that spares most of the rounds.
 
     Parameters
     ----------
@@ -154,21 +167,21 @@ class ColumnEngine(Engine):
     # --- the contract with the driver ---------------------------------------------------------------------------------
 
     def init(self, problem: Problem, warm: State | None = None) -> ColumnState:
-        """Start without rows, or from the rows and multipliers of an earlier run on the same examples."""
+        """Start without rows, or from those of an earlier run on the same examples, by this method or another."""
         d = problem.n_columns
         oracle, columns = CountingOracle(problem.oracle), np.zeros(d, bool)
         if warm is None:
             w = self._first(problem)
             return ColumnState(problem, oracle, Rows.none(problem), columns, w, w, w)
-        if not isinstance(warm, ColumnState):
+        if not isinstance(warm, ProgramState):
             raise ValueError(OTHER_FAMILY)
         if warm.problem.fingerprint != problem.fingerprint:
             raise ValueError("warm start needs the same examples, costs and rescaling; else set warm_start=False.")
-        before, after = warm.problem.weight, problem.weight
-        ratio = np.divide(after, before, out=np.zeros(len(after)), where=before > 0)[warm.rows.planes.example]
-        rows = Rows.of(problem, warm.rows.planes, ratio * warm.rows.alpha, np.zeros(len(ratio)), warm.rows.idle)
-        w, out = problem.feasible(warm.w), problem.feasible(warm.out)
-        return ColumnState(problem, oracle, rows.with_multipliers(rows.alpha), warm.columns.copy(), w, out, w)
+        before, after, known = warm.problem.weight, problem.weight, warm.known
+        ratio = np.divide(after, before, out=np.zeros(len(after)), where=before > 0)[known.planes.example]
+        rows = Rows.of(problem, known.planes, ratio * known.alpha, np.zeros(len(ratio)), known.idle)
+        w, out = problem.feasible(known.w), problem.feasible(known.out)
+        return ColumnState(problem, oracle, rows.with_multipliers(rows.alpha), known.columns.copy(), w, out, w)
 
     def _first(self, problem: Problem) -> np.ndarray:
         """The weights at which the first rows are asked for."""
@@ -196,7 +209,8 @@ class ColumnEngine(Engine):
         primal, before = problem.primal(state.w, losses), len(state.rows)
         certified = bool(np.isfinite(losses[problem.weight > 0]).all())
         certificate, state.joining = Certificate(primal, state.linear, certified), 0
-        if primal < state.best_primal:
+        state.worse = primal >= state.best_primal
+        if not state.worse:
             state.best, state.best_primal = state.w, primal
         state.rows = state.rows.with_violated(found, state.w)
         state.relative_gap = certificate.relative_gap
@@ -220,9 +234,14 @@ class ColumnEngine(Engine):
     def step(self, state: ColumnState) -> None:
         """Solve the linear program over the rows at hand; columns that are priced out then join.
 
-        Where the last certificate has brought no rows on the way to the weights of the master, the next is at these.
+        Where the last certificate has brought rows but no better weights, the next is nearer to the best ones, and
+        where it has brought no rows on the way to the weights of the master, at these.
         """
         begin = clock()
+        if state.inside and state.worse and not state.barren and state.nearer < NEARER_TIMES:
+            state.nearer += 1
+            state.w = _between(state.best, state.out, INSIDE * NEARER**state.nearer)
+            return
         if state.inside and state.barren:
             state.w, state.inside = state.out, False
             return
@@ -244,7 +263,7 @@ class ColumnEngine(Engine):
             state.basic_weights[columns], state.basic_slacks, basic = point.basis
         multipliers = program.feasible(point.alpha)
         state.out, state.rows = state.problem.feasible(w), state.rows.with_multipliers(multipliers, basic)
-        state.w, state.inside = _between(state.best, state.out), True
+        state.w, state.inside, state.nearer = _between(state.best, state.out, INSIDE), True, 0
         state.masters += 1
         state.joining = (state.joining + 1) % MOST_MASTERS if self._join(state) else 0
         state.solver_seconds += clock() - begin
@@ -328,9 +347,9 @@ class ColumnEngine(Engine):
         return len(chosen) > 0
 
 
-def _between(best: np.ndarray, out: np.ndarray) -> np.ndarray:
+def _between(best: np.ndarray, out: np.ndarray, share: float) -> np.ndarray:
     """Weights on the way from the best to those of the master, as sparse as these after a while."""
-    w = best + INSIDE * (out - best)
+    w = best + share * (out - best)
     w[(out == 0.0) & (np.abs(w) < LEFT * np.abs(out).max(initial=0.0))] = 0.0
     return w
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from maxmargin.callbacks.base import Callback
 from maxmargin.certificate import Certificate, WeakDualityError
-from maxmargin.contracts import Problem, Solver, State
+from maxmargin.contracts import Executor, Problem, Solver, State
 from maxmargin.solvers.base import check_solver, one_blas_thread
 from maxmargin.solvers.history import History
 from maxmargin.solvers.proof import agree
@@ -63,6 +63,12 @@ class Run(Generic[P, S]):
     unproven: int = 0  # oracle calls without a proven answer, up to the last certificate
     resumed: bool = False
     evaluate: Evaluate | None = None  # when an estimator is being fitted
+    executor: Executor | None = None  # whose workers may have to be replaced
+
+    @property
+    def replaced(self) -> int:
+        """Workers that have died in this run."""
+        return 0 if self.executor is None else self.executor.replaced
 
     @property
     def passes(self) -> float:
@@ -110,6 +116,7 @@ def run(
     warm: State | None = None,
     resume: Resume | None = None,
     evaluate: Evaluate | None = None,
+    executor: Executor | None = None,
 ) -> Result[S]:
     """Run a solver until the relative gap is at most tol, a budget is spent, or someone stops it.
 
@@ -138,12 +145,14 @@ def run(
         Arrays of :meth:`Run.to_arrays`, or a checkpoint file.
     evaluate : callable, optional
         (weights, X, y) -> score, for callbacks that hold out examples.
+    executor : Executor, optional
+        Where the oracle of the problem runs: history and status tell of workers that had to be replaced.
     """
     limits = {"max_passes": max_passes, "max_oracle_calls": max_oracle_calls, "max_seconds": max_seconds}
     _validate(tol, limits, warm, resume)
     check_solver(type(solver).__name__, solver.handles, problem)
     present = _begin(solver, problem, tol, warm, resume)
-    present.evaluate = evaluate
+    present.evaluate, present.executor = evaluate, executor
     begun: list[Callback] = []  # only these are told anything: the others never saw the run
     try:
         try:
@@ -159,7 +168,8 @@ def run(
         assert present.certificate is not None
         present.certificate = solver.conclude(present.state, present.certificate, code)
         calls, seconds = present.state.oracle_calls, present.total_seconds
-        present.status = describe(code, present.certificate, tol, present.passes, calls, seconds, limits.get(code))
+        budget, replaced = limits.get(code), present.replaced
+        present.status = describe(code, present.certificate, tol, present.passes, calls, seconds, budget, replaced)
     finally:
         for callback in begun:
             callback.on_end(present)
@@ -236,6 +246,8 @@ def _record(present: Run, certificate: Certificate) -> None:
     calls, unproven = state.oracle_calls - int(before), state.unproven - present.unproven
     present.history.annotate(proven=1.0 - unproven / calls if calls > 0 else 1.0)
     present.unproven = state.unproven
+    if present.replaced:
+        present.history.annotate(workers_replaced=present.replaced)
 
 
 def _is_converged(present: Run) -> bool:

@@ -25,6 +25,11 @@ class MIRA(PrimalSolver):
         Which output asks for its margin: the most violating one, or the prediction.
     averaging : {None, "uniform", "weighted", "tail"}
     sampling : {"permutation", "random"}
+    shards : int
+        Passes run in so many shards of the examples at once, from the same weights, which are mixed after each pass
+        (:mod:`maxmargin.solvers.primal_shards`). Weights do not depend on the workers (``n_jobs``) that run them.
+    batch : int
+        Examples whose planes, found at the same weights, make one step: the mean of theirs.
 
     References
     ----------
@@ -38,6 +43,8 @@ class MIRA(PrimalSolver):
     augmented: bool = True
     averaging: str | None = "uniform"
     sampling: str = "permutation"
+    shards: int = 1
+    batch: int = 1
 
     def rule(self) -> Rule:
         return self.setting(Rule, method="mira", certificate_every=self.passes or 1.0)

@@ -1,4 +1,4 @@
-"""The primal family: one example at a time, one sparse step, no working set.
+"""The primal family: one example, or a few, at a time, one sparse step, no working set.
 
     w <- (1 - eta_t) w + eta_t n C_i a        subgradient (Pegasos, SGD), when the loss of example i is positive
     w <- w + a                                perceptron, when the prediction is wrong
@@ -31,9 +31,10 @@ from maxmargin.planes import Planes, added_counts, aligned_zeros, weighted_sum
 from maxmargin.solvers import primal_kernel as pk
 from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
 from maxmargin.solvers.blocks import Blocks
+from maxmargin.solvers.primal_shards import Asked, mixed_pass, spaced
 from maxmargin.solvers.proof import Losses
 from maxmargin.solvers.saved import COUNT, FINITE, FLAG, SECONDS, SIZE, Saved
-from maxmargin.solvers.settings import AVERAGES, check_words
+from maxmargin.solvers.settings import AVERAGES, check_whole, check_words
 from maxmargin.solvers.state import InnerState, numbers_of
 
 __all__ = ["PrimalEngine", "PrimalSolver", "PrimalState", "Rule"]
@@ -63,6 +64,8 @@ class Rule:
     sampling: str = "permutation"
     certificate_every: float = 10.0
     passes: float | None = None  # after which the solver ends by itself
+    shards: int = 1  # that pass over their examples at once, from the same weights
+    batch: int = 1  # examples whose planes make one step
 
     def __post_init__(self) -> None:
         kind, eta0, t0, power = self.schedule
@@ -73,6 +76,7 @@ class Rule:
         if eta0 == 0:
             raise ValueError("eta0 must be positive: steps of size 0 learn nothing.")
         check_words("sampling", self.sampling, ("permutation", "random"))
+        check_whole(self, {"shards": 1, "batch": 1}, optional=())
         check_words("averaging", self.averaging, AVERAGES)
         for name in ("passes", "certificate_every"):
             value = getattr(self, name)
@@ -99,6 +103,7 @@ class PrimalState(InnerState):
     passes: float = 0.0
     clean: bool = False  # whether the last pass made no update
     solver_seconds: float = 0.0
+    homes: list[int] | None = None  # of workers that run the shards
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
@@ -167,10 +172,16 @@ class PrimalEngine(Engine):
 
     def step(self, state: PrimalState) -> None:
         """One pass."""
-        begin, n = clock(), state.problem.n_examples
-        examples = state.rng.permutation(n) if self.rule.sampling == "permutation" else state.rng.integers(0, n, n)
-        before = state.numbers[pk.UPDATES]
-        spent = self._pass(state, examples.astype(np.int64))
+        begin, n, rng = clock(), state.problem.n_examples, state.rng
+        before, plans = state.numbers[pk.UPDATES], []
+        for part in np.array_split(np.arange(n), max(1, min(self.rule.shards, n))):
+            m = len(part)
+            plans.append(part[rng.permutation(m) if self.rule.sampling == "permutation" else rng.integers(0, m, m)])
+        if len(plans) == 1:
+            asked = [self.run_pass(state, plans[0], state.vector, state.mean, state.numbers)]
+        else:
+            asked = mixed_pass(self, state, plans)
+        spent = sum(own.noted(state.oracle) for own in asked)
         state.clean = bool(state.numbers[pk.UPDATES] == before)
         state.since += 1.0
         state.passes += 1.0
@@ -299,8 +310,10 @@ class PrimalEngine(Engine):
             total, weight = total + state.earlier[1], weight + state.earlier[0]
         return total / weight
 
-    def _pass(self, state: PrimalState, examples: np.ndarray) -> float:
-        """Steps on ``examples`` in turn; returns the seconds that count as the oracle's."""
+    def run_pass(
+        self, state: PrimalState, examples: np.ndarray, vector: np.ndarray, mean: np.ndarray, numbers: np.ndarray
+    ) -> Asked:
+        """Steps on ``examples`` in turn, at a vector, its mean and numbers that may be copies; what was asked."""
         rule, problem = self.rule, state.problem
         kind, eta0, t0, power = rule.schedule
         schedule = np.array([SCHEDULES.index(kind), eta0, t0, power], dtype=np.float64)
@@ -310,34 +323,32 @@ class PrimalEngine(Engine):
         planes = _subtracted(problem)
         entries = (np.empty(0, np.int32), np.empty(0)) if planes is None else (planes.indices, planes.data)
         setting = (int(problem.squared), method, schedule, averaging, state.radius, state.subtracted_at, *entries)
-        begin, fused = clock(), state.oracle.fused()
+        begin, fused, batch = clock(), state.oracle.fused(), min(rule.batch, len(examples))
         if fused is not None:
             pack = packed(fused, 2)
             pk.primal_pass(
-                fused.kernel.search, fused.kernel.plane, pack, examples, int(rule.augmented), state.vector,
-                state.mean, state.numbers, d, n, problem.weight, *setting,
+                fused.kernel.search, fused.kernel.plane, pack, examples, batch, int(rule.augmented), vector, mean,
+                numbers, d, n, problem.weight, *setting,
             )  # fmt: skip
-            return state.oracle.count_fused(n, clock() - begin, taken(pack.counts))
+            return Asked(len(examples), clock() - begin, taken(pack.counts), fused=True)
         oracle = problem.oracle if rule.augmented else problem.oracle.predicting()
-        spent, single, one, counts = 0.0, np.empty(1, np.int32), np.empty(1), []
-        w = np.zeros(problem.n_columns)
-        for i in examples.tolist():
-            asked, scale = clock(), state.numbers[pk.SCALE]
-            w[:d] = scale * state.vector[:d]
-            found = oracle.planes(w, np.array([i]))
+        spent, counts, w = 0.0, [], np.zeros(problem.n_columns)
+        for begin_at in range(0, len(examples), batch):
+            together = examples[begin_at : begin_at + batch]
+            asked, scale = clock(), numbers[pk.SCALE]
+            w[:d] = scale * vector[:d]
+            found = oracle.planes(w, together)
             spent += clock() - asked
             counts.append(found.counts)
-            end = int(np.searchsorted(found.indices[: found.indptr[1]], d))  # what follows belongs to squared slacks
-            index, value = np.empty(end + 2, np.int32), np.empty(end + 2)
-            index[:end], value[:end] = found.indices[:end], found.data[:end]
-            b = float(found.b[0])
-            loss = b - scale * float(state.vector[index[:end]] @ value[:end])
+            begins, lengths, index, value = spaced(found, d)
+            losses = found.b.copy()
+            for e, (first, nnz) in enumerate(zip(begins, lengths, strict=True)):
+                losses[e] -= scale * float(vector[index[first : first + nnz]] @ value[first : first + nnz])
             pk.primal_step(
-                state.vector, state.mean, state.numbers, d, n, i, index, value, end, b, loss, problem.weight[i],
-                *setting, single, one,
+                vector, mean, numbers, d, n, found.example, begins, lengths, index, value, found.b, losses,
+                problem.weight, *setting, np.empty(1, np.int32), np.empty(1),
             )  # fmt: skip
-        state.oracle.count(len(examples), spent, added_counts(counts))
-        return spent
+        return Asked(len(examples), spent, added_counts(counts), fused=False)
 
     def _refresh(self, state: PrimalState) -> None:
         """Once a pass: shed the rounding errors of the norm, and let a tail average begin anew when it is time."""

@@ -84,47 +84,53 @@ def step_size(schedule, t, eta0, t0, power):
 
 @kernel(
     types.void(
-        _f8s, _f8s, _f8s, _i8, _i8, _i8, _i4s, _f8s, _i8, _f8, _f8, _f8, _i8, _i8, _f8s, _i8, _f8,
+        _f8s, _f8s, _f8s, _i8, _i8, _i8s, _i8s, _i8s, _i4s, _f8s, _f8s, _f8s, _f8s, _i8, _i8, _f8s, _i8, _f8,
         _i8s, _i4s, _f8s, _i4s, _f8s,
     )
 )  # fmt: skip
 def primal_step(
-    vector, mean, numbers, n_weights, n, i, index, value, nnz, b, loss, weight, squared, method, schedule, averaging,
-    radius, concave_at, concave_index, concave_value, single, one,
+    vector, mean, numbers, n_weights, n, examples, begins, lengths, index, value, b, losses, weight, squared, method,
+    schedule, averaging, radius, concave_at, concave_index, concave_value, single, one,
 ):  # fmt: skip
-    """One step on the plane ``(index, value)[:nnz], b`` of example i, whose loss at w is ``loss``.
+    """One step on the planes of m examples, ``(index, value)[begin:begin+length], b``, whose losses are at w.
 
-    ``weight`` is C_i; ``schedule`` holds [kind, eta0, t0, power]. The buffers have room for two entries behind nnz.
+    The step is the mean of those that single examples ask for, of perceptrons the sum. ``weight`` holds C_i of all
+    examples, ``schedule`` [kind, eta0, t0, power]. There is room for two entries behind each plane.
     """
-    wrong = nnz > 0 or b > 0.0
-    factor, amount, eta, most = 1.0, 0.0, 1.0, np.inf
-    if squared or method == MIRA:  # as far as this plane's loss goes
-        square = 0.0
-        for p in range(nnz):
-            square += value[p] * value[p]
-        most = loss / square if square > 0.0 else np.inf
+    m, eta = len(examples), 1.0
     if method == SUBGRADIENT:
         eta = step_size(np.int64(schedule[0]), numbers[STEPS] + 1.0, schedule[1], schedule[2], schedule[3])
-        factor = 1.0 - eta
-        if wrong and loss > 0.0:
-            amount = min(eta * n * weight * (loss if squared else 1.0), most)
-    elif method == PERCEPTRON:
-        amount = 1.0 if wrong and weight > 0.0 else 0.0
-    elif wrong and loss > 0.0:
-        amount = min(weight, most)
-    if factor != 1.0:
-        shrink(vector, mean, numbers, factor)
-    if amount > 0.0:
-        index[nnz], value[nnz] = n_weights + i, 1.0
-        index[nnz + 1], value[nnz + 1] = n_weights + n, b
-        add(vector, mean, numbers, n_weights, index[: nnz + 2], value[: nnz + 2], amount)
-        numbers[UPDATES] += 1.0
-    if len(concave_at):
-        begin, end = concave_at[i], concave_at[i + 1]
-        if end > begin:
-            add(vector, mean, numbers, n_weights, concave_index[begin:end], concave_value[begin:end], -eta * n * weight)
-            single[0], one[0] = n_weights + n + 1 + i, 1.0
-            add(vector, mean, numbers, n_weights, single[:1], one[:1], eta * n * weight)
+        if 1.0 - eta != 1.0:
+            shrink(vector, mean, numbers, 1.0 - eta)
+    for e in range(m):
+        i, begin, nnz, loss = examples[e], begins[e], lengths[e], losses[e]
+        wrong = nnz > 0 or b[e] > 0.0
+        amount, most = 0.0, np.inf
+        if squared or method == MIRA:  # as far as this plane's loss goes
+            square = 0.0
+            for p in range(begin, begin + nnz):
+                square += value[p] * value[p]
+            most = loss / square if square > 0.0 else np.inf
+        if method == SUBGRADIENT:
+            if wrong and loss > 0.0:
+                amount = min(eta * n * weight[i] * (loss if squared else 1.0), most) / m
+        elif method == PERCEPTRON:
+            amount = 1.0 if wrong and weight[i] > 0.0 else 0.0
+        elif wrong and loss > 0.0:
+            amount = min(weight[i], most) / m
+        if amount > 0.0:
+            end = begin + nnz
+            index[end], value[end] = n_weights + i, 1.0
+            index[end + 1], value[end + 1] = n_weights + n, b[e]
+            add(vector, mean, numbers, n_weights, index[begin : end + 2], value[begin : end + 2], amount)
+            numbers[UPDATES] += 1.0
+        if len(concave_at):
+            first, last = concave_at[i], concave_at[i + 1]
+            if last > first:
+                share = eta * n * weight[i] / m
+                add(vector, mean, numbers, n_weights, concave_index[first:last], concave_value[first:last], -share)
+                single[0], one[0] = n_weights + n + 1 + i, 1.0
+                add(vector, mean, numbers, n_weights, single[:1], one[:1], share)
     if radius < np.inf:
         square = numbers[SQUARE] * numbers[SCALE] * numbers[SCALE]
         if square > radius * radius:
@@ -134,35 +140,41 @@ def primal_step(
 
 @kernel(
     types.void(
-        SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _i8s, _i8, _f8s, _f8s, _f8s, _i8, _i8, _f8s, _i8, _i8, _f8s, _i8, _f8,
-        _i8s, _i4s, _f8s,
+        SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _i8s, _i8, _i8, _f8s, _f8s, _f8s, _i8, _i8, _f8s, _i8, _i8, _f8s, _i8,
+        _f8, _i8s, _i4s, _f8s,
     )
 )  # fmt: skip
 def primal_pass(
-    search, plane, pack, examples, augmented, vector, mean, numbers, n_weights, n, weight, squared, method, schedule,
-    averaging, radius, concave_at, concave_index, concave_value,
+    search, plane, pack, examples, batch, augmented, vector, mean, numbers, n_weights, n, weight, squared, method,
+    schedule, averaging, radius, concave_at, concave_index, concave_value,
 ):  # fmt: skip
-    """A step on each of ``examples``, in turn: on the most violating output, or (not ``augmented``) the prediction."""
-    index, value, result = np.empty(pack.room, np.int32), np.empty(pack.room), np.zeros(5)
+    """A step on each ``batch`` of ``examples``, on most violating outputs or (not ``augmented``) on predictions."""
+    index, value, result = np.empty(batch * pack.room, np.int32), np.empty(batch * pack.room), np.zeros(5)
+    begins, lengths = np.arange(batch) * pack.room, np.zeros(batch, np.int64)
+    bs, losses = np.empty(batch), np.empty(batch)
     single, one = np.empty(1, np.int32), np.empty(1)
     meta, ints, floats, iwork, fwork, output = pack.meta, pack.ints, pack.floats, pack.iwork, pack.fwork, pack.output
-    for i in examples:
-        scale, result[4] = numbers[SCALE], 1.0
-        if augmented:
-            lam = pack.cost_weight / scale
-            made = search(plane, meta, ints, floats, vector, i, lam, 1, iwork, fwork, output, index, value, result)
-        else:
-            made = plane(meta, ints, floats, vector, i, 0.0, 1, iwork, fwork, output, index, value, result)
-        count(pack.counts, made, result)
-        nnz = np.int64(result[3]) if made > 0 else 0
-        factor, b = rescaled(pack.rescaling, pack.cost_weight, result[2] if made > 0 else 0.0)
-        if factor == 0.0:
-            nnz = 0
-        elif factor != 1.0:
-            for p in range(nnz):
-                value[p] *= factor
-        loss = b - scale * sparse_dot(vector, index[:nnz], value[:nnz])
+    for start in range(0, len(examples), batch):
+        together = examples[start : min(start + batch, len(examples))]
+        scale = numbers[SCALE]
+        for e in range(len(together)):
+            i, result[4] = together[e], 1.0
+            own, entries = index[begins[e] : begins[e] + pack.room], value[begins[e] : begins[e] + pack.room]
+            if augmented:
+                lam = pack.cost_weight / scale
+                made = search(plane, meta, ints, floats, vector, i, lam, 1, iwork, fwork, output, own, entries, result)
+            else:
+                made = plane(meta, ints, floats, vector, i, 0.0, 1, iwork, fwork, output, own, entries, result)
+            count(pack.counts, made, result)
+            nnz = np.int64(result[3]) if made > 0 else 0
+            factor, bs[e] = rescaled(pack.rescaling, pack.cost_weight, result[2] if made > 0 else 0.0)
+            if factor == 0.0:
+                nnz = 0
+            elif factor != 1.0:
+                for p in range(nnz):
+                    entries[p] *= factor
+            lengths[e], losses[e] = nnz, bs[e] - scale * sparse_dot(vector, own[:nnz], entries[:nnz])
         primal_step(
-            vector, mean, numbers, n_weights, n, i, index, value, nnz, b, loss, weight[i], squared, method, schedule,
-            averaging, radius, concave_at, concave_index, concave_value, single, one,
+            vector, mean, numbers, n_weights, n, together, begins, lengths, index, value, bs, losses, weight, squared,
+            method, schedule, averaging, radius, concave_at, concave_index, concave_value, single, one,
         )  # fmt: skip

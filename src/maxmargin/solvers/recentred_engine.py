@@ -32,6 +32,7 @@ from maxmargin.planes import Planes
 from maxmargin.solvers.base import OTHER_FAMILY, Engine
 from maxmargin.solvers.blocks import Blocks
 from maxmargin.solvers.engine import DualEngine
+from maxmargin.solvers.linear_programs.rows import Known, ProgramState
 from maxmargin.solvers.proof import Losses, agree, check_around
 from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SECONDS, Saved
 from maxmargin.solvers.state import DualState, OuterState, numbers_of
@@ -49,7 +50,7 @@ NUMBERS = {
 
 
 @dataclass
-class RecentredState(OuterState):
+class RecentredState(OuterState, ProgramState):
     """Where a run stands; arrays and numbers only, so it can be saved and resumed."""
 
     problem: Problem  # the linear program; that of ``inner`` has the proximal term
@@ -84,6 +85,17 @@ class RecentredState(OuterState):
         """``sum alpha b`` and ``sum alpha a`` now."""
         assert self.inner.problem.shift is not None
         return self.inner.working_set.linear, self.inner.u + self.inner.problem.shift
+
+    @property
+    def known(self) -> Known:
+        """The planes with a multiplier, and the weights that are not 0 there or at the best point."""
+        A, b, alpha, block = self.inner.working_set.planes()
+        held = np.flatnonzero(alpha > 0.0)
+        A, b, alpha, block = A[held], b[held], alpha[held], block[held].astype(np.int64)
+        indptr, indices = A.indptr.astype(np.int64), A.indices.astype(np.int32)
+        planes = Planes(indptr, indices, A.data, b, block, np.full(len(b), np.inf), A.shape[1])
+        idle, now = np.zeros(len(b), np.int64), self.inner.w
+        return Known(planes, alpha, idle, self.best, now, (now != 0.0) | (self.best != 0.0))
 
     def average(self) -> None:
         """Let a sweep into the averages; the longer one is replaced when the other is long enough."""

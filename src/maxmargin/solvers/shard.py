@@ -1,4 +1,7 @@
-"""A shard of the dual: some examples with their planes and multipliers, and a copy of the weights."""
+"""A shard of the dual: some examples with their planes and multipliers, and a copy of the weights.
+
+It is a resident of an executor: only the shard itself touches what it holds, and what its verbs return can travel.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,13 @@ from maxmargin.solvers import shard_kernel as sk
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.block_selection import select
 from maxmargin.solvers.engine import NO_SIGNS, DualEngine
+from maxmargin.solvers.shard_sets import linear_of, scales_of
 from maxmargin.solvers.state import DualState
+from maxmargin.solvers.working_set import WorkingSet
 
-__all__ = ["Asked", "Change", "Shard"]
+__all__ = ["CHANGING", "Asked", "Change", "Look", "Report", "Shard"]
+
+CHANGING = frozenset({"plan_planes", "plan_visits", "plan_again", "round", "report", "start_from", "look"})
 
 
 class Asked(NamedTuple):
@@ -37,6 +44,27 @@ class Change(NamedTuple):
     slope: float = 0.0
     norm: float = 0.0
     asked: Asked = Asked()
+
+
+class Report(NamedTuple):
+    """What the multipliers of a shard add up to."""
+
+    columns: np.ndarray | None  # int32 (m,): those of u that are not 0; None where all of u is smaller
+    values: np.ndarray  # (m,) or (n_columns,): ``sum alpha a``
+    linear: float  # ``sum alpha b``
+    totals: np.ndarray  # (n_blocks,): as :meth:`WorkingSet.scales`,
+    largest: np.ndarray  # (n_blocks,)
+
+    def add_to(self, u: np.ndarray) -> None:
+        """``u += sum alpha a``."""
+        u[slice(None) if self.columns is None else self.columns] += self.values
+
+
+class Look(NamedTuple):
+    """The losses of all examples of a shard at its weights, and what it took to find them."""
+
+    losses: np.ndarray  # (n_blocks,)
+    counts: tuple[int, int] | None
 
 
 class Before(NamedTuple):
@@ -82,19 +110,37 @@ class Shard:
         self.open: Before | None = None  # the last round, until it is settled
         self.stamp = 0  # its number, of all rounds of the run
 
-    def start_from(self, whole: DualState) -> None:
-        """Let the copy of the weights be those of a state."""
-        self.state.u[:] = whole.u
-        self.state.w[:] = whole.w
-
-    def count(self, share: float) -> int:
-        """Blocks in a share of all."""
-        return max(1, round(share * self.state.n_blocks))
-
     # --- verbs --------------------------------------------------------------------------------------------------------
 
-    def plan_planes(self, planes: Planes) -> int:
-        """Plan to bring in planes, sorted by block; returns the number of rounds."""
+    def start_from(self, u: np.ndarray, w: np.ndarray | None) -> None:
+        """Let the copy of u and of the weights be these; None where the weights are u."""
+        self.state.u[:] = u
+        if w is not None:
+            self.state.w[:] = w
+
+    def look(self, parts: int) -> Look:
+        """Ask the oracle about all examples at the weights at hand; the planes wait here for a sweep."""
+        n = self.state.n_blocks
+        planes = self.state.oracle.planes(self.state.w[: self.state.problem.n_columns], np.arange(n), parts)
+        self.state.pending = planes
+        return Look(planes.losses(n), planes.counts)
+
+    def awaiting(self) -> Planes | None:
+        """Planes of the last look that no sweep has brought in yet."""
+        return self.state.pending
+
+    def working_set(self) -> WorkingSet:
+        """Planes and multipliers."""
+        return self.state.working_set
+
+    def unvisited(self) -> int:
+        """Blocks that the oracle has never seen."""
+        return int(np.isinf(self.state.working_set.store.gap).sum())
+
+    def plan_planes(self) -> int:
+        """Plan to bring in the planes of the last look, sorted by block; returns the number of rounds."""
+        planes, self.state.pending = self.state.pending, None
+        assert planes is not None
         ends = np.append(np.flatnonzero(np.diff(planes.example)) + 1, len(planes)).tolist()
         cuts = [0, *ends[self.visits_per_round - 1 : -1 : self.visits_per_round], ends[-1]]
         self.plan = [planes.between(begin, end) for begin, end in pairwise(cuts)]
@@ -104,7 +150,7 @@ class Shard:
         """Plan to visit a share of the blocks with new planes; returns the number of rounds."""
         store, rng = self.state.working_set.store, np.random.default_rng(seed)
         self.again = False
-        return self._plan(select(policy, store, rng, self.count(share), self.state.cursor))
+        return self._plan(select(policy, store, rng, share_of(self.state.n_blocks, share), self.state.cursor))
 
     def plan_again(self, seed: tuple[int, ...]) -> int:
         """Plan to visit all blocks with the planes that they have, in random order; returns the number of rounds."""
@@ -151,8 +197,22 @@ class Shard:
         return before
 
     def products(self, changes: Sequence[Change]) -> list[float]:
-        """Products of the change of this shard with those of others."""
-        return [sk.product(change.columns, change.before, change.values, self.state.u) for change in changes]
+        """Products of the change of this shard with those of the shards behind it."""
+        others = changes[self.number + 1 :]
+        return [sk.product(change.columns, change.before, change.values, self.state.u) for change in others]
+
+    def report(self, combined: int, shares: Sequence[float]) -> Report:
+        """Settle what is open, without the changes of others; then all that the multipliers add up to.
+
+        A round that was interrupted before it was combined counts for nothing.
+        """
+        self.settle(shares if self.stamp == combined else [0.0] * len(shares), [])
+        ws = self.state.working_set
+        u = np.empty(len(self.state.u))
+        wk.rebuild(ws.store, u)
+        columns = np.flatnonzero(u).astype(np.int32)
+        sparse = 12 * len(columns) < 8 * len(u)
+        return Report(columns if sparse else None, u[columns] if sparse else u, linear_of(ws), *scales_of(ws))
 
     def settle(self, shares: Sequence[float], changes: Sequence[Change]) -> None:
         """Keep a share of the change, forget idle planes, and take over what the other shards have changed.
@@ -169,3 +229,27 @@ class Shard:
             rest = shares[s] - (s == self.number)
             if rest != 0.0 and len(change.columns):
                 sk.advance(change.columns, change.values, rest, state.u, state.w, self.positive)
+
+    # --- for a worker that takes over ---------------------------------------------------------------------------------
+
+    def save(self) -> tuple:
+        """All that changes."""
+        state, ws = self.state, self.state.working_set
+        end = int(ws.store.size[wk.POOL_END])
+        store = ws.store._replace(columns=ws.store.columns[:end], entries=ws.store.entries[:end])
+        held = tuple(store), len(ws.store.columns), ws.longest, ws.limit
+        point = state.u, None if state.w is state.u else state.w, state.tau, state.cursor, state.pending
+        return held, point, self.plan, self.again, self.open, self.stamp
+
+    def load(self, saved: tuple) -> None:
+        """Be as :meth:`save` found another one that began as this one did."""
+        (store, pool, longest, limit), point, self.plan, self.again, self.open, self.stamp = saved
+        state, before = self.state, self.state.working_set
+        state.working_set = WorkingSet.restore(wk.Store(*store), pool, before.n_columns, longest, before.budget, limit)
+        u, w, state.tau, state.cursor, state.pending = point
+        self.start_from(u, w)
+
+
+def share_of(n: int, share: float) -> int:
+    """Blocks in a share of n."""
+    return max(1, round(share * n))

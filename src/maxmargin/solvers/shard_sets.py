@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from maxmargin.solvers import working_set_kernel as wk
+from maxmargin.solvers.accuracy import Scales
 from maxmargin.solvers.working_set import WorkingSet
 
-__all__ = ["gathered", "linear_of"]
+__all__ = ["gathered", "linear_of", "scales_of"]
 
 PER_BLOCK = ("held", "total", "origin", "open", "gap")
 PER_PLANE = ("length", "b", "alpha", "idle", "iterate")
@@ -40,6 +41,13 @@ def gathered(pieces: Sequence[tuple[WorkingSet, np.ndarray]], budget: int) -> Wo
         sum(ws.store.alpha[own] @ ws.store.b[own] for (ws, _), own in zip(pieces, ids, strict=True))
     )
     return made
+
+
+def scales_of(ws: WorkingSet) -> Scales:
+    """As :meth:`WorkingSet.scales`, also of a set that has no planes yet."""
+    if ws.n_planes:
+        return ws.scales()
+    return np.where(np.isfinite(ws.store.total), ws.store.total, 0.0), np.zeros(ws.n_blocks)
 
 
 def linear_of(ws: WorkingSet) -> float:

@@ -7,8 +7,9 @@ depend on the workers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from weakref import finalize
 
 import numpy as np
 
@@ -18,17 +19,17 @@ from maxmargin.execution.executors import Serial
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
-from maxmargin.planes import Planes, aligned_zeros
-from maxmargin.solvers import working_set_kernel as wk
+from maxmargin.planes import Planes, added_counts, aligned_zeros
+from maxmargin.solvers.accuracy import Scales
 from maxmargin.solvers.base import Engine
 from maxmargin.solvers.blocks import Blocks
 from maxmargin.solvers.engine import FOREVER, DualEngine
 from maxmargin.solvers.proof import check_around, check_at
 from maxmargin.solvers.saved import Saved
 from maxmargin.solvers.settings import Settings
-from maxmargin.solvers.shard import Change, Shard
+from maxmargin.solvers.shard import CHANGING, Change, Look, Report, Shard, share_of
 from maxmargin.solvers.shard_kernel import best_shares
-from maxmargin.solvers.shard_sets import gathered, linear_of
+from maxmargin.solvers.shard_sets import gathered, linear_of, scales_of
 from maxmargin.solvers.state import DualState
 from maxmargin.solvers.working_set import WorkingSet
 
@@ -42,17 +43,24 @@ class ShardedState:
     """Where a run stands. Planes and multipliers are in the shards, everything else is in ``whole``."""
 
     whole: DualState  # its working set is empty; u is that of all multipliers when ``current``
-    shards: list[Shard]
+    shards: list[Shard]  # as they began; where memory is shared, and behind ``Executor.recall``, as they are
     executor: Executor
     homes: list[int]
     seed: int  # of the random orders, together with the number of the sweep and of the shard
+    linear: float  # ``sum alpha b`` when ``current``,
+    scales: Scales  # and those of all blocks
+    pending: bool  # whether the planes of the last certificate wait in the shards
     sweeps: int = 0
     stamp: int = 0  # rounds begun
     combined: int = 0  # the last round that was combined
-    changes: list[Change] = field(default_factory=list)  # of that round, which the shards have yet to settle,
-    shares: list[float] = field(default_factory=list)  # and how much of each stays
+    changes: tuple[Change, ...] = ()  # of that round, which the shards have yet to settle,
+    shares: tuple[float, ...] = ()  # and how much of each stays
+    unvisited: int = 1  # blocks that the oracle has not seen, at most
     current: bool = True
     rounds: list[dict[str, float]] | None = None
+
+    def __post_init__(self) -> None:
+        finalize(self, self.executor.release, self.homes)
 
     @property
     def problem(self) -> Problem:
@@ -78,40 +86,43 @@ class ShardedState:
     def seconds(self) -> dict[str, float]:
         return self.whole.seconds
 
-    @property
-    def sets(self) -> list[WorkingSet]:
-        return [shard.state.working_set for shard in self.shards]
+    def ask(self, verb: str, *arguments: object) -> list:
+        """Call all shards with the same arguments."""
+        return self.executor.call(verb, [(home, arguments) for home in self.homes])
 
     def gather(self) -> None:
         """Let u be the sum over the multipliers of all shards, in their order, and tell the shards."""
         if self.current:
             return
-        for shard in self.shards:  # a round that was interrupted before its changes were combined counts for nothing
-            kept = self.shares if shard.stamp == self.combined else [0.0] * len(self.shards)
-            shard.settle(kept, [])
-        self.changes, self.shares = [], []
-        u, part = self.whole.u, np.empty(len(self.whole.u))
-        u[:] = 0.0
-        for ws in self.sets:
-            wk.rebuild(ws.store, part)
-            u += part
+        reports: list[Report] = self.ask("report", self.combined, self.shares or (1.0,) * len(self.homes))
+        self.changes, self.shares = (), ()
+        self.linear, self.scales = _added(reports)
+        self.whole.u[:] = 0.0
+        for report in reports:
+            report.add_to(self.whole.u)
         if self.problem.shift is not None:
-            u -= self.problem.shift
+            self.whole.u -= self.problem.shift
         self.spread()
 
     def spread(self) -> None:
         """Let the weights of all shards be those of u."""
-        if self.whole.w is not self.whole.u:
-            self.whole.w[:] = self.problem.regulariser.weights(self.whole.u)
-        for shard in self.shards:
-            shard.start_from(self.whole)
+        u, w = self.whole.u, self.whole.w
+        if w is not u:
+            w[:] = self.problem.regulariser.weights(u)
+        self.ask("start_from", u, None if w is u else w)
         self.current = True
 
     def joined(self) -> DualState:
         """The same as a state of the dual engine, with the planes and multipliers of all shards."""
         self.gather()
-        budget = self.whole.working_set.budget
-        return replace(self.whole, working_set=gathered([(ws, np.arange(ws.n_blocks)) for ws in self.sets], budget))
+        budget, sets = self.whole.working_set.budget, self.ask("working_set")
+        joined = gathered([(ws, np.arange(ws.n_blocks)) for ws in sets], budget)
+        pending = None
+        if self.pending:
+            firsts = np.cumsum([0, *(ws.n_blocks for ws in sets[:-1])])
+            parts = zip(self.ask("awaiting"), firsts, strict=True)
+            pending = Planes.concatenate([replace(part, example=part.example + first) for part, first in parts])
+        return replace(self.whole, working_set=joined, pending=pending)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
@@ -145,39 +156,42 @@ class ShardedEngine(Engine):
         problem, budget = whole.problem, self.settings.memory // self.n_shards
         ends = np.linspace(0, problem.n_examples, self.n_shards + 1).astype(int).tolist()
         visits = DualEngine(replace(self.settings, patience=FOREVER, memory=budget))
-        shards = []
+        spread = problem.oracle.spread()
+        bare, executor = (problem, Serial()) if spread is None else (replace(problem, oracle=spread[0]), spread[1])
+        shards, reports = [], []
         for number, (first, last) in enumerate(pairwise(ends)):
-            part, ws = problem.part(first, last), gathered([(whole.working_set, np.arange(first, last))], budget)
+            part, ws = bare.part(first, last), gathered([(whole.working_set, np.arange(first, last))], budget)
             u = aligned_zeros(len(whole.u))
             w = u if whole.w is whole.u else aligned_zeros(len(u))
             own = DualState(part, CountingOracle(part.oracle), ws, u, w, Blocks(None), whole.rng)
+            if whole.pending is not None:
+                own.pending = _between(whole.pending, first, last)
             alone = self.n_shards == 1
             shards.append(Shard(number, visits, own, self.settings.patience, self.visits_per_round, alone=alone))
+            reports.append(Report(None, u, linear_of(ws), *scales_of(ws)))
+        pending, whole.pending = whole.pending is not None, None
         whole.working_set = WorkingSet(np.empty(0), problem.n_columns, 1, budget=self.settings.memory)
-        fused, executor = problem.oracle.fused(), None
-        if fused is not None and fused.executor is not None and fused.executor.shares_memory:
-            executor = fused.executor
-        executor = executor or Serial()
-        state = ShardedState(whole, shards, executor, executor.start(shards), int(whole.rng.integers(2**62)))
+        homes, seed = executor.start(shards, CHANGING), int(whole.rng.integers(2**62))
+        state = ShardedState(whole, shards, executor, homes, seed, *_added(reports), pending)
         state.spread()
         return state
 
     def certificate_due(self, state: ShardedState) -> bool:
         """Whether the next thing to do is to look at all examples."""
-        return self.engine.certificate_due(state.whole)
+        return not state.pending and self.engine.certificate_due(state.whole)
 
     def certificate(self, state: ShardedState) -> Certificate:
         """Primal and dual at the present weights. One oracle pass, whose planes the next step uses."""
         begin, whole, oracle_before = clock(), state.whole, state.oracle.seconds
         point = self.dual_point(state)
-        everyone = np.arange(whole.problem.n_examples)
-        planes = whole.oracle.planes(point.w, everyone, self.settings.parts)
-        losses = planes.losses(len(everyone))
+        asking = clock()
+        looks: list[Look] = state.ask("look", self.settings.parts)
+        losses = np.concatenate([look.losses for look in looks])
+        whole.oracle.count_timed(len(losses), asking, added_counts([look.counts for look in looks]))
+        state.pending = True
         if whole.resumed:
             check_at(state.joined(), point.w, losses)
-        totals, largest = zip(*(ws.scales() for ws in state.sets), strict=True)
-        certificate = self.engine.judge(whole, point, losses, (np.concatenate(totals), np.concatenate(largest)))
-        whole.pending = planes
+        certificate = self.engine.judge(whole, point, losses, state.scales)
         whole.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
         return certificate
 
@@ -187,11 +201,12 @@ class ShardedEngine(Engine):
 
     def step_calls(self, state: ShardedState) -> int:
         """Oracle calls that the next step and the certificate behind it will make."""
-        n = state.problem.n_examples
-        if state.whole.pending is not None:
+        n, new = state.problem.n_examples, 0
+        if state.pending:
             return n
-        new = sum(int(np.isinf(ws.store.gap).sum()) for ws in state.sets) if self.settings.selection == "gap" else 0
-        return n + (new or sum(shard.count(self.settings.visits) for shard in state.shards))
+        if self.settings.selection == "gap" and state.unvisited:
+            new = state.unvisited = sum(state.ask("unvisited"))
+        return n + (new or sum(share_of(shard.state.n_blocks, self.settings.visits) for shard in state.shards))
 
     def step(self, state: ShardedState) -> None:
         """A sweep of visits with new planes, then passes over the planes at hand, in rounds of all shards."""
@@ -207,7 +222,7 @@ class ShardedEngine(Engine):
     def dual_point(self, state: ShardedState) -> DualPoint:
         """The multipliers that the run would end with."""
         state.gather()
-        return DualPoint(sum(map(linear_of, state.sets)), state.whole.u, state.whole.w)
+        return DualPoint(state.linear, state.whole.u, state.whole.w)
 
     def weights(self, state: ShardedState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
@@ -239,9 +254,9 @@ class ShardedEngine(Engine):
 
     def _step(self, state: ShardedState) -> None:
         whole, settings = state.whole, self.settings
-        if whole.pending is not None:
-            planes, whole.pending = whole.pending, None
-            gain = self._sweep(state, "plan_planes", [(part,) for part in _by_shard(planes, state.shards)])
+        if state.pending:
+            state.pending = False
+            gain = self._sweep(state, "plan_planes", [()] * len(state.homes))
         else:
             calls = state.oracle_calls
             visits = [(settings.selection, settings.visits, seed) for seed in self._seeds(state)]
@@ -264,19 +279,17 @@ class ShardedEngine(Engine):
         gain, call, homes = 0.0, state.executor.call, state.homes
         for number in range(max(call(plan, list(zip(homes, arguments, strict=True))))):
             state.stamp += 1
-            arguments = number, state.stamp, state.whole.tau, state.shares, state.changes
-            changes = call("round", [(home, arguments) for home in homes])
-            gain += self._combine(state, changes)
+            changes = state.ask("round", number, state.stamp, state.whole.tau, state.shares, state.changes)
+            gain += self._combine(state, tuple(changes))
         return gain
 
-    def _combine(self, state: ShardedState, changes: list[Change]) -> float:
+    def _combine(self, state: ShardedState, changes: tuple[Change, ...]) -> float:
         """Decide how much of each change stays; the gain of the dual."""
         for asked in (change.asked for change in changes if change.asked.calls):
             state.oracle.count_fused(asked.calls, asked.seconds, (asked.argmax_calls, asked.unproven))
         K = len(changes)
         slope, gram = np.array([change.slope for change in changes]), np.diag([change.norm for change in changes])
-        others = [changes[s + 1 :] for s in range(K)]
-        calls = [(state.homes[s], (others[s],)) for s in range(K - 1)]
+        calls = [(home, (changes,)) for home in state.homes[:-1]]
         for s, products in enumerate(state.executor.call("products", calls) if calls else []):
             gram[s, s + 1 :] = gram[s + 1 :, s] = products
 
@@ -288,17 +301,18 @@ class ShardedEngine(Engine):
             best = np.zeros(K)
             best_shares(slope, gram, best)
             shares = shares if gain(shares) >= ENOUGH * gain(best) else best
-        state.changes, state.shares, state.combined = changes, shares.tolist(), state.stamp
+        state.changes, state.shares, state.combined = changes, tuple(shares.tolist()), state.stamp
         return gain(shares)
 
 
-def _by_shard(planes: Planes, shards: Sequence[Shard]) -> list[Planes]:
-    """The planes of the examples of each shard, under its own numbers."""
-    parts, first = [], 0
-    for shard in shards:
-        last = first + shard.state.n_blocks
-        begin, end = np.searchsorted(planes.example, [first, last])
-        part = planes.between(int(begin), int(end))
-        parts.append(replace(part, example=part.example - first))
-        first = last
-    return parts
+def _between(planes: Planes, first: int, last: int) -> Planes:
+    """The planes of the examples from ``first`` to ``last`` (exclusive), numbered from 0."""
+    begin, end = np.searchsorted(planes.example, [first, last])
+    part = planes.between(int(begin), int(end))
+    return replace(part, example=part.example - first)
+
+
+def _added(reports: Sequence[Report]) -> tuple[float, Scales]:
+    """``sum alpha b`` over all shards, in their order, and the scales of all blocks."""
+    totals, largest = (np.concatenate([getattr(report, name) for report in reports]) for name in ("totals", "largest"))
+    return sum(report.linear for report in reports), (totals, largest)

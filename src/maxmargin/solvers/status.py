@@ -51,9 +51,23 @@ class Status:
 
 
 def describe(
+    code: str, certificate: Certificate, tol: float, passes: float, calls: int, seconds: float, budget: float | None,
+    replaced: int = 0,
+) -> Status:  # fmt: skip
+    """Make the status of a run that ended with ``code``; ``budget`` is the limit that was hit, if one was.
+
+    ``replaced`` is the number of workers that have died on the way.
+    """
+    status = _ended(code, certificate, tol, passes, calls, seconds, budget)
+    if not replaced:
+        return status
+    who = "A worker died and was" if replaced == 1 else f"{replaced} workers died and were"
+    return Status(code, f"{status.sentence} {who} replaced; the result is as if none had.")
+
+
+def _ended(
     code: str, certificate: Certificate, tol: float, passes: float, calls: int, seconds: float, budget: float | None
 ) -> Status:
-    """Make the status of a run that ended with ``code``; ``budget`` is the limit that was hit, if one was."""
     achieved = _achieved(certificate, tol)
     work = f"{passes:.4g} passes ({calls} oracle calls, {seconds:.3g} s)"
     if code == "converged":

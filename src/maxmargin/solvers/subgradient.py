@@ -33,6 +33,11 @@ class Pegasos(PrimalSolver):
         Every example once per pass, or drawn with replacement.
     certificate_every : float
         Passes between certificates, each of which costs a pass.
+    shards : int
+        Passes run in so many shards of the examples at once, from the same weights, which are mixed after each pass
+        (:mod:`maxmargin.solvers.primal_shards`). Weights do not depend on the workers (``n_jobs``) that run them.
+    batch : int
+        Examples whose planes, found at the same weights, make one step: the mean of theirs.
 
     References
     ----------
@@ -43,6 +48,8 @@ class Pegasos(PrimalSolver):
     averaging: str | None = None
     sampling: str = "permutation"
     certificate_every: float = 10.0
+    shards: int = 1
+    batch: int = 1
 
 
 @dataclass(repr=False, eq=False)
@@ -57,6 +64,7 @@ class SGD(PrimalSolver):
     averaging : {None, "uniform", "weighted", "tail"}
     sampling : {"permutation", "random"}
     certificate_every : float
+    shards, batch : int
         As those of :class:`Pegasos`.
 
     References
@@ -72,6 +80,8 @@ class SGD(PrimalSolver):
     averaging: str | None = "tail"
     sampling: str = "permutation"
     certificate_every: float = 10.0
+    shards: int = 1
+    batch: int = 1
 
     def rule(self) -> Rule:
         return self.setting(Rule, schedule=(self.schedule, self.eta0, self.t0, self.power))

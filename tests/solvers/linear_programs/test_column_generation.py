@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
-from maxmargin.callbacks.base import Callback
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.solvers.column_generation import ColumnGeneration
 from maxmargin.solvers.driver import run
@@ -16,6 +15,7 @@ from maxmargin.solvers.linear_programs.masters import AutoMaster
 from maxmargin.solvers.linear_programs.program import Basis, Point, Program
 from reference.linear_programs import lp_optimum, unit
 from reference.problems import chain_planes, multiclass_planes, random_cost_matrix
+from reference.stopping import StopAfter
 
 CHAIN = mm.Chain(classes=[0, 1, 2])
 
@@ -80,23 +80,11 @@ def test_classes_with_costs_and_sample_weights():
     )
 
 
-class Stop(Callback):
-    def __init__(self, after):
-        self.after, self.arrays = after, None
-
-    def on_certificate(self, run):
-        self.after -= 1
-        if self.after == 0:
-            self.arrays = run.to_arrays()
-            return "stop"
-        return None
-
-
 @pytest.mark.parametrize("after", [1, 3])
 def test_a_resumed_run_goes_on_as_if_nothing_had_happened(after):
     X, Y = learnable_chains(seed=2)
     whole = fitted(X, Y)
-    stop = Stop(after)
+    stop = StopAfter(after)
     with pytest.warns(match="callback"):
         fitted(X, Y, callbacks=[stop])
     resumed = mm.StructuredSVM(CHAIN, penalty="l1", C=2.0, tol=1e-7).fit(X, [y.tolist() for y in Y], resume=stop.arrays)
@@ -117,7 +105,7 @@ def test_a_resumed_run_goes_on_as_if_nothing_had_happened(after):
 )
 def test_changed_checkpoints_are_refused(name, change, told):
     X, Y = learnable_chains(seed=2)
-    stop = Stop(3)
+    stop = StopAfter(3)
     with pytest.warns(match="callback"):
         fitted(X, Y, callbacks=[stop])
     arrays = stop.arrays | {f"state/{name}": change(stop.arrays[f"state/{name}"])}
@@ -135,6 +123,41 @@ def test_a_warm_start_at_another_C_takes_fewer_rounds():
     assert svm.n_iter_ < cold.n_iter_
     with pytest.raises(ValueError, match="warm start"):
         svm.set_params(rescaling="margin").fit(X, Y)
+
+
+@pytest.mark.parametrize("master", ["auto", Highs("simplex"), Highs("ipm"), "primal_dual", "extragradient"], ids=repr)
+def test_column_generation_goes_on_where_a_recentred_dual_has_stopped(master):
+    X, Y = learnable_chains(n=20, seed=3)
+    svm = fitted(X, Y, solver=mm.RecentredDual(), tol=0.05, random_state=0)
+    stopped = svm.certificate_.primal
+    svm.set_params(solver=ColumnGeneration(master), tol=1e-6, warm_start=True, random_state=None)
+    svm.fit(X, [y.tolist() for y in Y])
+    assert svm.history_["primal"].iloc[0] == pytest.approx(stopped, rel=1e-9)  # begins with its weights,
+    assert svm.history_["dual"].iloc[0] > 0.5 * stopped  # and what its rows prove
+    best = lp_optimum(rows_of(X, Y, "unit"), 2.0)
+    assert svm.certificate_.primal == pytest.approx(best, rel=1e-6) and svm.status_.converged
+    assert (svm.history_["dual"] <= best * (1 + 1e-9)).all()
+    svm.set_params(C=3.0).fit(X, [y.tolist() for y in Y])
+    assert svm.certificate_.primal == pytest.approx(lp_optimum(rows_of(X, Y, "unit"), 3.0), rel=1e-6)
+
+
+def test_other_families_of_states_are_refused():
+    X, Y = learnable_chains(n=5)
+    svm = fitted(X, Y, penalty="l2", rescaling="unit", tol=1e-2)
+    with pytest.raises(ValueError, match="warm start"):
+        svm.set_params(penalty="l1", warm_start=True).fit(X, [y.tolist() for y in Y])
+
+
+def test_weights_to_begin_with_are_never_made_worse():
+    """Where the objective rises on the way to the weights of a master, the oracle is asked nearer to the best ones."""
+    X, Y = learnable_chains(n=20, seed=9)
+    near = fitted(X, Y, tol=1e-3)
+    with pytest.warns(match="max_passes"):
+        svm = fitted(X, Y, solver=ColumnGeneration(Highs("simplex"), start=near.weights_), tol=1e-9, max_passes=3)
+    assert svm.certificate_.primal <= near.certificate_.primal * (1 + 1e-12)
+    rounds, primal = svm.rounds_, svm.history_["primal"].to_numpy()
+    again = np.flatnonzero(np.diff(rounds["masters"]) == 0) + 1  # looks without a new master
+    assert primal[0] == pytest.approx(near.certificate_.primal) and (primal[again] < primal[again - 1]).all()
 
 
 def test_the_best_weights_of_a_run_that_ends_early_are_kept():
@@ -207,12 +230,12 @@ def test_the_word_of_highs_is_not_taken(monkeypatch):
 
     program, asked, honest = small_program(), [], highs._run
 
-    def lying(program, start, method, tol, seconds):
+    def lying(program, start, method, *settings):
         asked.append((method, start is not None))
         return (
             (Point(np.zeros(3), np.zeros(3)), "Optimal")
             if start is not None
-            else honest(program, start, method, tol, seconds)
+            else honest(program, start, method, *settings)
         )
 
     monkeypatch.setattr(highs, "_run", lying)
@@ -280,6 +303,18 @@ def test_a_basis_goes_on_when_rows_join(monkeypatch):
     assert many.bounds(again).relative_gap <= 1e-9
     assert many.bounds(again).primal == pytest.approx(many.bounds(cold).primal, rel=1e-9)
     assert Highs().go_on(many, start._replace(basis=None), 1e-9) is None
+
+
+def test_the_automatic_choice_leaves_a_basis_where_it_must_be_exact(monkeypatch):
+    pytest.importorskip("highspy")
+    from maxmargin.solvers.linear_programs import masters
+
+    monkeypatch.setattr(masters, "FEW", 0)
+    few, start = chains_program(60), Point(np.zeros(21), np.zeros(60))
+    assert AutoMaster().solve(few, start, 1e-2).basis is None
+    exact = AutoMaster().solve(few, start, 1e-6)
+    assert exact.basis is not None and few.bounds(exact).relative_gap <= 1e-6
+    assert sum(np.count_nonzero(part) for part in exact.basis) == 60  # as many as there are rows
 
 
 def test_a_basis_that_leads_nowhere_is_left_alone():

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
+from maxmargin.certificate import Certificate
 from maxmargin.compat.sklearn_crfsuite.metrics import flat_accuracy_score
 from maxmargin.estimators.sequence_tagger import SequenceTagger
 from maxmargin.estimators.typed_sklearn import BaseEstimator
@@ -192,7 +193,9 @@ class CRF(BaseEstimator):
         history = None if self.tagger_ is None else vars(self.tagger_).get("history_")
         if history is None:
             return None
-        steps = {"num": history["pass"], "loss": history["primal"], "relative_gap": history["relative_gap"]}
+        values = zip(map(float, history["primal"]), map(float, history["dual"]), strict=True)
+        gaps = [Certificate(primal, dual).relative_gap for primal, dual in values]  # model files have no column for it
+        steps = {"num": history["pass"], "loss": history["primal"], "relative_gap": gaps}
         steps["time"] = np.diff(history["seconds"], prepend=0.0)
         rows = zip(*(map(float, column) for column in steps.values()), strict=True)
         return TrainingLog([dict(zip(steps, row, strict=True)) for row in rows])

@@ -67,14 +67,17 @@ class Highs(Parameters):
     Parameters
     ----------
     method : {"auto", "simplex", "ipm", "pdlp"}
-        Dual simplex from the rows and weights in use, interior points without crossover, or HiGHS' own first-order
-        method. "auto" is by size; "pdlp" needs highspy (``pip install "maxmargin[lp]"``).
+        Dual simplex from the rows and weights in use, interior points, or HiGHS' own first-order method. "auto" is by
+        size; "pdlp" needs highspy (``pip install "maxmargin[lp]"``).
     max_seconds : float, optional
         The most that one solve may take; the point is then the best so far.
+    crossover : bool
+        Let interior points go on to a vertex, whose basis the simplex method can take up when rows have joined.
     """
 
     method: str = "auto"
     max_seconds: float | None = None
+    crossover: bool = False
 
     def go_on(self, program: Program, start: Point, tol: float) -> Point | None:
         """The dual simplex method from the basis of ``start``, which rows and columns may have joined since.
@@ -83,7 +86,7 @@ class Highs(Parameters):
         """
         if start.basis is None or not has_highspy():
             return None
-        point, _ = _run(program, start, "simplex", tol, np.inf, len(program.b))
+        point, _ = _run(program, start, "simplex", tol, np.inf, steps=len(program.b))
         return point if point is not None and program.bounds(point).relative_gap <= tol else None
 
     def solve(self, program: Program, start: Point, tol: float) -> Point:
@@ -104,7 +107,7 @@ class Highs(Parameters):
             left = end - clock()
             if gap <= max(tol, ROUNDING) or left <= 0.0:
                 return best
-            point, word = _run(program, start if warm else None, method, tol, left)
+            point, word = _run(program, start if warm else None, method, tol, left, self.crossover)
             words.append(f"{method}: {word}")
             if point is not None:
                 found, solved = program.bounds(point).relative_gap, True
@@ -135,12 +138,13 @@ def has_highspy() -> bool:
 
 
 def _run(
-    program: Program, start: Point | None, method: str, tol: float, seconds: float, steps: int | None = None
-) -> tuple[Point | None, str]:
+    program: Program, start: Point | None, method: str, tol: float, seconds: float, crossover: bool = False,
+    steps: int | None = None,
+) -> tuple[Point | None, str]:  # fmt: skip
     """One attempt: a point, None when there is no finite one, and what the library says of it."""
     columns, basis = columns_of(program), None
     if has_highspy():
-        x, alpha, basis, word = _by_highspy(program, columns, start, method, tol, seconds, steps)
+        x, alpha, basis, word = _by_highspy(program, columns, start, method, tol, seconds, crossover, steps)
     elif method == "pdlp":
         raise ImportError('method="pdlp" needs highspy; install it with: pip install "maxmargin[lp]".')
     else:
@@ -151,8 +155,9 @@ def _run(
 
 
 def _by_highspy(
-    program: Program, columns: Columns, start: Point | None, method: str, tol: float, seconds: float, steps: int | None
-) -> tuple[np.ndarray | None, np.ndarray | None, Basis | None, str]:
+    program: Program, columns: Columns, start: Point | None, method: str, tol: float, seconds: float, crossover: bool,
+    steps: int | None,
+) -> tuple[np.ndarray | None, np.ndarray | None, Basis | None, str]:  # fmt: skip
     import highspy
 
     solver, rows = highspy.Highs(), columns.rows
@@ -160,7 +165,7 @@ def _by_highspy(
         "output_flag": False,
         "threads": 1,
         "solver": method,
-        "run_crossover": "off",
+        "run_crossover": "on" if crossover else "off",
         "time_limit": seconds,
     }
     fine = min(max(0.01 * tol, 1e-10), 1e-4) if method == "pdlp" else FINE
@@ -186,7 +191,7 @@ def _by_highspy(
     word = solver.modelStatusToString(status)
     if run == highspy.HighsStatus.kError or not solution.value_valid or not solution.dual_valid:
         return None, None, None, word
-    basis = _basis_found(program, columns, solver.getBasis()) if method == "simplex" else None
+    basis = _basis_found(program, columns, solver.getBasis()) if method == "simplex" or crossover else None
     return np.array(solution.col_value), np.array(solution.row_dual), basis, word
 
 

@@ -6,21 +6,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from maxmargin.parameters import Parameters
-from maxmargin.solvers.linear_programs.highs import Highs
+from maxmargin.solvers.linear_programs.highs import Highs, has_highspy
 from maxmargin.solvers.linear_programs.program import Master, Point, Program
 
 __all__ = ["MASTERS", "AutoMaster", "master_named"]
 
 FEW = 2_000  # non-zeros of a program that HiGHS solves in next to no time,
 MANY = 50_000  # and of one that it may take minutes for
+FINE = 1e-4  # relative gap from which on vertices pay, whose basis goes on when rows join
 
 
 @dataclass(repr=False, eq=False)
 class AutoMaster(Parameters):
     """HiGHS for small programs, the restarted primal-dual method for others, and HiGHS again where that is slow.
 
-    Where HiGHS has left a basis, the dual simplex method goes on from it, in few steps or not at all. Of a large
-    program that stays unsolved the best point is enough: the next round goes on from it.
+    Fine solutions of programs of middle size are vertices by HiGHS' interior points. Where HiGHS has left a basis, the
+    dual simplex method goes on from it, in few steps or not at all. Of a large program that stays unsolved the best
+    point is enough: the next round goes on from it.
 
     Parameters
     ----------
@@ -36,6 +38,8 @@ class AutoMaster(Parameters):
             return Highs().solve(program, start, tol)
         if program.A.nnz <= MANY and (again := Highs().go_on(program, start, tol)) is not None:
             return again
+        if program.A.nnz <= MANY and tol <= FINE and has_highspy():
+            return Highs("ipm", crossover=True).solve(program, start, tol)
         point = _primal_dual(self.max_steps).solve(program, start, tol)
         solved = program.A.nnz > MANY or program.bounds(point).relative_gap <= tol
         return point if solved else Highs().solve(program, point, tol)

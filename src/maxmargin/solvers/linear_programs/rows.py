@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,9 +15,31 @@ from maxmargin.formulations.problem import Problem
 from maxmargin.planes import Planes
 from maxmargin.solvers.linear_programs.program import Program
 
-__all__ = ["Rows"]
+__all__ = ["Known", "ProgramState", "Rows"]
 
 VIOLATED = 1e-10  # by which a row must lie above the loss of its example, relative to its size
+
+
+class Known(NamedTuple):
+    """What a run knows about a linear program: planes with their multipliers, weights, and those that take part."""
+
+    planes: Planes
+    alpha: np.ndarray
+    idle: np.ndarray  # rounds for which a plane has had no multiplier
+    w: np.ndarray
+    out: np.ndarray  # weights that go with the multipliers
+    columns: np.ndarray  # bool
+
+
+class ProgramState(ABC):
+    """A state from which column generation may begin."""
+
+    problem: Problem
+
+    @property
+    @abstractmethod
+    def known(self) -> Known:
+        """Rows and columns at hand."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from maxmargin.solvers import working_set_kernel as wk
 
 _f8s, _i8, _f8 = types.float64[::1], types.int64, types.float64
 TINY = 1e-300
+NOBODY = -2  # in place of a plane; -1 is the origin
 
 
 @kernel(_f8(wk.STORE, _i8, _f8s, _f8), borrows=True)
@@ -34,6 +35,22 @@ def steepest(store, block, g):
         if g[p] > top:
             hi, top = p, g[p]
     return hi, top
+
+
+@register_jitable
+def widest_pair(store, block, g, tau):
+    """The planes (-1: the origin) of the largest gradient and of the smallest one among those with weight, and by how
+    much these differ; the second is NOBODY when that is no more than ``tau``."""
+    hi, top = steepest(store, block, g)
+    if top == -np.inf:
+        return hi, NOBODY, 0.0
+    lo, worst = NOBODY, top
+    if store.origin[block] > 0.0 and hi >= 0 and top > 0.0:
+        lo, worst = -1, 0.0
+    for p in range(store.held[block]):
+        if store.alpha[store.slots[block, p]] > 0.0 and g[p] < worst:
+            lo, worst = p, g[p]
+    return hi, lo if top - worst > tau else NOBODY, top - worst
 
 
 @register_jitable

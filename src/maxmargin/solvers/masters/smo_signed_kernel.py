@@ -9,7 +9,7 @@ from numba.extending import register_jitable
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.masters.smo_kernel import hand_over, steepest, tolerance, visit_blocks
+from maxmargin.solvers.masters.smo_kernel import NOBODY, hand_over, tolerance, visit_blocks, widest_pair
 
 _i1s, _i4s, _f8s = types.int8[::1], types.int32[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
@@ -139,16 +139,8 @@ def smo_signed(store, block, point, visit):
     kinks, bends = np.empty(4 * longest), np.empty(4 * longest)
     gain = 0.0
     for _ in range(visit.max_steps):
-        hi, top = steepest(store, block, g)
-        if top == -np.inf:
-            break
-        lo, worst = -2, top
-        if store.origin[block] > 0.0 and hi >= 0 and top > 0.0:
-            lo, worst = -1, 0.0
-        for p in range(m):
-            if store.alpha[store.slots[block, p]] > 0.0 and g[p] < worst:
-                lo, worst = p, g[p]
-        if lo == -2 or top - worst <= tau:
+        hi, lo, _ = widest_pair(store, block, g, tau)
+        if lo == NOBODY:
             break
         hi_plane = store.slots[block, hi] if hi >= 0 else -1
         lo_plane = store.slots[block, lo] if lo >= 0 else -1

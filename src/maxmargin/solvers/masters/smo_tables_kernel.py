@@ -11,7 +11,7 @@ from maxmargin.formulations.generative_kernel import follow_table
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.masters.smo_kernel import steepest, tolerance, visit_blocks
+from maxmargin.solvers.masters.smo_kernel import NOBODY, tolerance, visit_blocks, widest_pair
 
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
@@ -88,19 +88,10 @@ def smo_tables(store, block, point, visit):
     """
     u, w, g, dense, d = point.u, point.w, visit.g, visit.dense, len(point.table)
     tau, max_steps = tolerance(store, block, g, visit.tau), visit.max_steps
-    m = store.held[block]
     gain = 0.0
     for _ in range(max_steps):
-        hi, top = steepest(store, block, g)
-        if top == -np.inf:
-            break
-        lo, worst = -2, top
-        if store.origin[block] > 0.0 and hi >= 0 and top > 0.0:
-            lo, worst = -1, 0.0
-        for p in range(m):
-            if store.alpha[store.slots[block, p]] > 0.0 and g[p] < worst:
-                lo, worst = p, g[p]
-        if lo == -2 or top - worst <= tau:
+        hi, lo, difference = widest_pair(store, block, g, tau)
+        if lo == NOBODY:
             break
         hi_plane = store.slots[block, hi] if hi >= 0 else -1
         lo_plane = store.slots[block, lo] if lo >= 0 else -1
@@ -140,7 +131,7 @@ def smo_tables(store, block, point, visit):
         for k in range(count):
             curvature += table_curvature(point, found[k], dense)
         available = store.alpha[lo_plane] if lo >= 0 else store.origin[block]
-        slope, low, high, above, below = top - worst, 0.0, np.inf, top - worst, 0.0
+        slope, low, high, above, below = difference, 0.0, np.inf, difference, 0.0
         step, here = min(available, slope / max(curvature, TINY)), slope
         for _ in range(TRIALS):
             if step == np.inf or step <= 0.0:

@@ -1,0 +1,94 @@
+"""The worker's side of calls between processes: residents, and the memory of the last answer."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+
+from threadpoolctl import threadpool_limits
+
+__all__ = ["Home", "Plan"]
+
+Plan = Sequence[tuple[int, Sequence[int]]]  # calls: the address, and which of the arguments sent along are its own
+
+
+class Home:
+    """Where the residents of a worker live and are called by verb.
+
+    A message has a number. One that comes again, because nobody knows whether it had been done, is answered from memory
+    and does nothing. What was sent is pickled; so are the answers.
+
+    Parameters
+    ----------
+    residents : mapping
+        By address.
+    """
+
+    def __init__(self, residents: Mapping[int, object]) -> None:
+        threadpool_limits(1, user_api="blas")  # results must not depend on the cores of a machine
+        self.residents = dict(residents)
+        self.number, self.last, self.size = -1, b"", -1
+
+    def settle(self, packed: bytes, own: Sequence[int]) -> bytes:
+        """Take in some residents of a pickled group; why that is impossible, or None, pickled."""
+        try:
+            everyone = pickle.loads(packed)
+            self.residents |= {address: everyone[address] for address in own}
+        except Exception as error:
+            return pickle.dumps(f"{type(error).__name__}: {error}")
+        return pickle.dumps(None)
+
+    def answer(self, number: int, verb: str, plan: Plan, *arguments: bytes) -> bytes:
+        """Do all calls of a message in their order; pickled pairs: whether it went well, and the result or error."""
+        if number != self.number:
+            found = [pickle.loads(argument) for argument in arguments]
+            done = [self._done(verb, address, [found[k] for k in own]) for address, own in plan]
+            self.number, self.last = number, _pickled(done)
+        return self.last
+
+    def _done(self, verb: str, address: int, arguments: Sequence[object]) -> tuple[bool, object]:
+        try:
+            return True, getattr(self.residents[address], verb)(*arguments)
+        except Exception as error:
+            return False, _portable(error)
+
+    def save(self) -> bytes:
+        """The state of all residents, which must have one, pickled."""
+        self.size = -1
+        saved = {address: resident.save() for address, resident in self.residents.items()}  # type: ignore[attr-defined]
+        data = pickle.dumps(saved, protocol=5)
+        self.size = len(data)
+        return data
+
+    def saved_size(self) -> int:
+        """Bytes that the last :meth:`save` has returned; -1 if it has failed."""
+        return self.size
+
+    def load(self, saved: bytes) -> bytes:
+        """Go back to what :meth:`save` has returned."""
+        for address, state in pickle.loads(saved).items():
+            self.residents[address].load(state)  # type: ignore[attr-defined]
+        return b""
+
+    def forget(self, addresses: Sequence[int]) -> bytes:
+        """Let residents go."""
+        for address in addresses:
+            self.residents.pop(address, None)
+        return b""
+
+
+def _pickled(done: Sequence[tuple[bool, object]]) -> bytes:
+    try:
+        return pickle.dumps(done, protocol=5)
+    except Exception as error:
+        problem = TypeError(f"what a worker has found cannot be sent back: {error}")
+        return pickle.dumps([(False, problem)] * len(done))
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or where its class cannot travel, one that says the same."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

@@ -1,0 +1,246 @@
+"""Residents in actors of a Ray cluster: several machines, or a cluster that is started here for one fit."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from maxmargin.execution.home import Home
+from maxmargin.execution.remote import Link, Lost, Remote
+from maxmargin.parameters import Parameters
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
+
+__all__ = ["Ray", "RayWorkers"]
+
+INLINE = 1 << 16  # bytes up to which arguments travel with a call
+KNOCK = 5.0  # seconds in which a cluster must answer the first knock
+AGAIN = 3  # times that a worker out of reach is asked the same again
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # what a gRPC client says first
+SETTINGS = 4  # the kind of frame that a server answers with
+
+
+@dataclass(repr=False, eq=False)
+class Ray(Parameters):
+    """Runs the workers of a fit on a Ray cluster: ``executor=Ray(...)``; ``executor="ray"`` is ``Ray()``.
+
+    ``n_jobs`` is the number of workers, by default one for each processor of the cluster. Weights do not depend on it.
+    Workers keep their examples between calls: the shards of ``solver="sharded"``, or the oracle of any other solver.
+    One that dies is replaced, and what it had done is done again; history (``workers_replaced``) and status tell.
+
+    A process that is connected to a cluster already (``ray.init``) stays so, and its cluster is used. What a fit has
+    started or joined itself is left when it ends. Starting a local cluster takes some seconds each time: before many
+    fits, call ``ray.init`` yourself.
+
+    Parameters
+    ----------
+    address : str or None
+        Of a running cluster: "host:port", "auto", or "ray://host:port" (needs ``ray[client]``). None is
+        ``$RAY_ADDRESS``, or without it a local cluster. The machines of a cluster need maxmargin and the modules of
+        your own models.
+    wait : float
+        Seconds to wait for the cluster to provide the workers before giving up.
+    """
+
+    address: str | None = None
+    wait: float = 60.0
+
+    def workers(self, n_workers: int | None = None) -> RayWorkers:
+        """The executor, connected."""
+        try:
+            import ray
+        except ImportError as error:
+            how = 'install it by "pip install maxmargin[ray]", or use executor="threads" or "processes"'
+            raise ImportError(f'executor="ray" needs Ray; {how}.') from error
+        if not isinstance(self.wait, (int, float)) or not self.wait > 0:
+            raise ValueError(f"wait must be a number of seconds > 0, got {self.wait!r:.60}.")
+        leave = _present if ray.is_initialized() else _join(ray, self.address, n_workers)
+        try:
+            if leave is _present:
+                _check_same(ray, self.address)
+            cpus = int(ray.cluster_resources().get("CPU", 0.0))
+        except BaseException:
+            leave()
+            raise
+        return RayWorkers(ray, n_workers or max(1, cpus), cpus, self.wait, leave)
+
+
+class RayWorkers(Remote["bytes | ObjectRef[bytes]"]):
+    """Actors that keep their residents between calls. Made by :class:`Ray`.
+
+    Parameters
+    ----------
+    ray : module
+    n_workers, cpus : int
+        Workers, and the processors of the cluster.
+    wait : float
+    leave : callable
+        Leaves the cluster.
+    """
+
+    def __init__(self, ray: ModuleType, n_workers: int, cpus: int, wait: float, leave: Callable[[], None]) -> None:
+        super().__init__(n_workers)
+        self._ray, self._wait, self._leave, self._actor = ray, wait, leave, ray.remote(Home)
+        # where there are more workers than processors, or another group, an actor that waits for one waits for ever
+        self._cpus = int(n_workers <= cpus)
+
+    def _pack(self, residents: Mapping[int, object]) -> tuple[ObjectRef[bytes], int]:
+        """All residents in one piece: what they have in common goes out once, and once per machine."""
+        cpus, self._cpus = self._cpus, 0
+        return self._ray.put(self._ray.cloudpickle.dumps(residents)), cpus
+
+    def _hire(self, packed: Any, own: Sequence[int]) -> Actor:
+        data, cpus = packed
+        return Actor(self._ray, self._actor.options(num_cpus=cpus).remote({}), data, own, self._wait)
+
+    def _share(self, data: bytes) -> bytes | ObjectRef[bytes]:
+        return data if len(data) <= INLINE else self._ray.put(data)
+
+    def _end(self) -> None:
+        leave, self._leave = self._leave, _present
+        leave()
+
+
+class Actor(Link["bytes | ObjectRef[bytes]"]):
+    """A home in an actor."""
+
+    def __init__(self, ray: ModuleType, handle: Any, packed: ObjectRef[bytes], own: Sequence[int], wait: float) -> None:
+        self.ray, self.handle, self.wait = ray, handle, wait
+        self.asked: tuple[str, tuple] = ("", ())
+        self.ask("settle", packed, list(own))
+
+    def ready(self) -> None:
+        try:
+            problem = pickle.loads(self.fetch(self.wait))
+        except self.ray.exceptions.GetTimeoutError:
+            free = int(self.ray.available_resources().get("CPU", 0.0))
+            has = f"it has {int(self.ray.cluster_resources().get('CPU', 0.0))} processors, {free} of them free"
+            advice = "Use fewer workers (n_jobs), wait for others to end, or raise Ray(wait=...)"
+            raise TimeoutError(
+                f"the Ray cluster has not provided all workers within {self.wait:g} s: {has}. {advice}."
+            ) from None
+        if problem is not None:
+            advice = "install maxmargin and the modules of your models on all its machines"
+            raise RuntimeError(f"the Ray cluster cannot load the examples or the model ({problem}); {advice}.")
+
+    def ask(self, method: str, *arguments: object) -> None:
+        self.waiting, self.asked = True, (method, arguments)
+        self.answer = getattr(self.handle, method).remote(*arguments)
+
+    def fetch(self, timeout: float | None = None) -> bytes:
+        data = self._get(lambda: self.answer, timeout)
+        self.waiting, self.asked = False, ("", ())
+        del self.answer
+        return data
+
+    def kept(self) -> tuple[ObjectRef[bytes], int]:
+        size = self._get(lambda: self.handle.saved_size.remote(), None)
+        answer, self.waiting, self.asked = self.answer, False, ("", ())
+        del self.answer
+        if size < 0:
+            raise Lost("a worker of the Ray cluster could not save its state")
+        return answer, size
+
+    def _get(self, what: Callable[[], Any], timeout: float | None) -> Any:
+        errors = self.ray.exceptions
+        for attempt in range(AGAIN + 1):
+            try:
+                return self.ray.get(what(), timeout=timeout)
+            except errors.ActorUnavailableError as error:  # it may have done what was asked: numbers make that harmless
+                if attempt == AGAIN:
+                    raise Lost(f"a worker of the Ray cluster is out of reach ({_first_line(error)})") from error
+                time.sleep(0.2 * 2**attempt)
+                method, arguments = self.asked
+                self.answer = getattr(self.handle, method).remote(*arguments)
+            except errors.GetTimeoutError:
+                raise
+            except (errors.RayActorError, errors.WorkerCrashedError, errors.OutOfMemoryError) as error:
+                raise Lost(f"a worker of the Ray cluster ended ({_first_line(error)})") from error
+            except errors.RayError as error:
+                advice = "Resume from a checkpoint (callbacks=[Checkpoint(...)])"
+                raise RuntimeError(f"the Ray cluster has lost what this fit needs: {error}. {advice}.") from error
+        raise AssertionError
+
+    def end(self) -> None:
+        if self.ray.is_initialized():
+            self.ray.kill(self.handle)
+
+
+# --- clusters ---------------------------------------------------------------------------------------------------------
+
+
+def _present() -> None:
+    """Leave a cluster that was not joined: it is somebody else's."""
+
+
+def _join(ray: ModuleType, address: str | None, n_workers: int | None) -> Callable[[], None]:
+    """Start a local cluster, or connect to a running one; returns how to leave it."""
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if address != "local":
+        _knock(address)
+        try:
+            ray.init(address=address, **quiet)
+        except ConnectionError as error:
+            raise ConnectionError(_unreachable(address, str(error))) from error
+        return ray.shutdown
+    place = tempfile.mkdtemp(prefix="ray")  # a short name: those of sockets may not be long
+
+    def leave() -> None:
+        ray.shutdown()
+        shutil.rmtree(place, ignore_errors=True)
+
+    try:
+        processors = max(n_workers or 1, os.cpu_count() or 1)
+        ray.init(address="local", num_cpus=processors, include_dashboard=False, _temp_dir=place, **quiet)
+    except BaseException:
+        leave()
+        raise
+    return leave
+
+
+def _knock(address: str) -> None:
+    """Refuse an address where no cluster answers: Ray itself would try for minutes."""
+    if address == "auto":
+        return
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        raise ValueError(f'address must be "host:port", "auto" or "ray://host:port", got {address!r}.')
+    try:
+        with socket.create_connection((host, int(port)), timeout=KNOCK) as connection:
+            if os.environ.get("RAY_USE_TLS", "0") == "0":
+                connection.sendall(PREFACE)
+                answer = connection.recv(9)
+                if len(answer) < 4 or answer[3] != SETTINGS:
+                    raise ConnectionError("what answers there is not Ray")
+    except (OSError, OverflowError) as error:
+        raise ConnectionError(_unreachable(address, str(error))) from error
+
+
+def _unreachable(address: str, reason: str) -> str:
+    advice = 'Start one there ("ray start --head"), correct the address, or leave it out for a local cluster'
+    return f"no Ray cluster answers at {address} ({reason}). {advice}."
+
+
+def _check_same(ray: ModuleType, address: str | None) -> None:
+    """Refuse to leave a cluster that somebody else has joined for another one."""
+    present = str(ray.get_runtime_context().gcs_address)
+    if address in (None, "auto", "local") or str(address).startswith("ray://"):
+        return
+    if str(address).rpartition(":")[2] != present.rpartition(":")[2]:
+        advice = "call ray.shutdown() first, or leave the address out to use the present one"
+        raise ValueError(f"this process is connected to the Ray cluster at {present}, not {address}; {advice}.")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")
