@@ -17,7 +17,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("maxmargin", "numpy", "scipy", "numba", "scikit-learn")
+import maxmargin
+
+PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 
 def processor() -> str:
@@ -79,7 +81,7 @@ def _busy_seconds() -> float:
 
 def machine_line(threads: int | str = 1) -> str:
     """Processor, cores, system, versions, the number of threads of a benchmark, and the present load of the machine."""
-    versions = []
+    versions = [f"maxmargin {maxmargin.__version__}"]
     for name in PACKAGES:
         try:
             versions.append(f"{name} {version(name)}")

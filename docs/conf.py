@@ -24,6 +24,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "mathml",
     "reference",
+    "results",
 ]
 
 # pages

@@ -15,7 +15,7 @@ NEEDED = {"checkpoints": "tools.attack.checkpoints", "data_files": "maxmargin.da
 
 
 @pytest.mark.skipif(not hasattr(os, "fork") or not Path("/proc/self/statm").exists(), reason="needs Linux")
-@pytest.mark.parametrize("suite", ["model_files", "checkpoints", "arrays", "data_files"])
+@pytest.mark.parametrize("suite", ["model_files", "checkpoints", "arrays", "data_files", "text_files"])
 def test_a_tenth_of_the_attack(suite, monkeypatch):
     monkeypatch.syspath_prepend(ROOT)
     if suite in NEEDED and find_spec(NEEDED[suite]) is None:

@@ -262,8 +262,12 @@ def test_offsets_that_the_kernels_could_not_trust():
 MX, MY = np.random.default_rng(0).normal(size=(9, 3)), np.arange(9) % 3
 MULTICLASS = {
     "lengths": (MX, MY[:-1], r"inconsistent numbers of samples: \[9, 8\]"),
-    "NaN": (np.where(np.arange(27).reshape(9, 3) == 13, np.nan, MX), MY, r"contains NaN"),
-    "NaN, sparse": (sp.csr_array(np.where(np.arange(27).reshape(9, 3) == 13, np.nan, MX)), MY, r"contains NaN"),
+    "NaN": (np.where(np.arange(27).reshape(9, 3) == 13, np.nan, MX), MY, r"example 4 has NaN or infinite features"),
+    "NaN, sparse": (
+        sp.csr_array(np.where(np.arange(27).reshape(9, 3) == 13, np.nan, MX)),
+        MY,
+        r"example 4 has NaN or infinite features",
+    ),
     "1-D": (MX[:, 0], MY, r"Expected 2D array, got 1D array"),
     "empty": (MX[:0], MY[:0], r"0 sample"),
     "real labels": (MX, np.linspace(0, 1, 9), r"Unknown label type"),

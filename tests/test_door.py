@@ -258,6 +258,21 @@ def test_parameters_of_another_kind_do_not_load(fitted, kind, change, tmp_path):
 
 
 @pytest.mark.found("A6")
+@pytest.mark.parametrize("change", [{"dtype": "("}, {"dtype": "O"}, {"dtype": 3}, {"values": [0, 2]}, {"form": []}])
+def test_targets_of_another_kind_do_not_load(change, tmp_path):
+    labeler = mm.MultilabelClassifier(max_passes=50).fit(np.eye(6, 3), np.eye(6, 3, dtype=int))
+    header, path = forged(labeler, tmp_path)
+    header["fitted"] = json.dumps(json.loads(header["fitted"]) | change)
+    refused(header, path)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, ">i4", np.float32, np.longdouble])
+def test_targets_keep_their_dtype_in_files(dtype, tmp_path):
+    labeler = mm.MultilabelClassifier(max_passes=50).fit(np.eye(6, 3), np.eye(6, 3).astype(dtype))
+    assert mm.load(labeler.save(tmp_path / "m")).predict(np.eye(6, 3)).dtype == np.dtype(dtype)
+
+
+@pytest.mark.found("A6")
 @pytest.mark.parametrize("part", ["mean_", "limits_", "scale_"])
 @pytest.mark.parametrize("value", [None, "x", [], [1.0, "x"], {"$float": "nan"}])
 def test_features_of_pictures_of_another_kind_do_not_load(fitted, part, value, tmp_path):

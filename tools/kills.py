@@ -34,6 +34,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 
 import maxmargin as mm
@@ -78,6 +79,9 @@ def jobs() -> dict[str, Job]:
     lists = [mm.Lattice.from_nbest(said, rng.normal(size=(4, 6))) for _ in range(40)]
     told = [said[int(k)] for k in rng.integers(0, 4, 40)]
     table, target = rng.integers(0, 3, (80, 5)).astype(str), rng.integers(0, 3, 80)
+    sparse = sp.csr_array((rng.random((300, 2000)) < 0.005).astype(float))
+    classes, tree = rng.integers(0, 4, 300), [(0, 1), (0, 2), (2, 3), (2, 4)]
+    closed = mm.with_ancestors(marks, tree)
     ring = np.stack([np.arange(6), (np.arange(6) + 1) % 6], 1)
     graphs = [{"node": rng.normal(size=(6, 3)), "edges": ring} for _ in range(20)]
     nodes = [rng.integers(0, 3, 6) for _ in graphs]
@@ -85,23 +89,31 @@ def jobs() -> dict[str, Job]:
     images = [mask + rng.normal(scale=0.5, size=mask.shape) for mask in masks]
     hard = {"tol": 1e-9, "max_passes": 60, "random_state": 0}
     tagger = partial(mm.SequenceTagger, C=1.0, **hard)
+    searched = mm.GraphLabeler(rescaling="slack", slack_search="angular", **hard | {"max_passes": 10})
     solvers = {
         "auto": "auto", "sequential dual": mm.SequentialDual(certificate_every=1.0), "frank-wolfe": "frank_wolfe",
         "bcfw": mm.BCFW(sampling="random", averaging="tail", certificate_every=2.0), "cutting plane": "cutting_plane",
         "simplicial": mm.SimplicialDecomposition(blocks="one", working_set=10, limit=5),
         "pegasos": mm.Pegasos(certificate_every=2.0, averaging="tail"), "sgd": mm.SGD(certificate_every=2.0),
-        "perceptron": mm.Perceptron(passes=200), "mira": mm.MIRA(passes=200),
+        "perceptron": mm.Perceptron(passes=200), "mira": mm.MIRA(passes=200), "shards": mm.Sharded(shards=3),
     }  # fmt: skip
     found = {name: Job(tagger(solver=solver), X, y) for name, solver in solvers.items()}
     return found | {
         "squared": Job(tagger(loss="squared_hinge"), X, y),
         "ramp": Job(tagger(loss=Ramp(start="hinge")), X, y),
         "ramp by pegasos": Job(tagger(loss=Ramp(), solver=mm.Pegasos(certificate_every=2.0)), X, y),
+        "ramp in shards": Job(tagger(loss=Ramp(), solver=mm.Sharded(shards=3)), X, y),
         "linear program": Job(tagger(penalty="l1"), X, y),
+        "recentred dual": Job(tagger(penalty="l1", solver="recentred_dual"), X, y),
         "multiclass": Job(mm.MulticlassClassifier(**hard), np.vstack(X), np.concatenate(y)),
+        "multiclass, sparse": Job(mm.MulticlassClassifier(**hard), sparse, classes),
+        "hierarchy": Job(mm.MultilabelClassifier(hierarchy=tree, **hard), np.vstack(X), closed),
         "label sets": Job(mm.MultilabelClassifier(rescaling="slack", **hard), np.vstack(X), marks),
         "matching": Job(mm.Aligner(max_links=2, **hard), links, nearest),
+        "neighbours": Job(mm.Aligner(max_links=2, neighbours=True, **hard), links, nearest),
         "lattice": Job(mm.LatticeRanker(**hard), lists, told),
+        "lattice, several": Job(mm.LatticeRanker(n_good=2, **hard), lists, told),
+        "graph, searches": Job(searched, graphs, nodes),
         "graph": Job(mm.GraphLabeler(**hard | {"max_passes": 30}), graphs, nodes),
         "segmenter": Job(mm.ImageSegmenter(tolerance=1.0, **hard | {"max_passes": 15}), images, masks),
         "hmm": Job(mm.DiscriminativeHMM(C=0.1, **hard), words, states),

@@ -29,7 +29,7 @@ import numpy as np
 
 import maxmargin as mm
 
-PAUSES = {"ray": (0.5, 6.0), "processes": (0.05, 1.0)}  # seconds between kills: a new actor needs some to begin
+PAUSES = {"ray": (0.3, 3.0), "processes": (0.05, 1.0)}  # seconds between kills: a new actor needs some to begin
 
 
 def examples() -> tuple[list, list]:

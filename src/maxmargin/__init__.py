@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from maxmargin.lazy import lazy
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _NAMES = {
     "estimators": "StructuredSVM SequenceTagger MulticlassClassifier MultilabelClassifier CalibratedLabels "

@@ -4,7 +4,7 @@
 
 A class need not inherit from a contract, it only has to have its members. What a part *needs* of another beyond these
 members is declared (``traits`` of a problem, ``handles`` of a solver, ``capabilities`` of a bound model) and checked by
-one function, :func:`require`, before the first pass.
+one function, :func:`maxmargin.needs.require`, before the first pass.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
     "Answer", "Answers", "BoundModel", "ConstrainedModel", "DualPoint", "Executor", "Formulation", "Fused",
     "InnerSolver", "KBestModel", "Layout", "ListingModel", "MarginalsModel", "ModelKernel", "Oracle", "PartScoresModel",
     "Problem", "Regulariser", "RelaxedModel", "Solver", "State", "Sum", "lists_outputs", "offers_constrained",
-    "offers_k_best", "offers_marginals", "offers_part_scores", "offers_relaxed", "refusal", "require",
+    "offers_k_best", "offers_marginals", "offers_part_scores", "offers_relaxed",
 ]  # fmt: skip
 
 # --- models -----------------------------------------------------------------------------------------------------------
@@ -115,7 +115,9 @@ class BoundModel(Protocol):
     @property
     def layout(self) -> Layout: ...
     @property
-    def capabilities(self) -> frozenset[str]: ...  # what it offers beyond the argmax, words of :data:`CAPABILITIES`
+    def capabilities(
+        self,
+    ) -> frozenset[str]: ...  # what it offers beyond the argmax, words of :mod:`~maxmargin.needs`
     @property
     def fingerprint(self) -> str: ...  # of data and cost: multipliers of one problem prove nothing about another
     @property
@@ -252,7 +254,9 @@ class Regulariser(Protocol):
     """
 
     @property
-    def traits(self) -> frozenset[str]: ...  # what a solver must handle, in the words of :data:`TRAITS`
+    def traits(
+        self,
+    ) -> frozenset[str]: ...  # what a solver must handle, in the words of :mod:`~maxmargin.needs`
 
     @property
     def positive(self) -> np.ndarray | None:
@@ -355,7 +359,9 @@ class Solver(Protocol[P, S]):
     """What the driver asks of a solver: it owns the steps, the driver owns the loop."""
 
     @property
-    def handles(self) -> frozenset[str]: ...  # traits of the problems that it can solve, in the words of :data:`TRAITS`
+    def handles(
+        self,
+    ) -> frozenset[str]: ...  # traits of the problems that it can solve, in the words of :mod:`~maxmargin.needs`
 
     def init(self, problem: P, warm: State | None = None) -> S:
         """A state to begin with, cold or from the state of an earlier run."""
@@ -442,29 +448,7 @@ class Executor(Protocol):
         """End all homes elsewhere."""
 
 
-# --- needs ------------------------------------------------------------------------------------------------------------
-
-TRAITS = {
-    "quadratic": "the regulariser 1/2 |w|^2",
-    "l1": 'the regulariser |w|_1 (penalty="l1")',
-    "signs": "weights that must be >= 0 (positive=)",
-    "squared": "squared slacks",
-    "tables": "log-probabilities in tables (a generative model)",
-    "ramp": "a ramp loss",
-    "latent": "latent parts of the outputs",
-}  # what a problem may ask of its solver; a formulation of your own may add words
-CAPABILITIES = {
-    "exact": "an exact argmax",
-    "k_best": "the k best outputs",
-    "outputs": "the plane of any output",
-    "marginals": "marginal probabilities",
-    "part_scores": "scores of the labels of single parts",
-    "constrained": "the argmax among outputs whose ratio of cost to violation is between two numbers",
-    "relaxed": "an argmax over a convex set that holds all outputs",
-    "slack": "a search for slack rescaling",
-    "sqrt_slack": "a search for square-root slack rescaling",
-    "best_wrong": "a search for the best wrong output",
-}  # what a bound model may offer
+# --- what bound models offer ------------------------------------------------------------------------------------------
 
 
 def offers_k_best(bound: BoundModel) -> TypeGuard[KBestModel]:
@@ -495,27 +479,3 @@ def offers_part_scores(bound: BoundModel) -> TypeGuard[PartScoresModel]:
 def offers_relaxed(bound: BoundModel) -> TypeGuard[RelaxedModel]:
     """Whether a bound model has an argmax over relaxed outputs."""
     return "relaxed" in bound.capabilities
-
-
-def refusal(asker: str, lacking: Collection[str], giver: str, remedy: str) -> ValueError:
-    """The error that names both sides, what is missing between them, and what would work.
-
-    Parameters
-    ----------
-    asker, giver : str
-        What the reader calls the two sides, such as ``rescaling="slack"`` and "the grid model".
-    lacking : collection of str
-        Words of :data:`TRAITS` or :data:`CAPABILITIES`, or of a formulation of your own.
-    remedy : str
-        What would work, as a clause without its full stop.
-    """
-    words = TRAITS | CAPABILITIES
-    what = " and ".join(words.get(word, word) for word in sorted(lacking))
-    return ValueError(f"{asker} needs {what}, which {giver} does not offer; {remedy}.")
-
-
-def require(asker: str, needs: Collection[str], giver: str, offers: Collection[str], remedy: str) -> None:
-    """Raise :func:`refusal` unless everything that is needed is offered."""
-    lacking = set(needs) - set(offers)
-    if lacking:
-        raise refusal(asker, lacking, giver, remedy)

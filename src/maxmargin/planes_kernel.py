@@ -59,7 +59,7 @@ def sparse_dot(w, index, value):
     """w . a for a sparse a."""
     total = 0.0
     for p in range(len(index)):
-        total += w[index[p]] * value[p]
+        total += w[np.uint32(index[p])] * value[p]
     return total
 
 
@@ -67,7 +67,7 @@ def sparse_dot(w, index, value):
 def sparse_add(w, index, value, scale):
     """w += scale * a for a sparse a."""
     for p in range(len(index)):
-        w[index[p]] += scale * value[p]
+        w[np.uint32(index[p])] += scale * value[p]
 
 
 @register_jitable(inline="always")  # functions passed to a kernel in another way could not be cached

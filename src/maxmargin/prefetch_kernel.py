@@ -13,21 +13,34 @@ LINE = 64  # bytes that come from memory at a time
 def prefetch(array, begin, end):
     """Ask for ``array[begin:end]`` without waiting. There is no other effect, also where nothing is at an address."""
     for index in range(begin, end, LINE // array.itemsize):
-        _prefetch(array, index)  # type: ignore[call-arg]
-    _prefetch(array, end - 1)  # type: ignore[call-arg]
+        _nearest(array, index)
+    _nearest(array, end - 1)
 
 
-@intrinsic
-def _prefetch(context, array, index):
-    """The instruction of the processor: ask for the line that entry ``index`` is in."""
+@register_jitable
+def prefetch_much(array, begin, end):
+    """As :func:`prefetch`, into the second cache: for more than the first one should give up for it."""
+    for index in range(begin, end, LINE // array.itemsize):
+        _second(array, index)
+    _second(array, end - 1)
 
-    def generate(target, builder, signature, arguments):
-        found = target.make_array(signature.args[0])(target, builder, arguments[0])
-        place = builder.bitcast(builder.gep(found.data, [arguments[1]]), ir.IntType(8).as_pointer())
-        whole = ir.IntType(32)
-        form = ir.FunctionType(ir.VoidType(), [place.type, whole, whole, whole])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], form)
-        builder.call(function, [place, whole(0), whole(3), whole(1)])  # to read, to be kept, data
-        return target.get_dummy_value()
 
-    return types.void(array, types.int64), generate
+def _instruction(locality):
+    """The instruction of the processor: ask for the line that an entry of an array is in."""
+
+    def typed(context, array, index):
+        def generate(target, builder, signature, arguments):
+            found = target.make_array(signature.args[0])(target, builder, arguments[0])
+            place = builder.bitcast(builder.gep(found.data, [arguments[1]]), ir.IntType(8).as_pointer())
+            whole = ir.IntType(32)
+            form = ir.FunctionType(ir.VoidType(), [place.type, whole, whole, whole])
+            function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], form)
+            builder.call(function, [place, whole(0), whole(locality), whole(1)])  # to read, to be kept where, data
+            return target.get_dummy_value()
+
+        return types.void(array, types.int64), generate
+
+    return intrinsic(typed)
+
+
+_nearest, _second = _instruction(3), _instruction(2)

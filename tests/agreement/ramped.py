@@ -56,17 +56,11 @@ def names(case):
     return f"{case[0]}-{case[1]}"
 
 
-def fits(case, name):
-    """Solvers of the primal family keep no signs."""
-    return not (case[0].signed and name in PRIMAL)
-
-
 def grid(share):
     """All pairs of a case and a solver; all but one in ``share`` of them are slow tests."""
-    pairs = [pair for pair in product(CASES, EVERY) if fits(*pair)]
     return [
         pytest.param(case, name, id=f"{names(case)}-{name}", marks=[pytest.mark.slow] if k % share else [])
-        for k, (case, name) in enumerate(pairs)
+        for k, (case, name) in enumerate(product(CASES, EVERY))
     ]
 
 

@@ -73,7 +73,6 @@ def test_a_round_that_is_solved_early_does_not_end_the_run(name):
         ({"loss": mm.Ramp(passes_per_round="all")}, r"passes_per_round must be a positive number or None, got 'all'"),
         ({"max_passes": 0}, r"max_passes must be a positive number"),
         ({"C": -1.0}, r"C must be a finite number >= 0, got -1.0"),
-        ({"solver": "pegasos", "positive": ["transition"]}, r"needs weights that must be >= 0"),
         ({"solver": "perceptron"}, r"ramp"),
         ({"solver": "mira"}, r"ramp"),
     ],

@@ -87,11 +87,7 @@ PRIMAL = {
     "pegasos": lambda t: mm.Pegasos(certificate_every=500.0),
     "sgd": lambda t: mm.SGD(t0=0.5, certificate_every=500.0),
 }
-REFUSED = {  # by name: linear programs and tables have solvers of their own, and the primal family keeps no signs
-    kind: {"proximal", "column_generation", "recentred_dual"}
-    | ({"pegasos", "sgd", "perceptron", "mira"} if kind == "grid" else set())
-    for kind in SMOOTH
-}
+REFUSED = {"proximal", "column_generation", "recentred_dual"}  # by name: linear programs and tables have their own
 
 
 def fitted(tiny, solver, passes):
@@ -141,7 +137,7 @@ def test_dual_solvers_where_several_outputs_violate_most(kind, name, form):
 
 @pytest.mark.parametrize("form", FORMS, ids="-".join)
 @pytest.mark.parametrize("name", PRIMAL)
-@pytest.mark.parametrize("kind", [kind for kind in SMOOTH if "pegasos" not in REFUSED[kind]])
+@pytest.mark.parametrize("kind", SMOOTH)
 def test_primal_solvers(kind, name, form):
     tiny = replace(SMOOTH[kind], loss=form[0], rescaling=form[1])
     if kind.startswith("own"):
@@ -166,7 +162,7 @@ def test_refused_by_name(kind, form):
     tiny = replace(SMOOTH[kind], loss=form[0], rescaling=form[1])
     problem = tiny.problem()
     for name in SOLVERS:
-        if name in REFUSED[kind]:
+        if name in REFUSED:
             with pytest.raises(ValueError, match=f'solver="{name}" does not offer'):
                 solver_for(name, problem)
         else:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from maxmargin.callbacks import Callback, Checkpoint, EarlyStopping, JsonLog, Progress
+from maxmargin.callbacks.progress import seconds_left
 from maxmargin.certificate import Certificate
 from maxmargin.persistence.checkpoint import load_checkpoint
 from maxmargin.solvers.base import Engine
@@ -167,7 +168,19 @@ def test_progress_on_a_terminal():
 
     out = Terminal()
     result = run(Halving(), PROBLEM, tol=0.01, callbacks=[Progress(out, rows=3)])
-    assert "relative gap" in out.getvalue() and result.status.sentence in out.getvalue()
+    assert "relative gap" in out.getvalue() and " left" in out.getvalue() and result.status.sentence in out.getvalue()
+
+
+def test_time_left():
+    """A gap that falls tenfold each second needs three more from 1e-1 to 1e-4; budgets may end the run before."""
+    rows = [{"pass": 2 * t, "oracle_calls": 20 * t, "seconds": t, "relative_gap": 10.0 ** (3 - t)} for t in range(5)]
+    assert seconds_left(rows, 1e-4, {}) == pytest.approx(3.0)
+    assert seconds_left(rows, 1e-4, {"max_passes": 10}) == pytest.approx(1.0)
+    assert seconds_left(rows, 1e-4, {"max_oracle_calls": 120, "max_seconds": 5.5}) == pytest.approx(1.5)
+    assert seconds_left(rows, 0.0, {}) is None and seconds_left([], 1e-4, {}) is None
+    assert seconds_left([*rows, {**rows[-1], "seconds": 5}], 1e-4, {}) == pytest.approx(6.0)  # halved its pace
+    still = [{**row, "relative_gap": float("inf")} for row in rows]
+    assert seconds_left(still, 1e-4, {}) is None
 
 
 @pytest.mark.found("A5")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,6 +15,9 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import average_precision_score, f1_score
 
 import maxmargin as mm
+from maxmargin.cli.options import SlackSearch
+from maxmargin.models import label_set
+from maxmargin.models.search import SLACK_SEARCHES
 
 LABELS = ["art", "film, old", "news"]
 OPTIONS = ("--graph", "full", "--rescaling", "slack", "-C", 0.5)
@@ -61,6 +66,7 @@ def as_sets(text):
 
 def test_train_says_what_it_did(toy):
     assert "30 examples, 4 features, 3 labels, 3 pairs of labels, 18 weights" in toy.trained
+    assert "inference: all sets, slack: all sets; " in toy.trained
     assert "relative gap" in toy.trained and "read 0." in toy.trained and "toy.mm" in toy.trained
     model = mm.load(toy.model)
     assert model.classes_.tolist() == LABELS and model.feature_names_in_.tolist() == ["f0", "f1", "f2", "f3"]
@@ -166,6 +172,8 @@ def test_hierarchies(run, tmp_path):
     for file, given in (("tree.arff", "declared"), ("rows.svm", tmp_path / "pairs.csv")):
         done = run("labels", "train", tmp_path / file, "--hierarchy", given, "-C", 10, "-o", tmp_path / "m.mm")
         assert done.exit_code == 0, done.output
+        added = 0 if given == "declared" else 6  # of a file that has the lowest labels only
+        assert f"labels above theirs added to {added} examples, 0 labels beyond the file's" in done.stderr
         found.append(as_sets(run("labels", "predict", tmp_path / "m.mm", tmp_path / file).stdout))
         done = run("labels", "evaluate", tmp_path / "m.mm", tmp_path / file, "--json")
         assert json.loads(done.stdout)["label_loss"] == 0.0
@@ -236,6 +244,33 @@ def test_errors_are_one_line(toy, run, files, tmp_path):
     for option in (("--leaves-only",), ("--paths", "single")):
         done = run("labels", "train", toy.folder / "train.arff", *option, "-o", tmp_path / "m")
         assert done.exit_code == 2 and option[0] in done.stderr and "add --hierarchy" in done.stderr
+    done = run("labels", "train", toy.folder / "train.arff", "--slack-search", "golden", "-o", tmp_path / "m")
+    assert done.exit_code == 2 and "--slack-search" in done.stderr and "add --rescaling slack" in done.stderr
+
+
+def test_slack_searches_by_name(toy, run, tmp_path):
+    assert [*SlackSearch] == [*SLACK_SEARCHES]
+    done = run("labels", "train", toy.folder / "train.arff", *OPTIONS, "--slack-search", "golden", "-o", tmp_path / "m")
+    assert done.exit_code == 0 and "inference: all sets, slack: golden; " in done.stderr
+    model = mm.load(tmp_path / "m")
+    assert model.slack_search == "golden" and model.inference_ == "all sets; slack: golden"
+
+
+def test_how_many_sets_are_not_proven_is_said(run, tmp_path):
+    """Of 20 labels with pairs of either sign, with no budget for branching."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(15, 2)), rng.integers(0, 2, (15, 20))
+    dump_svmlight_file(X, Y, str(tmp_path / "many.svm"), zero_based=False, multilabel=True)
+    options = ("--graph", "full", "-C", 1, "--max-passes", 3, "-o", tmp_path / "m.mm")
+    with mock.patch.object(label_set, "MOST_WORK", 0):
+        done = run("labels", "train", tmp_path / "many.svm", *options)
+        left = re.search(r"inference: branch and bound, (\d+) training predictions not proven", done.stderr)
+        model = mm.load(tmp_path / "m.mm")
+        count = int(model.unproven(X).sum())
+        assert left is not None and int(left[1]) == count > 0
+        for command in ("predict", "evaluate"):
+            done = run("labels", command, tmp_path / "m.mm", tmp_path / "many.svm")
+            assert done.exit_code == 0 and f"the sets of {count} of 15 examples are not proven" in done.stderr
 
 
 def test_help_names_the_options(run):

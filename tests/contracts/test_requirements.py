@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from maxmargin.contracts import CAPABILITIES, TRAITS, require
 from maxmargin.formulations.generative import Generative
 from maxmargin.formulations.latent import LatentProblem
 from maxmargin.formulations.references import References
 from maxmargin.models.hmm import HMM
+from maxmargin.needs import CAPABILITIES, TRAITS, require
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.outer import with_outer_loops
 from maxmargin.solvers.presets import SOLVERS, solver_for
@@ -64,11 +64,9 @@ def test_every_pair_is_solved_or_refused_by_name(solver, problem):
 
 
 def test_the_driver_refuses_too():
-    problem = PROBLEMS["signs"]()
-    engine = mm.Pegasos().engine(problem, 0)
-    with pytest.raises(
-        ValueError, match=r"this problem needs weights that must be >= 0 .* PrimalEngine does not offer"
-    ):
+    engine = mm.Pegasos().engine(PROBLEMS["hinge"](), 0)
+    problem = PROBLEMS["tables"]()
+    with pytest.raises(ValueError, match=r"this problem needs log-probabilities in tables .* PrimalEngine does not"):
         run(engine, problem)
 
 

@@ -122,6 +122,7 @@ def test_possible_links_are_neither_asked_for_nor_wrong():
         ([("a b", "c"), "a"], ["0-0", "0-0"], "example 1"),
         ([], [], "empty"),
         ([("a b", "c")], ["x"], "example 0: 'x' is no link"),
+        ([("a b", "c"), ("a " * 3000, "b " * 2000)], ["0-0", ""], "example 1 has sentences of 3000 and 2000 words"),
     ],
 )
 def test_what_is_wrong_is_named(X, y, message):

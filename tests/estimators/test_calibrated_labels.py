@@ -208,5 +208,5 @@ def test_parameters_of_another_kind_are_refused_by_name(options, words):
 def test_features_that_are_no_numbers_are_named():
     X = np.eye(6)
     X[2, 3] = np.nan
-    with pytest.raises(ValueError, match="Input X contains NaN"):
+    with pytest.raises(ValueError, match="example 2 has NaN or infinite features"):
         mm.CalibratedLabels(estimator=mm.MultilabelClassifier()).fit(X, np.eye(6, dtype=int))

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import LinearConstraint, milp
 from sklearn.datasets import make_multilabel_classification
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, f1_score
@@ -197,6 +198,11 @@ def test_tools_of_scikit_learn():
     assert search.fit(X, sp.csr_matrix(indicator)).predict(X).shape == indicator.shape
     folds = cross_val_score(mm.MultilabelClassifier(), X, SETS, cv=KFold(3), error_score="raise")
     np.testing.assert_allclose(folds, cross_val_score(mm.MultilabelClassifier(), X, indicator, cv=KFold(3)))
+    np.testing.assert_allclose(folds, cross_val_score(mm.MultilabelClassifier(), X, SETS, cv=3, error_score="raise"))
+    lists = [sorted(labels) for labels in SETS]
+    np.testing.assert_allclose(folds, cross_val_score(mm.MultilabelClassifier(), X, lists, cv=KFold(3)))
+    with pytest.raises(ValueError, match="legacy multi-label"):
+        cross_val_score(mm.MultilabelClassifier(), X, lists, cv=3)
 
 
 def test_sample_weights_repeat_examples():
@@ -263,6 +269,38 @@ def test_every_cost_and_rescaling_is_certified(cost, rescaling):
     assert model.status_.code == "converged" and model.certificate_.relative_gap <= 1e-4
 
 
+def test_graphs_of_networkx():
+    nx = pytest.importorskip("networkx")
+    pairs = [("art", "film"), ("news", "film"), ("art", "film")]
+    given = mm.MultilabelClassifier(graph=pairs).fit(X, SETS)
+    for graph in (nx.Graph(pairs), nx.MultiGraph(pairs), nx.DiGraph(pairs)):
+        model = mm.MultilabelClassifier(graph=graph).fit(X, SETS)
+        assert model.edges_ == given.edges_ == [("art", "film"), ("film", "news")]
+        np.testing.assert_array_equal(model.weights_, given.weights_)
+    with pytest.raises(ValueError, match="graph has an edge to 'opera', which is not a label"):
+        mm.MultilabelClassifier(graph=nx.Graph([("art", "opera")])).fit(X, SETS)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_many_labels_without_negative_pairs_are_a_minimum_cut():
+    """Against an integer program over labels and pairs."""
+    rng, M = np.random.default_rng(0), 20
+    features, many = rng.normal(size=(12, 3)), rng.integers(0, 2, (12, M))
+    model = mm.MultilabelClassifier(graph="full", positive="edge", max_passes=2).fit(features, many)
+    assert model.inference_ == "minimum cut"
+    model.weights_[:] = rng.normal(size=len(model.weights_))
+    assert model.inference_ == "branch and bound"
+    edge = model.layout_.groups(model.weights_)["edge"]
+    edge[:] = 0.2 * np.abs(edge)
+    assert model.inference_ == "minimum cut" and not model.unproven(features).any()
+    (j, k), E = model.layout_.edges.T, len(edge)
+    rows = sp.vstack([sp.hstack([-sp.csr_array((np.ones(E), (range(E), end)), (E, M)), sp.eye(E)]) for end in (j, k)])
+    both_on = LinearConstraint(rows, ub=0)
+    for scores, on in zip(model.label_scores(features), model.predict(features), strict=True):
+        best = milp(-np.append(scores, edge), constraints=both_on, bounds=(0, 1), integrality=np.ones(M + E))
+        assert scores @ on + edge @ (on[j] * on[k]) == pytest.approx(-best.fun)
+
+
 def test_many_labels_in_a_tree():
     rng = np.random.default_rng(0)
     many = (rng.random((40, 25)) < 0.3).astype(int)
@@ -280,7 +318,8 @@ def test_ramp():
 BAD = X.copy()
 BAD[3, 2] = np.nan
 REFUSED = {
-    "NaN features": (BAD, Y, "NaN"),
+    "NaN features": (BAD, Y, "example 3 has NaN or infinite features"),
+    "infinite features": (sp.csr_array(np.nan_to_num(BAD, nan=np.inf)), Y, "example 3 has NaN or infinite features"),
     "one label each": (X, Y[:, 0], "MulticlassClassifier is for one class per example"),
     "counts": (X, 3 * Y, r"y has 3 in row \d+, column \d; give a matrix of 0 and 1"),
     "NaN labels": (X, np.where(Y, np.nan, 0.0), "y contains NaN"),

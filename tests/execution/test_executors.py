@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 import time
 
@@ -10,8 +11,11 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
+from maxmargin.callbacks.base import Callback
+from maxmargin.execution import remote
 from maxmargin.execution.executors import Serial, Threads, make_executor, worker_count
-from maxmargin.execution.processes import Processes
+from maxmargin.execution.home import Home
+from maxmargin.execution.processes import Pipe, Processes
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.models.chain import Chain
 from maxmargin.models.user import PythonModel
@@ -148,6 +152,149 @@ def test_a_worker_that_dies_is_told():
     with pytest.raises(RuntimeError, match="a worker process ended with code 3"):
         executor.call("end", [(home, ())])
     executor.close()
+
+
+class Counted(Counter):
+    """Whose state can be saved."""
+
+    def save(self):
+        return self.asked
+
+    def load(self, saved):
+        self.asked = saved
+
+
+def killed(executor, home):
+    process = executor._homes[home].link.process
+    process.kill()
+    process.join()
+
+
+@pytest.mark.parametrize("always_saved", [False, True], ids=["journal", "saved"])
+def test_a_worker_that_dies_is_replaced_where_it_stood(always_saved, monkeypatch):
+    if always_saved:
+        monkeypatch.setattr(remote, "AT_LEAST", -1.0)
+        monkeypatch.setattr(remote, "PATIENCE", 0.0)
+    executor = Processes(2)
+    homes = executor.start([Counted(name) for name in "abc"], {"answer"})
+    for k in range(1, 8):
+        answers = executor.call("answer", [(home, (0.0, k)) for home in homes])
+        assert answers == [("a", k, k), ("b", k, k), ("c", k, k)]
+        if k in (2, 3, 5):
+            killed(executor, homes[k % 3])
+    assert executor.replaced == 3
+    assert all(bool(worker.saved) == always_saved for worker in executor._workers)
+    assert all(len(worker.journal) == (0 if always_saved else 7) for worker in executor._workers)
+    executor.recall()
+    executor.close()
+    assert executor.call("answer", [(homes[0], (0.0, 9))]) == [("a", 9, 8)]
+
+
+def test_a_message_that_comes_again_is_answered_from_memory():
+    home = Home({5: Counter("a")})
+    arguments = [pickle.dumps(0.0), pickle.dumps(7)]
+    first = home.answer(1, "answer", [(5, (0, 1))], *arguments)
+    assert home.answer(1, "answer", [(5, (0, 1))], *arguments) == first
+    assert pickle.loads(first) == [(True, ("a", 7, 1))]
+    assert pickle.loads(home.answer(2, "answer", [(5, (0, 1))], *arguments)) == [(True, ("a", 7, 2))]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_interrupt_leaves_no_answer_behind(times, monkeypatch):
+    """One Ctrl-C waits for all answers; a second one does not, and the workers begin anew before the next call."""
+    executor = Processes(2)
+    homes = executor.start([Counted("a"), Counted("b")], {"answer"})
+    assert executor.call("answer", [(home, (0.0, 0)) for home in homes]) == [("a", 0, 1), ("b", 0, 1)]
+    fetch, left = Pipe.fetch, [times]
+
+    def interrupted(self):
+        if left[0]:
+            left[0] -= 1
+            raise KeyboardInterrupt
+        return fetch(self)
+
+    monkeypatch.setattr(Pipe, "fetch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        executor.call("answer", [(home, (0.05, 1)) for home in homes])
+    asked = 3 if times == 1 else 2  # what nobody has waited for counts for nothing
+    assert executor.call("answer", [(home, (0.0, 2)) for home in homes]) == [("a", 2, asked), ("b", 2, asked)]
+    assert executor.replaced == 0
+    executor.close()
+
+
+def test_what_is_released_is_let_go():
+    executor = Processes(1)
+    executor.start([Counter("a"), Counter("b")])
+    executor.release([0, 1])
+    (other,) = executor.start([Counter("c")])
+    assert len(executor._workers) == 1
+    assert executor.call("answer", [(other, (0.0, 1))]) == [("c", 1, 1)]
+    executor.close()
+
+
+class Odd:
+    def local(self):
+        class Strange(Exception):
+            pass
+
+        raise Strange("of a class that nobody else knows")
+
+    def unsendable(self):
+        return lambda: None
+
+
+def test_what_cannot_travel_is_told():
+    executor = Processes(1)
+    (home,) = executor.start([Odd()])
+    with pytest.raises(RuntimeError, match="Strange: of a class that nobody else knows"):
+        executor.call("local", [(home, ())])
+    with pytest.raises(TypeError, match="what a worker has found cannot be sent back"):
+        executor.call("unsendable", [(home, ())])
+    executor.close()
+
+
+class KillsAWorker(Callback):
+    def __init__(self):
+        self.times = 1
+
+    def on_certificate(self, run):
+        if self.times:
+            self.times -= 1
+            killed(run.executor, run.state.homes[0])
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "words", [{}, {"loss": "squared_hinge"}, {"positive": ["transition"]}, {"loss": "ramp"}], ids=str
+)
+def test_shards_in_processes_have_the_weights_of_one_thread(words):
+    words = {"C": 0.3, "solver": mm.Sharded(shards=8, visits_per_round=5), "tol": 1e-5, "max_passes": 15} | words
+    one = mm.SequenceTagger(executor="serial", **words).fit(X, Y)
+    for n in (1, 2, 4, 8):
+        dies = [KillsAWorker()] if n == 2 and "loss" not in words else None
+        other = mm.SequenceTagger(executor="processes", n_jobs=n, callbacks=dies, **words).fit(X, Y)
+        np.testing.assert_array_equal(other.weights_, one.weights_)
+        assert other.certificate_ == one.certificate_ and other.oracle_calls_ == one.oracle_calls_
+        if dies:
+            assert "A worker died and was replaced" in other.status_.sentence
+            assert other.history_["workers_replaced"].iloc[-1] == 1
+    again = other.set_params(warm_start=True, executor="serial", callbacks=None).fit(X, Y)  # from shards that came back
+    assert again.certificate_.primal <= one.certificate_.primal * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["rays", 3, None])
+def test_unknown_executors_are_refused(name):
+    with pytest.raises(
+        ValueError, match=r'executor must be "auto", "serial", "threads", "processes" or "ray", or Ray\('
+    ):
+        mm.SequenceTagger(executor=name).fit(X, Y)
+
+
+def test_executors_by_name():
+    for name, kind in (("serial", Serial), ("threads", Threads), ("processes", Processes)):
+        assert type(make_executor(2, compiled=True, executor=name)) is kind
+    assert type(make_executor(1, compiled=True, executor="processes")) is Processes
+    assert type(make_executor(None, compiled=False, executor="threads")) is Serial
 
 
 def test_processes_hold_the_oracle():

@@ -154,3 +154,4 @@ def test_units():
     assert unit_of(np.array([1 / 3, 0.5])) == pytest.approx(1 / 6)
     assert unit_of(np.zeros(3)) == 0.0
     assert unit_of(np.array([1.0, 2**0.5])) is None
+    assert unit_of(np.array([1e-320, 1e100])) is None

@@ -37,8 +37,9 @@ SAVED = {
 
 @pytest.mark.parametrize("name", SAVED)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_a_state_goes_through_arrays_at_any_point(name, loss):
-    problem = replace(PROBLEMS[1], loss=loss).problem()
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_state_goes_through_arrays_at_any_point(name, loss, signed):
+    problem = replace(PROBLEMS[1], loss=loss, signed=signed).problem()
     engine, state = started(SAVED[name], problem)
     twins = []
     for _ in range(9):
@@ -86,12 +87,14 @@ def test_resumed_fits_are_unbroken_ones(name, tmp_path):
     assert whole.oracle_calls_ == resumed.oracle_calls_
 
 
+@pytest.mark.parametrize("positive", [None, True])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("name", SAVED)
-def test_plain_python_models_take_the_same_steps(name, loss):
+def test_plain_python_models_take_the_same_steps(name, loss, positive):
     X, y = random_chains(8, 3, 2, lengths=(1, 4), seed=2)
     y = [labels.tolist() for labels in y]
     options = {"solver": SAVED[name], "loss": loss, "C": 0.05, "max_passes": 12, "tol": 0.0, "random_state": 1}
+    options["positive"] = positive
     plain = mm.StructuredSVM(PlainChain(3), **options).fit(X, y)
     compiled = mm.StructuredSVM(mm.Chain(classes=[0, 1, 2]), **options).fit(X, y)
     assert compiled.weights_ == pytest.approx(plain.weights_, abs=1e-9)
@@ -188,12 +191,17 @@ def test_refused_settings(what):
 
 
 @pytest.mark.parametrize("name", ["pegasos", "sgd", "perceptron", "mira"])
-def test_signs_are_refused_with_advice(name):
-    X, y = random_chains(4, 3, 2, seed=0)
-    with pytest.raises(
-        ValueError, match=rf'needs weights that must be >= 0 .*which solver="{name}" does not offer; use solver="auto"'
-    ):
-        mm.SequenceTagger(solver=name, positive=["transition"]).fit(X, y)
+def test_signs_are_kept(name):
+    """In fits, and in streams of examples."""
+    X, y = random_chains(12, 3, 2, seed=0)
+    kept = mm.SequenceTagger(solver=name, positive=["transition"], max_passes=30).fit(X, y)
+    assert (kept.transition_ >= 0).all() and kept.transition_.any()
+    assert (mm.SequenceTagger(solver=name, max_passes=30).fit(X, y).transition_ < 0).any()
+    stream = mm.SequenceTagger(solver=name, positive=["transition"])
+    for part in (slice(0, 6), slice(6, 12)):
+        stream.partial_fit(X[part], y[part], classes=kept.classes_)
+        assert (stream.transition_ >= 0).all()
+    assert (stream.coef_ < 0).any()
 
 
 def test_names_and_rules():

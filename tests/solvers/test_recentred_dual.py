@@ -138,8 +138,9 @@ def test_a_warm_start_at_another_C_takes_fewer_passes():
     assert svm.n_iter_ == 1  # nothing is left to do
     with pytest.raises(ValueError, match="warm start"):
         svm.set_params(rescaling="margin").fit(X, Y)
+    svm.set_params(rescaling=None, solver="column_generation").fit(X, Y)  # goes on with the rows,
     with pytest.raises(ValueError, match="same family"):
-        svm.set_params(rescaling=None, solver="column_generation").fit(X, Y)
+        svm.set_params(solver="recentred_dual").fit(X, Y)  # but not back
 
 
 def test_the_best_weights_of_a_run_that_ends_early_are_kept():

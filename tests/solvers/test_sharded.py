@@ -58,20 +58,24 @@ def test_a_change_that_moves_nothing_stays():
     assert shares.tolist() == [1.0, 0.0]
 
 
-@pytest.mark.parametrize("words", [{}, {"loss": "squared_hinge"}, {"positive": True}], ids=str)
+@pytest.mark.parametrize(
+    "words, combine",
+    [({}, "exact"), ({"loss": "squared_hinge"}, "exact"), ({"positive": True}, "exact"), ({}, "cocoa+")],
+    ids=str,
+)
 @pytest.mark.parametrize("visits_per_round", [3, 60])
-def test_the_dual_never_falls(words, visits_per_round, monkeypatch):
+def test_the_dual_never_falls(words, combine, visits_per_round, monkeypatch):
     """Round by round, even where all examples are the same and every shard wants what the others want."""
     words, positive = dict(words), None
     bound = mm.Chain().bind([X[3]] * 24, [Y[3]] * 24)
     if words.pop("positive", False):
         positive = np.arange(bound.n_weights) % 2 == 0
     problem = RescaledHinge(**words).problem(bound, C=1.0, positive=positive)
-    engine = mm.Sharded(shards=4, visits_per_round=visits_per_round).engine(problem, 0)
-    duals, combine = [0.0], engine._combine
+    engine = mm.Sharded(shards=4, visits_per_round=visits_per_round, combine=combine).engine(problem, 0)
+    duals, combined = [0.0], engine._combine
 
     def watched(state, changes):
-        gain = combine(state, changes)
+        gain = combined(state, changes)
         state.gather()  # settles the round
         duals.append(dual_of(state))
         assert gain >= 0.0 and duals[-1] >= duals[-2] + gain - 1e-10 * abs(duals[-1])
@@ -109,11 +113,15 @@ def test_weights_do_not_depend_on_the_workers(words):
         assert other.certificate_ == fits[0].certificate_ and other.oracle_calls_ == fits[0].oracle_calls_
 
 
-@pytest.mark.parametrize("words", [{}, {"loss": "squared_hinge"}, {"positive": ["transition"]}], ids=str)
+@pytest.mark.parametrize(
+    "words, combine",
+    [({}, "exact"), ({"loss": "squared_hinge"}, "exact"), ({"positive": ["transition"]}, "exact"), ({}, "cocoa+")],
+    ids=str,
+)
 @pytest.mark.parametrize("shards", [1, 2, 7])
-def test_any_number_of_shards_has_the_optimum_of_the_default(words, shards):
+def test_any_number_of_shards_has_the_optimum_of_the_default(words, combine, shards):
     whole = mm.SequenceTagger(C=0.3, tol=1e-6, **words).fit(X, Y)
-    solver = mm.Sharded(shards=shards, visits_per_round=4)
+    solver = mm.Sharded(shards=shards, visits_per_round=4, combine=combine)
     cut = mm.SequenceTagger(C=0.3, tol=1e-6, solver=solver, max_passes=500, **words).fit(X, Y)
     assert cut.status_.code == "converged"
     assert cut.certificate_.primal == pytest.approx(whole.certificate_.primal, rel=3e-6)
@@ -203,7 +211,7 @@ def test_copies_of_the_weights_stay_together():
         ({"shards": "many"}, 'shards must be a whole number >= 1 or "auto"'),
         ({"shards": 0}, "shards must be a whole number >= 1, got 0"),
         ({"visits_per_round": 0}, "visits_per_round must be a whole number >= 1"),
-        ({"combine": "best"}, 'combine must be "exact", "add" or "average"'),
+        ({"combine": "best"}, 'combine must be "exact", "add", "average" or "cocoa\\+"'),
         ({"sampling": "cyclic"}, 'sampling must be "gap", "permutation" or "random"'),
     ],
 )
@@ -220,6 +228,11 @@ def test_too_little_memory_is_refused_with_a_remedy():
 def test_what_is_not_handled_is_refused():
     with pytest.raises(ValueError, match="l1"):
         mm.SequenceTagger(solver="sharded", penalty="l1").fit(X, Y)
+
+
+def test_cocoa_with_positive_weights_is_refused():
+    with pytest.raises(ValueError, match='positive: use combine="exact"'):
+        mm.SequenceTagger(solver=mm.Sharded(combine="cocoa+"), positive=["transition"]).fit(X, Y)
 
 
 def test_the_number_of_shards_follows_the_examples():

@@ -10,9 +10,14 @@ import numpy as np
 
 
 class PlainPrimal:
-    """The weights are ``u - s``: a combination of planes, and one of the planes that ramps have subtracted."""
+    """The weights are ``u - s``: a combination of planes, and one of the planes that ramps have subtracted.
 
-    def __init__(self, planes, C, method="subgradient", *, eta=None, augmented=True, squared=False, radius=np.inf):
+    Where ``positive``, bool (d,), they are cut off at 0, and so are averages of ``u - s``.
+    """
+
+    def __init__(
+        self, planes, C, method="subgradient", *, eta=None, augmented=True, squared=False, radius=np.inf, positive=None
+    ):
         self.planes, self.C, self.n = planes, np.asarray(C, float), len(planes)
         self.method, self.augmented, self.squared, self.radius = method, augmented, squared, radius
         self.eta = eta if eta is not None else lambda t: 1.0 / t
@@ -21,11 +26,15 @@ class PlainPrimal:
         self.zeta, self.linear = np.zeros(self.n), 0.0  # multipliers by example, and their sum with b
         self.subtracted = np.zeros((self.n, d))
         self.t, self.updates = 0, 0
+        self.positive = np.zeros(d, bool) if positive is None else positive
         self.iterates: list[np.ndarray] = []
 
     @property
     def w(self) -> np.ndarray:
-        return self.u - self.s
+        return self.cut(self.u - self.s)
+
+    def cut(self, w: np.ndarray) -> np.ndarray:
+        return np.where(self.positive & (w < 0), 0.0, w)
 
     def step(self, i: int) -> None:
         self.t += 1
@@ -52,7 +61,7 @@ class PlainPrimal:
         length = np.linalg.norm(self.w)
         if length > self.radius:
             self._scale(self.radius / length)
-        self.iterates.append(self.w)
+        self.iterates.append(self.u - self.s)
 
     def _scale(self, factor: float) -> None:
         self.u, self.s = factor * self.u, factor * self.s
@@ -68,4 +77,4 @@ class PlainPrimal:
             return self.w
         first = self.t - len(self.iterates) + 1
         weights = np.ones(len(self.iterates)) if rule == "uniform" else np.arange(first, self.t + 1.0)
-        return np.average(self.iterates, axis=0, weights=weights)
+        return self.cut(np.average(self.iterates, axis=0, weights=weights))

@@ -10,7 +10,7 @@ import zlib
 from importlib import import_module
 from importlib.util import find_spec
 
-SUITES = ("model_files", "checkpoints", "arrays", "data_files")
+SUITES = ("model_files", "checkpoints", "arrays", "data_files", "text_files")
 SHOWN = 40  # faults
 
 

@@ -119,6 +119,20 @@ def _options() -> dict[str, tuple[Call, tuple]]:
         images.check(images.estimator, images.X, [session.mask])
         return session
 
+    def made(build: Call, *given: Any) -> object:
+        found = build(*given)
+        target.check(target.estimator, [found], target.estimator.predict([found]))
+        return found
+
+    def shards(count: Any, visits: Any, memory: Any) -> object:
+        solver = mm.Sharded(shards=count, visits_per_round=visits, memory=memory)
+        return finite(mm.SequenceTagger(solver=solver, max_passes=2).fit(tagger.X, tagger.y).weights_, "weights")
+
+    def searched(search: Any) -> object:
+        own = mm.GraphLabeler(rescaling="slack", slack_search=search, max_passes=2)
+        return finite(own.fit(graphs.X, graphs.y).weights_, "weights")
+
+    aligner, target, ranked = known["aligner"], known["ranker"], known["ranker"].X[0]
     scribbles = [np.where(mask == 1, 1, -1) for mask in images.y]
     return {
         "tagger.predict fixed": (partial(predict, tagger, "fixed"), ([[None] * len(y) for y in tagger.y],)),
@@ -126,6 +140,12 @@ def _options() -> dict[str, tuple[Call, tuple]]:
         "images.predict scribbles": (partial(predict, images, "scribbles"), (scribbles,)),
         "images.fit pixel_cost": (partial(fit, images, "pixel_cost"), ([np.ones(mask.shape) for mask in images.y],)),
         "images.interactive update": (stroke, (scribbles[0],)),
+        "tagger.fit in shards": (shards, (2, 8, 1 << 20)),
+        "graphs.fit slack_search": (searched, ("bisecting",)),
+        "aligner.fit bitext": (partial(fit, aligner, "bitext"), ([("a b", "x y"), (["c"], ["z"])],)),
+        "aligner.fit references": (partial(fit, aligner, "references"), ([[y] for y in aligner.y],)),
+        "Lattice": (partial(made, mm.Lattice), tuple(ranked.values())),
+        "Lattice.from_nbest": (partial(made, mm.Lattice.from_nbest), (["a", "b c", "a d"], np.eye(3, 2))),
         "graphs.fit node_cost": (partial(fit, graphs, "node_cost"), ([np.ones(len(y)) for y in graphs.y],)),
     }
 

@@ -17,6 +17,7 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 from tools.attack import Foreign
 
@@ -139,6 +140,10 @@ def bases() -> tuple[Base, ...]:
     masks = [(rng.random((5, 5)) < 0.5).astype(np.uint8) for _ in range(3)]
     images = [mask + rng.normal(scale=0.5, size=mask.shape) for mask in masks]
     hard = {"tol": 1e-5, "max_passes": 25, "random_state": 0}
+    sparse = sp.csr_array((rng.random((30, 400)) < 0.01).astype(float))
+    sparse_labels, tree = rng.integers(0, 3, 30), [(0, 1), (0, 2), (2, 3)]
+    closed = mm.with_ancestors((rng.random((9, 4)) < 0.4).astype(int), tree)
+    searched = mm.MultilabelClassifier(graph="full", rescaling="slack", slack_search="bisecting", **hard)
     tagger = partial(mm.SequenceTagger, C=1.0, **hard)
     ramp = Ramp("best_output")
     kinds: dict[str, tuple[Structured, object, object]] = {
@@ -162,12 +167,20 @@ def bases() -> tuple[Base, ...]:
         "column generation": (tagger(penalty="l1", solver="column_generation"), X, y),
         "recentred dual": (tagger(penalty="l1", solver="recentred_dual"), X, y),
         "recentred dual, positive": (tagger(penalty="l1", solver="recentred_dual", positive="transition"), X, y),
+        "shards": (tagger(solver=mm.Sharded(shards=2)), X, y),
+        "shards, squared": (tagger(solver=mm.Sharded(shards=3), loss="squared_hinge"), X, y),
+        "shards, positive": (tagger(solver=mm.Sharded(shards=2), positive="transition"), X, y),
         "ramp": (tagger(loss=ramp), X, y),
+        "ramp in shards": (tagger(loss=ramp, solver=mm.Sharded(shards=2)), X, y),
         "ramp after hinge": (tagger(loss=Ramp(start="hinge"), tol=1e-3), X, y),
         "ramp by pegasos": (tagger(loss=ramp, solver=mm.Pegasos(certificate_every=2.0)), X, y),
+        "multiclass, sparse": (mm.MulticlassClassifier(**hard), sparse, sparse_labels),
+        "hierarchy": (mm.MultilabelClassifier(hierarchy=tree, **hard), rows, closed),
+        "label sets, searched": (searched, rows, closed),
         "multiclass": (mm.MulticlassClassifier(**hard), rows, labels),
         "model in Python": (mm.StructuredSVM(Sign(), **hard), list(rows), (2 * (labels > 0) - 1).tolist()),
         "matching": (mm.Aligner(**hard), pairs, links),
+        "matching, neighbours": (mm.Aligner(neighbours=True, **hard), pairs, links),
         "lattice": (mm.LatticeRanker(**hard), lists, told),
         "lattice, several": (mm.LatticeRanker(n_good=2, **hard), lists, told),
         "graph": (mm.GraphLabeler(**hard), graphs, nodes),

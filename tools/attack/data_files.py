@@ -8,7 +8,7 @@ import lzma
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -64,17 +64,17 @@ def columns(make: Callable, seed: int) -> None:
         path.unlink()
 
 
-def commanded(path: Path, estimator: object) -> None:
-    """``maxmargin predict``; a refusal is a code and a sentence on standard error."""
+def commanded(path: Path, estimator: object, command: Sequence[str] = ("predict",), *options: str) -> None:
+    """``maxmargin predict``, or another such command; a refusal is a code and a sentence on standard error."""
     from typer.testing import CliRunner
 
     from maxmargin.cli.main import app
 
-    model = Path(f"model-{os.getpid()}.mm").absolute()
+    model = Path(f"{'-'.join(command)}-{os.getpid()}.mm").absolute()
     if not model.exists():
         estimator.save(model)
     output = path.with_suffix(".out")
-    done = CliRunner().invoke(app, ["predict", str(model), str(path), "-o", str(output)])
+    done = CliRunner().invoke(app, [*command, str(model), str(path), *options, "-o", str(output)])
     if isinstance(done.exception, MemoryError):
         raise done.exception
     if done.exit_code and not isinstance(done.exception, SystemExit):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -145,6 +147,17 @@ def _bounds(estimator: Any, X: Any, y: Any) -> object:
     return found
 
 
+def _report(estimator: Any, X: Any, y: Any) -> object:
+    path = Path(f"report-{os.getpid()}.html").absolute()
+    try:
+        estimator.report(path, X, y)
+        if not path.read_text().endswith("</html>\n"):
+            raise Foreign("a page without an end")
+    finally:
+        path.unlink(missing_ok=True)
+    return path
+
+
 def _interactive(estimator: Any, X: Any, y: Any) -> object:
     image, mask = (given[0] if isinstance(given, list) and given else given for given in (X, y))
     session = estimator.interactive(image)
@@ -157,7 +170,13 @@ def _coefficients(estimator: Any, X: Any, y: Any) -> object:
     return [getattr(estimator, name) for name in ("coef_", "transition_", "emission_") if hasattr(estimator, name)]
 
 
-SEQUENCE = {"predict_kbest": _kbest, "predict_marginals": scored("predict_marginals"), "score": _score, "fit": _fit}
+SEQUENCE = {
+    "predict_kbest": _kbest,
+    "predict_marginals": scored("predict_marginals"),
+    "score": _score,
+    "fit": _fit,
+    "report": _report,
+}
 
 
 def _target(estimator: Any, X: Any, y: Any, check: Callable, **verbs: Verb) -> Target:
@@ -236,11 +255,13 @@ def targets() -> dict[str, Target]:
         "score": _score,
         "fit": _fit,
         "partial_fit": _partial_fit,
+        "report": _report,
     }
     made["classes dense"] = _target(mm.MulticlassClassifier(**few), points, classes, column_check, **multiclass)
     sparse = sp.csr_array(np.where(points > 0.5, points, 0))
     made["classes sparse"] = _target(mm.MulticlassClassifier(**few), sparse, classes, column_check, **multiclass)
     sets: dict[str, Verb] = {"decision_function": scored("decision_function"), "score": _score, "fit": _fit}
+    sets["report"] = _report
     for graph in (None, "tree", "full"):
         labeler = mm.MultilabelClassifier(graph=graph, **few)
         made[f"sets {graph}"] = _target(labeler, points, (points[:, :3] > 0).astype(int), sets_check, **sets)
@@ -252,7 +273,7 @@ def targets() -> dict[str, Target]:
     mask = np.zeros((9, 11), int)
     mask[3:7, 2:8] = 1
     images = [mask + rng.normal(scale=0.5, size=mask.shape) for _ in range(3)]
-    segmenter: dict[str, Verb] = {"score": _score, "fit": _fit, "interactive": _interactive}
+    segmenter: dict[str, Verb] = {"score": _score, "fit": _fit, "report": _report, "interactive": _interactive}
     made["images"] = _target(mm.ImageSegmenter(**few), images, [mask] * 3, masks_check, **segmenter)
     for name, neighbours, shape in (("images 8", 8, (9, 11)), ("volumes", 6, (3, 4, 5))):
         truth = np.zeros(shape, int)
@@ -274,6 +295,7 @@ def targets() -> dict[str, Target]:
         ("graphs messages", 3, clique, {"max_cells": 0, "message_passes": 20, "max_branches": 5}),
         ("graphs relaxed", 3, ring, {"method": "relaxation"}),
         ("graphs factors", 2, ring[:-1], {}),
+        ("graphs searched", 3, ring, {"rescaling": "slack", "slack_search": "angular"}),
     ):
         nodes = [rng.integers(K, size=6) for _ in range(4)]
         X = [{"node": np.eye(K)[y] + rng.normal(scale=0.3, size=(6, K)), "edges": edges,
@@ -281,7 +303,7 @@ def targets() -> dict[str, Target]:
         if name == "graphs factors":
             for x in X:
                 x["factors"] = [((0, 2, 4), [1.0, 0.5])]
-        verbs: dict[str, Verb] = {"score": _score, "fit": _fit, "predict_bounds": _bounds}
+        verbs: dict[str, Verb] = {"score": _score, "fit": _fit, "report": _report, "predict_bounds": _bounds}
         if name in ("graphs junction", "graphs factors"):
             verbs |= {"predict_kbest": _kbest, "predict_marginals": scored("predict_marginals")}
         made[name] = _target(mm.GraphLabeler(**options, **few), X, nodes, sequences_check, **verbs)
@@ -290,16 +312,21 @@ def targets() -> dict[str, Target]:
     links = ["0-0 1-1 2?1", [(0, 0)], "0-0 1-1 2-1", "1-0"]
     made["aligner"] = _target(mm.Aligner(**few), sentences, links, links_check, score=_score, fit=_fit)
     pairs = [rng.normal(size=(n, m, 2)) for n, m in ((3, 2), (1, 1), (3, 4), (2, 2))]
-    made["aligner of arrays"] = _target(mm.Aligner(**few), pairs, links, links_check, score=_score, fit=_fit)
+    linked: dict[str, Verb] = {"score": _score, "fit": _fit, "report": _report}
+    made["aligner of arrays"] = _target(mm.Aligner(**few), pairs, links, links_check, **linked)
+    touching = mm.Aligner(neighbours=True, max_links=(1, 2), **few)
+    made["aligner, neighbours"] = _target(touching, pairs, links, links_check, **linked)
 
     parts = [
         {"n_nodes": 3, "tails": [0, 0, 1, 1], "heads": [1, 1, 2, 2], "features": rng.normal(size=(4, 2)),
          "words": ["a", "b c", "", "d"]}
         for _ in range(4)
     ]  # fmt: skip
-    several: dict[str, Verb] = {"predict_kbest": _lattice_outputs, "score": _score, "fit": _fit}
+    several: dict[str, Verb] = {"predict_kbest": _lattice_outputs, "score": _score, "fit": _fit, "report": _report}
     told = ["a d", ["b c"], "a", ["x", "b c d"]]
     made["ranker"] = _target(mm.LatticeRanker(**few), parts, told, lattice_check, **several)
+    good = mm.LatticeRanker(n_good=2, **few)
+    made["ranker, several good"] = _target(good, parts, told, lattice_check, **several)
     costs = [rng.random(4) for _ in parts]
     made["ranker by costs"] = _target(mm.LatticeRanker(**few), parts, costs, lattice_check, **several)
 
@@ -318,6 +345,8 @@ def targets() -> dict[str, Target]:
     made["bayes net"] = _target(
         mm.DiscriminativeBayesNet(structure="tan", unknown="missing", **few), frame, target, column_check, **net
     )
+    shards = mm.SequenceTagger(solver=mm.Sharded(shards=2), **few)
+    made["tagger in shards"] = _target(shards, dense, y, sequences_check, **SEQUENCE)
     made["svm chain"] = _target(mm.StructuredSVM(mm.Chain(), **few), dense, y, svm_check, score=_score, fit=_fit)
     made["svm classes"] = _target(
         mm.StructuredSVM(mm.Multiclass(), **few), points, classes.tolist(), svm_check, score=_score, fit=_fit

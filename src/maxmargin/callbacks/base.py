@@ -42,6 +42,7 @@ class Run(Protocol):
 
     tol: float
     certificate: Certificate | None
+    limits: Mapping[str, float | None]  # max_passes, max_oracle_calls, max_seconds
 
     @property
     def solver(self) -> object: ...

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from maxmargin.callbacks.base import Callback, Run
@@ -12,13 +13,14 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "seconds_left"]
 
+Row = Mapping[str, object]
 _HEAD = f"{'pass':>8} {'calls':>10} {'seconds':>9} {'primal':>13} {'dual':>13} {'rel. gap':>9}"
 
 
 class Progress(Callback):
-    """A live table on a terminal (when rich is installed), one clean line per certificate elsewhere.
+    """A live table on a terminal, with the time that is left; one clean line per certificate elsewhere.
 
     Parameters
     ----------
@@ -64,7 +66,9 @@ class Progress(Callback):
     def _table(self, run: Run) -> Table:
         from rich.table import Table
 
-        table = Table(title=f"{type(run.solver).__name__}, tol {run.tol:.2g}")
+        left = seconds_left(run.history.rows, run.tol, run.limits)
+        told = "" if left is None else f"; about {_told(left)} left"
+        table = Table(title=f"{type(run.solver).__name__}, tol {run.tol:.2g}{told}")
         for name in ("pass", "oracle calls", "seconds", "primal", "dual", "relative gap"):
             table.add_column(name, justify="right")
         for row in run.history.rows[-self.rows :]:
@@ -72,7 +76,43 @@ class Progress(Callback):
         return table
 
 
-def _line(row: Mapping[str, object]) -> str:
+def seconds_left(rows: Sequence[Row], tol: float, limits: Mapping[str, float | None]) -> float | None:
+    """When a run will end, from its certificates so far; None while nothing can be said.
+
+    The gap goes on falling by the same factor per second as in the second half of the time so far, or a budget ends the
+    run before that.
+    """
+    return min(_ends(rows, tol, limits), default=None)
+
+
+def _ends(rows: Sequence[Row], tol: float, limits: Mapping[str, float | None]) -> Iterator[float]:
+    """Seconds to each possible end of a run."""
+    if not rows:
+        return
+    seconds, gap = _number(rows[-1], "seconds"), _number(rows[-1], "relative_gap")
+    columns = {"max_passes": "pass", "max_oracle_calls": "oracle_calls", "max_seconds": "seconds"}
+    for name, column in columns.items():
+        limit, spent = limits.get(name), _number(rows[-1], column)
+        if limit is not None and spent > 0:
+            yield max(0.0, limit - spent) * seconds / spent
+    half = next((row for row in rows if _number(row, "seconds") >= seconds / 2), rows[-1])
+    before, since = _number(half, "relative_gap"), seconds - _number(half, "seconds")
+    if tol > 0 and 0 < gap < before < math.inf and since > 0:
+        yield max(0.0, math.log(gap / tol)) * since / math.log(before / gap)
+
+
+def _number(row: Row, name: str) -> float:
+    value = row[name]
+    return float(value) if isinstance(value, (int, float)) else math.nan
+
+
+def _told(seconds: float) -> str:
+    if seconds < 90:
+        return f"{math.ceil(seconds)} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _line(row: Row) -> str:
     return (
         f"{row['pass']:8.2f} {row['oracle_calls']:10d} {row['seconds']:9.2f} {row['primal']:13.6g} "
         f"{row['dual']:13.6g} {row['relative_gap']:9.2e}"

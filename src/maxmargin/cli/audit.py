@@ -16,7 +16,7 @@ from maxmargin.cli.errors import INTERRUPTED, guarded
 from maxmargin.cli.files import FileOptions, warn_of_shape
 from maxmargin.cli.model import FeatureOptions, TrainingOptions, fit_features
 from maxmargin.cli.outputs import check_output, opened_output
-from maxmargin.cli.tune import progress_bar
+from maxmargin.cli.progress import progress_bar
 from maxmargin.features.column_files import Source, located
 
 if TYPE_CHECKING:
@@ -101,13 +101,13 @@ def audit(
     from maxmargin.estimators.auditing import audit as judged
 
     judged_folds = 0
-    with progress_bar(folds * repeats) as advance, located(source.name, table.line), warnings.catch_warnings():
+    with progress_bar(folds * repeats, "fits") as advance, located(source.name, table.line), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a Ctrl-C is told below
 
         def after_fold() -> None:
             nonlocal judged_folds
             judged_folds += 1
-            advance()
+            advance(1)
 
         found = judged(
             tagger, X, labels, folds, repeats=repeats, tol=None, random_state=training.seed, after_fold=after_fold

@@ -67,6 +67,7 @@ def train(
     cost: Annotated[Cost, o.of_training("--cost", help=_ABOUT_COST)] = Cost.hamming,
     penalty: o.PenaltyOption = o.Penalty.l2,
     rescaling: o.RescalingOption = None,
+    slack_search: o.SearchOption = o.SlackSearch.auto,
     fit: o.FitOptions = o.FitOptions(),
     precision: o.PrecisionOption = o.Precision.float64,
     files: LabelFileOptions = LabelFileOptions(),
@@ -92,16 +93,20 @@ def train(
     if hierarchy is None and (leaves_only or paths == Paths.single):
         option = "--leaves-only" if leaves_only else "--paths"
         raise typer.BadParameter("it is about a hierarchy; add --hierarchy, or leave it out.", param_hint=option)
+    if slack_search != o.SlackSearch.auto and rescaling not in ("slack", "sqrt_slack"):
+        advice = "it is about slack rescaling; add --rescaling slack, or leave it out."
+        raise typer.BadParameter(advice, param_hint="--slack-search")
     pairs_file = None if hierarchy == DECLARED else hierarchy
     check_model_output(output, [file, files.xml, pairs_file, config])
     from maxmargin.datasets.label_data import with_hierarchy
 
     live = sys.stderr.isatty()
-    watch = Stopwatch()
+    watch, facts = Stopwatch(), {}
     with watch("read"):
-        data = files.read(file)
+        data = given = files.read(file)
         if hierarchy is not None:
-            data = with_hierarchy(data, hierarchy_of(hierarchy, data))
+            data = with_hierarchy(given, hierarchy_of(hierarchy, given))
+            facts["hierarchy"] = completed(given, data)
     import numpy as np
 
     from maxmargin.estimators.multilabel_classifier import MultilabelClassifier
@@ -114,6 +119,7 @@ def train(
         cost=str(cost),
         penalty=str(penalty),
         rescaling=None if rescaling is None else str(rescaling),
+        slack_search=str(slack_search),
         verbose=int(live),
     ).set_params(**fit.parameters())
     if hierarchy is not None:
@@ -122,7 +128,10 @@ def train(
         model.fit(data.X, targets(data))
     model.feature_names_in_ = np.array(data.feature_names, dtype=object)  # so that other files are read by name
     shape = f"{len(data)} examples, {data.X.shape[1]} features, {len(data.label_names)} labels"
-    facts = {"examples": f"{shape}, {len(model.edges_)} pairs of labels, {model.layout_.n_weights} weights"}
+    facts = {"examples": f"{shape}, {len(model.edges_)} pairs of labels, {model.layout_.n_weights} weights"} | facts
+    facts["inference"] = model.inference_.replace("; ", ", ")  # facts have semicolons between
+    if model.fractional_:
+        facts["inference"] += f", {model.fractional_} training predictions not proven to be the best"
     finish(model, facts, watch, output, str(precision))
 
 
@@ -150,6 +159,7 @@ def predict(
     check_output(output, [file, model, files.xml])
     classifier, known = load(model)
     data = files.read(file, known, labelled=False)
+    tell_unproven(classifier, data)
     if form == "scores":
         rows = [[f"{value:.6g}" for value in row] for row in classifier.decision_function(data.X)]
     else:
@@ -191,6 +201,7 @@ def evaluate(
 
     classifier, known = load(model)
     data, names = files.read(file, known), known.labels
+    tell_unproven(classifier, data)
     above = classifier.get_params(deep=False).get("hierarchy")
     if above is not None:  # of true sets that name the lowest labels only
         data = with_hierarchy(data, [(str(parent), str(child)) for parent, child in above])
@@ -216,6 +227,13 @@ def evaluate(
         typer.echo(f"maxmargin: labels that the model never saw in training count as missed: {shown}.", err=True)
 
 
+def completed(given: LabelData, data: LabelData) -> str:
+    """What a hierarchy has added to the labels of a file."""
+    old = given.Y.shape[1]
+    more = (data.Y[:, :old] != given.Y).any(axis=1) | (data.Y[:, old:] != 0).any(axis=1)
+    return f"labels above theirs added to {int(more.sum())} examples, {data.Y.shape[1] - old} labels beyond the file's"
+
+
 def load(path: str) -> tuple[MultilabelClassifier, Known]:
     """The classifier of a model file, and what it knows of its training file."""
     from maxmargin.estimators.multilabel_classifier import MultilabelClassifier
@@ -238,12 +256,20 @@ def average_precision(model: MultilabelClassifier, data: LabelData, names: list[
     from maxmargin.models.label_targets import LabelTargets
 
     on = LabelTargets.of(data.sets(), names).on
-    if not on.any() or model.inference_.startswith("branch and bound"):
+    if not on.any() or model.layout_.inference == "branch and bound":
         return None
     scores = model.decision_function(data.X)
     unseen = len(names) - scores.shape[1]
     scores = np.pad(scores, ((0, 0), (0, unseen)), constant_values=scores.min(initial=0.0) - 1.0)
     return micro_average_precision(on, scores)
+
+
+def tell_unproven(model: MultilabelClassifier, data: LabelData) -> None:
+    """Say of how many examples the predicted set is not proven to be the best."""
+    open_ended = model.layout_.inference == "branch and bound" and int(model.unproven(data.X).sum())
+    if open_ended:
+        what = f"the sets of {open_ended} of {len(data)} examples are not proven to be the best"
+        typer.echo(f"maxmargin: {what}: the budget of branch and bound ended.", err=True)
 
 
 def predicted(model: MultilabelClassifier, data: LabelData) -> np.ndarray:

@@ -22,6 +22,9 @@ Constraints = StrEnum("Constraints", ["bio", "iobes"])
 Loss = StrEnum("Loss", ["hinge", "squared_hinge", "ramp"])
 RampName = StrEnum("RampName", ["cost_diminished", "best_output", "cost_diminished_vs_best"])
 Rescaling = StrEnum("Rescaling", ["margin", "slack", "sqrt_slack", "unit"])
+SlackSearch = StrEnum(
+    "SlackSearch", ["auto", "angular", "bisecting", "binary", "golden", "sarawagi_gupta", "relaxed"]
+)  # fmt: skip
 Penalty = StrEnum("Penalty", ["l2", "l1"])
 Format = StrEnum("Format", ["auto", "columns", "conllu"])
 Precision = StrEnum("Precision", ["float64", "float32"])
@@ -180,6 +183,11 @@ _ABOUT_RESCALING = (
     "margin: the cost is the required margin; slack: it multiplies the violation of a margin of 1; "
     "sqrt_slack: its square root does; unit: all wrong outputs need a margin of 1 (the default with --penalty l1)."
 )
+_ABOUT_SEARCH = (
+    "How slack rescaling finds the most violating output: auto, one of the searches of Choi, Meshi, Srebro 2016, or "
+    "relaxed (fractional outputs, a certified upper bound)."
+)
+SearchOption = Annotated[SlackSearch, of_training("--slack-search", help=_ABOUT_SEARCH)]
 RescalingOption = Annotated[Rescaling | None, of_training("--rescaling", help=_ABOUT_RESCALING)]
 _ABOUT_PENALTY = "What keeps the weights small: half their squares, or their absolute values (l1: most weights are 0)."
 PenaltyOption = Annotated[Penalty, of_training("--penalty", help=_ABOUT_PENALTY)]

@@ -17,10 +17,11 @@ from maxmargin.cli.errors import guarded
 from maxmargin.cli.files import FileOptions
 from maxmargin.cli.model import Rows, TextTagger, constrain, label_place, load_text_tagger
 from maxmargin.cli.outputs import check_output, opened_output
+from maxmargin.cli.progress import progress_bar
 from maxmargin.features.column_files import Source, located
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from maxmargin.datasets.columns import Block
 
@@ -82,7 +83,8 @@ def predict(
     tagger = constrain(load_text_tagger(model), constraints)
     labeller = Labeller(tagger, files, replace, label_column, kbest, margin, batch)
     if len(outputs) == 1:
-        labeller.label(*outputs[0])
+        with progress_bar(files.source(outputs[0][0]).size, "predicting") as advance:
+            labeller.label(*outputs[0], advance)
         return
     from maxmargin.execution.executors import make_executor
 
@@ -125,12 +127,12 @@ class Labeller:
     margin: bool
     batch: int
 
-    def label(self, path: str, output: str) -> None:
-        """Write a file with its labels."""
+    def label(self, path: str, output: str, told: Callable[[int], None] | None = None) -> None:
+        """Write a file with its labels; ``told`` hears how many bytes of the file are read, each time."""
         tagger, source = self.tagger, self.files.source(path, self.tagger.columns_)
         writer: Writer | None = None
         with opened_output(output) as out:
-            for blocks in _batches(source, self.batch):
+            for blocks in _batches(source, self.batch, told):
                 full = [block for block in blocks if block.rows]
                 rows = [block.rows for block in full]
                 if rows and writer is None:
@@ -171,10 +173,10 @@ def _line(blocks: list[Block], sentence: int, token: int) -> int:
     return blocks[sentence].first + blocks[sentence].places[token]
 
 
-def _batches(source: Source, size: int) -> Iterator[list[Block]]:
+def _batches(source: Source, size: int, told: Callable[[int], None] | None) -> Iterator[list[Block]]:
     held: list[Block] = []
     tokens = taken = 0
-    for block in source.blocks():
+    for block in source.blocks(told):
         held.append(block)
         tokens, taken = tokens + len(block.rows), taken + block.size
         if len(held) >= size or tokens >= MOST_TOKENS or taken >= MOST_BYTES:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +12,7 @@ import typer
 from maxmargin.cli import options as o
 from maxmargin.cli.errors import fail, guarded
 from maxmargin.cli.outputs import check_model_output, check_output, refuse_inputs, save_model
+from maxmargin.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +67,7 @@ def train(
     paths, truth = _pairs(images, masks)
     check_model_output(output, map(str, [*paths, *truth]))
     segmenter = ImageSegmenter(neighbours=neighbours, C=cost_weight, cost=_cost(cost), tolerance=tolerance)
-    segmenter.set_params(**fit.parameters())
+    segmenter.set_params(**fit.parameters(), verbose=int(sys.stderr.isatty()))
     _fit_and_save(segmenter, paths, truth, output)
 
 
@@ -113,7 +116,11 @@ def tune(
         check_model_output(output, map(str, [*paths, *truth]))
     values = [0.0, *np.geomspace(C_min, C_max, steps if C_max > C_min else 1).tolist()]
     segmenter = ImageSegmenter(neighbours=neighbours, cost=_cost(cost), tol=tol, n_jobs=n_jobs, random_state=seed)
-    scores = held_out_scores(segmenter, paths, truth, C=values, tolerance=tolerance, folds=folds)
+    fits = 2 * folds * len(values) * len(tolerance)  # from two starts
+    with progress_bar(fits, "fits") as advance:
+        scores = held_out_scores(
+            segmenter, paths, truth, C=values, tolerance=tolerance, folds=folds, after_fit=partial(advance, 1)
+        )
     best = best_score(scores)
     rows = []
     for one in scores:
@@ -170,21 +177,23 @@ def predict(
     folder.mkdir(parents=True, exist_ok=True)
     refuse_inputs(map(str, [*places, *overlays]), map(str, [model, *paths, *known.values()]))
     check_output(str(places[0]), [])
-    for i, (path, place) in enumerate(zip(paths, places, strict=True)):
-        image = read_image(path)
-        try:
-            own = known.get(_stem(path))
-            (mask,) = segmenter.predict([image], None if own is None else [own], learn_colours=learn_colours)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
-        if volumes:
-            _write_volume(place, mask, path)
-            fullest = int(mask.sum(axis=(1, 2)).argmax())  # show the slice with the most foreground
-            image, mask = image[fullest], mask[fullest]
-        else:
-            _write(place, 255 * mask)
-        if overlay:
-            _write(overlays[i], _dimmed(image, mask))
+    with progress_bar(len(paths), "masks") as advance:
+        for i, (path, place) in enumerate(zip(paths, places, strict=True)):
+            image = read_image(path)
+            try:
+                own = known.get(_stem(path))
+                (mask,) = segmenter.predict([image], None if own is None else [own], learn_colours=learn_colours)
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from error
+            if volumes:
+                _write_volume(place, mask, path)
+                fullest = int(mask.sum(axis=(1, 2)).argmax())  # show the slice with the most foreground
+                image, mask = image[fullest], mask[fullest]
+            else:
+                _write(place, 255 * mask)
+            if overlay:
+                _write(overlays[i], _dimmed(image, mask))
+            advance(1)
     typer.echo(f"{len(paths)} masks in {folder}", err=True)
 
 

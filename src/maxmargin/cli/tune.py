@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,13 +14,14 @@ from maxmargin.cli.errors import INTERRUPTED, fail, guarded
 from maxmargin.cli.files import FileOptions, warn_of_shape
 from maxmargin.cli.model import FeatureOptions, Metric, TrainingOptions, fit, fit_features, main_score, usable
 from maxmargin.cli.outputs import check_model_output, save_model
+from maxmargin.cli.progress import progress_bar
 from maxmargin.cli.tables import show_table
 from maxmargin.features.column_files import Table
 
 if TYPE_CHECKING:
     from maxmargin.estimators.sequence_tagger import SequenceTagger
 
-__all__ = ["progress_bar", "tune"]
+__all__ = ["tune"]
 
 _ABOUT_HELD_OUT = "Development file to score on, instead of folds; each C is trained on all sentences."
 
@@ -105,7 +104,7 @@ def tune(
     scores = [Score(C, [], [], []) for C in values]
     splits = _folds(table, folds, training.seed) if held is None else iter([(table, held)])
     rounds, interrupted = folds if held is None else 1, False
-    with progress_bar(rounds * len(values)) as advance:
+    with progress_bar(rounds * len(values), "fits") as advance:
         try:
             for part, rest in splits:
                 fits = training.tagger(warm_start=True), feature_options, columns.word_column, place
@@ -171,7 +170,7 @@ def _folds(table: Table, folds: int, seed: int) -> Iterator[tuple[Table, Table]]
 
 def _score_fold(
     scores: list[Score], part: Table, rest: Table, metric: Metric, tagger: SequenceTagger,
-    feature_options: FeatureOptions, words: int, place: int, advance: Callable[[], None],
+    feature_options: FeatureOptions, words: int, place: int, advance: Callable[[int], None],
 ) -> None:  # fmt: skip
     """Train on one part with each C, in rising order, and score on the rest; all scores are added, or none."""
     from maxmargin.metrics import token_accuracy
@@ -187,22 +186,8 @@ def _score_fold(
             raise KeyboardInterrupt
         guess = [list(map(str, y)) for y in tagger.predict(rest_X)]
         found.append((metric(rest_labels, guess), token_accuracy(rest_labels, guess), tagger.n_iter_))
-        advance()
+        advance(1)
     for score, (main, accuracy, passes) in zip(scores, found, strict=True):
         score.main.append(main)
         score.accuracy.append(accuracy)
         score.passes.append(passes)
-
-
-@contextmanager
-def progress_bar(total: int) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, nothing elsewhere; gives a function that advances it."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(file=sys.stderr), transient=True) as bar:
-        task = bar.add_task("fits", total=total)
-        yield lambda: bar.advance(task)

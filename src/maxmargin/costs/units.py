@@ -20,7 +20,10 @@ def unit_of(costs: np.ndarray) -> float | None:
     positive = np.unique(costs[costs > 0.0])
     if len(positive) == 0:
         return 0.0
-    ratios = positive / positive[0]
+    with np.errstate(over="ignore"):
+        ratios = positive / positive[0]
+    if not np.isfinite(ratios[-1]):
+        return None
     if (ratios == np.rint(ratios)).all():
         parts = [Fraction(int(ratio)) for ratio in ratios]
     else:

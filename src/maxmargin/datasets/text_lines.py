@@ -7,7 +7,7 @@ import io
 import lzma
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,6 +27,24 @@ _NOT_TEXT = {
     b"\x1f\x8b": "this is a gzip archive; give it a name that ends in .gz, or unpack it with zcat",
     b"\xfd7zXZ": "this is an xz archive; give it a name that ends in .xz, or unpack it with xzcat",
 }
+
+
+class _Told(io.FileIO):
+    """A file that tells how many bytes of it are read."""
+
+    def __init__(self, path: str | Path, told: Callable[[int], None]) -> None:
+        super().__init__(path)
+        self._told = told
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(-1 if size is None else size)
+        self._told(len(data))
+        return data
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        count = super().readinto(buffer)
+        self._told(count)
+        return count
 
 
 class _Unpacked(io.RawIOBase):
@@ -53,10 +71,13 @@ class _Unpacked(io.RawIOBase):
 
 
 @contextmanager
-def opened(source: Source, max_unpacked: int = UNPACKED_LIMIT) -> Iterator[tuple[Lines, str]]:
+def opened(
+    source: Source, max_unpacked: int = UNPACKED_LIMIT, told: Callable[[int], None] | None = None
+) -> Iterator[tuple[Lines, str]]:
     """Lines of a source, and its name for messages.
 
     Archives (``.gz``, ``.xz``) may unpack to ``max_unpacked`` bytes, or to 30 times their size where that is more.
+    ``told`` hears how many bytes of a file are read, packed ones of an archive, each time.
     """
     if not isinstance(source, (str, Path)):
         if not isinstance(source, Iterable):
@@ -70,7 +91,7 @@ def opened(source: Source, max_unpacked: int = UNPACKED_LIMIT) -> Iterator[tuple
     else:
         suffix = Path(source).suffix
         try:
-            file = io.FileIO(source)
+            file = io.FileIO(source) if told is None else _Told(source, told)
         except FileNotFoundError:
             raise FileNotFoundError(f"there is no file {str(source)!r}.") from None
         with file:

@@ -14,7 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_array
 
 from maxmargin.estimators.base import SampleWeight
-from maxmargin.estimators.feature_columns import Matrix, feature_names, unconverted
+from maxmargin.estimators.feature_columns import ROWS, Matrix, feature_names, unconverted
 from maxmargin.estimators.multilabel_classifier import MultilabelClassifier, Sets
 from maxmargin.estimators.parameters import parameters
 from maxmargin.estimators.reporting import Reported, run_of
@@ -24,7 +24,7 @@ from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.models.label_targets import LabelTargets
 from maxmargin.pages.html import Section
 from maxmargin.pages.labels import reliability
-from maxmargin.pages.run import run_sections
+from maxmargin.pages.run import Run
 
 __all__ = ["CalibratedLabels"]
 
@@ -118,7 +118,7 @@ class CalibratedLabels(Saveable, Reported, ClassifierMixin, MetaEstimatorMixin, 
             How much each example counts, in the fits and in the likelihood.
         """
         _check(self)
-        rows = check_array(unconverted(X), accept_sparse="csr", dtype=np.float64, input_name="X", estimator=self)
+        rows = check_array(unconverted(X), input_name="X", estimator=self, **ROWS)
         if rows.shape[0] < self.folds:
             what = f"folds={self.folds} needs at least as many examples, got n_samples={rows.shape[0]}"
             raise ValueError(f"{what}; give more, or set folds lower.")
@@ -181,8 +181,8 @@ class CalibratedLabels(Saveable, Reported, ClassifierMixin, MetaEstimatorMixin, 
         told = reliability(likely.ravel(), on.astype(np.float64).ravel(), True)
         return [*self.estimator_._example_sections(X, y), told]
 
-    def _own_sections(self) -> list[Section]:
-        return run_sections(run_of(self.estimator_))
+    def _run(self) -> Run:
+        return replace(run_of(self.estimator_), parameters=run_of(self).parameters)
 
     def _strongest_weights(self, top: int) -> list[tuple[str, float]]:
         return self.estimator_._strongest_weights(top)

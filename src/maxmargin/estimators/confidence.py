@@ -1,6 +1,6 @@
 """How sure a prediction is: the k best outputs, the margin to the runner-up, and marginals.
 
-An estimator has these where its bound model can (:data:`maxmargin.contracts.CAPABILITIES`), and else says what would.
+An estimator has these where its bound model can (:data:`maxmargin.needs.CAPABILITIES`), and else says what would.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from typing import Generic, TypeVar, cast
 
 import numpy as np
 
-from maxmargin.contracts import BoundModel, offers_k_best, offers_marginals, refusal
+from maxmargin.contracts import BoundModel, offers_k_best, offers_marginals
 from maxmargin.estimators.base import Inputs, Structured
 from maxmargin.estimators.calibration import check_temperature
+from maxmargin.needs import refusal
 
 Output = TypeVar("Output", covariant=True)
 

@@ -13,9 +13,11 @@ from maxmargin.door import sparse_block
 from maxmargin.estimators.typed_sklearn import BaseEstimator
 from maxmargin.models.layout_state import StateReader
 
-__all__ = ["Matrix", "feature_names", "stored_feature_names", "unconverted", "weights_by_feature"]
+__all__ = ["ROWS", "Matrix", "feature_names", "stored_feature_names", "unconverted", "weights_by_feature"]
 
 Matrix: TypeAlias = ArrayLike | sp.csr_array
+# what scikit-learn checks of X; that entries are finite is checked where models are bound, by an error with the example
+ROWS = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
 
 
 def unconverted(X: Matrix) -> Matrix:

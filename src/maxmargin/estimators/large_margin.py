@@ -139,9 +139,8 @@ class LargeMargin(Structured[Inputs, Outputs]):
         """One pass of a primal solver over further examples; certificates need them all, so there is none after it."""
         from maxmargin.solvers.primal import PrimalEngine
 
-        if self.positive is not None and self.positive is not False:
-            raise ValueError("partial_fit does not keep weights >= 0; fit with a dual solver for positive=.")
-        made = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight)
+        positive = self._positive(bound, cast(GroupedWeights, bound.layout))
+        made = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight, positive=positive)
         if "ramp" in made.traits:
             raise ValueError(ALL_AT_ONCE)
         problem = cast(Problem, made)  # all but ramps are of this class

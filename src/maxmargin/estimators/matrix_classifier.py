@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from maxmargin.estimators.base import Outputs
 from maxmargin.estimators.feature_columns import (
+    ROWS,
     Matrix,
     feature_names,
     stored_feature_names,
@@ -74,12 +75,12 @@ class MatrixClassifier(ClassifierMixin, LabelWeights, LargeMargin[Matrix, Output
     def _seen(self, X: Matrix) -> Matrix:
         """X of a fitted estimator, checked: its columns are those of training."""
         self._check_fitted()
-        return validate_data(self, unconverted(X), accept_sparse="csr", dtype=np.float64, reset=False)
+        return validate_data(self, unconverted(X), reset=False, **ROWS)
 
     @staticmethod
     def _unseen(X: Matrix) -> Matrix:
         """X of an estimator that is still in training, checked."""
-        return check_array(unconverted(X), accept_sparse="csr", dtype=np.float64)
+        return check_array(unconverted(X), **ROWS)
 
     def _take_features(self, state: StateReader) -> None:
         """The number and the names of the features, from a file."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.calibration import best_temperature, check_temperature
 from maxmargin.estimators.confidence import RankedOutputs
-from maxmargin.estimators.feature_columns import Matrix, feature_names, unconverted
+from maxmargin.estimators.feature_columns import ROWS, Matrix, feature_names, unconverted
 from maxmargin.estimators.large_margin import GoodOutputs, learns_from_streams
 from maxmargin.estimators.matrix_classifier import MatrixClassifier
 from maxmargin.estimators.parameters import parameters
@@ -87,7 +87,7 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
         """
         begin = Stopwatch()
         self.__dict__.pop("temperature_", None)  # it belongs to an earlier fit
-        X, y = validate_data(self, unconverted(X), y, accept_sparse="csr", dtype=np.float64)
+        X, y = validate_data(self, unconverted(X), y, **ROWS)
         check_classification_targets(y)
         weights = self._example_weights(sample_weight, y)
         self.model_, self.classes_ = self._model(), _distinct(y)
@@ -121,7 +121,7 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
             All labels that may occur; needed in the first call when y does not have them all.
         """
         first = "stream_" not in self.__dict__
-        X, y = validate_data(self, unconverted(X), y, accept_sparse="csr", dtype=np.float64, reset=first)
+        X, y = validate_data(self, unconverted(X), y, reset=first, **ROWS)
         check_classification_targets(y)
         if self.class_weight == "balanced":
             raise ValueError('partial_fit cannot know class_weight="balanced"; give a mapping, or use fit.')

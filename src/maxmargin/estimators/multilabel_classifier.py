@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from maxmargin.costs import Cost
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import RankedOutputs
-from maxmargin.estimators.feature_columns import Matrix, feature_names, unconverted
+from maxmargin.estimators.feature_columns import ROWS, Matrix, feature_names, unconverted
 from maxmargin.estimators.large_margin import learns_from_streams, rescaling_of
 from maxmargin.estimators.matrix_classifier import MatrixClassifier
 from maxmargin.estimators.parameters import parameters
@@ -23,15 +23,16 @@ from maxmargin.estimators.saveable import Fitted
 from maxmargin.formulations.problem import check_sample_weight
 from maxmargin.metrics.label_sets import label_report
 from maxmargin.models.hierarchy import HierarchyLike
+from maxmargin.models.label_graph import NetworkGraph, Pair
 from maxmargin.models.label_set import LabelSet, LabelSetBound, LabelSetLayout
-from maxmargin.models.label_targets import FORMS, INDICATORS, LabelTargets, class_array
+from maxmargin.models.label_targets import DTYPES, FORMS, INDICATORS, LabelTargets, class_array
 from maxmargin.pages.html import Section
 from maxmargin.pages.labels import label_set_section
 
 __all__ = ["MultilabelClassifier"]
 
 Sets: TypeAlias = ArrayLike | sp.csr_array | Sequence[Iterable[Hashable]]
-Graph: TypeAlias = str | Iterable[tuple[Hashable, Hashable]] | None
+Graph: TypeAlias = str | Iterable[Pair] | NetworkGraph | None
 
 
 @parameters
@@ -49,7 +50,7 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
 
     Parameters
     ----------
-    graph : None, "tree", "full", or pairs of labels
+    graph : None, "tree", "full", pairs of labels, or networkx.Graph
         Pairs of labels with a weight for both being on. None: labels are independent but for the loss. "tree": the
         spanning forest of the largest mutual information between labels of the training data.
     cost : {"hamming", "f1", "jaccard"}, HammingCost, WeightedHammingCost, or mapping of label to weight
@@ -78,9 +79,10 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     edges_ : list of pairs of labels
     edge_coef_ : array (n_edges,)
     inference_ : str
-        How the best set is found: "label by label", "dynamic program", "numbers of mistakes", "all sets", "branch and
-        bound", or in hierarchies "dynamic program", "minimum cut" or "all outputs". After slack rescaling also how the
-        most violating set was found, as "branch and bound; slack: branching".
+        How the best set is found: "label by label", "dynamic program", "numbers of mistakes", "all sets", "minimum cut"
+        (of more than 18 labels, where no pair has a negative weight), "branch and bound", or in hierarchies "dynamic
+        program", "minimum cut" or "all outputs". After slack rescaling also how the most violating set was found, as
+        "branch and bound; slack: branching".
     fractional_ : int
         Training examples whose best set, at the final weights, is not proven: the relaxation is fractional, and the
         budget of branching ended. Predictions change nothing in it; ask :meth:`unproven` about them.
@@ -89,9 +91,9 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     -----
     ``y`` is an indicator matrix (array, sparse matrix, or frame with a column per label), or a list of sets of labels;
     ``predict`` answers in the form that ``fit`` was given. A single column may hold any two numbers, the larger one for
-    on. Lists of lists are a matrix where they have equal lengths and hold only 0 and 1. Lists of sets have no place in
-    scikit-learn's ``cross_val_score`` and searches unless ``cv`` is a splitter such as ``KFold()``;
-    ``MultiLabelBinarizer`` makes a matrix of them.
+    on. Lists of lists are a matrix where they have equal lengths and hold only 0 and 1. scikit-learn's
+    ``cross_val_score`` and searches take matrices and lists of sets; lists of lists of labels only where ``cv`` is a
+    splitter such as ``KFold()``. Its scorers, such as "f1_micro", want matrices: ``MultiLabelBinarizer`` makes them.
 
     Examples
     --------
@@ -172,7 +174,7 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
     def _checked(
         self, X: Matrix, y: object, classes: Iterable[Hashable] | None = None, reset: bool = True
     ) -> tuple[Matrix, LabelTargets]:
-        X = validate_data(self, unconverted(X), accept_sparse="csr", dtype=np.float64, reset=reset)
+        X = validate_data(self, unconverted(X), reset=reset, **ROWS)
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         return X, LabelTargets.of(y, classes, None if reset else self.target_values_)
@@ -199,10 +201,11 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
 
     @property
     def inference_(self) -> str:
+        best = self.layout_.inference_at(self.weights_)
         if rescaling_of(self.penalty, self.rescaling) not in ("slack", "sqrt_slack"):
-            return self.layout_.inference
+            return best
         how = self.layout_.slack_inference if self.slack_search == "auto" else self.slack_search
-        return f"{self.layout_.inference}; slack: {how}"
+        return f"{best}; slack: {how}"
 
     def _fitted(self) -> Fitted:
         facts: dict[str, object] = {"feature_names_in": feature_names(self), "form": self.target_form_}
@@ -221,14 +224,14 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         self.classes_ = class_array(self.layout_.labels.classes)
         self._take_features(fitted.state)
         self.target_form_ = str(fitted.state.choice("form", FORMS))
-        self.target_dtype_ = np.dtype(str(fitted.state.fact("dtype")))
-        if self.target_dtype_.kind not in "biuf":
-            raise ValueError(f"its labels have the dtype {self.target_dtype_}")
+        self.target_dtype_ = np.dtype(str(fitted.state.choice("dtype", DTYPES)))
         known = "values" in fitted.state.facts  # files of earlier versions have none
         off, on = fitted.state.pair("values", ("off", "on"), -1e300) if known else INDICATORS
         with np.errstate(invalid="ignore", over="ignore"):
             if not off < on or not np.array_equal(np.array([off, on]).astype(self.target_dtype_), [off, on]):
                 raise ValueError(f"its values {off:g} and {on:g} are not two numbers of {self.target_dtype_}")
+        if (off, on) != INDICATORS and len(self.classes_) != 1:
+            raise ValueError(f"its values are {off:g} and {on:g}, which only a single label may have")
         self.target_values_ = off, on
 
     def decision_function(self, X: Matrix) -> np.ndarray:

@@ -43,7 +43,7 @@ class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
         above = zip(network.names, network.parents, strict=True)
         edges = [(network.names[u], name) for name, parents in above for u in parents]
         drawn = graph(far, edges, "the network, by how far its tables have moved")
-        told = "The darker a variable, the further training has moved its tables from the reference."
+        told = "The stronger the colour of a variable, the further training has moved its tables from the reference."
         return [Section("Network", [figures([(drawn, told)])]), *super()._own_sections()]
 
     def sample(

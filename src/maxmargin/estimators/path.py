@@ -20,10 +20,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.certificate import Certificate
-from maxmargin.contracts import require
 from maxmargin.estimators.base import Inputs, Outputs, SampleWeight, Structured
 from maxmargin.estimators.large_margin import incremental
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
+from maxmargin.needs import require
 
 __all__ = ["PathPoint", "RegularisationPath", "regularisation_path"]
 

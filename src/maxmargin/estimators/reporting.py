@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+from sklearn import get_config
+from sklearn.exceptions import NotFittedError
 
 from maxmargin.certificate import Certificate
 from maxmargin.pages.html import Section, figures, page, paragraph, table
 from maxmargin.pages.labels import label_section
-from maxmargin.pages.run import CURVES, Run, run_sections
+from maxmargin.pages.run import CURVES, Run, run_card, run_sections
 from maxmargin.pages.svg import bars
 from maxmargin.persistence.whole_file import whole_file
 from maxmargin.solvers.history import Table
@@ -56,7 +58,7 @@ class Reported(ABC):
         pathlib.Path
         """
         self._check_fitted()
-        sections = run_sections(run_of(self))
+        sections = run_sections(self._run())
         if X is not None:
             sections += self._example_sections(X, y)
         sections += self._own_sections()
@@ -72,6 +74,18 @@ class Reported(ABC):
             file.write(text.encode())
         return target
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: why training ended, the certificate in words, and how the gap fell."""
+        try:
+            self._check_fitted()
+        except NotFittedError:
+            return run_card(" ".join(repr(self).split()), None)
+        return run_card(" ".join(repr(self).split()), self._run())
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        shown = {"text/plain": repr(self)}
+        return shown | {"text/html": self._repr_html_()} if get_config()["display"] == "diagram" else shown
+
     @abstractmethod
     def _check_fitted(self, values: bool = True) -> None:
         """A NotFittedError before ``fit``."""
@@ -79,6 +93,10 @@ class Reported(ABC):
     @abstractmethod
     def _example_sections(self, X: object, y: object) -> list[Section]:
         """What there is to say about predictions."""
+
+    def _run(self) -> Run:
+        """How the fit went."""
+        return run_of(self)
 
     def _own_sections(self) -> list[Section]:
         """What only this kind of estimator has to show about its weights."""
@@ -110,8 +128,13 @@ def score_section(score: float, n: int, told: str) -> Section:
 
 def labels_told(true: Labellings, found: Labellings, what: str) -> Section:
     """Counts, errors and confusions of the labels of parts; ``what`` they are (tokens, nodes, ...)."""
-    both = zip(true, found, strict=True)
-    return label_section(Counter(pair for left, right in both for pair in zip(left, right, strict=True)), what)
+    counts: Counter[tuple[Hashable, Hashable]] = Counter()
+    for i, (left, right) in enumerate(zip(true, found, strict=True)):
+        try:
+            counts.update(zip(left, right, strict=True))
+        except TypeError:
+            raise ValueError(f"example {i} has a label that cannot be hashed; labels are text or numbers.") from None
+    return label_section(counts, what)
 
 
 def run_of(estimator: Reported) -> Run:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import product
@@ -48,6 +48,7 @@ def held_out_scores(
     C: Sequence[float] = (0.0, 0.1, 1.0, 10.0, 100.0),
     tolerance: Sequence[float] | None = None,
     folds: int = 3,
+    after_fit: Callable[[], None] | None = None,
 ) -> list[HeldOutScore]:
     """Cross-validated scores of all C, tolerances and centres; :func:`best_score` says which to take.
 
@@ -64,6 +65,8 @@ def held_out_scores(
         The values to try; None: the tolerance that the segmenter has.
     folds : int
         Parts into which the images are split at random (``random_state``).
+    after_fit : callable without arguments, optional
+        Called ``folds`` times for each score, to show progress.
     """
     if not 2 <= folds <= len(X):
         raise ValueError(f"folds is {folds} with {len(X)} images; give a number from 2 to that of the images.")
@@ -80,6 +83,8 @@ def held_out_scores(
         truth = [masks[i] for i in outside]
         for one, predicted in zip(found, _fold(segmenter, X, masks, inside, outside, found), strict=True):
             one.scores.extend(mean_iou([a], [b]) for a, b in zip(truth, predicted, strict=True))
+            if after_fit is not None:
+                after_fit()
     return found
 
 

@@ -101,7 +101,7 @@ class Remote(ABC, Generic[T]):
         self._workers: list[Worker[T]] = []
         self._homes: dict[int, Worker[T]] = {}
         self._back: dict[int, object] = {}  # residents that are back here
-        self._next = 0
+        self._next, self._emptied = 0, False
         self._sent: dict[int, tuple[object, T, int]] = {}  # values of the last call, which the next may have too
 
     @abstractmethod
@@ -124,6 +124,7 @@ class Remote(ABC, Generic[T]):
 
     def start(self, residents: Sequence[object], changing: Collection[str] = ()) -> list[int]:
         """Distribute residents over new workers."""
+        self._dismiss()
         addresses = list(range(self._next, self._next + len(residents)))
         self._next += len(residents)
         count, packed = min(self.n_workers, len(residents)), self._pack(dict(zip(addresses, residents, strict=True)))
@@ -150,6 +151,7 @@ class Remote(ABC, Generic[T]):
         """
         if calls and calls[0][0] in self._back:
             return [getattr(self._back[home], verb)(*arguments) for home, arguments in calls]
+        self._dismiss()
         begin, asked = time.perf_counter(), self._messages(verb, calls)
         interrupt: KeyboardInterrupt | None = None
         results: list = [None] * len(calls)
@@ -194,12 +196,13 @@ class Remote(ABC, Generic[T]):
             self._back |= worker.residents
 
     def release(self, homes: Sequence[int]) -> None:
-        """Let residents go; at the next call, because this one may come at any moment."""
+        """Let residents go. Workers hear of it at the next call, because this one may come at any moment."""
         for home in homes:
             worker = self._homes.pop(home, None)
             if worker is not None:
                 worker.residents.pop(home, None)
                 worker.gone.append(home)
+                self._emptied |= not worker.residents
 
     def close(self) -> None:
         """End all workers."""
@@ -208,6 +211,12 @@ class Remote(ABC, Generic[T]):
         self._end()
 
     # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _dismiss(self) -> None:
+        """End workers whose residents are all gone."""
+        if self._emptied:
+            self._emptied = False
+            self._drop([worker for worker in self._workers if not worker.residents])
 
     def _drop(self, workers: Sequence[Worker[T]]) -> None:
         for worker in list(workers):

@@ -43,6 +43,7 @@ AGAIN = slice(1, 18)  # of these, what beginnings of words tell
 OPINION = ("other aligner", "other aligner near")
 STORED = "stored alignment features"
 N_PLACES = 21  # 2 REACH + 1 of the kernel
+MOST_CELLS = 4_000_000  # word pairs of a sentence pair, some dozens of numbers each
 
 
 def sentence_pairs(X: Iterable[object], opinion: bool = False) -> list[tuple[list[str], list[str]]]:
@@ -58,6 +59,9 @@ def sentence_pairs(X: Iterable[object], opinion: bool = False) -> list[tuple[lis
             links = "; links of another aligner need AlignmentFeatures(opinion=True)" if not opinion else ""
             raise ValueError(f"example {i} is {pair!r:.60}; give a pair of sentences, (left, right){links}.")
         left, right = (_words(sentence, i) for sentence in pair[:2])
+        if len(left) * len(right) > MOST_CELLS:
+            what = f"example {i} has sentences of {len(left)} and {len(right)} words"
+            raise ValueError(f"{what}; give at most {MOST_CELLS} word pairs, such as one sentence of each language.")
         found.append((left, right))
     if not found:
         raise ValueError("X is empty; at least one pair of sentences is needed.")

@@ -136,12 +136,18 @@ class Source:
             raise ValueError(f"{self.name} has no tokens; {advice}.")
         return Table(columns, offsets, self)
 
-    def blocks(self) -> Iterator[Block]:
-        """The file sentence by sentence, in little memory."""
+    @property
+    def size(self) -> int | None:
+        """Bytes of the file, as it lies on disk; None of what is no file."""
+        return os.path.getsize(self.path) if os.path.isfile(self.path) else None
+
+    def blocks(self, told: Callable[[int], None] | None = None) -> Iterator[Block]:
+        """The file sentence by sentence, in little memory; ``told`` hears how many bytes are read, each time."""
         from maxmargin.datasets.columns import iter_blocks
         from maxmargin.datasets.text_lines import opened
 
-        with opened(self.path if self._kept is None else _Named(self._kept, self.name), self._bytes) as (lines, name):
+        source = self.path if self._kept is None else _Named(self._kept, self.name)
+        with opened(source, self._bytes, told) as (lines, name):
             yield from iter_blocks(lines, name, self.rules)
 
     @property

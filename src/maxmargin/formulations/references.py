@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.contracts import BoundModel, ListingModel, lists_outputs, refusal
+from maxmargin.contracts import BoundModel, ListingModel, lists_outputs
 from maxmargin.formulations.problem import Problem, example_weights
 from maxmargin.formulations.rescaled_hinge import regulariser_of
+from maxmargin.needs import refusal
 from maxmargin.oracles.references import PAIRINGS, Closeness, ReferenceOracle, hamming
 from maxmargin.parameters import Parameters
 

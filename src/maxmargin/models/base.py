@@ -19,9 +19,10 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from maxmargin.contracts import Answer, Answers, LabelBlocks, Layout, ModelKernel, refusal
+from maxmargin.contracts import Answer, Answers, LabelBlocks, Layout, ModelKernel
 from maxmargin.costs.units import unit_of
 from maxmargin.door import weight_vector
+from maxmargin.needs import refusal
 
 __all__ = [
     "POWERS", "SEARCHES", "BoundModel", "CompiledModel", "by_all_costs", "digest", "laid_out", "least_positive",
@@ -49,7 +50,7 @@ class BoundModel(ABC):
     layout : Layout
         What was learned from the training data (labels, widths); binds further data to the same weights.
     capabilities : frozenset of str
-        What the model offers beyond the argmax, in the words of :data:`maxmargin.contracts.CAPABILITIES`.
+        What the model offers beyond the argmax, in the words of :data:`maxmargin.needs.CAPABILITIES`.
     """
 
     n_examples: int

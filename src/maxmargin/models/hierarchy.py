@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from maxmargin.models.label_graph import Forest
+from maxmargin.models.label_graph import Forest, NetworkGraph, Pair
 from maxmargin.models.label_targets import LabelTargets
 from maxmargin.models.labels import Labels, plain
 from maxmargin.models.layout_state import StateReader
@@ -19,22 +19,10 @@ __all__ = ["Hierarchy", "HierarchyLike", "Outputs", "with_ancestors"]
 
 MOST_LISTED = 4096  # outputs that are all looked at; single paths may be as many as there are labels
 
-Pair: TypeAlias = tuple[Hashable, Hashable]
 FORMS = "a directed graph of networkx, pairs (parent, child), a mapping of child to parent, or a vector of parents"
 
 
-@runtime_checkable
-class DirectedGraph(Protocol):
-    """What is asked of a graph of networkx."""
-
-    @property
-    def nodes(self) -> Collection[Hashable]: ...
-    @property
-    def edges(self) -> Iterable[Pair]: ...
-    def is_directed(self) -> bool: ...
-
-
-HierarchyLike: TypeAlias = DirectedGraph | Mapping[Hashable, Hashable] | Iterable[Pair] | Iterable[int]
+HierarchyLike: TypeAlias = NetworkGraph | Mapping[Hashable, Hashable] | Iterable[Pair] | Iterable[int]
 
 
 class Fault(NamedTuple):
@@ -269,7 +257,7 @@ def with_ancestors(y: object, hierarchy: object, classes: Iterable[Hashable] | N
 
 def _parent_codes(given: object, labels: Labels) -> list[tuple[int, int]] | None:
     """Pairs of codes from a vector of parents; None for other forms."""
-    if isinstance(given, (DirectedGraph, Mapping, str, Iterator)) or not isinstance(given, Iterable):
+    if isinstance(given, (NetworkGraph, Mapping, str, Iterator)) or not isinstance(given, Iterable):
         return None
     listed = plain(given)
     if not listed or not all(isinstance(p, (int, np.integer, float)) and float(p).is_integer() for p in listed):
@@ -286,7 +274,7 @@ def _parent_codes(given: object, labels: Labels) -> list[tuple[int, int]] | None
 
 
 def _pairs(given: object) -> list[Pair]:
-    if isinstance(given, DirectedGraph):
+    if isinstance(given, NetworkGraph):
         if not given.is_directed():
             raise ValueError("hierarchy is an undirected graph; give a DiGraph, with edges from parent to child.")
         return [(edge[0], edge[1]) for edge in given.edges]
@@ -306,7 +294,7 @@ def _pairs(given: object) -> list[Pair]:
 
 def _named(given: object) -> list[Hashable]:
     """All labels that a hierarchy names, also those without relations."""
-    alone = given.nodes if isinstance(given, DirectedGraph) else given if isinstance(given, Mapping) else []
+    alone = given.nodes if isinstance(given, NetworkGraph) else given if isinstance(given, Mapping) else []
     return [*alone, *(end for pair in _pairs(given) for end in pair)]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -12,9 +12,22 @@ from scipy.sparse.csgraph import breadth_first_order
 from maxmargin.costs import HammingCost, WeightedHammingCost
 from maxmargin.models.labels import Labels, weighted
 
-__all__ = ["COST_KINDS", "Forest", "forest_of", "label_costs", "label_edges"]
+__all__ = ["COST_KINDS", "Forest", "NetworkGraph", "Pair", "forest_of", "label_costs", "label_edges"]
 
 COST_KINDS = ("hamming", "f1", "jaccard")
+GRAPHS = 'None, "tree", "full", pairs of labels or a graph of networkx'
+Pair: TypeAlias = tuple[Hashable, Hashable]
+
+
+@runtime_checkable
+class NetworkGraph(Protocol):
+    """What is asked of a graph of networkx."""
+
+    @property
+    def nodes(self) -> Collection[Hashable]: ...
+    @property
+    def edges(self) -> Iterable[Pair]: ...
+    def is_directed(self) -> bool: ...
 
 
 def label_edges(graph: object, on: np.ndarray, labels: Labels) -> np.ndarray:
@@ -22,7 +35,7 @@ def label_edges(graph: object, on: np.ndarray, labels: Labels) -> np.ndarray:
 
     Parameters
     ----------
-    graph : None, "tree", "full", or iterable of pairs of labels
+    graph : None, "tree", "full", iterable of pairs of labels, or graph of networkx
         "tree" is the spanning forest of the largest mutual information between labels (Chow and Liu 1968).
     on : bool array (n, M)
         The sets of the training examples.
@@ -38,9 +51,11 @@ def label_edges(graph: object, on: np.ndarray, labels: Labels) -> np.ndarray:
 
             parents = chow_liu(on.astype(np.int64), [2] * M)
             return _ordered([(k, p) for k, above in enumerate(parents) for p in above])
-        raise ValueError(f'graph must be None, "tree", "full" or pairs of labels; got {graph!r}.')
+        raise ValueError(f"graph must be {GRAPHS}; got {graph!r}.")
+    if isinstance(graph, NetworkGraph):
+        graph = [(edge[0], edge[1]) for edge in graph.edges]  # those of a multigraph have a key behind
     if not isinstance(graph, Iterable):
-        raise TypeError(f'graph must be None, "tree", "full" or pairs of labels; got {graph!r:.80}.')
+        raise TypeError(f"graph must be {GRAPHS}; got {graph!r:.80}.")
     pairs = []
     for edge in graph:
         ends = tuple(edge) if isinstance(edge, (tuple, list, np.ndarray)) else ()

@@ -115,6 +115,11 @@ class LabelSetLayout(FeatureRows):
             return "numbers of mistakes"
         return "all sets" if self.enumerable else "branch and bound"
 
+    def inference_at(self, w: np.ndarray) -> str:
+        """How the best set is found with these weights: a cut, where branch and bound never has to branch."""
+        cut = self.inference == "branch and bound" and bool((self.groups(w)["edge"] >= 0.0).all())
+        return "minimum cut" if cut else self.inference
+
     @property
     def slack_inference(self) -> str:
         """How the most violating set of slack rescaling is found."""
@@ -264,7 +269,7 @@ class LabelSet(Parameters):
 
     Parameters
     ----------
-    graph : None, "tree", "full", or pairs of labels
+    graph : None, "tree", "full", pairs of labels, or networkx.Graph
         Pairs of labels with a weight for both being on; "tree" is the spanning forest of the largest mutual information
         in the training data.
     cost : {"hamming", "f1", "jaccard"}, HammingCost, WeightedHammingCost, or mapping of label to weight

@@ -13,9 +13,10 @@ import scipy.sparse as sp
 from maxmargin.door import sparse_block
 from maxmargin.models.labels import Labels, plain
 
-__all__ = ["FORMS", "INDICATORS", "LabelTargets", "class_array"]
+__all__ = ["DTYPES", "FORMS", "INDICATORS", "LabelTargets", "class_array"]
 
 FORMS = ("dense", "sparse", "frame", "sets")
+DTYPES = tuple(np.dtype(order + code).str for code in "?bBhHiIlLqQefdg" for order in "<>")  # of matrices
 INTEGER = np.dtype(np.int64)
 Pair: TypeAlias = tuple[float, float]
 INDICATORS: Pair = (0, 1)  # off, on

@@ -33,10 +33,10 @@ from maxmargin.contracts import (
     RelaxedModel,
     offers_constrained,
     offers_relaxed,
-    require,
 )
 from maxmargin.inference import slack_search as ss
 from maxmargin.models import base
+from maxmargin.needs import require
 
 __all__ = ["BY_QUERIES", "SLACK_SEARCHES", "SearchedModel", "answer_by_queries", "has_highs"]
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import NewType
 
-__all__ = ["LIMIT", "Html", "Section", "figures", "page", "paragraph", "table"]
+__all__ = ["LIMIT", "Html", "Section", "card", "figures", "page", "paragraph", "table"]
 
 Html = NewType("Html", str)
 LIMIT = 300_000  # bytes of a page
+CARD_RULES = ("p{", "figure{", "svg{", ".figures{", ".tick{", ".axis{", ".grid{", ".curve{")
 CELL = 160  # characters of a cell of a table; longer ones are cut
 
 LIGHT = (
@@ -51,8 +52,8 @@ td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;overflow-wrap:norma
 .count{font-size:10px;fill:var(--text)}
 .count.strong{fill:var(--on)}
 .grid{stroke:var(--rule);stroke-width:1}
-.curve{fill:none;stroke-width:2}
-.curve.c0{stroke:var(--c0)}.curve.c1{stroke:var(--c1)}.curve.c2{stroke:var(--c2)}.curve.c3{stroke:var(--c3)}
+.curve{fill:none;stroke-width:2;stroke:var(--c0)}
+.curve.c1{stroke:var(--c1)}.curve.c2{stroke:var(--c2)}.curve.c3{stroke:var(--c3)}
 .fill.c0{fill:var(--c0)}.fill.c1{fill:var(--c1)}.fill.c2{fill:var(--c2)}.fill.c3{fill:var(--c3)}
 .cell{fill:var(--c0);stroke:var(--rule)}
 .node{fill:var(--band);stroke:var(--c0)}
@@ -94,6 +95,17 @@ def figures(pictures: Iterable[tuple[str, str]]) -> Html:
     """Pictures (SVG or img elements) with captions, side by side where there is room; empty ones are left out."""
     drawn = [f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>" for svg, caption in pictures if svg]
     return Html(f'<div class="figures">{"".join(drawn)}</div>' if drawn else "")
+
+
+def card(title: str, blocks: Iterable[Html]) -> str:
+    """A piece of a page of others, such as a notebook: its style reaches nothing outside of it."""
+    look = f".maxmargin-card{{{LIGHT}}}@media (prefers-color-scheme:dark){{.maxmargin-card{{{DARK}}}}}"
+    rules = [rule for rule in STYLE.split("\n") if rule.startswith(CARD_RULES)]
+    scoped = "".join(f".maxmargin-card {rule}" for rule in rules)
+    frame = ".maxmargin-card{background:var(--page);color:var(--text);border:1px solid var(--rule);padding:8px 14px;"
+    frame += "max-width:720px;font:14px/1.5 system-ui,sans-serif}"
+    body = f"<strong>{escape(title)}</strong>{''.join(blocks)}"
+    return f'<div class="maxmargin-card"><style>{look}{frame}{scoped}</style>{body}</div>'
 
 
 def page(title: str, lead: str, sections: Iterable[Section], limit: int = LIMIT) -> str:

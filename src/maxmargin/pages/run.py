@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from maxmargin.certificate import Certificate
-from maxmargin.pages.html import Html, Section, figures, paragraph, table
+from maxmargin.pages.html import Html, Section, card, figures, paragraph, table
 from maxmargin.pages.svg import lines, number, stacked
 from maxmargin.pages.time_split import split_seconds
 
-__all__ = ["CURVES", "Run", "certificate_in_words", "run_sections"]
+__all__ = ["CURVES", "Run", "certificate_in_words", "run_card", "run_sections"]
 
 CURVES = ("pass", "seconds", "primal", "dual")
 
@@ -61,11 +61,28 @@ def run_sections(run: Run) -> list[Section]:
     return sections
 
 
+def run_card(title: str, run: Run | None) -> str:
+    """A fit in a few lines, for a notebook; None before ``fit``."""
+    if run is None:
+        return card(title, [paragraph("Not fitted yet: call fit.", "soft")])
+    blocks = [
+        paragraph(text) for text in [*([run.status] if run.status else []), *certificate_in_words(run.certificate)]
+    ]
+    if run.history is not None and len(run.history["pass"]) > 1:
+        drawn = lines({"gap": (run.history["pass"], _gaps(run.history))}, "passes", "relative gap", log=True)
+        blocks.append(figures([(drawn, "")]))
+    return card(title, blocks)
+
+
+def _gaps(history: Mapping[str, Sequence[float]]) -> list[float]:
+    both = zip(history["primal"], history["dual"], strict=True)
+    return [Certificate(float(primal), float(dual)).relative_gap for primal, dual in both]
+
+
 def _curves(history: Mapping[str, Sequence[float]]) -> Html:
     """Gap and objective against passes and seconds."""
     primal, dual = history["primal"], history["dual"]
-    gaps = [Certificate(float(p), float(d)).relative_gap for p, d in zip(primal, dual, strict=True)]
-    drawn = []
+    gaps, drawn = _gaps(history), []
     for column, label in (("pass", "passes"), ("seconds", "seconds")):
         x = history[column]
         drawn.append((lines({"gap": (x, gaps)}, label, "relative gap", log=True), f"Relative gap against {label}"))

@@ -200,7 +200,9 @@ def _colour(k: int) -> str:
 
 
 def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+    """A text that is cut in the middle: names often differ at their ends."""
+    end = most // 3
+    return text if len(text) <= most else text[: most - end - 1] + "…" + text[-end:]
 
 
 def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:

@@ -13,7 +13,8 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from maxmargin.certificate import Certificate
-from maxmargin.contracts import InnerSolver, Oracle, Problem, require
+from maxmargin.contracts import InnerSolver, Oracle, Problem
+from maxmargin.needs import require
 from maxmargin.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def _blas() -> ThreadpoolController:
 class BaseSolver(Parameters):
     """A solver with its own words, to be put into an estimator; stopping belongs to the estimator.
 
-    ``handles`` names the traits (:data:`maxmargin.contracts.TRAITS`) of the problems that it can solve, alone or inside
+    ``handles`` names the traits (:data:`maxmargin.needs.TRAITS`) of the problems that it can solve, alone or inside
     an outer solver.
     """
 

@@ -264,6 +264,7 @@ class ColumnEngine(Engine):
         multipliers = program.feasible(point.alpha)
         state.out, state.rows = state.problem.feasible(w), state.rows.with_multipliers(multipliers, basic)
         state.w, state.inside, state.nearer = _between(state.best, state.out, INSIDE), True, 0
+        state.barren = state.worse = False  # the next certificate tells
         state.masters += 1
         state.joining = (state.joining + 1) % MOST_MASTERS if self._join(state) else 0
         state.solver_seconds += clock() - begin

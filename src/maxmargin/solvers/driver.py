@@ -63,6 +63,7 @@ class Run(Generic[P, S]):
     unproven: int = 0  # oracle calls without a proven answer, up to the last certificate
     resumed: bool = False
     evaluate: Evaluate | None = None  # when an estimator is being fitted
+    limits: Mapping[str, float | None] = field(default_factory=dict)  # budgets by name
     executor: Executor | None = None  # whose workers may have to be replaced
 
     @property
@@ -152,7 +153,7 @@ def run(
     _validate(tol, limits, warm, resume)
     check_solver(type(solver).__name__, solver.handles, problem)
     present = _begin(solver, problem, tol, warm, resume)
-    present.evaluate, present.executor = evaluate, executor
+    present.evaluate, present.executor, present.limits = evaluate, executor, limits
     begun: list[Callback] = []  # only these are told anything: the others never saw the run
     try:
         try:

@@ -361,7 +361,7 @@ class DualEngine(Engine):
             assert isinstance(regulariser, Proximal)
             return smo_tables_pass, wk.Point(state.u, state.w, NO_SIGNS, *regulariser.arrays)
         if state.w is state.u:
-            return smo_pass, wk.Point(state.u, state.w, log=state.log or wk.Log())
+            return smo_pass, wk.Point(state.u, state.w, scale=state.echo, log=state.log or wk.Log())
         point = wk.Point(state.u, state.w, np.zeros(len(state.u), np.int8) if mask is None else mask.astype(np.int8))
         if "threshold" in regulariser.traits:
             assert isinstance(regulariser, ElasticNet)

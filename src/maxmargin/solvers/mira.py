@@ -37,7 +37,7 @@ class MIRA(PrimalSolver):
     Pereira 2005, Online large-margin training of dependency parsers.
     """
 
-    handles = frozenset({"quadratic", "squared"})  # it lowers no objective that a ramp fit could start from
+    handles = frozenset({"quadratic", "signs", "squared"})  # it lowers no objective that a ramp fit could start from
 
     passes: int = 10
     augmented: bool = True

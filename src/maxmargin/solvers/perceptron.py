@@ -37,7 +37,7 @@ class Perceptron(PrimalSolver):
     algorithms.
     """
 
-    handles = frozenset({"quadratic", "squared"})  # it lowers no objective that a ramp fit could start from
+    handles = frozenset({"quadratic", "signs", "squared"})  # it lowers no objective that a ramp fit could start from
 
     passes: int = 10
     averaging: str | None = "uniform"

@@ -11,6 +11,10 @@ example i adding up to zeta_i, scaling everything by ``s = min(1, min_i C_i / ze
     D = max over 0 <= t <= s of   t sum alpha b - R*(t u)
 
 is a lower bound of the objective. So every run ends with a certificate, also that of an average.
+
+Where weights must be >= 0, the steps move that combination u, and the weights are ``w = P(u)``, its negative part cut
+off: with steps 1/t that is regularised dual averaging. (Xiao 2010, Dual averaging methods for regularized stochastic
+learning and online optimization.)
 """
 
 from __future__ import annotations
@@ -127,7 +131,7 @@ class PrimalEngine(Engine):
     random_state: int | np.random.Generator | None = None
 
     passes_per_round = 10.0  # of CCCP: the gap closes too slowly to wait for it
-    handles = frozenset({"quadratic", "squared"})
+    handles = frozenset({"quadratic", "signs", "squared"})
 
     @property
     def minimises(self) -> bool:
@@ -192,10 +196,10 @@ class PrimalEngine(Engine):
         """A feasible dual point and the weights that the run would end with."""
         vector = self._present(state)
         problem, d, n = state.problem, state.problem.n_weights, state.problem.n_examples
-        w = np.zeros(problem.n_columns)
-        w[:d] = vector[:d]
+        u = np.zeros(problem.n_columns)
+        u[:d] = vector[:d]
+        w = problem.regulariser.weights(u).copy()
         zeta, linear = vector[d : d + n], float(vector[d + n])
-        u = w.copy()
         if problem.term is not None:
             planes = problem.term.planes
             u += weighted_sum(planes, vector[d + n + 1 + planes.example])
@@ -207,13 +211,15 @@ class PrimalEngine(Engine):
             room = np.where(zeta > 0, problem.total / zeta, np.inf)
         most = np.inf if problem.squared else min(1.0, float(room.min(initial=np.inf)))
         v = np.zeros(len(u)) if problem.shift is None else problem.shift
-        square = float(u @ u)  # the best feasible multiple of the point: the dual is a parabola along it
-        t = float(np.clip((linear + u @ v) / square, 0.0, most)) if square > 0 else min(most, 1.0)
+        positive = problem.regulariser.positive
+        part = u if positive is None else np.where(positive & (u < v), 0.0, u)  # what R* sees of it
+        square = float(part @ part)  # the best feasible multiple of the point: the dual is a parabola along it
+        t = float(np.clip((linear + part @ v) / square, 0.0, most)) if square > 0 else min(most, 1.0)
         return DualPoint(t * linear, t * u - v, w)
 
     def weights(self, state: PrimalState) -> np.ndarray:
         """The weights of the model (n_weights,)."""
-        return self._present(state)[: state.problem.n_weights].copy()
+        return state.problem.regulariser.feasible(self._present(state)[: state.problem.n_weights]).copy()
 
     def finished(self, state: PrimalState) -> str | None:
         """Methods without an objective end after their passes, or when a pass makes no update."""
@@ -239,7 +245,7 @@ class PrimalEngine(Engine):
             vector[d + n + 1 + after.example] = problem.weight[after.example]
         state.rest, vector[-1] = rest, 1.0
         numbers[pk.SCALE], numbers[pk.TOTAL], numbers[pk.RHO] = 1.0, 0.0, 0.0
-        numbers[pk.SQUARE] = float(vector[:d] @ vector[:d])
+        numbers[pk.SQUARE] = _square(problem, vector)
         state.mean[:] = 0.0
         state.earlier = None
         state.problem, state.subtracted_at = problem, _starts(after, n)
@@ -251,7 +257,7 @@ class PrimalEngine(Engine):
         d = state.problem.n_weights
         state.vector[:d] = w[:d]
         state.rest, state.vector[-1] = w[:d].copy(), 1.0
-        state.numbers[pk.STEPS], state.numbers[pk.SQUARE] = state.problem.n_examples, float(w[:d] @ w[:d])
+        state.numbers[pk.STEPS], state.numbers[pk.SQUARE] = state.problem.n_examples, _square(state.problem, w)
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> PrimalState:
         """Resume where :meth:`PrimalState.to_arrays` left off."""
@@ -323,37 +329,38 @@ class PrimalEngine(Engine):
         planes = _subtracted(problem)
         entries = (np.empty(0, np.int32), np.empty(0)) if planes is None else (planes.indices, planes.data)
         setting = (int(problem.squared), method, schedule, averaging, state.radius, state.subtracted_at, *entries)
+        shown, signs, positive = np.zeros(0), np.zeros(0, bool), problem.regulariser.positive
+        if positive is not None:
+            shown, signs = problem.regulariser.feasible(vector[:d]), np.ascontiguousarray(positive)
+        now = (vector, shown, signs, mean, numbers, d, n)
         begin, fused, batch = clock(), state.oracle.fused(), min(rule.batch, len(examples))
         if fused is not None:
             pack = packed(fused, 2)
-            pk.primal_pass(
-                fused.kernel.search, fused.kernel.plane, pack, examples, batch, int(rule.augmented), vector, mean,
-                numbers, d, n, problem.weight, *setting,
-            )  # fmt: skip
+            question = (fused.kernel.search, fused.kernel.plane, pack, examples, batch, int(rule.augmented))
+            pk.primal_pass(*question, *now, problem.weight, *setting)
             return Asked(len(examples), clock() - begin, taken(pack.counts), fused=True)
         oracle = problem.oracle if rule.augmented else problem.oracle.predicting()
         spent, counts, w = 0.0, [], np.zeros(problem.n_columns)
         for begin_at in range(0, len(examples), batch):
             together = examples[begin_at : begin_at + batch]
             asked, scale = clock(), numbers[pk.SCALE]
-            w[:d] = scale * vector[:d]
+            w[:d] = scale * (vector[:d] if positive is None else shown)
             found = oracle.planes(w, together)
             spent += clock() - asked
             counts.append(found.counts)
             begins, lengths, index, value = spaced(found, d)
             losses = found.b.copy()
             for e, (first, nnz) in enumerate(zip(begins, lengths, strict=True)):
-                losses[e] -= scale * float(vector[index[first : first + nnz]] @ value[first : first + nnz])
+                losses[e] -= float(w[index[first : first + nnz]] @ value[first : first + nnz])
             pk.primal_step(
-                vector, mean, numbers, d, n, found.example, begins, lengths, index, value, found.b, losses,
-                problem.weight, *setting, np.empty(1, np.int32), np.empty(1),
+                *now, found.example, begins, lengths, index, value, found.b, losses, problem.weight, *setting,
+                np.empty(1, np.int32), np.empty(1),
             )  # fmt: skip
         return Asked(len(examples), spent, added_counts(counts), fused=False)
 
     def _refresh(self, state: PrimalState) -> None:
         """Once a pass: shed the rounding errors of the norm, and let a tail average begin anew when it is time."""
-        own = state.vector[: state.problem.n_weights]
-        state.numbers[pk.SQUARE] = float(own @ own)
+        state.numbers[pk.SQUARE] = _square(state.problem, state.vector)
         weight = float(state.numbers[pk.RHO])
         if self.rule.averaging == "tail" and weight > 0.5 * state.numbers[pk.STEPS]:
             state.earlier = (weight, state.mean + state.numbers[pk.TOTAL] * state.vector)
@@ -386,6 +393,12 @@ class PrimalEngine(Engine):
             state.numbers[pk.TOTAL] = state.numbers[pk.RHO] = 0.0
 
 
+def _square(problem: Problem, vector: np.ndarray) -> float:
+    """|P(u)|^2 of the weights in front of a vector."""
+    own = problem.regulariser.feasible(vector[: problem.n_weights])
+    return float(own @ own)
+
+
 def _subtracted(problem: Problem) -> Planes | None:
     return None if problem.term is None else problem.term.planes
 
@@ -402,7 +415,7 @@ def _starts(planes: Planes | None, n: int) -> np.ndarray:
 class PrimalSolver(BaseSolver):
     """A named setting of the primal engine."""
 
-    handles = frozenset({"quadratic", "squared", "ramp", "latent"})
+    handles = frozenset({"quadratic", "signs", "squared", "ramp", "latent"})
     incremental = True
 
     def rule(self) -> Rule:

@@ -188,7 +188,9 @@ class Shard:
         columns, before, values = state.log.columns[:n].copy(), state.log.before[:n].copy(), np.empty(n)
         sk.collect(state.log, state.u, self.positive, values, sums)
         excess, norm = sums.tolist()  # to more digits than the product of change and weights; visits never lose
-        return Change(columns, before, values, max(gain, 0.0) + excess, norm, Asked(*asked, clock() - begin))
+        values /= state.echo
+        slope = max(gain, 0.0) + excess / state.echo
+        return Change(columns, before, values, slope, norm / state.echo**2, Asked(*asked, clock() - begin))
 
     def _remember(self, blocks: np.ndarray) -> Before:
         store, m = self.state.working_set.store, len(blocks)
@@ -198,8 +200,8 @@ class Shard:
 
     def products(self, changes: Sequence[Change]) -> list[float]:
         """Products of the change of this shard with those of the shards behind it."""
-        others = changes[self.number + 1 :]
-        return [sk.product(change.columns, change.before, change.values, self.state.u) for change in others]
+        others, u, echo = changes[self.number + 1 :], self.state.u, self.state.echo
+        return [sk.product(change.columns, change.before, change.values, u) / echo for change in others]
 
     def report(self, combined: int, shares: Sequence[float]) -> Report:
         """Settle what is open, without the changes of others; then all that the multipliers add up to.
@@ -226,7 +228,7 @@ class Shard:
             sk.drop_idle(store, self.open.blocks, self.patience)
             self.open = None
         for s, change in enumerate(changes):
-            rest = shares[s] - (s == self.number)
+            rest = shares[s] - (state.echo if s == self.number else 0.0)
             if rest != 0.0 and len(change.columns):
                 sk.advance(change.columns, change.values, rest, state.u, state.w, self.positive)
 

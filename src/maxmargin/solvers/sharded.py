@@ -18,7 +18,7 @@ __all__ = ["Sharded"]
 
 PER_SHARD, MOST = 4000, 8  # examples of a shard, and the most shards, where their number is left to the solver
 POLICIES = ("gap", "permutation", "random")
-COMBINATIONS = ("exact", "add", "average")
+COMBINATIONS = ("exact", "add", "average", "cocoa+")
 
 
 @dataclass(repr=False, eq=False)
@@ -35,8 +35,8 @@ class Sharded(BaseSolver):
     :class:`~maxmargin.solvers.presets.Auto`, without joint master problems and extrapolation.
 
     The number of shards depends on the data, never on the workers (``n_jobs``) that run them: weights are identical to
-    the last bit for any number of workers, and after a resume. Models in plain Python have their shards visited in
-    turn; only their oracle uses the workers. Each shard has a copy of the weights; planes are kept once.
+    the last bit for any number of workers, for threads, processes and Ray actors (``executor``), and after a resume.
+    Each shard has a copy of the weights; planes are kept once, where the shard lives.
 
     What rounds cost is not yet paid back on two cores: a round has to note, combine and pass on its changes, and two
     shards need more passes than one solver that sees every change at once (``make bench-shards``). On one machine,
@@ -50,9 +50,10 @@ class Sharded(BaseSolver):
     visits_per_round : int
         Examples that a shard visits before the changes are combined. More of them work longer at weights that the
         others have changed already, and take more passes; fewer are combined more often.
-    combine : {"exact", "add", "average"}
-        How much of the changes stays: the best shares, all of each, or equal shares of 1 / K. Only with "exact" and
-        "average" can the dual never fall.
+    combine : {"exact", "add", "average", "cocoa+"}
+        How much of the changes stays: the best shares, all of each, or equal shares of 1 / K. With "cocoa+" all of each
+        stays too, but shards count their own changes of u K times, as if all others would make the same, and take
+        shorter steps for it; weights that must be positive are not possible then. Only with "add" can the dual fall.
     visits, cached_passes, max_steps, parts, certificate_every, memory
         As those of :class:`~maxmargin.solvers.presets.Auto`. ``memory`` is divided among the shards, and there is no
         merging of planes where it does not suffice.
@@ -62,7 +63,7 @@ class Sharded(BaseSolver):
     References
     ----------
     Jaggi et al. 2014, Communication-efficient distributed dual coordinate ascent (averaging). Ma et al. 2015, Adding
-    vs. averaging in distributed primal-dual optimization.
+    vs. averaging in distributed primal-dual optimization (CoCoA+, with gamma = 1 and sigma' = K).
     """
 
     shards: int | str = "auto"
@@ -85,6 +86,8 @@ class Sharded(BaseSolver):
         check_words("sampling", self.sampling, POLICIES)
         check_words("combine", self.combine, COMBINATIONS)
         check_whole(self, {"visits_per_round": 1})
+        if self.combine == "cocoa+" and "signs" in problem.traits:
+            raise ValueError('combine="cocoa+" is not possible where weights must be positive: use combine="exact".')
         settings = self.setting(Settings, selection=self.sampling, batch=8, patience=5, cached_share=0.18)
         count = self.count(problem.n_examples)
         return ShardedEngine(settings, count, self.visits_per_round, self.combine, random_state)

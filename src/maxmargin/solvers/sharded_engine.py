@@ -164,6 +164,7 @@ class ShardedEngine(Engine):
             u = aligned_zeros(len(whole.u))
             w = u if whole.w is whole.u else aligned_zeros(len(u))
             own = DualState(part, CountingOracle(part.oracle), ws, u, w, Blocks(None), whole.rng)
+            own.echo = float(self.n_shards) if self.combine == "cocoa+" else 1.0
             if whole.pending is not None:
                 own.pending = _between(whole.pending, first, last)
             alone = self.n_shards == 1

@@ -145,6 +145,7 @@ class DualState(InnerState):
     earlier: tuple[float, np.ndarray, float] | None = None  # the half before, of a tail average: weight, u, linear
     idle_masters: int = 0  # joint master problems in a row that gained next to nothing
     log: Log | None = None  # where changes of u are noted, for a shard
+    echo: float = 1.0  # how often the visits of a shard count their own changes of u
     joint: bool = False  # whether the step at hand ends with a joint master problem
     retired: int = 0  # blocks at the end whose examples are gone: their planes and multipliers stay
     resumed: str = ""  # where it stood in a checkpoint: planes from there are looked at with every certificate

@@ -44,6 +44,8 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
         end = row + 1
         while end < m and blocks[end] == block:
             end += 1
+        if end < m:
+            wk.announce(store, blocks[end])
         need = indptr[end] - indptr[row]
         width = store.held[block] + end - row
         if limit < wk.NO_LIMIT:  # room for merged planes too, and never more than the limit, the iterate and a newcomer

@@ -14,9 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import types
+from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel, record
 from maxmargin.planes_kernel import sparse_add, sparse_dot
+from maxmargin.prefetch_kernel import prefetch_much
 
 
 class Store(NamedTuple):
@@ -64,7 +66,7 @@ class Point(NamedTuple):
     fixed: np.ndarray = np.empty(0)  # (weights,): s of the proximal divergence at u = 0
     curving: np.ndarray = np.empty(0)  # (weights,): its second derivative
     threshold: float = 0.0  # w is u less the threshold, towards 0,
-    scale: float = 1.0  # times the scale, and cut off below 0 where positive
+    scale: float = 1.0  # times the scale, and cut off below 0 where positive; else how often u counts its changes
     log: Log = Log()
 
 
@@ -91,6 +93,7 @@ MOMENTS = 4
 NO_MEAN, UNIFORM, WEIGHTED = 0, 1, 2  # weight of a visit in the average: none, 1, or its number
 ITERATE, MERGE = 0, 1  # what happens when a block is full
 NO_LIMIT = 1 << 40
+ANNOUNCED = 1 << 12  # entries of a block that are fetched ahead of its visit
 HASHED = 1 << 15  # planes longer than this are compared through a dense vector instead of a hash table
 
 _i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], types.float64[::1]
@@ -189,6 +192,12 @@ def place(store, block, length, b, iterate, plane):
     return m
 
 
+@register_jitable
+def _slot(column, mask):
+    """Where the search for a column in a hash table begins (Knuth's multiplicative hashing)."""
+    return np.uint32((np.uint32(column) * np.uint32(2654435761)) >> np.uint32(7)) & mask
+
+
 @kernel(types.void(STORE, _i8, _i4s, _f8s, _f8s, _i4s, _i8, _f8s), borrows=True)
 def _gram_row(store, block, index, value, row, table, bits, dense):
     """Dot products of a new plane with those of its block, and with itself.
@@ -196,15 +205,15 @@ def _gram_row(store, block, index, value, row, table, bits, dense):
     They go through a small hash table of the new plane (it stays in cache), or through the vector ``dense`` (zeros, as
     long as the weights) when the plane is long.
     """
-    m, nnz, mask = store.held[block], len(index), (1 << bits) - 1
+    m, nnz, mask = store.held[block], len(index), np.uint32((1 << bits) - 1)
     norm = 0.0
     for p in range(nnz):
         norm += value[p] * value[p]
     if m > 0 and nnz <= HASHED:
         for p in range(nnz):
-            slot = ((np.int64(index[p]) * 2654435761) >> 7) & mask
+            slot = _slot(index[p], mask)
             while table[slot] != 0:
-                slot = (slot + 1) & mask
+                slot = (slot + np.uint32(1)) & mask
             table[slot] = p + 1
     elif m > 0:
         sparse_add(dense, index, value, 1.0)
@@ -213,25 +222,26 @@ def _gram_row(store, block, index, value, row, table, bits, dense):
         begin, end = store.start[other], store.start[other] + store.length[other]
         dot = 0.0
         if nnz <= HASHED:
-            for p in range(begin, end):
-                key = np.int64(store.columns[p])
-                slot = ((key * 2654435761) >> 7) & mask
+            columns, entries = store.columns[begin:end], store.entries[begin:end]
+            for p in range(end - begin):
+                slot = _slot(columns[p], mask)
                 held = table[slot]
                 while held != 0:
-                    if index[held - 1] == key:
-                        dot += store.entries[p] * value[held - 1]
+                    at = np.uint32(held - 1)
+                    if index[at] == columns[p]:
+                        dot += entries[p] * value[at]
                         break
-                    slot = (slot + 1) & mask
+                    slot = (slot + np.uint32(1)) & mask
                     held = table[slot]
         else:
             dot = sparse_dot(dense, store.columns[begin:end], store.entries[begin:end])
         row[q] = dot
     if m > 0 and nnz <= HASHED:
         for p in range(nnz):
-            slot = ((np.int64(index[p]) * 2654435761) >> 7) & mask
+            slot = _slot(index[p], mask)
             while table[slot] != 0:
                 table[slot] = 0
-                slot = (slot + 1) & mask
+                slot = (slot + np.uint32(1)) & mask
     elif m > 0:
         for p in range(nnz):
             dense[index[p]] = 0.0
@@ -379,6 +389,25 @@ def gradients(store, block, w, g):
         plane = store.slots[block, p]
         begin, end = store.start[plane], store.start[plane] + store.length[plane]
         g[p] = store.b[plane] - sparse_dot(w, store.columns[begin:end], store.entries[begin:end])
+
+
+@register_jitable
+def announce(store, block):
+    """Let memory fetch what a visit of a block will read, while the one before is at work: planes and Gram rows.
+
+    Blocks are visited in random order, and rows lie in order of arrival: without it, visits wait for most rows. Long
+    planes come in a stream by themselves, and would push each other out of the cache.
+    """
+    held, width, asked = store.held[block], store.gram.shape[1], 0
+    for p in range(held):
+        plane = np.int64(store.slots[block, p])
+        begin, end = store.start[plane], store.start[plane] + store.length[plane]
+        asked += end - begin
+        if asked > ANNOUNCED:
+            return
+        prefetch_much(store.columns, begin, end)
+        prefetch_much(store.entries, begin, end)
+        prefetch_much(store.gram, plane * width, plane * width + held)
 
 
 @kernel(types.void(STORE, _i8, _i8), borrows=True)

@@ -81,8 +81,10 @@ def smo(store, block, point, visit):
 
     The average of u over the visits is kept lazily: with weights rho_k and TOTAL = sum rho_k the sum of rho_k u_k is
     ``mean + TOTAL u``, so a change d of u costs ``mean -= TOTAL d`` and nothing else (Collins 2002).
+
+    Products count ``point.scale`` times, as if u changed by so much more than it will.
     """
-    g, change, max_steps = visit.g, visit.change, visit.max_steps
+    g, change, max_steps, scale = visit.g, visit.change, visit.max_steps, point.scale
     tau = tolerance(store, block, g, visit.tau)
     m = store.held[block]
     gain = 0.0
@@ -97,7 +99,7 @@ def smo(store, block, point, visit):
         lo, best, worst = -2, 0.0, top
         if store.origin[block] > 0.0 and hi >= 0 and top > 0.0:
             lo, worst = -1, 0.0
-            best = top * top / max(hi_norm, TINY)
+            best = top * top / max(scale * hi_norm, TINY)
         for p in range(m):
             plane = store.slots[block, p]
             if store.alpha[plane] > 0.0 and g[p] < top:
@@ -105,7 +107,7 @@ def smo(store, block, point, visit):
                 d = store.gram[plane, p] + hi_norm
                 if hi >= 0:
                     d -= 2.0 * store.gram[hi_plane, p]
-                score = (top - g[p]) * (top - g[p]) / max(d, TINY)
+                score = (top - g[p]) * (top - g[p]) / max(scale * d, TINY)
                 if score > best:
                     lo, best = p, score
         if lo == -2 or top - worst <= tau:
@@ -117,6 +119,7 @@ def smo(store, block, point, visit):
             d += store.gram[lo_plane, lo]
             if hi >= 0:
                 d -= 2.0 * store.gram[hi_plane, lo]
+        d *= scale
         available = store.alpha[lo_plane] if lo >= 0 else store.origin[block]
         step = available
         if d > TINY and difference < available * d:
@@ -132,16 +135,16 @@ def smo(store, block, point, visit):
         for p in range(m):
             plane = store.slots[block, p]
             if hi >= 0:
-                g[p] -= step * store.gram[plane, hi]
+                g[p] -= scale * step * store.gram[plane, hi]
             if lo >= 0:
-                g[p] += step * store.gram[plane, lo]
+                g[p] += scale * step * store.gram[plane, lo]
         store.size[wk.STEPS] += 1
     for p in range(m):
         if change[p] != 0.0:
             plane = store.slots[block, p]
             begin, end = store.start[plane], store.start[plane] + store.length[plane]
             wk.note(point.u, store.columns[begin:end], point.log)
-            sparse_add(point.w, store.columns[begin:end], store.entries[begin:end], change[p])
+            sparse_add(point.w, store.columns[begin:end], store.entries[begin:end], scale * change[p])
             store.linear[0] += change[p] * store.b[plane]
             if store.moment[wk.RULE] != wk.NO_MEAN:
                 store.moment[wk.LINEAR] -= store.moment[wk.TOTAL] * change[p] * store.b[plane]
@@ -156,6 +159,8 @@ def visit_blocks(solve, store, blocks, point, visit, known):
     total = 0.0
     for k in range(len(blocks)):
         block = blocks[k]
+        if k + 1 < len(blocks):
+            wk.announce(store, blocks[k + 1])
         if not known:
             if store.held[block] == 0:
                 continue

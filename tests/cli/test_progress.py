@@ -1,0 +1,39 @@
+"""Bars of long work: shown on a terminal with the time left, silent elsewhere; files tell how much of them is read."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+
+import pytest
+
+from cli.corpus import sentences, text
+from maxmargin.cli.progress import progress_bar
+from maxmargin.features.column_files import Source
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".gz"])
+def test_a_file_tells_all_of_its_bytes(tmp_path, suffix):
+    path = tmp_path / f"corpus{suffix}"
+    data = text(sentences(300)).encode()
+    path.write_bytes(gzip.compress(data) if suffix == ".gz" else data)
+    told = []
+    source = Source(str(path))
+    assert sum(bool(block.rows) for block in source.blocks(told.append)) == 300
+    assert sum(told) == source.size == path.stat().st_size
+    assert Source("-").size is None
+
+
+def test_a_bar_is_shown_on_a_terminal_only(monkeypatch):
+    for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        with progress_bar(10, "fits") as advance:
+            for _ in range(10):
+                advance(1)
+        assert ("fits" in stream.getvalue() and "left" in stream.getvalue()) == shown
