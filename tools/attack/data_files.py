@@ -9,6 +9,7 @@ import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -40,15 +41,23 @@ def cases(rng: np.random.Generator, number: int) -> Iterator[tuple[str, Callable
         yield f"{make.__name__}, seed {seed}", lambda make=make, seed=seed, use=use: use(make, seed)
 
 
-def columns(make: Callable, seed: int) -> None:
-    """From the file to labels: by the library, as a stream, and by the command line."""
+@contextmanager
+def hostile_file(name: str, make: Callable, seed: int) -> Iterator[tuple[Path, int]]:
+    """A file of its own for this process, and which of three ways it takes."""
     rng = np.random.default_rng(seed)
     suffix, data = make(rng)
-    path = Path(f"columns-{os.getpid()}{suffix}").absolute()
+    path = Path(f"{name}-{os.getpid()}{suffix}").absolute()
     path.write_bytes(data)
-    target = targets()["tagger words"]
     try:
-        way = rng.integers(3)
+        yield path, int(rng.integers(3))
+    finally:
+        path.unlink()
+
+
+def columns(make: Callable, seed: int) -> None:
+    """From the file to labels: by the library, as a stream, and by the command line."""
+    target = targets()["tagger words"]
+    with hostile_file("columns", make, seed) as (path, way):
         if way == 0:
             table = read_column_table(path)
             words = table.columns[0] if table.columns else []
@@ -60,8 +69,6 @@ def columns(make: Callable, seed: int) -> None:
                 target.check(target.estimator, [words], target.estimator.predict([words]))
         else:
             commanded(path, target.estimator)
-    finally:
-        path.unlink()
 
 
 def commanded(path: Path, estimator: object, command: Sequence[str] = ("predict",), *options: str) -> None:
@@ -88,21 +95,14 @@ def commanded(path: Path, estimator: object, command: Sequence[str] = ("predict"
 
 def picture(make: Callable, seed: int) -> None:
     """As an image, as a mask or as scribbles."""
-    rng = np.random.default_rng(seed)
-    suffix, data = make(rng)
-    path = Path(f"picture-{os.getpid()}{suffix}").absolute()
-    path.write_bytes(data)
     target = targets()["images"]
-    try:
-        way = rng.integers(3)
+    with hostile_file("picture", make, seed) as (path, way):
         if way == 0:
             target.check(target.estimator, [path], target.estimator.predict([path]))
         elif way == 1:
             target.check(target.estimator, target.X[:1], target.estimator.predict(target.X[:1], scribbles=[path]))
         else:
             target.estimator.score(target.X[:1], [path])
-    finally:
-        path.unlink()
 
 
 # --- column files -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from maxmargin.formulations.generative_kernel import follow_table
 from maxmargin.kernel import kernel
 from maxmargin.planes_kernel import sparse_add
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.masters.smo_kernel import NOBODY, tolerance, visit_blocks, widest_pair
+from maxmargin.solvers.masters.smo_kernel import NOBODY, hand_over, tolerance, visit_blocks, widest_pair
 
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
 _i8, _f8 = types.int64, types.float64
@@ -165,14 +165,7 @@ def smo_tables(store, block, point, visit):
                 at += 1
         gain += 0.5 * step * (slope + max(here, 0.0))
         store.linear[0] += step * offset
-        if lo >= 0:
-            store.alpha[lo_plane] = 0.0 if step == available else store.alpha[lo_plane] - step
-        else:
-            store.origin[block] = 0.0 if step == available else store.origin[block] - step
-        if hi >= 0:
-            store.alpha[hi_plane] += step
-        else:
-            store.origin[block] += step
+        hand_over(store, block, hi_plane, lo_plane, step, available)
         wk.gradients(store, block, w, g)
         store.size[wk.STEPS] += 1
     return gain
