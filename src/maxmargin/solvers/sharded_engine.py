@@ -64,7 +64,13 @@ class ShardedState(OuterState):
 
     @property
     def problem(self) -> Problem:
+        """That of all examples, with the linear term of the present round of CCCP."""
         return self.inner.problem
+
+    @property
+    def oracle(self) -> CountingOracle:
+        """It counts what the shards ask, too."""
+        return self.inner.oracle
 
     def ask(self, verb: str, *arguments: object) -> list:
         """Call all shards with the same arguments."""
@@ -163,7 +169,7 @@ class ShardedEngine(Engine):
 
     def certificate(self, state: ShardedState) -> Certificate:
         """Primal and dual at the present weights. One oracle pass, whose planes the next step uses."""
-        begin, whole, oracle_before = clock(), state.inner, state.inner.oracle.seconds
+        begin, whole, oracle_before = clock(), state.inner, state.oracle.seconds
         point = self.dual_point(state)
         asking = clock()
         looks: list[Look] = state.ask("look", self.settings.parts)
@@ -173,7 +179,7 @@ class ShardedEngine(Engine):
         if whole.resumed:
             check_at(state.joined(), point.w, losses)
         certificate = self.engine.judge(whole, point, losses, state.scales)
-        whole.solver_seconds += clock() - begin - (state.inner.oracle.seconds - oracle_before)
+        whole.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
         return certificate
 
     def finished(self, state: ShardedState) -> str | None:
@@ -191,14 +197,14 @@ class ShardedEngine(Engine):
 
     def step(self, state: ShardedState) -> None:
         """A sweep of visits with new planes, then passes over the planes at hand, in rounds of all shards."""
-        begin, oracle_before = clock(), state.inner.oracle.seconds
+        begin, oracle_before = clock(), state.oracle.seconds
         state.current = False
         try:
             self._step(state)
         except KeyboardInterrupt:
             state.gather()
             raise
-        state.inner.solver_seconds += clock() - begin - (state.inner.oracle.seconds - oracle_before)
+        state.inner.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)
 
     def dual_point(self, state: ShardedState) -> DualPoint:
         """The multipliers that the run would end with."""
@@ -267,7 +273,7 @@ class ShardedEngine(Engine):
     def _combine(self, state: ShardedState, changes: tuple[Change, ...]) -> float:
         """Decide how much of each change stays; the gain of the dual."""
         for asked in (change.asked for change in changes if change.asked.calls):
-            state.inner.oracle.count_fused(asked.calls, asked.seconds, (asked.argmax_calls, asked.unproven))
+            state.oracle.count_fused(asked.calls, asked.seconds, (asked.argmax_calls, asked.unproven))
         K = len(changes)
         slope, gram = np.array([change.slope for change in changes]), np.diag([change.norm for change in changes])
         calls = [(home, (changes,)) for home in state.homes[:-1]]
