@@ -7,6 +7,7 @@ from functools import cache
 from itertools import combinations
 
 import numpy as np
+import pytest
 
 import maxmargin as mm
 from agreement.matching import Matching, WithoutSlackSearch, matching_planes
@@ -26,7 +27,7 @@ from reference.problems import (
     random_multiclass,
     rescaled,
 )
-from reference.qp import Solution, solve_dual, solve_primal
+from reference.qp import Solution, objective, solve_dual, solve_primal
 
 PRESETS = {
     "auto": mm.Auto(),
@@ -240,3 +241,12 @@ def check_minimum(result, tiny: Tiny) -> None:
     assert result.status.code == "converged", str(result.status)
     assert abs(result.certificate.primal - reference.objective) <= 1e-6 * abs(reference.objective)
     assert np.abs(result.weights - reference.weights).max() <= 1e-4
+
+
+def check_certificate(engine, state, tiny):
+    """Its primal is the objective, counted by enumeration, and the optimum lies between its bounds."""
+    certificate, optimum = engine.certificate(state).check(), best(tiny).objective
+    primal = objective(tiny.planes, tiny.example_weight, engine.weights(state), squared=tiny.squared)
+    assert certificate.primal == pytest.approx(primal, rel=1e-9)
+    assert certificate.dual <= optimum * (1 + 1e-7)
+    assert certificate.primal >= optimum * (1 - 1e-7)

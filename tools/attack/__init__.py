@@ -11,6 +11,22 @@ answer and raises :class:`Foreign` where that cannot come from the input; or it 
 TypeError (from a ``raise`` of this library, with a sentence). Everything else is a fault.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Thing = TypeVar("Thing")
+
+
+def in_turn(things: Sequence[Thing], rng: np.random.Generator, number: int) -> Iterator[tuple[Thing, int]]:
+    """So many cases: the things one after the other, again and again, each with a seed of its own."""
+    for k in range(number):
+        yield things[k % len(things)], int(rng.integers(2**62))
+
 
 class Foreign(AssertionError):
     """An answer that no input explains: a label that does not exist, a number from nowhere."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from tools.attack import Foreign
+from tools.attack import Foreign, in_turn
 from tools.attack.edits import REALS, places
 from tools.attack.targets import Target, finite, targets
 
@@ -48,8 +48,7 @@ Call = Callable[..., object]
 def cases(rng: np.random.Generator, number: int) -> Iterator[tuple[str, Callable[[], object]]]:
     """Doors in turn, each with one to three places of its arguments spoilt."""
     doors = list(all_doors())
-    for k in range(number):
-        door, seed = doors[k % len(doors)], int(rng.integers(2**62))
+    for door, seed in in_turn(doors, rng, number):
         yield f"{door}, seed {seed}", lambda door=door, seed=seed: attack(door, seed)
 
 

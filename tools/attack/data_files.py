@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from tools.attack import Foreign
+from tools.attack import Foreign, in_turn
 from tools.attack.targets import targets
 
 from maxmargin.datasets.columns import iter_sentences, read_column_table
@@ -35,8 +35,7 @@ def cases(rng: np.random.Generator, number: int) -> Iterator[tuple[str, Callable
     good = Path("good.txt").absolute()
     good.write_bytes(TEXT)
     commanded(good, targets()["tagger words"].estimator)  # kernels that it needs are loaded now, not in every child
-    for k in range(number):
-        make, seed = makers[k % len(makers)], int(rng.integers(2**62))
+    for make, seed in in_turn(makers, rng, number):
         use = columns if make in COLUMNS else picture
         yield f"{make.__name__}, seed {seed}", lambda make=make, seed=seed, use=use: use(make, seed)
 
