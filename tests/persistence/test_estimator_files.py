@@ -290,3 +290,10 @@ def test_a_file_without_history_loads(tmp_path):
     path = mm.MulticlassClassifier().fit(POINTS, NAMES).save(tmp_path / "m")
     forge(path, "training", lambda facts: facts.pop("history"))
     assert "history_" not in vars(mm.load(path))
+
+
+def test_forged_seconds_without_a_total_are_refused(tmp_path):
+    path = mm.MulticlassClassifier().fit(POINTS, NAMES).save(tmp_path / "m")
+    forge(path, "training", lambda facts: facts["seconds"].pop("total"))
+    with pytest.raises(ValueError, match="its 'total' is missing"):
+        mm.load(path)

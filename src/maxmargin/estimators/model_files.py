@@ -433,7 +433,7 @@ def _training(facts: Mapping[str, object]) -> dict[str, object]:
         code, sentence = _all_of(str, [status["code"], status["sentence"]], "code and sentence of its status")
         found["status_"] = Status(code, sentence)
     if seconds is not None:
-        _all_of(float, seconds.values(), "seconds")
+        _all_of(float, [seconds["total"], *seconds.values()], "seconds")
         found["seconds_"] = seconds
     for name, kind in (("n_iter", float), ("oracle_calls", int)):
         value = facts[name]
