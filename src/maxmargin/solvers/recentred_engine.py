@@ -32,6 +32,7 @@ from maxmargin.planes import Planes
 from maxmargin.solvers.base import OTHER_FAMILY, Engine
 from maxmargin.solvers.blocks import Blocks
 from maxmargin.solvers.engine import DualEngine
+from maxmargin.solvers.linear_programs.program import Program
 from maxmargin.solvers.linear_programs.rows import Known, ProgramState
 from maxmargin.solvers.proof import Losses, agree, check_around
 from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SECONDS, Saved
@@ -42,6 +43,7 @@ __all__ = ["RecentredEngine", "RecentredState"]
 SHARE = 2.0  # of the weight that a plane wants for itself, b |a|_max / |a|^2: the scale t
 FIRST = 50  # examples whose planes give the first scale
 WINDOW = 0.25  # share of all sweeps after which a new average begins
+NEAR = 0.15  # relative gap below which the present multipliers are repaired for a bound, which takes as long as a sweep
 REPORT_EVERY = 100  # looks without a better bound between two reports
 NUMBERS = {
     "scale": (1e-150, 1e150), "best_primal": NUMBER, "bound": NUMBER, "certified": FLAG, "sweeps": COUNT,
@@ -111,6 +113,14 @@ class RecentredState(OuterState, ProgramState):
         """Multipliers that may prove much: the present ones and their averages."""
         means = [(sums[1] / sums[0], u / sums[0]) for u, sums in zip(self.means, self.counts, strict=True) if sums[0]]
         return [self.present, *means]
+
+    def repaired(self) -> tuple[float, np.ndarray]:
+        """The present multipliers, moved behind the walls."""
+        known = self.known
+        A = known.planes.to_csr()
+        program = Program(A, known.planes.b, known.planes.example, self.problem.weight, self.problem.positive)
+        alpha = program.feasible(known.alpha)
+        return float(program.b @ alpha), program.transposed @ alpha
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
@@ -263,7 +273,10 @@ class RecentredEngine(Engine):
         better = here < state.best_primal or state.looks == 0
         if better:
             state.best, state.best_primal, state.certified = inner.w.copy(), here, found.certified
-        for linear, u in state.candidates():
+        tried = state.candidates()
+        if state.best_primal - state.bound <= NEAR * abs(state.best_primal):
+            tried.append(state.repaired())
+        for linear, u in tried:
             value = problem.lower_bound(linear, u)
             if value > state.bound:
                 state.bound, state.proof, better = value, (linear, u), True

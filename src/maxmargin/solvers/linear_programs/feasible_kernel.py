@@ -1,4 +1,4 @@
-"""Compiled: multipliers come back behind the walls ``|A' alpha|_j <= 1``, wall by wall."""
+"""Compiled: multipliers come back behind the walls ``|A' alpha|_j <= 1``, wall by wall, back and forth."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from numba.extending import register_jitable
 from maxmargin.kernel import kernel, record
 
 NEXT_TO_NOTHING = 1e-12  # by which a column may be out
+PLAIN = 5  # sweeps that go as far as the walls; later ones go
+RELAXED = 1.6  # times as far
+INSIDE = 0.01  # of the worst price beyond 1: how far inside the walls stand,
+MOST_INSIDE = 2e-3  # at most
+LAP = 40  # sweeps after which the worst price must be down to
+HARDLY = 0.9  # of what it was
 
 
 class Sparse(NamedTuple):
@@ -48,15 +54,19 @@ def towards(x, other, share):
 
 
 @register_jitable
-def lower(rows, columns, positive, alpha, u, sweeps, enough):
-    """Lower multipliers, and ``u = A' alpha`` with them, until no column is out by ``enough``; the largest price then.
+def settle(rows, columns, positive, owner, room, alpha, u, sweeps, enough):
+    """Move multipliers, and ``u = A' alpha`` with them, until no column is out by ``enough``; the largest price then.
 
-    A column that is out by e is projected onto its wall over the rows with a multiplier that push it out, ``alpha -= e
-    a / |a|^2``, cut at 0. Multipliers only fall, so that the sums over owners stay feasible. O(sweeps (d + non-zeros of
-    the columns that are out and of their rows)).
+    A column that is out by e is projected onto its wall, later also beyond it (over-relaxed), over the rows with a
+    multiplier, ``alpha -= e a / |a|^2``: those that push it out fall, as far as 0, and the others rise, as far as
+    ``room`` (n,) lets the sum of their example rise. Projections onto convex sets that meet come to rest in all of
+    them. If multipliers only fell, each repair would push other columns out, until hardly any were left. The walls
+    stand a little inside, by a share of the worst price at first, so that it ends. It gives up when a lap of sweeps has
+    hardly changed the worst price. O(sweeps (d + non-zeros of the columns that are out and of their rows)).
     """
-    for _ in range(sweeps):
-        worst = 0.0
+    before, inside = np.inf, 0.0
+    for sweep in range(sweeps):
+        worst, relaxed = 0.0, 1.0 if sweep < PLAIN else RELAXED
         for j in range(len(u)):
             sign = 1.0 if u[j] > 0.0 or positive[j] else -1.0
             out = sign * u[j] - 1.0
@@ -66,25 +76,39 @@ def lower(rows, columns, positive, alpha, u, sweeps, enough):
             begin, end = columns.begin[j], columns.begin[j + 1]
             square = 0.0
             for k in range(begin, end):
-                if sign * columns.entries[k] > 0.0 and alpha[columns.places[k]] > 0.0:
+                p = columns.places[k]
+                if alpha[p] > 0.0 and (sign * columns.entries[k] > 0.0 or room[owner[p]] > 0.0):
                     square += columns.entries[k] ** 2
             for k in range(begin, end):
-                push, p = sign * columns.entries[k], columns.places[k]
-                if push > 0.0 and alpha[p] > 0.0:
-                    less = min(out * push / square, alpha[p])
-                    alpha[p] -= less
+                p = columns.places[k]
+                if alpha[p] <= 0.0 or square == 0.0:
+                    continue
+                change = -relaxed * (out + inside) * sign * columns.entries[k] / square
+                change = max(min(change, room[owner[p]]), -alpha[p])
+                if change != 0.0:
+                    alpha[p] += change
+                    room[owner[p]] -= change
                     for e in range(rows.begin[p], rows.begin[p + 1]):
-                        u[rows.places[e]] -= less * rows.entries[e]
+                        u[rows.places[e]] += change * rows.entries[e]
         if worst <= enough:
             break
+        if sweep == 0:
+            inside = min(INSIDE * worst, MOST_INSIDE)
+        if sweep % LAP == LAP - 1:
+            if worst > HARDLY * before:
+                break
+            before = worst
     largest = 0.0
     for j in range(len(u)):
         largest = max(largest, u[j] if positive[j] else abs(u[j]))
     return largest
 
 
-@kernel(types.float64(SPARSE, SPARSE, types.boolean[::1], *[types.float64[::1]] * 2, types.int64), borrows=True)
-def project_prices(rows, columns, positive, alpha, u, sweeps):
-    """:func:`lower`, compiled by itself; u is filled in."""
+@kernel(
+    types.float64(SPARSE, SPARSE, types.boolean[::1], types.int64[::1], *[types.float64[::1]] * 3, types.int64),
+    borrows=True,
+)
+def project_prices(rows, columns, positive, owner, room, alpha, u, sweeps):
+    """:func:`settle`, compiled by itself; u is filled in."""
     add_rows(rows, alpha, u)
-    return lower(rows, columns, positive, alpha, u, sweeps, 0.0)
+    return settle(rows, columns, positive, owner, room, alpha, u, sweeps, 0.0)

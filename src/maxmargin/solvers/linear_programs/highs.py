@@ -168,9 +168,10 @@ def _by_highspy(
         "run_crossover": "on" if crossover else "off",
         "time_limit": seconds,
     }
-    fine = min(max(0.01 * tol, 1e-10), 1e-4) if method == "pdlp" else FINE
+    vertex = method == "simplex" or crossover
+    fine = FINE if vertex else min(max(0.01 * tol, 1e-10), 1e-4)
     options |= {"primal_feasibility_tolerance": fine, "dual_feasibility_tolerance": fine}
-    options |= {"pdlp_optimality_tolerance": fine, "ipm_optimality_tolerance": max(min(1e-8, 0.01 * tol), 1e-12)}
+    options |= {"pdlp_optimality_tolerance": fine, "ipm_optimality_tolerance": min(fine, max(0.01 * tol, 1e-12))}
     if steps is not None:
         options["simplex_iteration_limit"] = steps
     for name, value in options.items():
@@ -191,7 +192,7 @@ def _by_highspy(
     word = solver.modelStatusToString(status)
     if run == highspy.HighsStatus.kError or not solution.value_valid or not solution.dual_valid:
         return None, None, None, word
-    basis = _basis_found(program, columns, solver.getBasis()) if method == "simplex" or crossover else None
+    basis = _basis_found(program, columns, solver.getBasis()) if vertex else None
     return np.array(solution.col_value), np.array(solution.row_dual), basis, word
 
 

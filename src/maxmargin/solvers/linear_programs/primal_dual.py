@@ -91,8 +91,9 @@ class _Stage:
         norm = min(1.0, SAFETY * _norm(A, tau, sigma))  # but mostly it is less
         ends = np.searchsorted(program.owner, np.arange(len(program.weight) + 1))
         positive = np.zeros(len(columns), bool) if program.positive is None else program.positive[columns]
+        owner = program.owner.astype(np.int64)
         tau, sigma = 0.998 * tau / norm, 0.998 * sigma / norm
-        self.saddle = Saddle(sparse(A), sparse(T), program.b, ends, program.weight, positive, tau, sigma)
+        self.saddle = Saddle(sparse(A), sparse(T), program.b, ends, owner, program.weight, positive, tau, sigma)
         self.columns, self.n_columns = columns, d
         sizes = len(columns), m, len(columns), m
         self.path = Path(*(Pair(*map(np.empty, sizes)) for _ in Path._fields))

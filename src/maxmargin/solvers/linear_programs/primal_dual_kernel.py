@@ -19,14 +19,14 @@ from numba import types
 from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel, record
-from maxmargin.solvers.linear_programs.feasible_kernel import SPARSE, Sparse, add_rows, lower, towards
+from maxmargin.solvers.linear_programs.feasible_kernel import SPARSE, Sparse, add_rows, settle, towards
 
 SUFFICIENT = 0.2  # restart when the gap has fallen to this share of that at the last restart,
 NECESSARY = 0.8  # or to this share, and has begun to grow again,
 LONG = 0.36  # or when this share of all steps was made since
 LOOK = 100  # steps between certified bounds
 THIN = 4  # steps between those that join the mean
-SWEEPS = 20  # over the columns, to make multipliers feasible,
+SWEEPS = 400  # over the columns, to make multipliers feasible,
 ENOUGH = 0.03  # of the gap asked for, by which prices may then be out
 
 
@@ -37,6 +37,7 @@ class Saddle(NamedTuple):
     columns: Sparse  # A'
     b: np.ndarray
     first: np.ndarray  # int64 (n + 1,)
+    owner: np.ndarray  # int64 (m,)
     weight: np.ndarray
     positive: np.ndarray  # bool (d,)
     tau: np.ndarray  # (d,), the square of a step's length in each weight
@@ -63,7 +64,7 @@ class Path(NamedTuple):
 
 
 _f8s = types.float64[::1]
-SADDLE = record(Saddle, SPARSE, SPARSE, _f8s, types.int64[::1], _f8s, types.boolean[::1], _f8s, _f8s)
+SADDLE = record(Saddle, SPARSE, SPARSE, _f8s, types.int64[::1], types.int64[::1], _f8s, types.boolean[::1], _f8s, _f8s)
 PAIR = record(Pair, _f8s, _f8s, _f8s, _f8s)
 PATH = record(Path, PAIR, PAIR, PAIR, PAIR, PAIR)
 
@@ -136,7 +137,12 @@ def dual_at(saddle, z, scratch, enough):
     """What the multipliers prove once they are feasible; these end in ``scratch``."""
     alpha, u = scratch.alpha, scratch.u
     alpha[:], u[:] = z.alpha, z.u
-    price = max(1.0, lower(saddle.rows, saddle.columns, saddle.positive, alpha, u, SWEEPS, enough))
+    room = saddle.weight.copy()
+    for p in range(len(alpha)):
+        room[saddle.owner[p]] -= alpha[p]
+    np.maximum(room, 0.0, room)
+    rows, columns, owner = saddle.rows, saddle.columns, saddle.owner
+    price = max(1.0, settle(rows, columns, saddle.positive, owner, room, alpha, u, SWEEPS, enough))
     dual = 0.0
     for p in range(len(alpha)):
         alpha[p] /= price

@@ -18,7 +18,8 @@ import scipy.sparse as sp
 __all__ = ["Basis", "Bounds", "Master", "Point", "Program"]
 
 
-SWEEPS = 30  # over the columns, to make multipliers feasible
+SWEEPS = 400  # over the columns, to make multipliers feasible
+ROUNDING = 1e-12  # by which prices may be out of what has been made feasible
 
 
 class Basis(NamedTuple):
@@ -78,7 +79,7 @@ class Program:
     def feasible(self, alpha: np.ndarray) -> np.ndarray:
         """Multipliers made feasible: the negative ones 0, then each example scaled, then all of them.
 
-        One column that is far out costs all multipliers, so those in the columns that are out are lowered first; what
+        One column that is far out costs all multipliers, so those in the columns that are out are moved first; what
         proves more is taken.
         """
         from maxmargin.solvers.linear_programs.feasible_kernel import project_prices, sparse
@@ -88,13 +89,14 @@ class Program:
         share = np.divide(self.weight, sums, out=np.ones(len(sums)), where=sums > self.weight)
         alpha = alpha * share[self.owner]
         scale = float(self.prices(alpha).max(initial=0.0))
-        if scale <= 1.0:
-            return alpha
+        if scale <= 1.0 + ROUNDING:
+            return alpha / max(scale, 1.0)
         signs = np.zeros(self.A.shape[1], bool) if self.positive is None else self.positive
-        lowered = alpha.copy()
-        project_prices(sparse(self.A), sparse(self.transposed), signs, lowered, np.empty(len(signs)), SWEEPS)
-        lowered /= max(1.0, float(self.prices(lowered).max(initial=0.0)))
-        return lowered if self.b @ lowered > self.b @ alpha / scale else alpha / scale
+        moved, owner = alpha.copy(), self.owner.astype(np.int64)
+        room = np.maximum(self.weight - np.bincount(owner, alpha, minlength=len(self.weight)), 0.0)
+        project_prices(sparse(self.A), sparse(self.transposed), signs, owner, room, moved, np.empty(len(signs)), SWEEPS)
+        moved /= max(1.0, float(self.prices(moved).max(initial=0.0)))
+        return moved if self.b @ moved > self.b @ alpha / scale else alpha / scale
 
     def prices(self, alpha: np.ndarray) -> np.ndarray:
         """``|A' alpha|`` (d,), without the absolute value where weights must be >= 0: feasible up to 1."""
