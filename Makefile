@@ -190,7 +190,7 @@ experiment-adaptation: setup  ## adapting an HMM tagger to biomedical abstracts 
 	$(RUN) tools/record.py experiments/generative/adaptation.py
 
 experiment-lp-tagging: setup  ## parts of speech by linear programs and their peers, with figures (needs MAXMARGIN_DATA)
-	$(RUN) tools/record.py experiments/linear_programs/tagging.py --figures outputs/linear_programs
+	$(RUN) tools/record.py experiments/linear_programs/tagging.py --constants 10 1 1 --figures outputs/linear_programs
 
 experiment-lp-corpora: setup  ## the solver of linear programs on chunking and letters (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py experiments/linear_programs/corpora.py

@@ -43,7 +43,9 @@ LEAST_TOL = 1e-13  # to which masters are solved
 MOST_MASTERS = 20  # of a round, with further columns each time
 OUT = 0.5  # share of the relative gap by which prices must exceed 1 for columns to join
 INSIDE = 0.3  # of the way from the best weights to those of the master: where the oracle is asked first,
-NEARER = 0.3  # of the way so far where the objective has not fallen: there it is asked again, at most
+NEARER = 0.3  # of the way so far where the objective has not fallen,
+FARTHER = 0.5  # of the way that is left where it has, once the relative gap is at most
+LATE = 0.1  # (the weights of earlier masters lead astray): there it is asked again, at most
 NEARER_TIMES = 3  # times before the next master,
 LEFT = 1e-3  # without what is left of weights that the master does not have, below this share of its largest
 NEAR = 0.95  # price from which columns join with those beyond 1; from 0.9 GENIA takes 1.7 times as long
@@ -234,13 +236,15 @@ class ColumnEngine(Engine):
     def step(self, state: ColumnState) -> None:
         """Solve the linear program over the rows at hand; columns that are priced out then join.
 
-        Where the last certificate has brought rows but no better weights, the next is nearer to the best ones, and
-        where it has brought no rows on the way to the weights of the master, at these.
+        Where the last certificate has brought rows but no better weights, the next is nearer to the best ones; where it
+        has brought both, late in a run, further along; and where it has brought no rows on the way to the weights of
+        the master, at these.
         """
         begin = clock()
-        if state.inside and state.worse and not state.barren and state.nearer < NEARER_TIMES:
+        again = state.worse or state.relative_gap <= LATE
+        if state.inside and again and not state.barren and state.nearer < NEARER_TIMES:
             state.nearer += 1
-            state.w = _between(state.best, state.out, INSIDE * NEARER**state.nearer)
+            state.w = _between(state.best, state.out, INSIDE * NEARER**state.nearer if state.worse else FARTHER)
             return
         if state.inside and state.barren:
             state.w, state.inside = state.out, False
