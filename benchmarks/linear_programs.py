@@ -6,7 +6,8 @@ seeded random one (5,000 rows, 20,000 columns, 40 entries a row, C = 1), and the
 those that join when a program is solved again: random ones of the former, those of the last rounds of the latter. What
 a method claims does not count: the relative gap is that of
 :meth:`maxmargin.solvers.linear_programs.program.Program.bounds` at its weights and multipliers, and times are compared
-where that is at most 1e-4. "Automatic" is the master "auto" of column generation. Times are processor seconds::
+where that is at most 1e-4. "At first" is the gap at the start, and "moved" how far the weights end from there, as a
+share of their sum (OR-tools: from 0). "Automatic" is the master "auto" of column generation. Times are processor seconds::
 
     MAXMARGIN_DATA=... make bench-lp                          # pip install highspy ortools for the comparison
     python benchmarks/linear_programs.py --program random --method "primal-dual to 1e-4" --seconds 60
@@ -137,7 +138,7 @@ class Runs:
 
     def __init__(self, case: Case, limit: float) -> None:
         self.case, self.program, self.limit = case, case.program, limit
-        self.begins = 1.0  # the gap at the start
+        self.begins, self.first = 1.0, self.zero(case.program)  # the gap at the start, and the start
 
     @staticmethod
     def zero(program: Program) -> Point:
@@ -165,7 +166,7 @@ class Runs:
     def by(self, master: Master, start: Point, tol: float) -> Answer:
         """A master from a start."""
         primal_dual().solve(*warm_up(), 1e-1)
-        self.begins = self.program.bounds(start).relative_gap
+        self.begins, self.first = self.program.bounds(start).relative_gap, start
         begin = time.process_time()
         return master.solve(self.program, start, tol), time.process_time() - begin
 
@@ -190,7 +191,7 @@ class Runs:
         solve.run()
         found = solve.getSolution()
         start = self.with_later(self.point(np.array(found.col_value), np.array(found.row_dual)))
-        self.begins = self.program.bounds(start).relative_gap
+        self.begins, self.first = self.program.bounds(start).relative_gap, start
         later = sp.csr_array(columns(self.program)[0][k:])
         none = np.full(later.shape[0], highspy.kHighsInf)
         solve.addRows(later.shape[0], self.program.b[k:], none, later.nnz, later.indptr[:-1], later.indices, later.data)
@@ -282,7 +283,8 @@ def warm_up() -> tuple[Program, Point]:
 
 
 def run(path: Path, method: str, limit: float) -> None:
-    """One method on one program: seconds, primal, dual, certified gap and that of its start as a line of JSON."""
+    """One method on one program: seconds, primal, dual, certified gap, that of its start, and how far the weights have
+    come from there in shares of their sum, as a line of JSON."""
     case = Case.load(path)
     name, *arguments = METHODS[method]
     runs = Runs(case, limit)
@@ -293,12 +295,15 @@ def run(path: Path, method: str, limit: float) -> None:
     }  # fmt: skip
     point, seconds = methods[name](*arguments)
     bounds = case.program.bounds(point)
-    print(json.dumps([seconds, bounds.primal, bounds.dual, bounds.relative_gap, runs.begins]))
+    moved = float(np.abs(point.w - runs.first.w).sum() / np.abs(point.w).sum())
+    print(json.dumps([seconds, bounds.primal, bounds.dual, bounds.relative_gap, runs.begins, moved]))
 
 
 def compare(path: Path, methods: list[str], limit: float) -> None:
     """All methods on one program."""
-    print(f"{'method':26s} {'seconds':>9s} {'primal':>14s} {'dual':>14s} {'certified gap':>14s} {'at first':>8s}")
+    print(
+        f"{'method':26s} {'seconds':>9s} {'primal':>14s} {'dual':>14s} {'certified gap':>14s} {'at first':>8s} {'moved':>6s}"
+    )
     spent, gaps = dict[str, float](), dict[str, float]()
     for name in methods:
         command = [sys.executable, __file__, "--run", str(path), "--method", name, "--seconds", str(limit)]
@@ -311,8 +316,9 @@ def compare(path: Path, methods: list[str], limit: float) -> None:
             said = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else str(done.returncode)
             print(f"{name:26s} failed: {said}", flush=True)
             continue
-        spent[name], primal, dual, gaps[name], begins = json.loads(done.stdout.strip().splitlines()[-1])
-        print(f"{name:26s} {spent[name]:9.2f} {primal:14.6g} {dual:14.6g} {gaps[name]:14.1e} {begins:8.1e}", flush=True)
+        spent[name], primal, dual, gaps[name], begins, moved = json.loads(done.stdout.strip().splitlines()[-1])
+        values = f"{primal:14.6g} {dual:14.6g} {gaps[name]:14.1e} {begins:8.1e} {moved:6.2f}"
+        print(f"{name:26s} {spent[name]:9.2f} {values}", flush=True)
     for again, cold in AGAIN.items():
         if again in spent and cold in spent:
             print(f"{again}: {spent[again] / spent[cold]:.2f} of the time of {cold}")
