@@ -7,7 +7,8 @@ those that join when a program is solved again: random ones of the former, those
 a method claims does not count: the relative gap is that of
 :meth:`maxmargin.solvers.linear_programs.program.Program.bounds` at its weights and multipliers, and times are compared
 where that is at most 1e-4. "At first" is the gap at the start, and "moved" how far the weights end from there, as a
-share of their sum (OR-tools: from 0). "Automatic" is the master "auto" of column generation. Times are processor seconds::
+share of their sum (OR-tools: from 0). "Automatic" is the master "auto" of column generation. Times are processor
+seconds::
 
     MAXMARGIN_DATA=... make bench-lp                          # pip install highspy ortools for the comparison
     python benchmarks/linear_programs.py --program random --method "primal-dual to 1e-4" --seconds 60
@@ -301,9 +302,8 @@ def run(path: Path, method: str, limit: float) -> None:
 
 def compare(path: Path, methods: list[str], limit: float) -> None:
     """All methods on one program."""
-    print(
-        f"{'method':26s} {'seconds':>9s} {'primal':>14s} {'dual':>14s} {'certified gap':>14s} {'at first':>8s} {'moved':>6s}"
-    )
+    words = f"{'primal':>14s} {'dual':>14s} {'certified gap':>14s} {'at first':>8s} {'moved':>6s}"
+    print(f"{'method':26s} {'seconds':>9s} {words}")
     spent, gaps = dict[str, float](), dict[str, float]()
     for name in methods:
         command = [sys.executable, __file__, "--run", str(path), "--method", name, "--seconds", str(limit)]
