@@ -104,6 +104,14 @@ class Layout(Protocol):
     def output(self, code: np.ndarray) -> object:
         """The user's output behind a decoded one."""
 
+    def groups(self, w: np.ndarray) -> Mapping[str, np.ndarray | sp.csr_array]:
+        """Views of the weights by name; empty where they have no names."""
+        return {}
+
+    def real(self) -> np.ndarray:
+        """Mask of the weights that are not padding."""
+        return np.ones(self.n_weights, bool)
+
 
 class BoundModel(Protocol):
     """A model bound to n examples: which output has the largest sum of its score and a multiple of its cost?"""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from maxmargin.solvers.recentred_dual import MANY
 from maxmargin.solvers.recentred_engine import RecentredState
 from reference.linear_programs import lp_optimum, unit
 from reference.problems import chain_planes, multiclass_planes, random_cost_matrix
-from reference.stopping import StopAfter
+from reference.stopping import StopAfter, spoilt_checkpoint
 
 CHAIN = mm.Chain(classes=[0, 1, 2])
 
@@ -119,10 +121,7 @@ def test_a_resumed_run_goes_on_as_if_nothing_had_happened(after):
 )
 def test_changed_checkpoints_are_refused(name, change, told):
     X, Y = learnable_chains(seed=2)
-    stop = StopAfter(4)
-    with pytest.warns(match="callback"):
-        fitted(X, Y, callbacks=[stop])
-    arrays = stop.arrays | {f"state/{name}": change(stop.arrays[f"state/{name}"])}
+    arrays = spoilt_checkpoint(partial(fitted, X, Y), 4, name, change)
     with pytest.raises(ValueError, match=told):
         fitted(X, Y, fit={"resume": arrays})
 

@@ -110,9 +110,8 @@ class MarginRescaling(RescaledHinge):
 
     Parameters
     ----------
-    loss : {"hinge", "squared_hinge"}
-    penalty : {"l2", "l1"}
-        "l1" takes the hinge only.
+    loss, penalty : str
+        As those of :class:`RescaledHinge`.
     """
 
     rescaling: str = field(default="margin", init=False)
@@ -125,11 +124,8 @@ class SlackRescaling(RescaledHinge):
 
     Parameters
     ----------
-    loss : {"hinge", "squared_hinge"}
-    penalty : {"l2", "l1"}
-        "l1" takes the hinge only.
-    slack_search : str
-        How the most violating output is found: "auto", or a name of :mod:`maxmargin.models.search`.
+    loss, penalty, slack_search : str
+        As those of :class:`RescaledHinge`.
     """
 
     rescaling: str = field(default="slack", init=False)

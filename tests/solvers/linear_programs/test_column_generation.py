@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -15,7 +17,7 @@ from maxmargin.solvers.linear_programs.masters import AutoMaster
 from maxmargin.solvers.linear_programs.program import Basis, Point, Program
 from reference.linear_programs import lp_optimum, unit
 from reference.problems import chain_planes, multiclass_planes, random_cost_matrix
-from reference.stopping import StopAfter
+from reference.stopping import StopAfter, spoilt_checkpoint
 
 CHAIN = mm.Chain(classes=[0, 1, 2])
 
@@ -105,10 +107,7 @@ def test_a_resumed_run_goes_on_as_if_nothing_had_happened(after):
 )
 def test_changed_checkpoints_are_refused(name, change, told):
     X, Y = learnable_chains(seed=2)
-    stop = StopAfter(3)
-    with pytest.warns(match="callback"):
-        fitted(X, Y, callbacks=[stop])
-    arrays = stop.arrays | {f"state/{name}": change(stop.arrays[f"state/{name}"])}
+    arrays = spoilt_checkpoint(partial(fitted, X, Y), 3, name, change)
     with pytest.raises(ValueError, match=told):
         mm.StructuredSVM(CHAIN, penalty="l1", C=2.0, tol=1e-7).fit(X, [y.tolist() for y in Y], resume=arrays)
 
