@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags, check_random_state
 
 from maxmargin.callbacks.base import Callback
-from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem, State
+from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem, SampleWeight, State
 from maxmargin.door import weight_vector
 from maxmargin.estimators.parameters import Training
 from maxmargin.estimators.reporting import Labellings, Reported, labels_told, named_weights, score_section
@@ -36,7 +35,6 @@ from maxmargin.solvers.presets import solver_for
 __all__ = ["Stopwatch", "Structured"]
 
 Resume = Mapping[str, np.ndarray] | str | os.PathLike[str] | None
-SampleWeight = ArrayLike | None
 
 Inputs = TypeVar("Inputs", contravariant=True)
 Outputs = TypeVar("Outputs", contravariant=True)

@@ -29,13 +29,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from maxmargin.contracts import BoundModel, Oracle
+from maxmargin.contracts import BoundModel, Mask, Oracle, SampleWeight
 from maxmargin.formulations.generative import Generative
 from maxmargin.formulations.outer_problem import OuterProblem
 from maxmargin.formulations.problem import LinearTerm, Problem
@@ -225,9 +223,8 @@ class Ramp(Parameters):
         return above, below
 
     def problem(
-        self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
-        positive: np.ndarray | None = None,
-    ) -> RampProblem:  # fmt: skip
+        self, model: BoundModel, *, C: float = 1.0, sample_weight: SampleWeight = None, positive: Mask = None
+    ) -> RampProblem:
         """The problem of fitting a bound model; see :class:`~maxmargin.contracts.Formulation`."""
         rounds, passes = self.max_rounds, self.passes_per_round
         if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
@@ -242,7 +239,7 @@ class Ramp(Parameters):
             raise ValueError('the ramp has no slack-rescaled form; use loss="hinge" or rescaling="margin".')
         if formulation.loss != "hinge":
             raise ValueError('the ramp is made of the hinge; give its convex part loss="hinge".')
-        make = partial(formulation.problem, model, C=C, sample_weight=sample_weight, positive=positive)
-        convex = make(cost_weight=above)
-        hinge = convex if above == 1.0 else make()
+        hinge = convex = formulation.problem(model, C=C, sample_weight=sample_weight, positive=positive)
+        if above != 1.0:
+            convex = replace(hinge, oracle=replace(cast(ModelOracle, hinge.oracle), cost_weight=above))
         return RampProblem(convex, ModelOracle(model, cost_weight=below), below, hinge)
