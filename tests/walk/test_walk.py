@@ -1,8 +1,8 @@
 """A newcomer's walk, from the text of the README alone: install, then every task to a model, a prediction and a report.
 
 The environment is new and has the package without development tools; every task compiles all it needs. Seconds by the
-clock and of the processor are printed (``pytest -s``). By the clock every task must end within five minutes, installation
-included.
+clock and of the processor are printed (``pytest -s``). By the clock every task must end within five minutes, with
+installation.
 """
 
 from __future__ import annotations
