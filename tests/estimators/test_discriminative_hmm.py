@@ -200,7 +200,7 @@ def test_another_model_as_reference(data, model):
         DiscriminativeHMM(reference={"initial": [1.0]}).fit(*data)
     with pytest.raises(TypeError, match="reference must be"):
         DiscriminativeHMM(reference=3).fit(*data)
-    with pytest.raises(TypeError, match="a fitted DiscriminativeHMM or .*; got DiscriminativeBayesNet"):
+    with pytest.raises(TypeError, match=r"a fitted DiscriminativeHMM or .*; got DiscriminativeBayesNet"):
         DiscriminativeHMM(reference=DiscriminativeBayesNet()).fit(*data)
     with pytest.raises(NotFittedError):
         DiscriminativeHMM(reference=DiscriminativeHMM()).fit(*data)
