@@ -73,9 +73,9 @@ class Linearisation:
 class RampProblem(OuterProblem[Problem]):
     """A ramp problem: a convex problem and the oracle of what is subtracted from it.
 
-    ``concave`` gives the planes of r_i, and ``below`` is its cost weight lam-, which a warm start or a checkpoint must
-    share. ``hinge`` has cost weight 1: a ramp fit may start from its solution; it is the convex problem itself when
-    lam+ is 1.
+    ``first``, also called ``convex``, is ``R(w) + sum_i C_i h_i(w)``, ``concave`` gives the planes of r_i, and
+    ``below`` is its cost weight lam-, which a warm start or a checkpoint must share. ``hinge`` has cost weight 1: a
+    ramp fit may start from its solution; it is the convex problem itself when lam+ is 1.
     """
 
     trait: ClassVar[str] = "ramp"
@@ -91,7 +91,7 @@ class RampProblem(OuterProblem[Problem]):
 
     @property
     def convex(self) -> Problem:
-        """``R(w) + sum_i C_i h_i(w)``, what the first round minimises where nothing is subtracted."""
+        """The problem of a round in which nothing is subtracted."""
         return self.first
 
     def linearise(self, w: np.ndarray, known: Planes | None = None) -> Linearisation:
