@@ -111,6 +111,10 @@ class Layout(Protocol):
         """Views of the weights by name; empty where they have no names."""
         return {}
 
+    def names(self) -> Sequence[object] | None:
+        """What its features are called, in the order of their weights; None where it does not know."""
+        return None
+
     def real(self) -> np.ndarray:
         """Mask of the weights that are not padding."""
         return np.ones(self.n_weights, bool)

@@ -35,7 +35,7 @@ class DagLayout:
     def cost(self, y_true, y) -> float:
         return float(len(set(y) - set(y_true)))
 
-    groups, real = Layout.groups, Layout.real  # weights without names, none of them padding
+    groups, names, real = Layout.groups, Layout.names, Layout.real  # weights without names, none of them padding
 
 
 class DagModel(Parameters):

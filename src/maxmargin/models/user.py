@@ -118,6 +118,7 @@ class PythonLayout:
 
     check_weights = StorableLayout.check_weights
     groups = StorableLayout.groups
+    names = StorableLayout.names
     real = StorableLayout.real
 
 
