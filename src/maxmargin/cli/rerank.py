@@ -101,13 +101,14 @@ def predict(
     check_output(output, [lists, model])
     ranker, found = load(model), read_lists(lists)
     with located(lists, lambda _example, _: None):
-        ranked = in_parts(lambda part: ranker.predict_kbest(part, k), found.lattices, "ranking")
+        if k == 1:  # of equals the one that evaluate chooses
+            lines = in_parts(ranker.predict, found.lattices, "ranking")
+        else:
+            ranked = in_parts(lambda part: ranker.predict_kbest(part, k), found.lattices, "ranking")
+            rows = zip(found.ids, ranked, strict=True)
+            lines = [f"{key} ||| {text} ||| {score:.6g}" for key, outputs in rows for text, score in outputs]
     with opened_output(output) as out:
-        if k == 1:
-            out.writelines(f"{outputs[0][0]}\n" for outputs in ranked)
-            return
-        for key, outputs in zip(found.ids, ranked, strict=True):
-            out.writelines(f"{key} ||| {text} ||| {score:.6g}\n" for text, score in outputs)
+        out.writelines(f"{line}\n" for line in lines)
 
 
 @rerank.command(no_args_is_help=True)
