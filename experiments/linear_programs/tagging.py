@@ -281,7 +281,9 @@ class Table:
                     f"  {name}: {found[:, 1].sum() / own[:, 1].sum():.1f} of its time,"
                     f" error {(found[:, 0] - own[:, 0]).mean():+.2f}"
                 )
-        errors = {name: found for name, found in self.found.items() if name.startswith("LP") and name != PRINTED}
+        errors = {name: found for name, found in self.found.items() if found[:, 3].max() <= TOL and name[:2] == "LP"}
+        if len(errors) < 2:
+            return
         few = min(map(len, errors.values()))
         means = [found[:few, 0].mean() for found in errors.values()]
         print(f"  linear programs to 1 %, {few} splits: errors at most {max(means) - min(means):.2f} apart")
