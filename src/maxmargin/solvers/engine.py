@@ -41,6 +41,7 @@ from maxmargin.solvers.saved_set import check_sums, saved_set
 from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.state import COUNTS, NUMBERS, DualState
+from maxmargin.solvers.strands import strands_of
 from maxmargin.solvers.visit_kernel import absorb
 from maxmargin.solvers.warm_start import retire_examples, retired_losses, warm_set
 from maxmargin.solvers.working_set import WorkingSet
@@ -429,8 +430,13 @@ class DualEngine(Engine):
 
     def revisit(self, state: DualState, blocks: np.ndarray) -> float:
         """Solve blocks in turn with the planes they have; the gain of the dual."""
-        solve, point = self._block_solver(state)
-        return solve(state.working_set.store, blocks, point, self._visit_rules(state), 0)
+        return self._pass(state, blocks, self._visit_rules(state))
+
+    def _pass(self, state: DualState, blocks: np.ndarray, visit: wk.Visit) -> float:
+        (solve, point), team = self._block_solver(state), strands_of(state, self.settings.strands)
+        if team is None or visit.max_steps == 0:
+            return solve(state.working_set.store, blocks, point, visit, 0)
+        return team.revisit(solve, state.working_set, blocks, point, visit)
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
         kernel, ws = fused.kernel, state.working_set
@@ -438,9 +444,11 @@ class DualEngine(Engine):
         parts = 1 if np.isinf(ws.store.gap[visited]).any() else self.settings.parts
         pack = packed(fused, parts)
         rows = buffers(batch * parts + parts + 1, (batch + 1) * pack.room)
-        gain, done = np.zeros(1), 0
+        gain, done, team = np.zeros(1), 0, None if state.joint else strands_of(state, self.settings.strands)
         (solve, point), weight = self._block_solver(state), self._weight(state)
         begin = clock()
+        if team is not None:
+            done = team.visit(state, visited, fused, parts, solve, point, self._visit_rules, weight, pack.counts, gain)
         while done < len(visited):
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
             done = sequential_pass(
@@ -479,14 +487,13 @@ class DualEngine(Engine):
             gained = ws.linear - problem.regulariser.conjugate(state.u) - before
             state.idle_masters = 0 if gained > IDLE * state.gap else state.idle_masters + 1
             return
-        visit, (solve, point) = self._visit_rules(state), self._block_solver(state)
-        share, jumps = settings.cached_share, None
+        visit, share, jumps = self._visit_rules(state), settings.cached_share, None
         if settings.extrapolate and pays(ws):
             jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser)
             # planes stay as long as a jump looks back
             share, visit = LONGER * share, visit._replace(patience=max(visit.patience, POINTS))
         for _ in range(settings.cached_passes):
-            more = solve(ws.store, state.rng.permutation(blocks), point, visit, 0)
+            more = self._pass(state, state.rng.permutation(blocks), visit)
             gain += more
             if more <= max(share * gain, 0.0):
                 break

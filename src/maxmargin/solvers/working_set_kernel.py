@@ -55,6 +55,16 @@ class Log(NamedTuple):
     size: np.ndarray = np.empty(0, np.int64)  # (1,): how many
 
 
+class Steps(NamedTuple):
+    """Changes of multipliers that u has yet to follow, where several strands work at the same u."""
+
+    planes: np.ndarray = np.empty(0, np.int32)  # (room,); empty: u follows at once
+    blocks: np.ndarray = np.empty(0, np.int32)  # (room,): their blocks
+    sizes: np.ndarray = np.empty(0)  # (room,): by how much their multipliers have changed
+    count: np.ndarray = np.empty(0, np.int64)  # (1,): how many there are
+    slope: np.ndarray = np.empty(0)  # (1,): what they would gain together to first order
+
+
 class Point(NamedTuple):
     """Where a run stands: u, the weights (the same array where R is ``1/2 |w|^2``), and what R* needs beside."""
 
@@ -68,6 +78,7 @@ class Point(NamedTuple):
     threshold: float = 0.0  # w is u less the threshold, towards 0,
     scale: float = 1.0  # times the scale, and cut off below 0 where positive; else how often u counts its changes
     log: Log = Log()
+    steps: Steps = Steps()
 
 
 class Visit(NamedTuple):
@@ -103,7 +114,8 @@ STORE = record(
     types.float64[:, ::1], _i4s, _f8s, _i4s, _i8s, _f8s, _f8s, _f8s,
 )  # fmt: skip
 LOG = record(Log, types.uint8[::1], _i4s, _f8s, _i8s)
-POINT = record(Point, _f8s, _f8s, _i1s, _i8s, _i8s, _f8s, _f8s, _f8, _f8, LOG)
+STEPS_LISTED = record(Steps, _i4s, _i4s, _f8s, _i8s, _f8s)
+POINT = record(Point, _f8s, _f8s, _i1s, _i8s, _i8s, _f8s, _f8s, _f8, _f8, LOG, STEPS_LISTED)
 VISIT = record(Visit, _i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s)
 BLOCK_SIGNATURE = _f8(STORE, _i8, POINT, VISIT)  # solves a block from the gradients in visit.g; returns the gain
 PASS_SIGNATURE = _f8(STORE, _i8s, POINT, VISIT, _i8)  # visits blocks with the planes they have; returns the gain
@@ -416,7 +428,8 @@ def forget(store, block, patience):
     for p in range(store.held[block] - 1, -1, -1):
         plane = store.slots[block, p]
         if store.alpha[plane] > 0.0:
-            store.idle[plane] = min(store.idle[plane], 0)
+            if store.idle[plane] > 0:  # the line of memory stays where it is otherwise
+                store.idle[plane] = 0
         else:
             store.idle[plane] += 1
             if store.idle[plane] > patience:
