@@ -8,7 +8,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, register_jitable
 
-PATIENT = 4000  # looks before a thread lets others have its core
+PATIENT = 2000  # looks before a thread lets others have its core
 YIELD = "sched_yield" if os.name == "posix" else "SwitchToThread"
 
 

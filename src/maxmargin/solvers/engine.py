@@ -433,10 +433,9 @@ class DualEngine(Engine):
         return self._pass(state, blocks, self._visit_rules(state))
 
     def _pass(self, state: DualState, blocks: np.ndarray, visit: wk.Visit) -> float:
-        (solve, point), team = self._block_solver(state), strands_of(state, self.settings.strands)
-        if team is None or visit.max_steps == 0:
-            return solve(state.working_set.store, blocks, point, visit, 0)
-        return team.revisit(solve, state.working_set, blocks, point, visit)
+        (solve, point), ws = self._block_solver(state), state.working_set
+        team = strands_of(state, self.settings.strands)
+        return team.revisit(solve, ws, blocks, point, visit) if team else solve(ws.store, blocks, point, visit, 0)
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
         kernel, ws = fused.kernel, state.working_set
@@ -444,7 +443,7 @@ class DualEngine(Engine):
         parts = 1 if np.isinf(ws.store.gap[visited]).any() else self.settings.parts
         pack = packed(fused, parts)
         rows = buffers(batch * parts + parts + 1, (batch + 1) * pack.room)
-        gain, done, team = np.zeros(1), 0, None if state.joint else strands_of(state, self.settings.strands)
+        gain, done, team = np.zeros(1), 0, strands_of(state, self.settings.strands)
         (solve, point), weight = self._block_solver(state), self._weight(state)
         begin = clock()
         if team is not None:

@@ -172,8 +172,9 @@ def put_together(store, point, strands, odd, worker, workers, waits):
         strands.retreats[s, 0] += 1
         strands.linear[s, 0] -= (1.0 - share) * strands.told[s, odd]
         for i in range(strands.count[s, 0]):
-            back, block = (1.0 - share) * strands.sizes[s, i], strands.blocks[s, i]
-            store.alpha[strands.planes[s, i]] = max(store.alpha[strands.planes[s, i]] - back, 0.0)
+            back, block, plane = (1.0 - share) * strands.sizes[s, i], strands.blocks[s, i], strands.planes[s, i]
+            store.alpha[plane] = max(store.alpha[plane] - back, 0.0)
+            store.idle[plane] = min(store.idle[plane], 0)  # a plane that has weight again must not go with the next step
             if store.total[block] < np.inf:
                 store.origin[block] += back
         for i in range(strands.count[s, 0]):  # rounding
@@ -197,6 +198,9 @@ def revisit_rounds(solve, store, blocks, point, visit, strands, at_once, worker,
                 own_store(store, strands, s), part, own_point(point, strands, s, odd), own_visit(visit, strands, s), 0
             )
             strands.told[s, odd] = strands.linear[s, 0] - before
+            after = begin + m + s * min(m, n - begin - m) // count
+            if after < n:
+                wk.announce(store, blocks[after])
         more, waits = put_together(store, point, strands, odd, worker, workers, waits)
         gain += more
         begin += m

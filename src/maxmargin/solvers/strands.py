@@ -130,12 +130,12 @@ class Team:
 def strands_of(state: DualState, count: int) -> Team | None:
     """The strands of a state; None where blocks have to be visited one after the other.
 
-    That is so with one strand, with signs and other regularisers than the quadratic one, with averages, where planes are
+    That is so with one strand, before a joint master problem, with signs and other regularisers than the quadratic one, with averages, where planes are
     merged, and where blocks are no examples.
     """
     ws = state.working_set
     plain = state.w is state.u and state.log is None and state.members is None and state.echo == 1.0
-    if count == 1 or not plain or ws.limit is not None or ws.store.moment[wk.RULE] != wk.NO_MEAN:
+    if count == 1 or state.joint or not plain or ws.limit is not None or ws.store.moment[wk.RULE] != wk.NO_MEAN:
         return None
     if state.team is None:
         fused = state.oracle.fused()
