@@ -41,7 +41,7 @@ from maxmargin.solvers.saved_set import check_sums, saved_set
 from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.state import COUNTS, NUMBERS, DualState
-from maxmargin.solvers.strands import strands_of
+from maxmargin.solvers.strands import AT_ONCE, strands_of
 from maxmargin.solvers.visit_kernel import absorb
 from maxmargin.solvers.warm_start import retire_examples, retired_losses, warm_set
 from maxmargin.solvers.working_set import WorkingSet
@@ -417,11 +417,12 @@ class DualEngine(Engine):
         batch = len(visited) if self.settings.batch is None else self.settings.batch
         if batch > 1:  # at the same weights a block drawn twice has nothing new to say
             visited = visited[np.sort(np.unique(visited, return_index=True)[1])]
-        fused = state.oracle.fused()
-        if fused is not None and batch < COMPILED_BELOW and batch < len(visited):
+        fused, strands = state.oracle.fused(), self.settings.strands
+        alone = strands > 1 and strands_of(state, strands) is None  # only argmaxes can be shared out
+        if fused is not None and batch < COMPILED_BELOW and batch < len(visited) and not alone:
             return self._sequential(state, visited, batch, fused)
         if batch > 1:
-            batch = max(batch, state.oracle.batch_hint)
+            batch = max(batch, state.oracle.batch_hint, AT_ONCE if alone else 1)
         gain, n_columns = 0.0, state.problem.n_columns
         for begin in range(0, len(visited), batch):
             planes = state.oracle.planes(state.w[:n_columns], visited[begin : begin + batch], self.settings.parts)
@@ -433,8 +434,7 @@ class DualEngine(Engine):
         return self._pass(state, blocks, self._visit_rules(state))
 
     def _pass(self, state: DualState, blocks: np.ndarray, visit: wk.Visit) -> float:
-        (solve, point), ws = self._block_solver(state), state.working_set
-        team = strands_of(state, self.settings.strands)
+        (solve, point), ws, team = self._block_solver(state), state.working_set, strands_of(state, self.settings.strands)
         return team.revisit(solve, ws, blocks, point, visit) if team else solve(ws.store, blocks, point, visit, 0)
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
@@ -443,9 +443,8 @@ class DualEngine(Engine):
         parts = 1 if np.isinf(ws.store.gap[visited]).any() else self.settings.parts
         pack = packed(fused, parts)
         rows = buffers(batch * parts + parts + 1, (batch + 1) * pack.room)
-        gain, done, team = np.zeros(1), 0, strands_of(state, self.settings.strands)
         (solve, point), weight = self._block_solver(state), self._weight(state)
-        begin = clock()
+        gain, done, begin, team = np.zeros(1), 0, clock(), strands_of(state, self.settings.strands)
         if team is not None:
             done = team.visit(state, visited, fused, parts, solve, point, self._visit_rules, weight, pack.counts, gain)
         while done < len(visited):
