@@ -282,7 +282,7 @@ class DualEngine(Engine):
         if state.pending is not None:
             self.take_in(state, state.pending)
         retire_examples(state, problem, blocks_of(self.settings.blocks, problem.n_examples))
-        state.cursor = self._first_cursor(state)
+        state.cursor, state.team = self._first_cursor(state), None  # columns have moved
         self._rebuild(state)
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> DualState:
@@ -353,7 +353,8 @@ class DualEngine(Engine):
         if state.joint:  # the master problem comes after: nothing is solved or dropped before it
             max_steps, patience = 0, FOREVER
         keep, bits = int(settings.keep_origin), ws.bits if state.problem.quadratic else 0
-        return wk.Visit(limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change)
+        classes = 1 if state.team is None else state.team.classes
+        return wk.Visit(limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change, classes)
 
     def _block_solver(self, state: DualState) -> tuple[Callable[..., float], wk.Point]:
         """The compiled function that visits blocks in turn with the planes they have, and the point it changes."""
@@ -434,7 +435,11 @@ class DualEngine(Engine):
         return self._pass(state, blocks, self._visit_rules(state))
 
     def _pass(self, state: DualState, blocks: np.ndarray, visit: wk.Visit) -> float:
-        (solve, point), ws, team = self._block_solver(state), state.working_set, strands_of(state, self.settings.strands)
+        (solve, point), ws, team = (
+            self._block_solver(state),
+            state.working_set,
+            strands_of(state, self.settings.strands),
+        )
         return team.revisit(solve, ws, blocks, point, visit) if team else solve(ws.store, blocks, point, visit, 0)
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:

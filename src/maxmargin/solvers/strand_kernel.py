@@ -21,8 +21,7 @@ from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.visit_kernel import ABSORB_FUNCTION
 from maxmargin.team_kernel import wait_for_all
 
-CLASSES = 16  # of columns: those of a class are changed by one worker
-RUN = 5  # bits: so many columns in a row are of one class
+CLASSES = 8  # of columns, shared out among the workers
 ENOUGH = 0.9  # all of a round's changes stay when that gains this share of what the best share of them would
 APART = 8  # numbers that different strands write are so far apart
 
@@ -102,30 +101,41 @@ def own_visit(visit, strands, s):
     dense = strands.dense[min(s, len(strands.dense) - 1)]
     return wk.Visit(
         visit.limit, visit.rule, visit.keep_origin, visit.tau, visit.max_steps, visit.patience, visit.bits,
-        strands.table[s], dense, strands.g[s], strands.change[s],
+        strands.table[s], dense, strands.g[s], strands.change[s], visit.classes,
     )  # fmt: skip
 
 
-@kernel(types.void(_f8s, _i4s, _f8s, _f8, _f8ss, _i8), borrows=True)
-def follow(u, index, value, step, grown, odd):
-    """``u += step * a``; ``grown`` receives by how much |u|^2 grows, by class of column."""
-    for e in range(len(index)):
-        c = np.uint32(index[e])
-        x, d = u[c], step * value[e]
-        u[c] = x + d
-        grown[(c >> np.uint32(RUN)) & np.uint32(CLASSES - 1), odd] += d * (2.0 * x + d)
+@register_jitable
+def first_of_class(columns, k):
+    """Where the entries of class k begin, in a plane whose entries are sorted by class."""
+    low, high = 0, len(columns)
+    while low < high:
+        middle = (low + high) >> 1
+        if wk.class_of(columns[middle], CLASSES) < k:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @kernel(types.void(_f8s, _i4s, _f8s, _f8, _f8ss, _i8, _i8, _i8), borrows=True)
-def follow_some(u, index, value, step, grown, odd, worker, workers):
-    """As :func:`follow`, in the columns of the classes of one worker."""
-    for e in range(len(index)):
-        c = np.uint32(index[e])
-        k = (c >> np.uint32(RUN)) & np.uint32(CLASSES - 1)
-        if k % np.uint32(workers) == np.uint32(worker):
+def follow(u, index, value, step, grown, odd, worker, workers):
+    """``u += step * a`` in the classes of a worker; ``grown`` receives by how much |u|^2 grows, by class."""
+    k, last = worker * CLASSES // workers, (worker + 1) * CLASSES // workers
+    e = first_of_class(index, k) if worker > 0 else 0
+    end = first_of_class(index, last) if worker + 1 < workers else len(index)
+    while e < end:
+        k = wk.class_of(index[e], CLASSES)
+        more = 0.0
+        while e < end:
+            c = np.uint32(index[e])
+            if wk.class_of(c, CLASSES) != k:
+                break
             x, d = u[c], step * value[e]
             u[c] = x + d
-            grown[k, odd] += d * (2.0 * x + d)
+            more += d * (2.0 * x + d)
+            e += 1
+        grown[k, odd] += more
 
 
 @register_jitable
@@ -136,16 +146,13 @@ def follow_all(store, point, strands, share, odd, worker, workers):
             plane, step = strands.planes[s, i], share * strands.sizes[s, i]
             begin, end = store.start[plane], store.start[plane] + store.length[plane]
             columns, entries = store.columns[begin:end], store.entries[begin:end]
-            if workers == 1:
-                follow(point.u, columns, entries, step, strands.grown, odd)
-            else:
-                follow_some(point.u, columns, entries, step, strands.grown, odd, worker, workers)
+            follow(point.u, columns, entries, step, strands.grown, odd, worker, workers)
 
 
 @register_jitable
 def put_together(store, point, strands, odd, worker, workers, waits):
     """Let u follow the steps of all strands as far as that gains; returns the gain of the dual and the waits so far."""
-    for k in range(worker, CLASSES, workers):
+    for k in range(worker * CLASSES // workers, (worker + 1) * CLASSES // workers):
         strands.grown[k, odd] = 0.0
     waits += 1
     wait_for_all(strands.arrived, waits, workers)
@@ -174,7 +181,9 @@ def put_together(store, point, strands, odd, worker, workers, waits):
         for i in range(strands.count[s, 0]):
             back, block, plane = (1.0 - share) * strands.sizes[s, i], strands.blocks[s, i], strands.planes[s, i]
             store.alpha[plane] = max(store.alpha[plane] - back, 0.0)
-            store.idle[plane] = min(store.idle[plane], 0)  # a plane that has weight again must not go with the next step
+            store.idle[plane] = min(
+                store.idle[plane], 0
+            )  # a plane that has weight again must not go with the next step
             if store.total[block] < np.inf:
                 store.origin[block] += back
         for i in range(strands.count[s, 0]):  # rounding
@@ -218,9 +227,7 @@ def own_pack(pack, asking, s):
 
 @register_jitable
 def own_rows(asking, s):
-    return Rows(
-        asking.example[s], asking.indptr[s], asking.indices[s], asking.values[s], asking.b[s], asking.bound[s]
-    )
+    return Rows(asking.example[s], asking.indptr[s], asking.indices[s], asking.values[s], asking.b[s], asking.bound[s])
 
 
 @kernel(

@@ -36,12 +36,14 @@ class _Worker:
 
 
 class Team:
-    """Threads that run strands: at most as many as there are strands, workers and cores."""
+    """Threads that run strands: at most as many as there are strands, workers, cores and classes of columns."""
+
+    classes = sk.CLASSES
 
     def __init__(self, executor: Executor | None, count: int) -> None:
         self.count, self.executor = count, executor
         shared = executor is not None and executor.shares_memory
-        self.workers = min(executor.n_workers, count, os.cpu_count() or 1) if shared else 1
+        self.workers = min(executor.n_workers, count, os.cpu_count() or 1, self.classes) if shared else 1
         if self.workers > 1:
             self.homes = executor.start([_Worker()] * self.workers)
             finalize(self, executor.release, self.homes)
@@ -59,11 +61,10 @@ class Team:
 
     # --- what the engine calls ----------------------------------------------------------------------------------------
 
-    def revisit(
-        self, solve: Callable, ws: WorkingSet, blocks: np.ndarray, point: wk.Point, visit: wk.Visit
-    ) -> float:
+    def revisit(self, solve: Callable, ws: WorkingSet, blocks: np.ndarray, point: wk.Point, visit: wk.Visit) -> float:
         """A pass over blocks with the planes they have; the gain of the dual."""
         strands = self._scratch(ws, visit)
+        blocks = dealt(ws.store, blocks, self.count, self.at_once)
         gain = self.run(sk.revisit_rounds, solve, ws.store, blocks, point, visit, strands, self.at_once)
         _take_back(ws.store, strands)
         return gain
@@ -140,7 +141,18 @@ def strands_of(state: DualState, count: int) -> Team | None:
     if state.team is None:
         fused = state.oracle.fused()
         state.team = Team(None if fused is None else fused.executor, count)
+        wk.arrange_all(ws.store, state.team.classes)
     return state.team
+
+
+def dealt(store: wk.Store, blocks: np.ndarray, count: int, at_once: int) -> np.ndarray:
+    """The blocks of each round in an order that gives its strands about the same work, by the entries of their planes."""
+    rounds = blocks[: len(blocks) // (count * at_once) * count * at_once].reshape(-1, count * at_once)
+    work = store.held[rounds] * store.length[store.slots[rounds, 0]]
+    turns = np.arange(count * at_once).reshape(at_once, count)
+    turns[1::2] = turns[1::2, ::-1]  # to and fro, so that no strand always has the larger one
+    order = np.argsort(work, axis=1, kind="stable")[:, turns.T.ravel()]
+    return np.concatenate([np.take_along_axis(rounds, order, axis=1).ravel(), blocks[rounds.size :]])
 
 
 def _hand_out(store: wk.Store, strands: sk.Strands, rows: int, entries: int) -> None:
