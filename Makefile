@@ -108,8 +108,9 @@ bench-workers: setup  ## what Ray and processes cost over threads; their memory 
 	$(RUN) tools/record.py benchmarks/workers.py --processes
 	$(RUN) benchmarks/workers.py --memory 1000
 
-bench-shards: setup  ## passes and seconds of the dual in shards (needs MAXMARGIN_DATA)
+bench-shards: setup  ## seconds of the sharded solver on one and two threads, passes of shards (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py benchmarks/shards.py
+	$(RUN) tools/record.py benchmarks/shard_combinations.py --picture docs/_static/shards.png
 
 bench-memory: setup  ## train on five times the memory that the system allows, from a pack that is mapped
 	$(RUN) tools/record.py benchmarks/memory.py

@@ -1,7 +1,7 @@
 """What several workers gain in a whole fit: the default against the sharded solver, on one and two threads.
 
-On CoNLL-2000 chunking (``--task ocr``: words of handwritten letters, ``--task horses``: pictures), to a certified gap of
-0.1 %: the default solver on one thread, then the sharded solver on one and two. Its weights must be identical to the
+On CoNLL-2000 chunking (``--task ocr``: words of handwritten letters, ``--task horses``: pictures), to a certified gap
+of 0.1 %: the default solver on one thread, then the sharded solver on one and two. Its weights must be identical to the
 last bit, and its seconds are compared with those of the default. If other processes keep the cores busy, threads that
 wait for each other lose far more than their share: compare passes and the processor seconds of one thread only.::
 
@@ -49,7 +49,7 @@ def fit(problem: Any, solver: Any, workers: int = 1) -> dict[str, Any]:
 
 def chunking(sentences: int | None) -> tuple[Any, Any]:
     X, y = load(sentences)
-    return tuple(mm.MarginRescaling().problem(mm.Chain().bind(X[:n], y[:n]), C=C) for n in (len(y), 200))
+    return tuple(mm.MarginRescaling().problem(mm.Chain().bind(X[:n], y[:n]), C=C) for n in (len(y), min(200, len(y))))
 
 
 def ocr(words: int | None) -> tuple[Any, Any]:
@@ -65,6 +65,7 @@ def horses(pictures: int | None) -> tuple[Any, Any]:
     """The settings of ``experiments/segmentation/horses.py``, without tolerance; 80 pictures unless told."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "experiments" / "segmentation"))
     from horses import PIXELS, load
+
     from maxmargin.features.images import ImageFeatures
     from maxmargin.inference.min_cut import directions
 

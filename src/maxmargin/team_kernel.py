@@ -9,7 +9,6 @@ from numba import types
 from numba.extending import intrinsic, register_jitable
 
 PATIENT = 2000  # looks before a thread lets others have its core
-YIELD = "sched_yield" if os.name == "posix" else "SwitchToThread"
 
 
 @register_jitable
@@ -24,31 +23,31 @@ def wait_for_all(arrived, waits, threads):
                 _let_others_run()
 
 
-@intrinsic
-def _arrive(context, array):
-    def generate(target, builder, signature, arguments):
-        found = target.make_array(signature.args[0])(target, builder, arguments[0])
-        return builder.atomic_rmw("add", found.data, ir.IntType(64)(1), "seq_cst")
+def _on_first(make):
+    """An instruction on the first entry of an array of int64, which ``make`` writes from a builder and its address."""
 
-    return types.int64(array), generate
+    def typed(context, array):
+        def generate(target, builder, signature, arguments):
+            return make(builder, target.make_array(signature.args[0])(target, builder, arguments[0]).data)
 
+        return types.int64(array), generate
 
-@intrinsic
-def _look(context, array):
-    def generate(target, builder, signature, arguments):
-        found = target.make_array(signature.args[0])(target, builder, arguments[0])
-        return builder.load_atomic(found.data, "seq_cst", 8)
-
-    return types.int64(array), generate
+    return intrinsic(typed)
 
 
-@intrinsic
-def _let_others_run(context):
-    def generate(target, builder, signature, arguments):
-        form = ir.FunctionType(ir.IntType(32), [])
-        known = builder.module.globals
-        function = known[YIELD] if YIELD in known else ir.Function(builder.module, form, YIELD)
-        builder.call(function, [])
-        return target.get_dummy_value()
+def _call_of(name):
+    """A call of a function of the system that takes nothing and returns an int."""
 
-    return types.void(), generate
+    def typed(context):
+        def generate(target, builder, signature, arguments):
+            known, form = builder.module.globals, ir.FunctionType(ir.IntType(32), [])
+            return builder.call(known[name] if name in known else ir.Function(builder.module, form, name), [])
+
+        return types.int32(), generate
+
+    return intrinsic(typed)
+
+
+_arrive = _on_first(lambda builder, place: builder.atomic_rmw("add", place, ir.IntType(64)(1), "seq_cst"))
+_look = _on_first(lambda builder, place: builder.load_atomic(place, "seq_cst", 8))
+_let_others_run = _call_of("sched_yield" if os.name == "posix" else "SwitchToThread")

@@ -430,16 +430,10 @@ class DualEngine(Engine):
             gain += self.take_in(state, planes)
         return gain
 
-    def revisit(self, state: DualState, blocks: np.ndarray) -> float:
-        """Solve blocks in turn with the planes they have; the gain of the dual."""
-        return self._pass(state, blocks, self._visit_rules(state))
-
-    def _pass(self, state: DualState, blocks: np.ndarray, visit: wk.Visit) -> float:
-        (solve, point), ws, team = (
-            self._block_solver(state),
-            state.working_set,
-            strands_of(state, self.settings.strands),
-        )
+    def revisit(self, state: DualState, blocks: np.ndarray, visit: wk.Visit | None = None) -> float:
+        """Solve blocks in turn, or in strands, with the planes they have; the gain of the dual."""
+        (solve, point), team = self._block_solver(state), strands_of(state, self.settings.strands)
+        ws, visit = state.working_set, visit or self._visit_rules(state)
         return team.revisit(solve, ws, blocks, point, visit) if team else solve(ws.store, blocks, point, visit, 0)
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
@@ -496,7 +490,7 @@ class DualEngine(Engine):
             # planes stay as long as a jump looks back
             share, visit = LONGER * share, visit._replace(patience=max(visit.patience, POINTS))
         for _ in range(settings.cached_passes):
-            more = self._pass(state, state.rng.permutation(blocks), visit)
+            more = self.revisit(state, state.rng.permutation(blocks), visit)
             gain += more
             if more <= max(share * gain, 0.0):
                 break

@@ -32,8 +32,8 @@ class Sharded(BaseSolver):
     that are merged for want of memory), there is one strand.
 
     **Shards** own their examples, planes and a copy of the weights, so they may live in processes or on other machines
-    (``executor``). In a round, every shard visits some dozens of its examples from the same weights, one after the other,
-    and hands back the change of ``(sum alpha b, u)``. The dual value of keeping a share x_s of each change is
+    (``executor``). In a round, every shard visits some dozens of its examples from the same weights, in turn, and hands
+    back the change of ``(sum alpha b, u)``. The dual value of keeping a share x_s of each change is
 
         D(x) = D(0) + sum_s x_s (d_s - w . delta_s) - 1/2 sum_st x_s x_t delta_s . delta_t,     0 <= x_s <= 1
 
@@ -42,8 +42,8 @@ class Sharded(BaseSolver):
     master problems, no extrapolation and no strands within shards, and a round costs about a millisecond per shard:
     shards are for what one machine cannot hold.
 
-    The numbers of strands and shards depend on the data, never on the workers: weights are identical to the last bit for
-    any number of workers, for threads, processes and Ray actors, and after a resume.
+    The numbers of strands and shards depend on the data, never on the workers: weights are identical to the last bit
+    for any number of workers, for threads, processes and Ray actors, and after a resume.
 
     Parameters
     ----------

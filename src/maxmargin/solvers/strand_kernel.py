@@ -1,8 +1,8 @@
 """Compiled rounds of strands: several visits at the same weights, whose changes are then put together exactly.
 
-A round takes some blocks for each strand. Strands solve them at the weights that the round began with and note what they
-change; then u follows all of them together, with one exact line search. Strands are what one worker does at a time; any
-number of workers does the same sums in the same order.
+A round takes some blocks for each strand. Strands solve them at the weights that the round began with and note what
+they change; then u follows all of them together, with one exact line search. Strands are what one worker does at a
+time; any number of workers does the same sums in the same order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel, record
 from maxmargin.models.signature import PLANE_FUNCTION, SEARCH_FUNCTION
-from maxmargin.oracles.batch_kernel import BATCH_FUNCTION, PACK, ROWS, Pack, Rows
+from maxmargin.oracles.batch_kernel import BATCH_FUNCTION, PACK, Pack, Rows
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.visit_kernel import ABSORB_FUNCTION
@@ -32,7 +32,7 @@ class Strands(NamedTuple):
     planes: np.ndarray  # int32 (strands, room): as wk.Steps
     blocks: np.ndarray  # int32 (strands, room)
     sizes: np.ndarray  # float64 (strands, room)
-    count: np.ndarray  # int64 (strands, APART)
+    made: np.ndarray  # int64 (strands, APART)
     slope: np.ndarray  # float64 (strands, APART): of even and odd rounds, since a worker may be a round ahead
     linear: np.ndarray  # float64 (strands, APART): sum alpha b of what the strand has changed
     told: np.ndarray  # float64 (strands, APART): by how much that changes in even and odd rounds
@@ -89,7 +89,7 @@ def own_store(store, strands, s):
 @register_jitable
 def own_point(point, strands, s, odd):
     slope = strands.slope[s, odd:]
-    steps = wk.Steps(strands.planes[s], strands.blocks[s], strands.sizes[s], strands.count[s], slope)
+    steps = wk.Steps(strands.planes[s], strands.blocks[s], strands.sizes[s], strands.made[s], slope)
     return wk.Point(
         point.u, point.w, point.positive, point.starts, point.table, point.fixed, point.curving, point.threshold,
         point.scale, point.log, steps,
@@ -141,8 +141,8 @@ def follow(u, index, value, step, grown, odd, worker, workers):
 @register_jitable
 def follow_all(store, point, strands, share, odd, worker, workers):
     """Let u follow a share of the steps of all strands, in their order."""
-    for s in range(len(strands.count)):
-        for i in range(strands.count[s, 0]):
+    for s in range(len(strands.made)):
+        for i in range(strands.made[s, 0]):
             plane, step = strands.planes[s, i], share * strands.sizes[s, i]
             begin, end = store.start[plane], store.start[plane] + store.length[plane]
             columns, entries = store.columns[begin:end], store.entries[begin:end]
@@ -160,7 +160,7 @@ def put_together(store, point, strands, odd, worker, workers, waits):
     waits += 1
     wait_for_all(strands.arrived, waits, workers)
     slope, linear, grown = 0.0, 0.0, 0.0
-    for s in range(len(strands.count)):
+    for s in range(len(strands.made)):
         slope += strands.slope[s, odd]
         linear += strands.told[s, odd]
     for k in range(CLASSES):
@@ -175,10 +175,10 @@ def put_together(store, point, strands, odd, worker, workers, waits):
     waits += 1
     wait_for_all(strands.arrived, waits, workers)
     follow_all(store, point, strands, share - 1.0, odd, worker, workers)
-    for s in range(worker, len(strands.count), workers):
+    for s in range(worker, len(strands.made), workers):
         strands.retreats[s, 0] += 1
         strands.linear[s, 0] -= (1.0 - share) * strands.told[s, odd]
-        for i in range(strands.count[s, 0]):
+        for i in range(strands.made[s, 0]):
             back, block, plane = (1.0 - share) * strands.sizes[s, i], strands.blocks[s, i], strands.planes[s, i]
             store.alpha[plane] = max(store.alpha[plane] - back, 0.0)
             store.idle[plane] = min(
@@ -186,7 +186,7 @@ def put_together(store, point, strands, odd, worker, workers, waits):
             )  # a plane that has weight again must not go with the next step
             if store.total[block] < np.inf:
                 store.origin[block] += back
-        for i in range(strands.count[s, 0]):  # rounding
+        for i in range(strands.made[s, 0]):  # rounding
             store.origin[strands.blocks[s, i]] = max(store.origin[strands.blocks[s, i]], 0.0)
     waits += 1
     wait_for_all(strands.arrived, waits, workers)
@@ -196,13 +196,13 @@ def put_together(store, point, strands, odd, worker, workers, waits):
 @kernel(_f8(wk.PASS_FUNCTION, wk.STORE, _i8s, wk.POINT, wk.VISIT, STRANDS, _i8, _i8, _i8), borrows=True)
 def revisit_rounds(solve, store, blocks, point, visit, strands, at_once, worker, workers):
     """Visit blocks with the planes they have, ``at_once`` of each strand in a round; the gain of the dual."""
-    count, n = len(strands.count), len(blocks)
+    count, n = len(strands.made), len(blocks)
     gain, waits, begin, odd = 0.0, 0, 0, 0
     while begin < n:
         m = min(count * at_once, n - begin)
         for s in range(worker, count, workers):
             part = blocks[begin + s * m // count : begin + (s + 1) * m // count]
-            strands.count[s, 0], strands.slope[s, odd], before = 0, 0.0, strands.linear[s, 0]
+            strands.made[s, 0], strands.slope[s, odd], before = 0, 0.0, strands.linear[s, 0]
             solve(
                 own_store(store, strands, s), part, own_point(point, strands, s, odd), own_visit(visit, strands, s), 0
             )
@@ -245,13 +245,13 @@ def visit_rounds(
 
     Returns how many are done; less than all means that the store has to grow. ``gain[0]`` receives the gain.
     """
-    count, n = len(strands.count), len(examples)
+    count, n = len(strands.made), len(examples)
     waits, begin, odd, total = 0, 0, 0, 0.0
     while begin < n:
         m = min(count * at_once, n - begin)
         for s in range(worker, count, workers):
             part = examples[begin + s * m // count : begin + (s + 1) * m // count]
-            strands.count[s, 0], strands.slope[s, odd], before = 0, 0.0, strands.linear[s, 0]
+            strands.made[s, 0], strands.slope[s, odd], before = 0, 0.0, strands.linear[s, 0]
             done = sequential_pass(
                 planes_batch, search, plane, own_pack(pack, asking, s), absorb, make_room, solve,
                 own_store(store, strands, s), own_point(point, strands, s, odd), own_visit(visit, strands, s), part,

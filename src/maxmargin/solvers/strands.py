@@ -41,10 +41,11 @@ class Team:
     classes = sk.CLASSES
 
     def __init__(self, executor: Executor | None, count: int) -> None:
-        self.count, self.executor = count, executor
-        shared = executor is not None and executor.shares_memory
-        self.workers = min(executor.n_workers, count, os.cpu_count() or 1, self.classes) if shared else 1
-        if self.workers > 1:
+        self.count, self.workers = count, 1
+        if executor is not None and executor.shares_memory:
+            self.workers = min(executor.n_workers, count, os.cpu_count() or 1, self.classes)
+        if executor is not None and self.workers > 1:
+            self._call = executor.call
             self.homes = executor.start([_Worker()] * self.workers)
             finalize(self, executor.release, self.homes)
 
@@ -53,7 +54,7 @@ class Team:
         if self.workers == 1:
             return rounds(*arguments, 0, 1)
         tasks = [(home, (rounds, arguments, k, self.workers)) for k, home in enumerate(self.homes)]
-        return self.executor.call("work", tasks)[0]
+        return self._call("work", tasks)[0]
 
     @property
     def at_once(self) -> int:
@@ -79,8 +80,10 @@ class Team:
         """
         ws, kernel, pack = state.working_set, fused.kernel, packed(fused, parts)
         asking, done = self._asking(fused, pack.room, parts), 0
+        visited = visited.copy()  # rounds that found no room are made again, in this order
         while done < len(visited):
-            some = visited[done : done + CALL]
+            some = dealt(ws.store, visited[done : done + CALL], self.count, self.at_once)
+            visited[done : done + CALL] = some
             own = -(-len(some) // self.count)
             mean = 2 * parts * ws.n_entries / max(1, ws.n_planes) if ws.n_planes else FIRST
             entries = int(max(own * min(pack.room, mean), 2 * self.at_once * pack.room))
@@ -131,8 +134,8 @@ class Team:
 def strands_of(state: DualState, count: int) -> Team | None:
     """The strands of a state; None where blocks have to be visited one after the other.
 
-    That is so with one strand, before a joint master problem, with signs and other regularisers than the quadratic one, with averages, where planes are
-    merged, and where blocks are no examples.
+    That is so with one strand, before a joint master problem, with signs and other regularisers than the quadratic one,
+    with averages, where planes are merged, and where blocks are no examples.
     """
     ws = state.working_set
     plain = state.w is state.u and state.log is None and state.members is None and state.echo == 1.0
@@ -146,7 +149,7 @@ def strands_of(state: DualState, count: int) -> Team | None:
 
 
 def dealt(store: wk.Store, blocks: np.ndarray, count: int, at_once: int) -> np.ndarray:
-    """The blocks of each round in an order that gives its strands about the same work, by the entries of their planes."""
+    """The blocks of each round in an order that gives its strands about the same work, by the size of their planes."""
     rounds = blocks[: len(blocks) // (count * at_once) * count * at_once].reshape(-1, count * at_once)
     work = store.held[rounds] * store.length[store.slots[rounds, 0]]
     turns = np.arange(count * at_once).reshape(at_once, count)
@@ -158,7 +161,7 @@ def dealt(store: wk.Store, blocks: np.ndarray, count: int, at_once: int) -> np.n
 def _hand_out(store: wk.Store, strands: sk.Strands, rows: int, entries: int) -> None:
     """Give each strand so many unused planes and so much of the pool."""
     end = max(1, int(store.size[wk.POOL_END]))  # 0 would mean that nothing was given
-    for s in range(len(strands.count)):
+    for s in range(len(strands.made)):
         last = int(store.size[wk.FREE])
         strands.free[s, :rows] = store.free[last - rows : last]
         store.size[wk.FREE] = last - rows

@@ -61,7 +61,7 @@ class Steps(NamedTuple):
     planes: np.ndarray = np.empty(0, np.int32)  # (room,); empty: u follows at once
     blocks: np.ndarray = np.empty(0, np.int32)  # (room,): their blocks
     sizes: np.ndarray = np.empty(0)  # (room,): by how much their multipliers have changed
-    count: np.ndarray = np.empty(0, np.int64)  # (1,): how many there are
+    made: np.ndarray = np.empty(0, np.int64)  # (1,): how many there are
     slope: np.ndarray = np.empty(0)  # (1,): what they would gain together to first order
 
 

@@ -70,7 +70,7 @@ def hand_over(store, block, hi_plane, lo_plane, step, available):
 @register_jitable
 def put_down(store, block, steps, visit, gain):
     """Note what a block has changed, in place of changing u."""
-    n, inner = steps.count[0], 0.0
+    n, inner = steps.made[0], 0.0
     for p in range(store.held[block]):
         if visit.change[p] != 0.0:
             plane = store.slots[block, p]
@@ -78,7 +78,7 @@ def put_down(store, block, steps, visit, gain):
             inner += visit.change[p] * visit.g[p]
             store.linear[0] += visit.change[p] * store.b[plane]
             n += 1
-    steps.count[0] = n
+    steps.made[0] = n
     steps.slope[0] += 2.0 * gain - inner  # gain = slope - |d|^2 / 2, and g has fallen by d . a
 
 
