@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "Answers", "BoundModel", "ConstrainedModel", "DualPoint", "Executor", "Formulation", "Fused",
-    "InnerSolver", "KBestModel", "Layout", "ListingModel", "MarginalsModel", "ModelKernel", "Oracle", "PartScoresModel",
-    "Problem", "Regulariser", "RelaxedModel", "Solver", "State", "Sum", "lists_outputs", "offers_constrained",
-    "offers_k_best", "offers_marginals", "offers_part_scores", "offers_relaxed",
+    "InnerSolver", "KBestModel", "Layout", "ListingModel", "MarginalsModel", "Mask", "ModelKernel", "Oracle",
+    "PartScoresModel", "Problem", "Regulariser", "RelaxedModel", "SampleWeight", "Solver", "State", "Sum",
+    "lists_outputs", "offers_constrained", "offers_k_best", "offers_marginals", "offers_part_scores", "offers_relaxed",
 ]  # fmt: skip
+
+SampleWeight = ArrayLike | None  # s_i of each example, (n_examples,)
+Mask = np.ndarray | None  # bool (n_weights,); None for none of them
 
 # --- models -----------------------------------------------------------------------------------------------------------
 
@@ -103,6 +106,18 @@ class Layout(Protocol):
     def n_weights(self) -> int: ...
     def output(self, code: np.ndarray) -> object:
         """The user's output behind a decoded one."""
+
+    def groups(self, w: np.ndarray) -> Mapping[str, np.ndarray | sp.csr_array]:
+        """Views of the weights by name; empty where they have no names."""
+        return {}
+
+    def names(self) -> Sequence[object] | None:
+        """What its features are called, in the order of their weights; None where it does not know."""
+        return None
+
+    def real(self) -> np.ndarray:
+        """Mask of the weights that are not padding."""
+        return np.ones(self.n_weights, bool)
 
 
 class BoundModel(Protocol):
@@ -314,12 +329,11 @@ class Formulation(Protocol):
     """An objective: makes the problem of fitting a bound model."""
 
     def problem(
-        self, model: BoundModel, *, C: float, sample_weight: ArrayLike | None = None, positive: np.ndarray | None = None
+        self, model: BoundModel, *, C: float, sample_weight: SampleWeight = None, positive: Mask = None
     ) -> Problem:
         """The problem of fitting a bound model; C multiplies the sum of the losses (of their squares, if squared).
 
-        ``positive``, bool (n_weights,), are weights that must be >= 0. Formulations that a ramp is made of also take
-        ``cost_weight``: lam of the table in :mod:`maxmargin.oracles.rescaling`, 1 but for some ramp losses.
+        ``positive``, bool (n_weights,), are weights that must be >= 0.
         """
 
 

@@ -243,10 +243,15 @@ def check_minimum(result, tiny: Tiny) -> None:
     assert np.abs(result.weights - reference.weights).max() <= 1e-4
 
 
-def check_certificate(engine, state, tiny):
-    """Its primal is the objective, counted by enumeration, and the optimum lies between its bounds."""
-    certificate, optimum = engine.certificate(state).check(), best(tiny).objective
-    primal = objective(tiny.planes, tiny.example_weight, engine.weights(state), squared=tiny.squared)
-    assert certificate.primal == pytest.approx(primal, rel=1e-9)
-    assert certificate.dual <= optimum * (1 + 1e-7)
-    assert certificate.primal >= optimum * (1 - 1e-7)
+def check_certificates(solver, tiny: Tiny, steps: int) -> None:
+    """After each step the primal is the objective, counted by enumeration, and the optimum lies between the bounds."""
+    problem, optimum = tiny.problem(), best(tiny).objective
+    engine = solver.engine(problem, 7)
+    state = engine.init(problem)
+    for _ in range(steps):
+        engine.step(state)
+        certificate = engine.certificate(state).check()
+        primal = objective(tiny.planes, tiny.example_weight, engine.weights(state), squared=tiny.squared)
+        assert certificate.primal == pytest.approx(primal, rel=1e-9)
+        assert certificate.dual <= optimum * (1 + 1e-7)
+        assert certificate.primal >= optimum * (1 - 1e-7)

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import maxmargin as mm
-from reference.reported import MAKERS, fitted, tagger
+from reference.reported import MAKERS, fitted, long_history, many_labels, tagger
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
@@ -51,20 +50,14 @@ document.title = JSON.stringify({
 def long_run(folder):
     """A page about 100,000 rows of history."""
     model, test = fitted(tagger)
-    n = 100_000
-    falling = 1.0 + 1.0 / (1.0 + np.arange(n))
-    model.history_ = {"pass": np.arange(n), "seconds": np.arange(n) * 0.1, "primal": falling, "dual": np.ones(n)}
+    model.history_ = long_history()
     return model.report(folder / "long_run.html", *test)
 
 
-def many_labels(folder):
+def many_long_labels(folder):
     """A page about 1,000 labels, with long names."""
-    n = 1_000
-    X, y = np.eye(n), np.array([f"a label with a rather long name, longer than most, number {k}" for k in range(n)])
-    model = mm.MulticlassClassifier(tol=0.5, max_passes=2, solver="perceptron")
-    with pytest.warns(Warning):
-        model.fit(X, y)
-    return model.report(folder / "many_labels.html", X, np.roll(y, 1))
+    model, test = many_labels("a label with a rather long name, longer than most, number")
+    return model.report(folder / "many_long_labels.html", *test)
 
 
 def short_run(maker):
@@ -76,7 +69,7 @@ def short_run(maker):
     return write
 
 
-PAGES = [*map(short_run, MAKERS), long_run, many_labels]
+PAGES = [*map(short_run, MAKERS), long_run, many_long_labels]
 
 
 @pytest.fixture(scope="module", params=PAGES, ids=lambda page: page.__name__)

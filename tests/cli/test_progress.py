@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from cli.corpus import sentences, text
-from maxmargin.cli.progress import progress_bar
+from maxmargin.cli.progress import in_parts, progress_bar
 from maxmargin.features.column_files import Source
 
 
@@ -37,3 +37,26 @@ def test_a_bar_is_shown_on_a_terminal_only(monkeypatch):
             for _ in range(10):
                 advance(1)
         assert ("fits" in stream.getvalue() and "left" in stream.getvalue()) == shown
+
+
+def test_parts_are_asked_in_their_order():
+    asked = []
+
+    def predict(part):
+        asked.append(len(part))
+        return [2 * example for example in part]
+
+    assert in_parts(predict, range(7), "doubling", size=3) == [0, 2, 4, 6, 8, 10, 12]
+    assert asked == [3, 3, 1]
+    assert in_parts(predict, [], "doubling") == []
+
+
+def test_a_refusal_counts_from_the_first_example():
+    def predict(part):
+        for i, example in enumerate(part):
+            if example < 0:
+                raise ValueError(f"example {i} is negative")
+        return part
+
+    with pytest.raises(ValueError, match="example 5 is negative"):
+        in_parts(predict, [1, 2, 3, 4, 5, -6, 7], "reading", size=4)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.contracts import Answer, Answers
+from maxmargin.contracts import Answer, Answers, Layout
 from maxmargin.inference.recursion import Graph, graph_k_best
 from maxmargin.models.base import BoundModel, digest
 from maxmargin.parameters import Parameters
@@ -34,6 +34,8 @@ class DagLayout:
 
     def cost(self, y_true, y) -> float:
         return float(len(set(y) - set(y_true)))
+
+    groups, names, real = Layout.groups, Layout.names, Layout.real  # weights without names, none of them padding
 
 
 class DagModel(Parameters):

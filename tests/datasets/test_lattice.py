@@ -167,15 +167,17 @@ def test_names_that_clash_are_refused_in_any_order(tmp_path, parts, clash):
         if clash is None:
             assert sorted(read_nbest(path).lattices[0].names) == ["a", "a0"]
         else:
-            with pytest.raises(ValueError, match=f"line 1: .*{clash}"):
-                read_nbest(path)
+            check_refused(read_nbest, path, path.read_text(), f"line 1: .*{clash}")
+
+
+def check_refused(read, path, text, message):
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read(path)
 
 
 def test_a_file_without_lists_is_refused(tmp_path):
-    path = tmp_path / "lists"
-    path.write_text("\n")
-    with pytest.raises(ValueError, match="no hypotheses"):
-        read_nbest(path)
+    check_refused(read_nbest, tmp_path / "lists", "\n", "no hypotheses")
 
 
 def test_plf(tmp_path):
@@ -214,20 +216,13 @@ def test_plf(tmp_path):
     ],
 )
 def test_lines_that_are_no_lattice_are_refused_by_number(tmp_path, line, message):
-    path = tmp_path / "lattices.plf"
-    path.write_text(line + "\n")
-    with pytest.raises(ValueError, match=message):
-        read_plf(path)
+    check_refused(read_plf, tmp_path / "lattices.plf", line + "\n", message)
 
 
 def test_lattices_of_a_file_have_the_same_scores(tmp_path):
-    path = tmp_path / "lattices.plf"
-    path.write_text("((('a',1),),)\n((('a',0.5,1),),)\n")
-    with pytest.raises(ValueError, match="line 2: arcs have 1 scores, those of line 1 0"):
-        read_plf(path)
-    path.write_text("")
-    with pytest.raises(ValueError, match="has no lattice"):
-        read_plf(path)
+    path, text = tmp_path / "lattices.plf", "((('a',1),),)\n((('a',0.5,1),),)\n"
+    check_refused(read_plf, path, text, "line 2: arcs have 1 scores, those of line 1 0")
+    check_refused(read_plf, path, "", "has no lattice")
 
 
 def test_sparse_features_keep_their_columns():

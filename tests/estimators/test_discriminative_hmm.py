@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 
+from maxmargin.estimators.discriminative_bayes_net import DiscriminativeBayesNet
 from maxmargin.estimators.discriminative_hmm import DiscriminativeHMM
 from maxmargin.solvers.proximal_point import ProximalPoint
 
@@ -199,6 +200,8 @@ def test_another_model_as_reference(data, model):
         DiscriminativeHMM(reference={"initial": [1.0]}).fit(*data)
     with pytest.raises(TypeError, match="reference must be"):
         DiscriminativeHMM(reference=3).fit(*data)
+    with pytest.raises(TypeError, match=r"a fitted DiscriminativeHMM or .*; got DiscriminativeBayesNet"):
+        DiscriminativeHMM(reference=DiscriminativeBayesNet()).fit(*data)
     with pytest.raises(NotFittedError):
         DiscriminativeHMM(reference=DiscriminativeHMM()).fit(*data)
 

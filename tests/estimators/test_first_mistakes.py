@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
+import maxmargin as mm
 from maxmargin import SequenceTagger
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -59,3 +61,13 @@ def test_weights_that_users_set():
     tagger.weights_ = tagger.weights_[:-1]
     with pytest.raises(ValueError, match="weights"):
         tagger.predict(WORDS)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("estimator", [SequenceTagger(), mm.MulticlassClassifier(), mm.MultilabelClassifier()], ids=str)
+def test_a_warning_names_the_line_of_the_fit(estimator):
+    X, y = (NUMBERS, Y) if "Sequence" in str(estimator) else (np.eye(4), [["a"], ["b"], ["a"], ["b"]])
+    y = [labels[0] for labels in y] if "Multiclass" in str(estimator) else y
+    with pytest.warns(ConvergenceWarning) as told:
+        estimator.set_params(solver="pegasos", max_passes=1, tol=1e-9).fit(X, y)
+    assert [warning.filename for warning in told] == [__file__]

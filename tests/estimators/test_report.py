@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 import maxmargin as mm
-from reference.reported import MAKERS, SENTENCES, TAGS, fitted, tagger
+from reference.reported import MAKERS, SENTENCES, TAGS, fitted, long_history, many_labels, tagger
 
 
 @pytest.mark.parametrize("maker", MAKERS, ids=lambda maker: maker.__name__)
@@ -73,20 +72,14 @@ def test_a_loaded_model_reports_the_same_curves(tmp_path):
 def test_a_long_history_makes_a_short_page_and_a_short_file(tmp_path):
     model, train, _ = tagger()
     model.fit(*train)
-    n = 100_000
-    falling = 1.0 + 1.0 / (1.0 + np.arange(n))
-    model.history_ = {"pass": np.arange(n), "seconds": np.arange(n) * 0.1, "primal": falling, "dual": np.ones(n)}
+    model.history_ = long_history()
     assert model.report(tmp_path / "long.html").stat().st_size < 100_000
     assert model.save(tmp_path / "long.mm").stat().st_size < 40_000
 
 
 def test_a_thousand_labels_make_a_short_page(tmp_path):
-    n = 1_000
-    X, y = np.eye(n), np.array([f"label {k}" for k in range(n)])
-    model = mm.MulticlassClassifier(tol=0.5, max_passes=2, solver="perceptron")
-    with pytest.warns(Warning):
-        model.fit(X, y)
-    path = model.report(tmp_path / "many.html", X, np.roll(y, 1))
+    model, test = many_labels("label")
+    path = model.report(tmp_path / "many.html", *test)
     assert path.stat().st_size < 300_000 and "1000 labels" in path.read_text()
 
 

@@ -17,9 +17,9 @@ from maxmargin.models.label_set import LabelSet
 from maxmargin.models.labels import Labels
 from maxmargin.oracles.oracle import ModelOracle
 from reference.hierarchies import outputs
-from reference.label_sets import cost, features, value
+from reference.label_sets import cost, value
 
-from .batches import decode, plane, planes
+from .label_checks import check_argmaxes
 
 RESCALINGS = ("margin", "slack", "sqrt_slack", "unit")
 
@@ -71,36 +71,8 @@ def problems(draw, few=None, kinds=("hamming", "depth", "free", "odd", "f1", "ja
     return bound, Z, Y, costs, sets, w, scores
 
 
-def phi(bound, x, y):
-    """Joint features in the layout of the model."""
-    rows = np.zeros((len(x), bound.layout.stride))
-    rows[:, : len(y)] = features(x, y, []).reshape(len(x), len(y))
-    return rows.ravel()
-
-
 def check_argmax(case, lam):
-    bound, X, Y, costs, sets, w, scores = case
-    examples = np.arange(len(Y))
-    found_sets, found_costs, bounds, status = decode(bound, w, examples, lam)
-    rows, _ = planes(bound, w, examples, lam)
-    assert status == -1
-    for i, row in enumerate(rows):
-        true = int((sets == Y[i]).all(axis=1).argmax())
-        objective = scores[i] + lam * costs[i] - scores[i, true]
-        same = (sets == found_sets[i]).all(axis=1)
-        assert same.any(), "no output of the hierarchy"
-        at = int(same.argmax())
-        if bound.layout.outputs.exact:
-            assert objective[at] == pytest.approx(objective.max(), abs=1e-9)
-            assert bounds[i] == row.bound == pytest.approx(objective.max(), abs=1e-9)
-        else:
-            assert objective[at] <= objective.max() + 1e-9 <= bounds[i] + 2e-9
-        assert found_costs[i] == pytest.approx(costs[i, at], abs=1e-12)
-        assert row.b == pytest.approx(lam * costs[i, at], abs=1e-12)
-        np.testing.assert_allclose(row.a, phi(bound, X[i], Y[i]) - phi(bound, X[i], found_sets[i]), atol=1e-12)
-        for emit in (0, 1, 3):
-            made, output, _ = plane(bound, w, i, lam, emit)
-            assert (made, output.tolist()) == (min(emit, 1), found_sets[i].tolist())
+    check_argmaxes(*case, lam, exact=case[0].layout.outputs.exact)
 
 
 def best_value(case, i, lam, rescaling):

@@ -15,9 +15,9 @@ from maxmargin.models import label_set
 from maxmargin.models.label_graph import forest_of
 from maxmargin.models.label_set import LabelSet
 from maxmargin.oracles.oracle import ModelOracle
-from reference.label_sets import all_sets, cost, features, value
+from reference.label_sets import all_sets, cost, value
 
-from .batches import decode, plane, planes
+from .label_checks import check_argmaxes
 
 RESCALINGS = ("margin", "slack", "sqrt_slack", "unit")
 
@@ -71,36 +71,10 @@ def problems(draw, most=10, forests=False, cycles=False):
     return bound, Z, Y, costs, sets, w, scores, integral
 
 
-def phi(bound, x, y):
-    """Joint features in the layout of the model."""
-    M, E = len(y), len(bound.layout.edges)
-    flat = features(x, y, bound.layout.edges)
-    rows = np.zeros((len(x), bound.layout.stride))
-    rows[:, :M] = flat[: len(flat) - E].reshape(len(x), M)
-    return np.concatenate([rows.ravel(), flat[len(flat) - E :]])
-
-
 @settings(max_examples=80, deadline=None)
 @given(problems(), st.sampled_from([0.0, 1.0, 0.5, -1.0]))
 def test_argmax_cost_bound_and_plane(case, lam):
-    bound, X, Y, costs, sets, w, scores, _ = case
-    examples = np.arange(len(Y))
-    outputs, found_costs, bounds, status = decode(bound, w, examples, lam)
-    rows, _ = planes(bound, w, examples, lam)
-    assert status == -1
-    for i, row in enumerate(rows):
-        true = int((sets == Y[i]).all(axis=1).argmax())
-        objective = scores[i] + lam * costs[i] - scores[i, true]
-        at = int((sets == outputs[i]).all(axis=1).argmax())
-        assert objective[at] == pytest.approx(objective.max(), abs=1e-9)
-        assert bounds[i] == row.bound == pytest.approx(objective.max(), abs=1e-9)
-        assert found_costs[i] == pytest.approx(costs[i, at], abs=1e-12)
-        assert row.b == pytest.approx(lam * costs[i, at], abs=1e-12)
-        np.testing.assert_allclose(row.a, phi(bound, X[i], Y[i]) - phi(bound, X[i], outputs[i]), atol=1e-12)
-        for emit in (0, 1, 3):
-            made, output, result = plane(bound, w, i, lam, emit)
-            assert (made, output.tolist()) == (min(emit, 1), outputs[i].tolist())
-            assert result[1] == max(result[0], 0.0)
+    check_argmaxes(*case[:-1], lam)
 
 
 @settings(max_examples=60, deadline=None)

@@ -39,12 +39,24 @@ def differences(lattice, target, path):
     return path_features(lattice, target.path.tolist()) - path_features(lattice, path), cost
 
 
-@settings(max_examples=150, deadline=None)
-@given(problems())
-def test_the_most_violating_path_is_that_of_brute_force(problem):
+def examples_of(problem):
+    """The bound model, the weights, and each example by number."""
     lattices, targets, w = problem
     bound = LatticeModel().bind(lattices, targets)
     for i, (lattice, target) in enumerate(zip(lattices, targets, strict=True)):
+        yield bound, w, i, lattice, target
+
+
+def best_of(lattice, target, w, power):
+    """The largest ``cost^power (1 - w . psi)`` of all paths that cost something, at least 0."""
+    paths = [differences(lattice, target, path) for path in paths_of(lattice)]
+    return max([0.0, *(cost**power * (1.0 - w @ psi) for psi, cost in paths if cost > 1e-12)])
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems())
+def test_the_most_violating_path_is_that_of_brute_force(problem):
+    for bound, w, i, lattice, target in examples_of(problem):
         found_by_arcs = {tuple(path): differences(lattice, target, path) for path in paths_of(lattice)}
         for cost_weight in (0.0, 1.0, 0.4, -1.0):
             values = [cost_weight * cost - w @ psi for psi, cost in found_by_arcs.values()]
@@ -63,35 +75,25 @@ def test_the_most_violating_path_is_that_of_brute_force(problem):
 @settings(max_examples=100, deadline=None)
 @given(problems(flat=True))
 def test_every_rescaling_of_lists_is_searched_exactly(problem):
-    lattices, targets, w = problem
-    bound = LatticeModel().bind(lattices, targets)
-    for i, (lattice, target) in enumerate(zip(lattices, targets, strict=True)):
-        found_by_arcs = [differences(lattice, target, path) for path in paths_of(lattice)]
+    for bound, w, i, lattice, target in examples_of(problem):
         for search, power in RESCALINGS.items():
-            values = [cost**power * (1.0 - w @ psi) for psi, cost in found_by_arcs if cost > 1e-12]
             found = bound.answer(w, i, 1.0, search)
-            assert found.value == found.bound == pytest.approx(max([0.0, *values]), abs=1e-9)
+            assert found.value == found.bound == pytest.approx(best_of(lattice, target, w, power), abs=1e-9)
 
 
 @settings(max_examples=60, deadline=None)
 @given(problems())
 def test_searches_of_lattices_are_bracketed(problem):
-    lattices, targets, w = problem
-    bound = LatticeModel().bind(lattices, targets)
-    for i, (lattice, target) in enumerate(zip(lattices, targets, strict=True)):
-        found_by_arcs = [differences(lattice, target, path) for path in paths_of(lattice)]
+    for bound, w, i, lattice, target in examples_of(problem):
         for search, power in list(RESCALINGS.items())[:2]:
-            best = max([0.0, *(cost**power * (1.0 - w @ psi) for psi, cost in found_by_arcs if cost > 1e-12)])
-            found = bound.answer(w, i, 1.0, search)
+            best, found = best_of(lattice, target, w, power), bound.answer(w, i, 1.0, search)
             assert found.value <= best + 1e-9 and found.bound >= best - 1e-9
 
 
 @settings(max_examples=100, deadline=None)
 @given(problems())
 def test_the_k_best_outputs_and_their_planes_are_those_of_brute_force(problem):
-    lattices, targets, w = problem
-    bound = LatticeModel().bind(lattices, targets)
-    for i, (lattice, target) in enumerate(zip(lattices, targets, strict=True)):
+    for bound, w, i, lattice, target in examples_of(problem):
         best: dict[str, float] = {}
         for path in paths_of(lattice):
             text = lattice.text(path)

@@ -259,6 +259,16 @@ def test_compiled_models_that_files_do_not_know(tmp_path):
     with pytest.raises(ValueError, match="does not hold its model; give it again"):
         mm.load(path)
     assert mm.StructuredSVM.load(path, model=Own()).predict(SEQUENCES) == svm.predict(SEQUENCES)
+
+    class Both(Nearest):
+        def bind(self, X, Y=None, *, layout=None):
+            raise AssertionError("not asked")
+
+    X, Y = [np.eye(5)[k] for k in range(3)], [0, 1, 2]
+    path = mm.StructuredSVM(Nearest(3)).fit(X, Y).save(tmp_path / "own")
+    assert mm.StructuredSVM.load(path, model=Nearest(3)).predict(X) == Y
+    with pytest.raises(ValueError, match="a PythonLayout, which a Both cannot have; it is not the model"):
+        mm.StructuredSVM.load(path, model=Both(3))
     assert not hasattr(HMM, "n_weights")  # it has a bind of its own, and log-probabilities for weights
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import pytest
 from scipy.optimize import linprog
 
 from reference.problems import chain_features
@@ -54,3 +55,12 @@ def all_rows(X, good, pairing):
             rows += [features[g] - features[bad] for g in (outputs if pairing == "all" else [near])]
         planes.append((np.array(rows), np.ones(len(rows))))
     return planes
+
+
+def check_solution(svm, best, zeros=6):
+    """A fit with absolute weights has converged to the optimum, its bounds lay around it, and many weights are 0."""
+    assert svm.certificate_.primal == pytest.approx(best, rel=1e-6) and svm.status_.converged
+    history = svm.history_
+    assert (history["dual"] <= best * (1 + 1e-9)).all() and (history["primal"] >= best * (1 - 1e-9)).all()
+    assert svm.positive is None or (svm.weights_ >= 0).all()
+    assert (svm.weights_ == 0).sum() >= zeros

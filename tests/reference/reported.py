@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_iris
 
 import maxmargin as mm
@@ -82,6 +83,21 @@ def fitted(maker):
     """The fitted estimator, and its test examples."""
     estimator, train, test = maker()
     return estimator.fit(*train, **({"target": "rain"} if maker is network else {})), test
+
+
+def long_history(n=100_000):
+    """A history of so many rows, of a gap that falls."""
+    falling = 1.0 + 1.0 / (1.0 + np.arange(n))
+    return {"pass": np.arange(n), "seconds": np.arange(n) * 0.1, "primal": falling, "dual": np.ones(n)}
+
+
+def many_labels(name, n=1_000):
+    """A classifier of so many labels, whose names begin with ``name``, and test examples on which it errs."""
+    X, y = np.eye(n), np.array([f"{name} {k}" for k in range(n)])
+    model = mm.MulticlassClassifier(tol=0.5, max_passes=2, solver="perceptron")
+    with pytest.warns(Warning):
+        model.fit(X, y)
+    return model, (X, np.roll(y, 1))
 
 
 MAKERS = [iris, tagger, label_sets, calibrated, pictures, graphs, hidden_markov, network, links, lists, own]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from maxmargin.callbacks.base import Callback
 
 
@@ -17,3 +19,11 @@ class StopAfter(Callback):
             self.arrays = run.to_arrays()
             return "stop"
         return None
+
+
+def spoilt_checkpoint(fit, certificates, name, change):
+    """The checkpoint of a fit that ends after so many certificates, one array of its state changed."""
+    stop = StopAfter(certificates)
+    with pytest.warns(match="callback"):
+        fit(callbacks=[stop])
+    return stop.arrays | {f"state/{name}": change(stop.arrays[f"state/{name}"])}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
-from agreement.tiny import Tiny, check_certificate
+from agreement.tiny import Tiny, check_certificates
 from maxmargin.execution.executors import Serial, Threads
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.solvers.driver import run
@@ -90,12 +90,7 @@ def test_passes_equal_plain_ones(tiny, name, divided):
 def test_certificates_are_proofs(divided, averaging, loss):
     for tiny in (replace(tiny, loss=loss) for tiny in PROBLEMS):
         for solver in SOLVERS.values():
-            problem, solver = tiny.problem(), changed(solver, averaging=averaging, **DIVIDED[divided])
-            engine = solver.engine(problem, 3)
-            state = engine.init(problem)
-            for _ in range(5):
-                engine.step(state)
-                check_certificate(engine, state, tiny)
+            check_certificates(changed(solver, averaging=averaging, **DIVIDED[divided]), tiny, steps=5)
 
 
 @pytest.mark.parametrize("tiny", PROBLEMS, ids=str)

@@ -13,7 +13,8 @@ TypeError (from a ``raise`` of this library, with a sentence). Everything else i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -26,6 +27,14 @@ def in_turn(things: Sequence[Thing], rng: np.random.Generator, number: int) -> I
     """So many cases: the things one after the other, again and again, each with a seed of its own."""
     for k in range(number):
         yield things[k % len(things)], int(rng.integers(2**62))
+
+
+def attacks_in_turn(
+    attack: Callable[[str, int], object], names: Sequence[str], rng: np.random.Generator, number: int
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    """So many cases of one attack: what each is called, and what it does."""
+    for name, seed in in_turn(names, rng, number):
+        yield f"{name}, seed {seed}", partial(attack, name, seed)
 
 
 class Foreign(AssertionError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from tools.attack import Foreign, in_turn
+from tools.attack import Foreign, attacks_in_turn
 from tools.attack.edits import REALS, places
 from tools.attack.targets import Target, finite, targets
 
@@ -47,9 +47,7 @@ Call = Callable[..., object]
 
 def cases(rng: np.random.Generator, number: int) -> Iterator[tuple[str, Callable[[], object]]]:
     """Doors in turn, each with one to three places of its arguments spoilt."""
-    doors = list(all_doors())
-    for door, seed in in_turn(doors, rng, number):
-        yield f"{door}, seed {seed}", lambda door=door, seed=seed: attack(door, seed)
+    yield from attacks_in_turn(attack, list(all_doors()), rng, number)
 
 
 def attack(door: str, seed: int) -> None:

@@ -9,7 +9,7 @@ from copy import deepcopy
 from functools import cache
 
 import numpy as np
-from tools.attack import Foreign, in_turn
+from tools.attack import Foreign, attacks_in_turn
 from tools.attack.edits import REALS, change, change_text, fill, sign, split, tensor
 from tools.attack.targets import file_targets, weights_of
 
@@ -32,9 +32,7 @@ def files() -> dict[str, bytes]:
 
 def cases(rng: np.random.Generator, number: int) -> Iterator[tuple[str, Callable[[], object]]]:
     """Each file in turn, edited at random in one to three places."""
-    names = list(files())
-    for name, seed in in_turn(names, rng, number):
-        yield f"{name}, edit {seed}", lambda name=name, seed=seed: attack(name, seed)
+    yield from attacks_in_turn(attack, list(files()), rng, number)
 
 
 def attack(name: str, seed: int) -> None:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from tools.attack import in_turn
+from tools.attack import attacks_in_turn
 from tools.attack.data_files import PIECES, commanded
 from tools.attack.targets import lattice_check, links_check, targets
 
@@ -39,8 +39,7 @@ def cases(rng: np.random.Generator, number: int) -> Iterator[tuple[str, Callable
         warnings.simplefilter("ignore")
         for name in names:  # kernels that they need are loaded now, not in every child
             attack(name, 0, spoilt=False)
-    for name, seed in in_turn(names, rng, number):
-        yield f"{name}, seed {seed}", lambda name=name, seed=seed: attack(name, seed)
+    yield from attacks_in_turn(attack, names, rng, number)
 
 
 def attack(name: str, seed: int, spoilt: bool = True) -> None:

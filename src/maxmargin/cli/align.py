@@ -13,6 +13,7 @@ from maxmargin.cli import options as o
 from maxmargin.cli.errors import fitting, guarded, located
 from maxmargin.cli.model import check_model_input
 from maxmargin.cli.outputs import check_model_output, check_output, opened_output
+from maxmargin.cli.progress import in_parts
 from maxmargin.cli.train import Stopwatch, finish
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def predict(
     """
     check_output(output, [left, right, model, opinion])
     aligner = load(model)
-    found = aligner.predict(asked_pairs(aligner, model, left, right, opinion))
+    found = in_parts(aligner.predict, asked_pairs(aligner, model, left, right, opinion), "aligning")
     with opened_output(output) as out:
         out.writelines(" ".join(f"{i}-{j}" for i, j in links) + "\n" for links in found)
 
@@ -134,7 +135,7 @@ def evaluate(
 
     pairs, gold = asked_pairs(aligner, model, left, right, opinion), read_links(links)
     check_lines(left, pairs, links, gold)
-    found, shapes = aligner.predict(pairs), [shape_of(pair) for pair in pairs]
+    found, shapes = in_parts(aligner.predict, pairs, "aligning"), [shape_of(pair) for pair in pairs]
     with located(links, lambda example, _: example + 1):
         report = alignment_report(gold, found, shapes=shapes)
     if as_json:

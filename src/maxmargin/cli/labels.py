@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, cast
@@ -16,6 +17,7 @@ from maxmargin.cli.errors import fitting, guarded
 from maxmargin.cli.label_files import DECLARED, Known, LabelFileOptions, hierarchy_of
 from maxmargin.cli.model import check_model_input
 from maxmargin.cli.outputs import check_model_output, check_output, opened_output
+from maxmargin.cli.progress import in_parts
 from maxmargin.cli.tables import show_table
 from maxmargin.cli.train import Stopwatch, finish
 
@@ -272,11 +274,14 @@ def tell_unproven(model: MultilabelClassifier, data: LabelData) -> None:
         typer.echo(f"maxmargin: {what}: the budget of branch and bound ended.", err=True)
 
 
-def predicted(model: MultilabelClassifier, data: LabelData) -> np.ndarray:
-    """Which labels are on, bool (n, n_labels), whatever form of y the model was fitted with."""
+def predicted(model: MultilabelClassifier, data: LabelData) -> list[np.ndarray]:
+    """Which labels are on, bool (n_labels,) for each example, whatever form of y the model was fitted with."""
     from maxmargin.models.label_targets import LabelTargets
 
-    return LabelTargets.of(model.predict(data.X), model.classes_).on
+    def part(rows: Sequence[int]) -> list[np.ndarray]:
+        return list(LabelTargets.of(model.predict(data.X[rows[0] : rows[-1] + 1]), model.classes_).on)
+
+    return in_parts(part, range(len(data)), "predicting")
 
 
 def targets(data: LabelData) -> Sets:

@@ -89,9 +89,15 @@ def predict(
     from maxmargin.execution.executors import make_executor
 
     executor = make_executor(n_jobs, compiled=False)
+    sizes = {both: os.path.getsize(both[0]) for both in outputs}
+    largest_first = sorted(outputs, key=sizes.__getitem__, reverse=True)  # files of one wave take about as long
     try:
         homes = executor.start([labeller] * min(executor.n_workers, len(outputs)))
-        executor.call("label", [(homes[f % len(homes)], both) for f, both in enumerate(outputs)])
+        with progress_bar(sum(sizes.values()), "predicting") as advance:
+            for begin in range(0, len(outputs), len(homes)):
+                wave = largest_first[begin : begin + len(homes)]
+                executor.call("label", list(zip(homes, wave, strict=False)))
+                advance(sum(sizes[both] for both in wave))
     finally:
         executor.close()
 

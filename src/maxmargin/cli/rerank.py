@@ -13,6 +13,7 @@ from maxmargin.cli import options as o
 from maxmargin.cli.errors import fitting, guarded
 from maxmargin.cli.model import check_model_input
 from maxmargin.cli.outputs import check_model_output, check_output, opened_output
+from maxmargin.cli.progress import in_parts
 from maxmargin.cli.train import Stopwatch, finish
 from maxmargin.features.column_files import located
 
@@ -100,13 +101,14 @@ def predict(
     check_output(output, [lists, model])
     ranker, found = load(model), read_lists(lists)
     with located(lists, lambda _example, _: None):
-        ranked = ranker.predict_kbest(found.lattices, k)
+        if k == 1:  # of equals the one that evaluate chooses
+            lines = in_parts(ranker.predict, found.lattices, "ranking")
+        else:
+            ranked = in_parts(lambda part: ranker.predict_kbest(part, k), found.lattices, "ranking")
+            rows = zip(found.ids, ranked, strict=True)
+            lines = [f"{key} ||| {text} ||| {score:.6g}" for key, outputs in rows for text, score in outputs]
     with opened_output(output) as out:
-        if k == 1:
-            out.writelines(f"{outputs[0][0]}\n" for outputs in ranked)
-            return
-        for key, outputs in zip(found.ids, ranked, strict=True):
-            out.writelines(f"{key} ||| {text} ||| {score:.6g}\n" for text, score in outputs)
+        out.writelines(f"{line}\n" for line in lines)
 
 
 @rerank.command(no_args_is_help=True)
@@ -129,7 +131,7 @@ def evaluate(
     from maxmargin.metrics import bleu, sentence_bleu
 
     with located(lists, lambda _example, _: None):
-        ours = ranker.predict(found.lattices)
+        ours = in_parts(ranker.predict, found.lattices, "ranking")
     split = [[reference.split() for reference in target] for target in targets]
     oracle = [
         max(lattice.words, key=lambda text, truth=truth: sentence_bleu(text.split(), truth))  # type: ignore[misc]

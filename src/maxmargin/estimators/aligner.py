@@ -84,13 +84,18 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
     false: float = 1.0
     neighbours: bool = False
     features: AlignmentFeatures | None = None
-    C: float = 1.0
-    tol: float = 1e-3
 
     def fit(
-        self, X: SentencePairs, y: LinkLists, sample_weight: SampleWeight = None, *, bitext: Iterable[object] | None =
-        None, resume: Resume = None, references: GoodOutputs | None = None, pairing: str = "all",
-    ) -> Self:  # fmt: skip
+        self,
+        X: SentencePairs,
+        y: LinkLists,
+        sample_weight: SampleWeight = None,
+        *,
+        bitext: Iterable[object] | None = None,
+        resume: Resume = None,
+        references: GoodOutputs | None = None,
+        pairing: str = "all",
+    ) -> Self:
         """Learn from pairs of sentences and their links.
 
         Parameters
@@ -125,7 +130,7 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
         self.model_ = self._model()
         bound = self.model_.bind(self._arrays(X), y)
         self.layout_ = bound.layout
-        return self._fit_bound(bound, self.layout_, sample_weight, resume, begin, formulation)
+        return self._fit_bound(bound, sample_weight, resume, begin, formulation)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -173,7 +178,7 @@ class Aligner(RankedOutputs[SentencePairs, list[Pair]], LargeMargin[SentencePair
         return Fitted(self.layout_, self.weights_, features=self.features_)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        layout = fitted.layout_as(MatchingLayout)
+        layout = cast(MatchingLayout, fitted.layout)
         assert fitted.features is None or isinstance(fitted.features, AlignmentFeatures)
         self.model_, self.layout_, self.weights_ = self._model(), layout, fitted.weights
         self.features_ = fitted.features

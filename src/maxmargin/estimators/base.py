@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
+from itertools import takewhile
+from traceback import walk_stack
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import Tags, check_random_state
 
 from maxmargin.callbacks.base import Callback
-from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Problem, State
+from maxmargin.contracts import BoundModel, Formulation, InnerSolver, Layout, Problem, SampleWeight, State
 from maxmargin.door import weight_vector
 from maxmargin.estimators.parameters import Training
 from maxmargin.estimators.reporting import Labellings, Reported, labels_told, named_weights, score_section
@@ -36,16 +38,16 @@ from maxmargin.solvers.presets import solver_for
 __all__ = ["Stopwatch", "Structured"]
 
 Resume = Mapping[str, np.ndarray] | str | os.PathLike[str] | None
-SampleWeight = ArrayLike | None
 
 Inputs = TypeVar("Inputs", contravariant=True)
 Outputs = TypeVar("Outputs", contravariant=True)
 
 
 @runtime_checkable
-class Named(Protocol):
-    """Features with names."""
+class NamedFeatures(Protocol):
+    """An extractor whose features have names."""
 
+    def transform(self, X: Any, /) -> object: ...
     def names(self) -> Iterable[str]: ...
 
 
@@ -217,7 +219,7 @@ class Structured(Saveable, Reported, Training, BaseEstimator, ABC, Generic[Input
             sentence = f"{self.status_.sentence} {largest}"
             self.status_ = replace(self.status_, sentence=sentence)
         if self.status_.code not in ("converged", "finished"):
-            warnings.warn(self.status_.sentence, ConvergenceWarning, stacklevel=4)
+            warnings.warn(self.status_.sentence, ConvergenceWarning, stacklevel=_users_level())
 
     def _ramp_start(self, ramp: Ramp, n_weights: int) -> np.ndarray | str | None:
         """Where CCCP begins; None at zero weights."""
@@ -323,14 +325,23 @@ class Structured(Saveable, Reported, Training, BaseEstimator, ABC, Generic[Input
         return {name: value for name, value in super().__getstate__().items() if name not in large}
 
 
-def _feature_names(estimator: Structured) -> list[str] | None:
+def _feature_names(estimator: Structured) -> list | None:
     """Names of the features that an estimator was fitted on, where it has them."""
-    for part in ("features_", "layout_"):
-        found = vars(estimator).get(part)
-        if isinstance(found, Named):
-            try:
-                return list(found.names())
-            except ValueError:  # hashed features have none
-                return None
-    given = vars(estimator).get("feature_names_in_")
-    return None if given is None else list(given)
+    fitted = vars(estimator)
+    extractor, layout = fitted.get("features_"), cast(Layout | None, fitted.get("layout_"))
+    if isinstance(extractor, NamedFeatures):
+        try:
+            return list(extractor.names())
+        except ValueError:  # hashed features have none
+            return None
+    names = None if layout is None else layout.names()
+    names = fitted.get("feature_names_in_") if names is None else names
+    return None if names is None else list(names)
+
+
+def _users_level() -> int:
+    """The ``stacklevel`` of a warning that names the line from which the library was called."""
+    frames = walk_stack(sys._getframe(1))
+    return 1 + sum(
+        1 for _ in takewhile(lambda at: at[0].f_globals.get("__name__", "").startswith("maxmargin."), frames)
+    )

@@ -114,9 +114,15 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
     max_cells: int = 2**24
 
     def fit(
-        self, X: object, y: Column = None, sample_weight: SampleWeight = None, *, target: Target = None, hidden: Hidden
-        = None, resume: Resume = None,
-    ) -> Self:  # fmt: skip
+        self,
+        X: object,
+        y: Column = None,
+        sample_weight: SampleWeight = None,
+        *,
+        target: Target = None,
+        hidden: Hidden = None,
+        resume: Resume = None,
+    ) -> Self:
         """Learn from rows.
 
         Parameters
@@ -153,9 +159,14 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         return self
 
     def partial_fit(
-        self, X: object, y: Column = None, sample_weight: SampleWeight = None, *, target: Target = None, hidden: Hidden
-        = None,
-    ) -> Self:  # fmt: skip
+        self,
+        X: object,
+        y: Column = None,
+        sample_weight: SampleWeight = None,
+        *,
+        target: Target = None,
+        hidden: Hidden = None,
+    ) -> Self:
         """Learn from further rows, without those of before.
 
         What the earlier ones have taught stays in planes and multipliers, and their counts go on counting. The
@@ -229,7 +240,7 @@ class DiscriminativeBayesNet(RankedOutputs[object, object], NetworkEstimator):
         return Fitted(layout, self.weights_, facts, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        layout = fitted.layout_as(BayesNetLayout)
+        layout = cast(BayesNetLayout, fitted.layout)
         targets = fitted.state.items("target")
         if not all(type(name) is str for name in targets):
             raise ValueError("its 'target' is not a list of names")

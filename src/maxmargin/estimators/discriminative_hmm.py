@@ -82,6 +82,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
     """
 
     parts: ClassVar[str] = "states"
+    family: ClassVar[str] = "hidden Markov models"
 
     classes: int | Values = None
     symbols: int | Values = None
@@ -153,7 +154,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         return Fitted(self.layout_, self.weights_, self._learned(), stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        layout = fitted.layout_as(HMMLayout)
+        layout = cast(HMMLayout, fitted.layout)
         self.model_ = self._model()
         self._take_layout(layout)
         self._take_learned(fitted)

@@ -74,6 +74,7 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
     """
 
     traits: ClassVar[frozenset[str]] = frozenset({"tables"})
+    family: ClassVar[str]  # of the models: one can be the reference of another of the same family
 
     C: float = 0.01
     cost: str | Mapping[Hashable, object] | ArrayLike | Callable[[Hashable, Hashable], float] | Cost = "hamming"
@@ -96,8 +97,8 @@ class GenerativeEstimator(Structured[Inputs, Outputs]):
 
     def _take_reference(self) -> None:
         """Set ``reference_`` from the parameter and the counts so far."""
-        given, kind = self.reference, type(self.layout_)
-        if isinstance(given, GenerativeEstimator) and isinstance(vars(given).get("layout_", self.layout_), kind):
+        given = self.reference
+        if isinstance(given, GenerativeEstimator) and given.family == self.family:
             given._check_fitted()
             given = self._aligned()
         elif isinstance(given, Mapping):

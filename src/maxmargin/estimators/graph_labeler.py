@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence, Sized
 from dataclasses import fields
 from itertools import compress
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -95,9 +95,14 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
     tol: float = 1e-2
 
     def fit(
-        self, X: Graphs, y: Labellings, sample_weight: SampleWeight = None, *, node_cost: Sequence[ArrayLike] | None =
-        None, resume: Resume = None,
-    ) -> Self:  # fmt: skip
+        self,
+        X: Graphs,
+        y: Labellings,
+        sample_weight: SampleWeight = None,
+        *,
+        node_cost: Sequence[ArrayLike] | None = None,
+        resume: Resume = None,
+    ) -> Self:
         """Learn from graphs and the labels of their nodes.
 
         Parameters
@@ -115,7 +120,7 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         self.model_ = self._model()
         bound = self.model_.bind(X, y, node_cost=node_cost)
         self.layout_, self.classes_ = bound.layout, bound.layout.labels.classes
-        positive = self.layout_.positive() if self.positive is None else self._positive(bound, self.layout_)
+        positive = self.layout_.positive() if self.positive is None else self._positive(bound)
         positive = positive if positive is not None and positive.any() else None
         self._train(bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin)
         self.method_ = dict(Counter(bound.solution(self.weights_, i).method for i in range(bound.n_examples)))
@@ -146,7 +151,7 @@ class GraphLabeler(WithMarginals[Graphs, list[Hashable]], LargeMargin[Graphs, La
         return Fitted(self.layout_, self.weights_, {"method": self.method_}, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        layout = fitted.layout_as(GraphLayout)
+        layout = cast(GraphLayout, fitted.layout)
         self.model_, self.layout_, self.weights_ = self._model(), layout, fitted.weights
         self.classes_ = layout.labels.classes
         method = fitted.state.fact("method")

@@ -132,9 +132,14 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
     tol: float = 1e-2
 
     def fit(
-        self, X: Sequence[Image], y: Sequence[Picture], sample_weight: SampleWeight = None, *, pixel_cost:
-        Sequence[ArrayLike] | None = None, resume: Resume = None,
-    ) -> Self:  # fmt: skip
+        self,
+        X: Sequence[Image],
+        y: Sequence[Picture],
+        sample_weight: SampleWeight = None,
+        *,
+        pixel_cost: Sequence[ArrayLike] | None = None,
+        resume: Resume = None,
+    ) -> Self:
         """Learn from images and their masks.
 
         Parameters
@@ -188,7 +193,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
             segmenter._train(
                 priced,
                 sample_weight=weights,
-                positive=self._positive(priced, priced.layout),
+                positive=self._positive(priced),
                 latent=None if known is None else lambda w: priced.with_truth(known.argmax(w).outputs),
                 refits=self.refits,
                 first_completion=self.start if self.start is not None or centre is None or not centre.any() else centre,
@@ -267,7 +272,7 @@ class ImageSegmenter(WithMarginals[Sequence[Image], np.ndarray], LargeMargin[Seq
         return Fitted(self.layout_, self.weights_, {"C": float(self.C_)}, features=self.features_)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        layout = fitted.layout_as(GridLayout)
+        layout = cast(GridLayout, fitted.layout)
         features = fitted.features
         assert features is None or isinstance(features, ImageFeatures)
         self.model_, self.features_ = self.grid(), features

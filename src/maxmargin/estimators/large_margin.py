@@ -11,7 +11,7 @@ import numpy as np
 from maxmargin.contracts import BoundModel, Formulation
 from maxmargin.estimators.base import Inputs, Outputs, Resume, SampleWeight, Stopwatch, Structured
 from maxmargin.estimators.parameters import ALL_AT_ONCE, parameters
-from maxmargin.estimators.positive_weights import GroupedWeights, Positive, positive_weights
+from maxmargin.estimators.positive_weights import Positive, positive_weights
 from maxmargin.formulations.problem import Problem
 from maxmargin.formulations.references import References
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
@@ -111,22 +111,21 @@ class LargeMargin(Structured[Inputs, Outputs]):
     def _fit_bound(
         self,
         bound: BoundModel,
-        layout: GroupedWeights,
         sample_weight: SampleWeight,
         resume: Resume,
         begin: Stopwatch,
-        formulation: Formulation | None,
+        formulation: Formulation | None = None,
     ) -> Self:
         """Train on a bound model, with the signs that its layout and the parameters ask for; see :meth:`_train`."""
-        positive = self._positive(bound, layout)
+        positive = self._positive(bound)
         self._train(
             bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin, formulation=formulation
         )
         return self
 
-    def _positive(self, bound: BoundModel, layout: GroupedWeights) -> np.ndarray | None:
+    def _positive(self, bound: BoundModel) -> np.ndarray | None:
         """Weights that must be >= 0: those asked for, and those without which the model has no exact argmax."""
-        mask, needed = positive_weights(self.positive, layout, self._named_weights), bound.needs_positive
+        mask, needed = positive_weights(self.positive, bound.layout, self._named_weights), bound.needs_positive
         if mask is not None and mask.any():
             return mask if needed is None else needed | mask
         return needed
@@ -139,7 +138,7 @@ class LargeMargin(Structured[Inputs, Outputs]):
         """One pass of a primal solver over further examples; certificates need them all, so there is none after it."""
         from maxmargin.solvers.primal import PrimalEngine
 
-        positive = self._positive(bound, cast(GroupedWeights, bound.layout))
+        positive = self._positive(bound)
         made = self._formulation().problem(bound, C=self.C, sample_weight=sample_weight, positive=positive)
         if "ramp" in made.traits:
             raise ValueError(ALL_AT_ONCE)

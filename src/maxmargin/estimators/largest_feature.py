@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.contracts import BoundModel
-from maxmargin.estimators.positive_weights import GroupedWeights
 from maxmargin.oracles.oracle import ModelOracle
 
 __all__ = ["largest_feature"]
@@ -22,8 +21,6 @@ def largest_feature(bound: BoundModel) -> str:
     at = int(np.abs(planes.data).argmax())
     size = f"{abs(planes.data[at]):.2g}"
     unnamed = f"{size}, of weight {planes.indices[at]}"
-    if not isinstance(bound.layout, GroupedWeights):
-        return unnamed
     mark = np.zeros(bound.n_weights)
     mark[planes.indices[at]] = 1.0
     places = {name: (group != 0).nonzero()[0] for name, group in bound.layout.groups(mark).items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -86,13 +86,17 @@ class LatticeRanker(RankedOutputs[Lattices, str], LargeMargin[Lattices, Targets]
 
     cost: str | TextCost = "bleu"
     n_good: int | None = None
-    C: float = 1.0
-    tol: float = 1e-3
 
     def fit(
-        self, X: Lattices, y: Targets, sample_weight: SampleWeight = None, *, resume: Resume = None, references:
-        GoodOutputs | None = None, pairing: str = "all",
-    ) -> Self:  # fmt: skip
+        self,
+        X: Lattices,
+        y: Targets,
+        sample_weight: SampleWeight = None,
+        *,
+        resume: Resume = None,
+        references: GoodOutputs | None = None,
+        pairing: str = "all",
+    ) -> Self:
         """Learn from lattices and right sentences.
 
         Parameters
@@ -120,7 +124,7 @@ class LatticeRanker(RankedOutputs[Lattices, str], LargeMargin[Lattices, Targets]
         self.model_ = LatticeModel()
         bound = self.model_.bind(lattices, [one.target for one in found])
         self.layout_ = bound.layout
-        return self._fit_bound(bound, self.layout_, sample_weight, resume, begin, formulation)
+        return self._fit_bound(bound, sample_weight, resume, begin, formulation)
 
     @property
     def coef_(self) -> np.ndarray:
@@ -200,7 +204,7 @@ class LatticeRanker(RankedOutputs[Lattices, str], LargeMargin[Lattices, Targets]
         return Fitted(self.layout_, self.weights_, stand_ins={"cost": lambda: OWN})
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        self.model_, self.layout_, self.weights_ = LatticeModel(), fitted.layout_as(LatticeLayout), fitted.weights
+        self.model_, self.layout_, self.weights_ = LatticeModel(), cast(LatticeLayout, fitted.layout), fitted.weights
 
 
 def _lattices(X: object) -> list[Lattice]:

@@ -32,9 +32,10 @@ import numpy as np
 
 from maxmargin.certificate import Certificate
 from maxmargin.datasets.column_format import ColumnFormat
-from maxmargin.estimators.registry import KINDS, RENAMED
+from maxmargin.estimators.registry import KINDS, RENAMED, Kind
 from maxmargin.estimators.saveable import Extractor, Fitted, Saveable
 from maxmargin.models.layout_state import StorableLayout
+from maxmargin.models.user import Model, UserModel, as_model
 from maxmargin.persistence.kinds import is_of_kind
 from maxmargin.persistence.model_file import read_model, write_model
 from maxmargin.persistence.values import pack_value, unpack_value
@@ -242,13 +243,7 @@ def _fitted_and_parameters(contents: Contents, model: object) -> tuple[Fitted, d
     layout: StorableLayout = kind.from_state(facts, tensors, *own_model)
     if contents.kind == "StructuredSVM" and "model" not in parameters:
         raise ValueError("the file does not hold its model; give it again: StructuredSVM.load(path, model=...)")
-    part, known = contents.kind, KINDS.get(contents.kind)
-    if part == "StructuredSVM":  # whose model may be of one's own, with any layout
-        own_kind = type(parameters["model"])
-        part, known = own_kind.__name__, KINDS.get(own_kind.__name__)
-        known = known if known is not None and known.module == own_kind.__module__ else None
-    if known is not None and known.layout != name:
-        raise ValueError(f"its layout is a {name}, which a {part} cannot have")
+    _check_pair(contents.kind, name, parameters)
     weights = unpack_vector("weights", contents.weights, layout.n_weights)
     layout.check_weights(weights)
     if parameters.get("features") is not None:
@@ -262,6 +257,20 @@ def _fitted_and_parameters(contents: Contents, model: object) -> tuple[Fitted, d
         made: Extractor = extractor.from_state(*state)
         features, parameters["features"] = made, made if contents.features["given"] is True else None
     return Fitted(layout, weights, contents.fitted, features), parameters
+
+
+def _check_pair(kind: str, layout: str, parameters: Mapping[str, object]) -> None:
+    """Refuse a layout that is not the one of the estimator, or of its model where it takes any."""
+    whose, advice, expected = kind, "", KINDS[kind].layout
+    if kind == "StructuredSVM":
+        given = cast("Model | UserModel", parameters["model"])
+        whose, advice = type(given).__name__, "; it is not the model that it was trained with"
+        binding = type(as_model(given))
+        known = KINDS.get(binding.__name__, Kind("", ""))
+        own = known.module != binding.__module__  # a class of the user's that binds itself: any layout but functions'
+        expected = known.layout if not own else layout if layout != "PythonLayout" else ""
+    if layout != expected:
+        raise ValueError(f"its layout is a {layout}, which a {whose} cannot have{advice}")
 
 
 def _modules(role: str) -> dict[str, str]:

@@ -69,9 +69,15 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
     parts: ClassVar[str] = "examples"
 
     def fit(
-        self, X: Matrix, y: ArrayLike, sample_weight: SampleWeight = None, *, resume: Resume = None,
-        references: GoodOutputs | None = None, pairing: str = "all",
-    ) -> Self:  # fmt: skip
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        sample_weight: SampleWeight = None,
+        *,
+        resume: Resume = None,
+        references: GoodOutputs | None = None,
+        pairing: str = "all",
+    ) -> Self:
         """Learn from labelled examples.
 
         Parameters
@@ -93,13 +99,10 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
         self.model_, self.classes_ = self._model(), _distinct(y)
         bound = self.model_.bind(X, y)
         self.layout_ = bound.layout
-        positive, formulation = self._positive(bound, bound.layout), None
+        formulation = None
         if references is not None or pairing != "all":
             formulation = self._references(y.tolist(), references, pairing)[1]
-        self._train(
-            bound, sample_weight=weights, positive=positive, resume=resume, begin=begin, formulation=formulation
-        )
-        return self
+        return self._fit_bound(bound, weights, resume, begin, formulation)
 
     def _example_weights(self, sample_weight: SampleWeight, y: np.ndarray) -> np.ndarray:
         weights = check_sample_weight(sample_weight, len(y))
@@ -146,7 +149,7 @@ class MulticlassClassifier(RankedOutputs[Matrix, Hashable], MatrixClassifier[Arr
         return Fitted(self.layout_, self.weights_, facts, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        layout = fitted.layout_as(MulticlassLayout)
+        layout = cast(MulticlassLayout, fitted.layout)
         self.model_, self.layout_, self.weights_ = self._model(), layout, fitted.weights
         classes = fitted.state.fact("classes")
         self.classes_ = classes if isinstance(classes, np.ndarray) else np.array(classes, dtype=object)

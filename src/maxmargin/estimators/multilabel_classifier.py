@@ -140,8 +140,7 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         self.model_ = self._model()
         bound = self._bind_targets(X, targets, None)
         weights = check_sample_weight(sample_weight, bound.n_examples)
-        positive = self._positive(bound, bound.layout)
-        self._train(bound, sample_weight=weights, positive=positive, resume=resume, begin=begin)
+        self._fit_bound(bound, weights, resume, begin)
         self.fractional_ = int(bound.unproven(self.weights_).sum())
         return self
 
@@ -219,7 +218,7 @@ class MultilabelClassifier(RankedOutputs[Matrix, set[Hashable]], MatrixClassifie
         return [] if outputs is None else [[classes[p], classes[k]] for p, k in outputs.hierarchy.edges.tolist()]
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        layout = fitted.layout_as(LabelSetLayout)
+        layout = cast(LabelSetLayout, fitted.layout)
         self.model_, self.layout_, self.weights_ = self._model(), layout, fitted.weights
         self.classes_ = class_array(self.layout_.labels.classes)
         self._take_features(fitted.state)

@@ -6,7 +6,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +35,7 @@ Probabilities = ArrayLike | Mapping[str, ArrayLike]
 class NetworkEstimator(GenerativeEstimator[object, Sequence[object]]):
     """Base of estimators that have a ``network_``."""
 
+    family: ClassVar[str] = "networks"
     network_: Network
 
     def _own_sections(self) -> list[Section]:

@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-__all__ = ["GroupedWeights", "Positive", "positive_weights"]
+from maxmargin.contracts import Layout
+
+__all__ = ["Positive", "positive_weights"]
 
 Positive = bool | str | Sequence[str] | ArrayLike | None
 Blocks = Mapping[str, Sequence[np.ndarray | sp.csr_array]]
 
 
-@runtime_checkable
-class GroupedWeights(Protocol):
-    """A layout whose weights have names."""
-
-    @property
-    def n_weights(self) -> int: ...
-
-    def groups(self, w: np.ndarray) -> Mapping[str, np.ndarray | sp.csr_array]:
-        """Views of the weights by name."""
-
-    def real(self) -> np.ndarray:
-        """Mask of the weights that are not padding."""
-
-
 def positive_weights(
-    positive: Positive, layout: GroupedWeights, named: Callable[[Mapping], Blocks] | None = None
+    positive: Positive, layout: Layout, named: Callable[[Mapping], Blocks] | None = None
 ) -> np.ndarray | None:
     """A boolean mask over the weights, or None when all are free.
 

@@ -58,6 +58,7 @@ KINDS: dict[str, Kind] = {
     "BayesNetLayout": Kind("layout", "maxmargin.models.bayes_net"),
     "LatticeLayout": Kind("layout", "maxmargin.models.lattice"),
     "PythonLayout": Kind("layout", "maxmargin.models.user"),
+    "PythonModel": Kind("wrapper", "maxmargin.models.user", "PythonLayout"),  # round a model of one's own
     "TextFeatures": Kind("features", "maxmargin.features.extractor", "ChainLayout"),
     "DictFeatures": Kind("features", "maxmargin.features.dicts", "ChainLayout"),
     "AlignmentFeatures": Kind("features", "maxmargin.features.alignment", "MatchingLayout"),

@@ -7,14 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self
 
 import numpy as np
 
 from maxmargin.costs import Cost, MatrixCost, as_cost
 from maxmargin.models.layout_state import StateReader, StorableLayout
-
-Layout = TypeVar("Layout", bound=StorableLayout)
 
 __all__ = ["Extractor", "Fitted", "Saveable", "matrix_cost"]
 
@@ -29,10 +27,11 @@ class Extractor(Protocol):
 class Fitted:
     """What a model file holds of an estimator, besides its parameters and how its training went.
 
-    ``weights`` are an array (n_weights,); ``facts`` (plain values or arrays) what else it has learned; ``features`` are
-    fitted. When saving, ``stand_ins`` are functions by name of parameters that a file may not be able to hold: they
-    give a value that it can, or None for one that is given again at loading. ``inside`` is the fitted estimator that it
-    was built round, if any: layout and weights are those of that one then.
+    ``layout`` is of the kind that the registry has for the estimator; ``weights`` are an array (n_weights,); ``facts``
+    (plain values or arrays) what else it has learned; ``features`` are fitted. When saving, ``stand_ins`` are functions
+    by name of parameters that a file may not be able to hold: they give a value that it can, or None for one that is
+    given again at loading. ``inside`` is the fitted estimator that it was built round, if any: layout and weights are
+    those of that one then.
     """
 
     layout: StorableLayout
@@ -41,12 +40,6 @@ class Fitted:
     features: Extractor | None = None
     stand_ins: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     inside: Saveable | None = None
-
-    def layout_as(self, kind: type[Layout]) -> Layout:
-        """The layout, of the kind that the estimator makes; a file may name another."""
-        if not isinstance(self.layout, kind):
-            raise ValueError(f"its layout is a {type(self.layout).__name__}, and must be a {kind.__name__}")
-        return self.layout
 
     @property
     def state(self) -> StateReader:

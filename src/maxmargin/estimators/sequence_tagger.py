@@ -116,9 +116,16 @@ class SequenceTagger(
     classes: Classes = None
 
     def fit(
-        self, X: SequenceInput, y: Labellings | None, sample_weight: SampleWeight = None, *, fixed: Known = None,
-        resume: Resume = None, references: GoodOutputs | None = None, pairing: str = "all",
-    ) -> Self:  # fmt: skip
+        self,
+        X: SequenceInput,
+        y: Labellings | None,
+        sample_weight: SampleWeight = None,
+        *,
+        fixed: Known = None,
+        resume: Resume = None,
+        references: GoodOutputs | None = None,
+        pairing: str = "all",
+    ) -> Self:
         """Learn from sequences.
 
         Parameters
@@ -145,11 +152,7 @@ class SequenceTagger(
             self.__dict__.pop(name, None)
         bound = self._bind_first(X, y, fixed)
         del X  # packed now, and may be the largest thing there is
-        positive = self._positive(bound, bound.layout)
-        self._train(
-            bound, sample_weight=sample_weight, positive=positive, resume=resume, begin=begin, formulation=formulation
-        )
-        return self
+        return self._fit_bound(bound, sample_weight, resume, begin, formulation)
 
     def fit_files(
         self,
@@ -199,9 +202,7 @@ class SequenceTagger(
         common = copy(self.features), as_column(word_column), as_column(label_column)
         made = bound_files(self, [PartReader(n, source, *common) for n, source in enumerate(sources)], memory_map)
         self._take_over(made)
-        positive = self._positive(made.bound, made.bound.layout)
-        self._train(made.bound, positive=positive, resume=resume, begin=begin)
-        return self
+        return self._fit_bound(made.bound, None, resume, begin)
 
     def predict_files(
         self,
@@ -321,7 +322,7 @@ class SequenceTagger(
         return Fitted(layout, weights, features=features, stand_ins=stand_ins)
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        layout = fitted.layout_as(ChainLayout)
+        layout = cast(ChainLayout, fitted.layout)
         self.layout_, self.weights_ = layout, fitted.weights
         self.features_ = cast(SequenceFeatures | None, fitted.features)
         self.classes_, self.model_ = layout.labels.classes, self._model()

@@ -5,39 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence, Sized
 from copy import copy
 from dataclasses import field
-from typing import ClassVar, Protocol, Self, cast, runtime_checkable
+from typing import ClassVar, Protocol, Self, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin.contracts import BoundModel, Formulation, Layout
+from maxmargin.contracts import BoundModel, Formulation
 from maxmargin.estimators.base import Resume, SampleWeight, Stopwatch
 from maxmargin.estimators.confidence import WithMarginals
 from maxmargin.estimators.examples import Predictions, listed
 from maxmargin.estimators.large_margin import GoodOutputs, LargeMargin, learns_from_streams
 from maxmargin.estimators.parameters import parameters
-from maxmargin.estimators.positive_weights import GroupedWeights
 from maxmargin.estimators.saveable import Fitted, matrix_cost
 from maxmargin.models.chain import Chain
 from maxmargin.models.graph import Graph
 from maxmargin.models.labels import Labels
 from maxmargin.models.layout_state import StorableLayout
 from maxmargin.models.multiclass import Multiclass
-from maxmargin.models.user import PythonLayout, PythonModel, UserModel
+from maxmargin.models.user import Model, UserModel, as_model
 
 __all__ = ["StructuredSVM"]
 
 Objects = Sequence[object]
 
 
-@runtime_checkable
-class Model(Protocol):
-    """A model that binds examples itself."""
-
-    def bind(self, X: Objects, Y: Objects | None = None, *, layout: Layout | None = None) -> BoundModel: ...
-
-
-class KnownLayout(Layout, StorableLayout, GroupedWeights, Protocol):
+class KnownLayout(StorableLayout, Protocol):
     """What this estimator asks of the layout of a model; ``labels`` only where it stores a cost by its table."""
 
     @property
@@ -91,9 +83,15 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
     formulation: Formulation | None = None
 
     def fit(
-        self, X: Objects, y: Objects | None, sample_weight: SampleWeight = None, *, resume: Resume = None, references:
-        GoodOutputs | None = None, pairing: str = "all",
-    ) -> Self:  # fmt: skip
+        self,
+        X: Objects,
+        y: Objects | None,
+        sample_weight: SampleWeight = None,
+        *,
+        resume: Resume = None,
+        references: GoodOutputs | None = None,
+        pairing: str = "all",
+    ) -> Self:
         """Learn the weights.
 
         Parameters
@@ -114,7 +112,7 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
                 raise ValueError("references= makes a formulation of its own; leave out formulation=.")
             y, formulation = self._references(y, references, pairing)
         bound = self._bind_first(X, y)
-        return self._fit_bound(bound, self.layout_, sample_weight, resume, begin, formulation)
+        return self._fit_bound(bound, sample_weight, resume, begin, formulation)
 
     @available_if(learns_from_streams)
     def partial_fit(self, X: Objects, y: Objects, sample_weight: SampleWeight = None) -> Self:
@@ -147,7 +145,7 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         return bound
 
     def _model(self) -> Model:
-        return self.model if isinstance(self.model, Model) else cast(Model, PythonModel(self.model))
+        return as_model(self.model)
 
     def _fitted(self) -> Fitted:
         return Fitted(self.layout_, self.weights_, stand_ins={"model": self._storable_model})
@@ -160,10 +158,7 @@ class StructuredSVM(WithMarginals[Objects, object], LargeMargin[Objects, Objects
         return copy(model).set_params(cost=matrix_cost(model.cost, self.layout_.labels.classes))
 
     def _take_fitted(self, fitted: Fitted) -> None:
-        self.model_, self.layout_ = self._model(), cast(KnownLayout, fitted.layout)
-        if isinstance(self.model_, PythonModel) != isinstance(self.layout_, PythonLayout):
-            raise ValueError(f"a {type(self.model).__name__} is not the model that it was trained with; give that one")
-        self.weights_ = fitted.weights
+        self.model_, self.layout_, self.weights_ = self._model(), cast(KnownLayout, fitted.layout), fitted.weights
 
     def _predict_codes(self, weights: np.ndarray, X: Objects) -> list:
         bound = self.model_.bind(listed(X), None, layout=self.layout_)

@@ -134,6 +134,17 @@ def chances_of_none(words, chances, null):
         null[k] = chances[words[k]] if words[k] >= 0 else UNKNOWN_WORD
 
 
+@register_jitable
+def align(model, n, m, t, null, place, absent, out, counts, forward, backward, steps, pairs, ahead):
+    """Posteriors (m, n) of a model, in one direction; expected places or jumps are added to ``counts``."""
+    if model == MARKOV:
+        walk(n, m, t, null, place, absent, out, counts, forward, backward, steps, pairs, ahead)
+    elif model == TWO:
+        choose_near(n, m, t, null, place, absent, out, counts, ahead)
+    else:
+        choose(n, m, t, null, out)
+
+
 @kernel(
     f"void({_BITEXT}, float64[:, ::1], float64[::1], float64[::1], float64[:, ::1], int64, float64, boolean, "
     "float64[:, ::1], float64[::1], float64[::1], float64[:, ::1], float64[:, ::1])"
@@ -167,19 +178,9 @@ def expect(
                 there[j, i] = t[0, c] if c >= 0 else UNKNOWN_PAIR
                 back[i, j] = t[1, c] if c >= 0 else UNKNOWN_PAIR
         chances_of_none(right_words[right[s] : right[s + 1]], none_right, null)
-        if model == MARKOV:
-            walk(n, m, there, null, places[0], absent, p, place_counts[0], forward, backward, steps, pairs, ahead)
-        elif model == TWO:
-            choose_near(n, m, there, null, places[0], absent, p, place_counts[0], ahead)
-        else:
-            choose(n, m, there, null, p)
+        align(model, n, m, there, null, places[0], absent, p, place_counts[0], forward, backward, steps, pairs, ahead)
         chances_of_none(left_words[left[s] : left[s + 1]], none_left, null)
-        if model == MARKOV:
-            walk(m, n, back, null, places[1], absent, q, place_counts[1], forward, backward, steps, pairs, ahead)
-        elif model == TWO:
-            choose_near(m, n, back, null, places[1], absent, q, place_counts[1], ahead)
-        else:
-            choose(m, n, back, null, q)
+        align(model, m, n, back, null, places[1], absent, q, place_counts[1], forward, backward, steps, pairs, ahead)
         for i in range(n):
             for j in range(m):
                 c = cells[at[s] + i * m + j]

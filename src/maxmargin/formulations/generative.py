@@ -33,9 +33,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from maxmargin.contracts import BoundModel
+from maxmargin.contracts import BoundModel, Mask, SampleWeight
 from maxmargin.formulations.divergence import TableDivergence
 from maxmargin.formulations.problem import Problem, example_weights, lift_of
 from maxmargin.models.tables import Tables, reference_distribution
@@ -72,9 +71,8 @@ class Generative(Parameters):
     rescaling: str = "margin"
 
     def problem(
-        self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
-        positive: np.ndarray | None = None, cost_weight: float = 1.0,
-    ) -> Problem:  # fmt: skip
+        self, model: BoundModel, *, C: float = 1.0, sample_weight: SampleWeight = None, positive: Mask = None
+    ) -> Problem:
         """As that of a :class:`~maxmargin.contracts.Formulation`; C is the paper's eta, and positive is refused."""
         weight, squared = example_weights(self.loss, C, sample_weight, model.n_examples)
         if positive is not None:
@@ -84,5 +82,5 @@ class Generative(Parameters):
         if tables.n_weights != model.n_weights:
             raise ValueError(f"the model has {model.n_weights} weights, the tables hold {tables.n_weights}.")
         lift = lift_of(weight) if squared else None
-        oracle = ModelOracle(model, self.rescaling, cost_weight, np.empty(0) if lift is None else lift)
+        oracle = ModelOracle(model, self.rescaling, lift=np.empty(0) if lift is None else lift)
         return Problem(oracle, weight, model.n_weights, TableDivergence(tables, reference, self.pull, self.start), lift)

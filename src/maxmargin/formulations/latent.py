@@ -11,50 +11,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from maxmargin.contracts import BoundModel, LabelBlocks, Oracle, Problem
+from maxmargin.contracts import BoundModel, Oracle, Problem
+from maxmargin.formulations.outer_problem import OuterProblem
 
 __all__ = ["LatentProblem"]
 
 
 @dataclass(frozen=True)
-class LatentProblem:
+class LatentProblem(OuterProblem[Problem]):
     """A sequence of problems.
 
     ``first`` has the outputs as they were given, ``complete`` makes the examples with the best completions at weights
     as true outputs, ``problem_of`` is the formulation, and ``wrap`` what the oracles of each round are asked through.
     """
 
-    first: Problem
+    trait: ClassVar[str] = "latent"
+
     complete: Callable[[np.ndarray], BoundModel]
     problem_of: Callable[[BoundModel], Problem]
     wrap: Callable[[Oracle], Oracle] | None = None
-
-    @property
-    def n_examples(self) -> int:
-        return self.first.n_examples
-
-    @property
-    def n_columns(self) -> int:
-        return self.first.n_columns
-
-    @property
-    def weight(self) -> np.ndarray:
-        return self.first.weight
-
-    @property
-    def traits(self) -> frozenset[str]:
-        return self.first.traits | {"latent"}
-
-    def feasible(self, w: np.ndarray) -> np.ndarray:
-        """As the problem of every round."""
-        return self.first.feasible(w)
-
-    @property
-    def labels(self) -> LabelBlocks | None:
-        return self.first.labels
 
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> LatentProblem:
         return replace(self, first=self.first.with_oracles(wrap), wrap=wrap)

@@ -29,13 +29,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import ClassVar, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from maxmargin.contracts import BoundModel, LabelBlocks, Oracle
+from maxmargin.contracts import BoundModel, Mask, Oracle, SampleWeight
 from maxmargin.formulations.generative import Generative
+from maxmargin.formulations.outer_problem import OuterProblem
 from maxmargin.formulations.problem import LinearTerm, Problem
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.oracles.oracle import ModelOracle
@@ -70,15 +70,16 @@ class Linearisation:
 
 
 @dataclass(frozen=True)
-class RampProblem:
+class RampProblem(OuterProblem[Problem]):
     """A ramp problem: a convex problem and the oracle of what is subtracted from it.
 
-    ``convex`` is ``R(w) + sum_i C_i h_i(w)``, ``concave`` gives the planes of r_i, and ``below`` is its cost weight
-    lam-, which a warm start or a checkpoint must share. ``hinge`` has cost weight 1: a ramp fit may start from its
-    solution; it is the convex problem itself when lam+ is 1.
+    ``first``, also called ``convex``, is ``R(w) + sum_i C_i h_i(w)``, ``concave`` gives the planes of r_i, and
+    ``below`` is its cost weight lam-, which a warm start or a checkpoint must share. ``hinge`` has cost weight 1: a
+    ramp fit may start from its solution; it is the convex problem itself when lam+ is 1.
     """
 
-    convex: Problem
+    trait: ClassVar[str] = "ramp"
+
     concave: Oracle
     below: float
     hinge: Problem
@@ -86,31 +87,12 @@ class RampProblem:
     def with_oracles(self, wrap: Callable[[Oracle], Oracle]) -> RampProblem:
         convex = self.convex.with_oracles(wrap)
         hinge = convex if self.hinge is self.convex else self.hinge.with_oracles(wrap)
-        return replace(self, convex=convex, concave=wrap(self.concave), hinge=hinge)
+        return replace(self, first=convex, concave=wrap(self.concave), hinge=hinge)
 
     @property
-    def weight(self) -> np.ndarray:
-        return self.convex.weight
-
-    @property
-    def n_examples(self) -> int:
-        return self.convex.n_examples
-
-    @property
-    def n_columns(self) -> int:
-        return self.convex.n_columns
-
-    @property
-    def traits(self) -> frozenset[str]:
-        return self.convex.traits | {"ramp"}
-
-    def feasible(self, w: np.ndarray) -> np.ndarray:
-        """As the convex problem."""
-        return self.convex.feasible(w)
-
-    @property
-    def labels(self) -> LabelBlocks | None:
-        return self.convex.labels
+    def convex(self) -> Problem:
+        """The problem of a round in which nothing is subtracted."""
+        return self.first
 
     def linearise(self, w: np.ndarray, known: Planes | None = None) -> Linearisation:
         """The planes of the concave part at ``w``: one argmax per example.
@@ -241,9 +223,8 @@ class Ramp(Parameters):
         return above, below
 
     def problem(
-        self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
-        positive: np.ndarray | None = None,
-    ) -> RampProblem:  # fmt: skip
+        self, model: BoundModel, *, C: float = 1.0, sample_weight: SampleWeight = None, positive: Mask = None
+    ) -> RampProblem:
         """The problem of fitting a bound model; see :class:`~maxmargin.contracts.Formulation`."""
         rounds, passes = self.max_rounds, self.passes_per_round
         if rounds is not None and not (isinstance(rounds, (int, np.integer)) and rounds >= 1):
@@ -258,7 +239,7 @@ class Ramp(Parameters):
             raise ValueError('the ramp has no slack-rescaled form; use loss="hinge" or rescaling="margin".')
         if formulation.loss != "hinge":
             raise ValueError('the ramp is made of the hinge; give its convex part loss="hinge".')
-        make = partial(formulation.problem, model, C=C, sample_weight=sample_weight, positive=positive)
-        convex = make(cost_weight=above)
-        hinge = convex if above == 1.0 else make()
+        hinge = convex = formulation.problem(model, C=C, sample_weight=sample_weight, positive=positive)
+        if above != 1.0:
+            convex = replace(hinge, oracle=replace(cast(ModelOracle, hinge.oracle), cost_weight=above))
         return RampProblem(convex, ModelOracle(model, cost_weight=below), below, hinge)

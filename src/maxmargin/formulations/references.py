@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from maxmargin.contracts import BoundModel, ListingModel, lists_outputs
+from maxmargin.contracts import BoundModel, ListingModel, Mask, SampleWeight, lists_outputs
 from maxmargin.formulations.problem import Problem, example_weights
 from maxmargin.formulations.rescaled_hinge import regulariser_of
 from maxmargin.needs import refusal
@@ -45,9 +44,8 @@ class References(Parameters):
     closeness: Closeness = hamming
 
     def problem(
-        self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
-        positive: np.ndarray | None = None,
-    ) -> Problem:  # fmt: skip
+        self, model: BoundModel, *, C: float = 1.0, sample_weight: SampleWeight = None, positive: Mask = None
+    ) -> Problem:
         """The problem of fitting a bound model; see :class:`~maxmargin.contracts.Formulation`."""
         if self.pairing not in PAIRINGS:
             raise ValueError(f'pairing must be "all" or "nearest", got {self.pairing!r}.')

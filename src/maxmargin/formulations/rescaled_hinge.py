@@ -14,9 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from maxmargin.contracts import BoundModel, Regulariser
+from maxmargin.contracts import BoundModel, Mask, Regulariser, SampleWeight
 from maxmargin.formulations.absolute import Absolute
 from maxmargin.formulations.problem import Problem, example_weights, lift_of
 from maxmargin.formulations.regularisers import Quadratic, SignedQuadratic
@@ -58,9 +57,8 @@ class RescaledHinge(Parameters):
         return CentredHinge(self, centre)
 
     def problem(
-        self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
-        positive: np.ndarray | None = None, cost_weight: float = 1.0,
-    ) -> Problem:  # fmt: skip
+        self, model: BoundModel, *, C: float = 1.0, sample_weight: SampleWeight = None, positive: Mask = None
+    ) -> Problem:
         """The problem of fitting a bound model; see :class:`~maxmargin.contracts.Formulation`."""
         model = SearchedModel.of(model, self.slack_search, rescaling_named(self.rescaling).search)
         model.kernel(rescaling_named(self.rescaling).search)  # refuses what the model cannot search, before anything
@@ -68,12 +66,12 @@ class RescaledHinge(Parameters):
         if squared and self.penalty == "l1":
             raise ValueError('penalty="l1" makes a linear program, which squared slacks are not; use loss="hinge".')
         lift = lift_of(weight) if squared else None
-        oracle = ModelOracle(model, self.rescaling, cost_weight, np.empty(0) if lift is None else lift)
+        oracle = ModelOracle(model, self.rescaling, lift=np.empty(0) if lift is None else lift)
         regulariser = regulariser_of(self.penalty, positive, model.n_weights, oracle.n_columns)
         return Problem(oracle, weight, model.n_weights, regulariser, lift)
 
 
-def regulariser_of(penalty: str, positive: np.ndarray | None, n_weights: int, n_columns: int) -> Regulariser:
+def regulariser_of(penalty: str, positive: Mask, n_weights: int, n_columns: int) -> Regulariser:
     """R by the name of the penalty and the weights that must be >= 0, bool (n_weights,); None when all are free."""
     if penalty not in PENALTIES:
         raise ValueError(f'penalty must be "l2" or "l1", got {penalty!r}.')
@@ -94,14 +92,10 @@ class CentredHinge:
     centre: np.ndarray
 
     def problem(
-        self, model: BoundModel, *, C: float = 1.0, sample_weight: ArrayLike | None = None,
-        positive: np.ndarray | None = None, cost_weight: float = 1.0,
-    ) -> Problem:  # fmt: skip
+        self, model: BoundModel, *, C: float = 1.0, sample_weight: SampleWeight = None, positive: Mask = None
+    ) -> Problem:
         """The problem of fitting a bound model; see :class:`~maxmargin.contracts.Formulation`."""
-        problem = self.hinge.problem(
-            model, C=C, sample_weight=sample_weight, positive=positive, cost_weight=cost_weight
-        )
-        return problem.centred(self.centre)
+        return self.hinge.problem(model, C=C, sample_weight=sample_weight, positive=positive).centred(self.centre)
 
 
 @dataclass(repr=False, eq=False)
@@ -110,9 +104,8 @@ class MarginRescaling(RescaledHinge):
 
     Parameters
     ----------
-    loss : {"hinge", "squared_hinge"}
-    penalty : {"l2", "l1"}
-        "l1" takes the hinge only.
+    loss, penalty : str
+        As those of :class:`RescaledHinge`.
     """
 
     rescaling: str = field(default="margin", init=False)
@@ -125,11 +118,8 @@ class SlackRescaling(RescaledHinge):
 
     Parameters
     ----------
-    loss : {"hinge", "squared_hinge"}
-    penalty : {"l2", "l1"}
-        "l1" takes the hinge only.
-    slack_search : str
-        How the most violating output is found: "auto", or a name of :mod:`maxmargin.models.search`.
+    loss, penalty, slack_search : str
+        As those of :class:`RescaledHinge`.
     """
 
     rescaling: str = field(default="slack", init=False)

@@ -6,10 +6,12 @@ the linear relaxation have ``max(0, z_j + z_k - 1) <= y_e <= min(z_j, z_k)``.
 
 from __future__ import annotations
 
+import numpy as np
+
 from maxmargin.inference.roof_kernel import roof
 from maxmargin.kernel import kernel
 from maxmargin.models import multiclass_kernel as mk
-from maxmargin.models.label_set_kernel import AT_EDGES, N_EDGES, W_EDGES, flip_scores, is_on, parted
+from maxmargin.models.label_set_kernel import AT_EDGES, N_EDGES, W_EDGES, flip_scores, is_on, parted, write_label
 
 POINT = "int64[::1], int32[::1], float64[::1], float64[::1], int64, float64, int32[::1], float64[::1], int32[:,::1]"
 
@@ -38,8 +40,8 @@ def relaxed_point(meta, ints, floats, w, example, mu, iwork, fwork, sides, x):
 @kernel("int64(int64[::1], int32[::1], float64[::1], int64, float64[::1], int32[::1], float64[::1], float64[::1])")
 def plane_of_point(meta, ints, floats, example, x, index, value, paid):
     """Write the plane of a point x (M + E), none twice, and its cost into ``paid`` (1,); returns its non-zeros."""
-    M, S, D, nnz = meta[mk.N_LABELS], meta[mk.STRIDE], meta[mk.N_DENSE], 0
-    begin, end = ints[meta[mk.AT_ROWS] + example], ints[meta[mk.AT_ROWS] + example + 1]
+    M, nnz = meta[mk.N_LABELS], 0
+    begin, end = np.int64(ints[meta[mk.AT_ROWS] + example]), np.int64(ints[meta[mk.AT_ROWS] + example + 1])
     paid[0] = 0.0
     for k in range(M):
         if x[k] == 0.0:
@@ -47,17 +49,7 @@ def plane_of_point(meta, ints, floats, example, x, index, value, paid):
         on = is_on(meta, ints, example, k)
         step = x[k] if on else -x[k]
         paid[0] += x[k] * floats[meta[mk.AT_COST] + 2 * k + on]
-        for c in range(begin, end):
-            index[nnz], value[nnz] = ints[meta[mk.AT_COLUMNS] + c] * S + k, step * floats[meta[mk.AT_VALUES] + c]
-            nnz += 1
-        for d in range(D):
-            entry = floats[meta[mk.AT_DENSE] + example * D + d]
-            if entry != 0.0:
-                index[nnz], value[nnz] = meta[mk.W_DENSE] + d * S + k, step * entry
-                nnz += 1
-        if meta[mk.HAS_INTERCEPT]:
-            index[nnz], value[nnz] = meta[mk.W_INTERCEPT] + k, step * floats[meta[mk.AT_SCALING]]
-            nnz += 1
+        nnz = write_label(meta, ints, floats, example, begin, end, k, step, index, value, nnz)
     for e in range(meta[N_EDGES]):
         j, k = ints[meta[AT_EDGES] + 2 * e], ints[meta[AT_EDGES] + 2 * e + 1]
         on_j, on_k = is_on(meta, ints, example, j), is_on(meta, ints, example, k)

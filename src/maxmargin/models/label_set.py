@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,16 +48,12 @@ from maxmargin.models.multiclass import (
     Dense,
     FeatureRows,
     FeatureRowsBound,
+    FeatureRowsModel,
     Sparse,
     both_blocks,
-    check_size,
-    check_width,
-    feature_blocks,
     packed_rows,
-    positive_scaling,
 )
 from maxmargin.models.search import has_highs
-from maxmargin.parameters import Parameters
 
 __all__ = ["LabelSet", "LabelSetBound", "LabelSetLayout"]
 
@@ -264,7 +261,7 @@ class LabelSetBound(FeatureRowsBound):
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class LabelSet(Parameters):
+class LabelSet(FeatureRowsModel[LabelSetLayout, LabelTargets, LabelSetBound]):
     """A set of labels per example.
 
     Parameters
@@ -281,12 +278,8 @@ class LabelSet(Parameters):
         "single": an output is one label with its ancestors.
     leaves_only : bool
         Outputs are sets of leaves with their ancestors; otherwise a path may stop at any label.
-    fit_intercept : bool
-        A constant for each label, regularised like the other weights.
-    intercept_scaling : float
-        The constant feature behind the intercept; larger values regularise the intercept less.
-    classes : sequence of hashable, optional
-        All labels that may occur; learned from the training data when missing.
+    fit_intercept, intercept_scaling, classes
+        As those of :class:`~maxmargin.models.multiclass.Multiclass`, an intercept for each label.
     """
 
     graph: object = None
@@ -298,42 +291,30 @@ class LabelSet(Parameters):
     intercept_scaling: float = 1.0
     classes: Iterable[Hashable] | None = None
 
-    def bind(
-        self,
-        X: object,
-        Y: object = None,
-        *,
-        layout: LabelSetLayout | None = None,
-        class_weight: Mapping[Hashable, float] | None = None,
-    ) -> LabelSetBound:
-        """Pack examples (and their sets) for the kernel.
+    kind: ClassVar[str] = "label-set"
 
-        Parameters
-        ----------
-        X : array (n, F), sparse matrix (n, F), or mapping
-            A mapping has the keys ``"sparse"`` and ``"dense"``, each a matrix with n rows.
-        Y : n sets, in any form that :meth:`LabelTargets.of` takes; missing at prediction time
-        layout : LabelSetLayout of the training data, for further data
-        class_weight : mapping of label to weight, optional
-            Multiplies the cost of missing that label; stored in the layout.
-        """
-        sparse, dense = feature_blocks(X)
-        n = next(block.shape[0] for block in (sparse, dense) if block is not None)
+    def _targets(self, Y: object, n: int, layout: LabelSetLayout | None) -> LabelTargets:
         classes = self.classes if layout is None else layout.labels.classes
-        targets = None if Y is None else LabelTargets.of(Y, classes)
-        if targets is not None and classes is None and self.hierarchy is not None:
+        targets = LabelTargets.of(Y, classes)
+        if classes is None and self.hierarchy is not None:
             targets = with_named_labels(targets, self.hierarchy)
-        if targets is not None and len(targets.on) != n:
+        if len(targets.on) != n:
             raise ValueError(f"X has {n} examples and Y has {len(targets.on)}; they must agree.")
-        if layout is None:
-            if targets is None:
-                raise ValueError("labels are needed to learn the layout of a label-set model; pass Y.")
-            if n == 0:
-                raise ValueError("X is empty; at least one example is needed.")
-            layout = self._layout(sparse, dense, targets, class_weight)
-        elif class_weight is not None:
-            raise ValueError("class_weight is part of the layout; pass one or the other.")
-        check_width(layout, sparse, dense)
+        return targets
+
+    def _layout(
+        self, sparse: Sparse, dense: Dense, targets: LabelTargets, class_weight: Mapping[Hashable, float] | None
+    ) -> LabelSetLayout:
+        labels = targets.labels
+        kind, costs = label_costs(self.cost, labels, class_weight)
+        edges, rows = label_edges(self.graph, targets.on, labels), self._rows(labels, sparse, dense)
+        layout = LabelSetLayout(**rows, cost_kind=kind, edges=edges, costs=costs, outputs=self._outputs(labels))
+        check_inference(layout)
+        return layout
+
+    def _pack(
+        self, layout: LabelSetLayout, n: int, sparse: Sparse, dense: Dense, targets: LabelTargets | None
+    ) -> LabelSetBound:
         if targets is not None and targets.labels.classes != layout.labels.classes:
             raise ValueError("Y has other labels than the model, or in another order; give those it was fitted with.")
         on = None if targets is None else targets.on
@@ -345,26 +326,6 @@ class LabelSet(Parameters):
         if fault is not None:
             raise ValueError(fault.said(layout.labels))
         return pack(layout, n, sparse, dense, on)
-
-    def _layout(
-        self, sparse: Sparse, dense: Dense, targets: LabelTargets, class_weight: Mapping[Hashable, float] | None
-    ) -> LabelSetLayout:
-        labels = targets.labels
-        kind, costs = label_costs(self.cost, labels, class_weight)
-        layout = LabelSetLayout(
-            labels=labels,
-            n_sparse=0 if sparse is None else sparse.shape[1],
-            n_dense=0 if dense is None else dense.shape[1],
-            intercept=bool(self.fit_intercept),
-            intercept_scaling=positive_scaling(self.intercept_scaling),
-            cost_kind=kind,
-            edges=label_edges(self.graph, targets.on, labels),
-            costs=costs,
-            outputs=self._outputs(labels),
-        )
-        check_size(layout)
-        check_inference(layout)
-        return layout
 
     def _outputs(self, labels: Labels) -> Outputs | None:
         if self.paths not in PATHS:

@@ -118,10 +118,27 @@ def value_of_flips(meta, ints, example, lam, power, gain, cost, pair, output, re
 
 
 @register_jitable
+def write_label(meta, ints, floats, example, begin, end, k, step, index, value, nnz):
+    """Write ``step`` times the features of an example, entries begin to end and the dense ones, in the weights of k."""
+    S, D = meta[mk.STRIDE], meta[mk.N_DENSE]
+    for c in range(begin, end):
+        index[nnz], value[nnz] = ints[meta[mk.AT_COLUMNS] + c] * S + k, step * floats[meta[mk.AT_VALUES] + c]
+        nnz += 1
+    for d in range(D):
+        x = floats[meta[mk.AT_DENSE] + example * D + d]
+        if x != 0.0:
+            index[nnz], value[nnz] = meta[mk.W_DENSE] + d * S + k, step * x
+            nnz += 1
+    if meta[mk.HAS_INTERCEPT]:
+        index[nnz], value[nnz] = meta[mk.W_INTERCEPT] + k, step * floats[meta[mk.AT_SCALING]]
+        nnz += 1
+    return nnz
+
+
+@register_jitable
 def conclude(meta, ints, floats, example, lam, power, emit, gain, cost, pair, output, index, value, result):
     """Turn the flips in ``output`` into the set that they make, and write its value and its plane. O(M + E + nnz)."""
-    M, E, S, D = meta[mk.N_LABELS], meta[N_EDGES], meta[mk.STRIDE], meta[mk.N_DENSE]
-    has_labels, nnz = meta[mk.HAS_LABELS], 0
+    M, E, has_labels, nnz = meta[mk.N_LABELS], meta[N_EDGES], meta[mk.HAS_LABELS], 0
     value_of_flips(meta, ints, example, lam, power, gain, cost, pair, output, result)
     if emit > 0 and has_labels:
         begin, end = np.int64(ints[meta[mk.AT_ROWS] + example]), np.int64(ints[meta[mk.AT_ROWS] + example + 1])
@@ -129,17 +146,7 @@ def conclude(meta, ints, floats, example, lam, power, emit, gain, cost, pair, ou
             if output[k] == 0:
                 continue
             sign = 1.0 if is_on(meta, ints, example, k) else -1.0
-            for c in range(begin, end):
-                index[nnz], value[nnz] = ints[meta[mk.AT_COLUMNS] + c] * S + k, sign * floats[meta[mk.AT_VALUES] + c]
-                nnz += 1
-            for d in range(D):
-                x = floats[meta[mk.AT_DENSE] + example * D + d]
-                if x != 0.0:
-                    index[nnz], value[nnz] = meta[mk.W_DENSE] + d * S + k, sign * x
-                    nnz += 1
-            if meta[mk.HAS_INTERCEPT]:
-                index[nnz], value[nnz] = meta[mk.W_INTERCEPT] + k, sign * floats[meta[mk.AT_SCALING]]
-                nnz += 1
+            nnz = write_label(meta, ints, floats, example, begin, end, k, sign, index, value, nnz)
     for k in range(M):
         if is_on(meta, ints, example, k):
             output[k] = 1 - output[k]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from maxmargin.contracts import Layout
 from maxmargin.door import LARGEST_FEATURE, weight_vector
 from maxmargin.models.base import offsets_of
 from maxmargin.models.labels import MOST, Labels, is_label
@@ -22,11 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["StateReader", "StorableLayout", "as_labels", "check_log_probabilities", "facts_of"]
 
 
-class StorableLayout(Protocol):
+class StorableLayout(Layout, Protocol):
     """A layout that a model file can hold; those of compiled models inherit what they do not say otherwise."""
-
-    @property
-    def n_weights(self) -> int: ...
 
     def to_state(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """Facts (plain values) and tensors, by name: all that :meth:`from_state` needs."""
@@ -42,10 +40,6 @@ class StorableLayout(Protocol):
         except ValueError as error:
             what = f"some weights are NaN or infinite, or beyond all measure ({error})"
             raise ValueError(f"{what}; fit again, with finite features and a smaller C") from None
-
-    def real(self) -> np.ndarray:
-        """Mask of the weights that are not padding."""
-        return np.ones(self.n_weights, bool)
 
 
 @dataclass

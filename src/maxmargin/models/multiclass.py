@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,10 +26,13 @@ from maxmargin.models.labels import Labels, check_count, padded, plain, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
 from maxmargin.parameters import Parameters
 
-__all__ = ["FeatureRows", "FeatureRowsBound", "Multiclass", "MulticlassBound", "MulticlassLayout"]
+__all__ = ["FeatureRows", "FeatureRowsBound", "FeatureRowsModel", "Multiclass", "MulticlassBound", "MulticlassLayout"]
 
 Sparse: TypeAlias = "sp.csr_array | None"
 Dense: TypeAlias = "np.ndarray | None"
+Rows = TypeVar("Rows", bound="FeatureRows")
+Targets = TypeVar("Targets")
+Bound = TypeVar("Bound", bound="FeatureRowsBound")
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,16 @@ class FeatureRows(StorableLayout):
     def real(self) -> np.ndarray:
         """Mask of the weights that are not padding."""
         return np.tile(np.arange(self.stride) < len(self.labels), self.n_features + self.intercept)
+
+
+class FeatureCounts(TypedDict):
+    """The fields of :class:`FeatureRows`."""
+
+    labels: Labels
+    n_sparse: int
+    n_dense: int
+    intercept: bool
+    intercept_scaling: float
 
 
 @dataclass(frozen=True)
@@ -178,8 +191,74 @@ class MulticlassBound(FeatureRowsBound):
         return softmax(self.scores(w, np.array([example])), axis=1)
 
 
+class FeatureRowsModel(Parameters, Generic[Rows, Targets, Bound]):
+    """Base of models with one row of weights per feature, an entry for each label: binds examples step by step."""
+
+    fit_intercept: bool
+    intercept_scaling: float
+    kind: ClassVar[str]  # for messages
+
+    def bind(
+        self,
+        X: object,
+        Y: object = None,
+        *,
+        layout: Rows | None = None,
+        class_weight: Mapping[Hashable, float] | None = None,
+    ) -> Bound:
+        """Pack examples (and their outputs) for the kernel.
+
+        Parameters
+        ----------
+        X : array (n, F), sparse matrix (n, F), or mapping
+            A mapping has the keys ``"sparse"`` and ``"dense"``, each a matrix with n rows.
+        Y : n labels or sets of labels, in any form that the model takes; missing at prediction time
+        layout : that of the training data, for further data
+        class_weight : mapping of label to weight, optional
+            Multiplies the cost of missing that label; stored in the layout.
+        """
+        sparse, dense = feature_blocks(X)
+        n = next(block.shape[0] for block in (sparse, dense) if block is not None)
+        targets = None if Y is None else self._targets(Y, n, layout)
+        if layout is None:
+            if targets is None:
+                raise ValueError(f"labels are needed to learn the layout of a {self.kind} model; pass Y.")
+            if n == 0:
+                raise ValueError("X is empty; at least one example is needed.")
+            layout = self._layout(sparse, dense, targets, class_weight)
+            check_size(layout)
+        elif class_weight is not None:
+            raise ValueError("class_weight is part of the layout; pass one or the other.")
+        check_width(layout, sparse, dense)
+        return self._pack(layout, n, sparse, dense, targets)
+
+    @abstractmethod
+    def _targets(self, Y: object, n: int, layout: Rows | None) -> Targets:
+        """The outputs of n examples, checked as far as that needs no layout."""
+
+    @abstractmethod
+    def _layout(
+        self, sparse: Sparse, dense: Dense, targets: Targets, class_weight: Mapping[Hashable, float] | None
+    ) -> Rows:
+        """The layout that training data ask for."""
+
+    @abstractmethod
+    def _pack(self, layout: Rows, n: int, sparse: Sparse, dense: Dense, targets: Targets | None) -> Bound:
+        """The bound model."""
+
+    def _rows(self, labels: Labels, sparse: Sparse, dense: Dense) -> FeatureCounts:
+        """What all layouts of rows have."""
+        return {
+            "labels": labels,
+            "n_sparse": 0 if sparse is None else sparse.shape[1],
+            "n_dense": 0 if dense is None else dense.shape[1],
+            "intercept": bool(self.fit_intercept),
+            "intercept_scaling": positive_scaling(self.intercept_scaling),
+        }
+
+
 @dataclass(kw_only=True, repr=False, eq=False)
-class Multiclass(Parameters):
+class Multiclass(FeatureRowsModel[MulticlassLayout, list[Hashable], MulticlassBound]):
     """One label per example.
 
     Parameters
@@ -199,54 +278,23 @@ class Multiclass(Parameters):
     intercept_scaling: float = 1.0
     classes: Sequence[Hashable] | None = None
 
-    def bind(
-        self,
-        X: object,
-        Y: Iterable[Hashable] | None = None,
-        *,
-        layout: MulticlassLayout | None = None,
-        class_weight: Mapping[Hashable, float] | None = None,
-    ) -> MulticlassBound:
-        """Pack examples (and their labels) for the kernel.
+    kind: ClassVar[str] = "multiclass"
 
-        Parameters
-        ----------
-        X : array (n, F), sparse matrix (n, F), or mapping
-            A mapping has the keys ``"sparse"`` and ``"dense"``, each a matrix with n rows.
-        Y : n labels; missing at prediction time
-        layout : MulticlassLayout of the training data, for further data
-        class_weight : mapping of label to weight, optional
-            Multiplies the cost of mistakes on examples with that true label; stored in the layout.
-        """
-        sparse, dense = feature_blocks(X)
-        n = next(block.shape[0] for block in (sparse, dense) if block is not None)
-        labels = None if Y is None else _labels(Y, n)
-        if layout is None:
-            if labels is None:
-                raise ValueError("labels are needed to learn the layout of a multiclass model; pass Y.")
-            if n == 0:
-                raise ValueError("X is empty; at least one example is needed.")
-            layout = self._layout(sparse, dense, labels, class_weight)
-        elif class_weight is not None:
-            raise ValueError("class_weight is part of the layout; pass one or the other.")
-        check_width(layout, sparse, dense)
-        codes = None if labels is None else _codes(layout.labels, labels)
-        return _pack(layout, n, *both_blocks(n, sparse, dense), codes)
+    def _targets(self, Y: object, n: int, layout: MulticlassLayout | None) -> list[Hashable]:
+        return _labels(Y, n)
 
     def _layout(
-        self, sparse: Sparse, dense: Dense, Y: list[Hashable], class_weight: Mapping[Hashable, float] | None
+        self, sparse: Sparse, dense: Dense, targets: list[Hashable], class_weight: Mapping[Hashable, float] | None
     ) -> MulticlassLayout:
-        labels = Labels.chosen(self.classes, Y)
-        layout = MulticlassLayout(
-            labels=labels,
-            n_sparse=0 if sparse is None else sparse.shape[1],
-            n_dense=0 if dense is None else dense.shape[1],
-            intercept=bool(self.fit_intercept),
-            intercept_scaling=positive_scaling(self.intercept_scaling),
-            cost_table=weighted(as_cost(self.cost).table(labels.classes), labels, class_weight),
-        )
-        check_size(layout)
-        return layout
+        labels = Labels.chosen(self.classes, targets)
+        costs = weighted(as_cost(self.cost).table(labels.classes), labels, class_weight)
+        return MulticlassLayout(**self._rows(labels, sparse, dense), cost_table=costs)
+
+    def _pack(
+        self, layout: MulticlassLayout, n: int, sparse: Sparse, dense: Dense, targets: list[Hashable] | None
+    ) -> MulticlassBound:
+        codes = None if targets is None else _codes(layout.labels, targets)
+        return _pack(layout, n, *both_blocks(n, sparse, dense), codes)
 
 
 def _enumerated(bound: CompiledModel, power: float) -> ModelKernel:
@@ -292,7 +340,7 @@ def feature_blocks(X: object) -> tuple[Sparse, Dense]:
     return sparse, dense
 
 
-def _labels(Y: Iterable[Hashable], n: int) -> list[Hashable]:
+def _labels(Y: object, n: int) -> list[Hashable]:
     if not isinstance(Y, Iterable):
         raise TypeError(f"Y is {Y!r:.80}; give one label for each example.")
     labels = plain(Y)

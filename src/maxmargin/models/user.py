@@ -28,19 +28,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.contracts import Answer, Answers
+from maxmargin import contracts
+from maxmargin.contracts import Answer, Answers, Layout
 from maxmargin.features.sequences import Sequences
 from maxmargin.models.base import BoundModel, digest
 from maxmargin.models.layout_state import StateReader, StorableLayout
 from maxmargin.models.search import BY_QUERIES, answer_by_queries
 from maxmargin.parameters import Parameters
 
-__all__ = ["PythonBound", "PythonLayout", "PythonModel", "UserModel", "sparse_vector"]
+__all__ = ["Model", "PythonBound", "PythonLayout", "PythonModel", "UserModel", "as_model", "sparse_vector"]
 
 FUNCTIONS = ("n_weights", "joint_features", "cost", "argmax")
 Items = Sequence[Any] | np.ndarray | Sequences  # inputs or outputs, by position
@@ -56,6 +57,15 @@ class UserModel(Protocol):
     def argmax(self, x: Any, w: np.ndarray, y_true: Any = None, cost_weight: float = 0.0) -> object: ...
 
 
+@runtime_checkable
+class Model(Protocol):
+    """A model that binds examples itself."""
+
+    def bind(
+        self, X: Sequence[object], Y: Sequence[object] | None = None, *, layout: Layout | None = None
+    ) -> contracts.BoundModel: ...
+
+
 @dataclass(frozen=True)
 class PythonLayout:
     """The user's model and its number of weights: binds further data to the same weights."""
@@ -66,10 +76,6 @@ class PythonLayout:
     def cost(self, y_true: object, y: object) -> float:
         """The user's cost."""
         return self.model.cost(y_true, y)
-
-    def groups(self, w: np.ndarray) -> dict[str, np.ndarray]:
-        """The weights have no names."""
-        return {}
 
     def output(self, code: object) -> object:
         """Outputs have no codes."""
@@ -111,6 +117,8 @@ class PythonLayout:
         return cls(model, count)
 
     check_weights = StorableLayout.check_weights
+    groups = StorableLayout.groups
+    names = StorableLayout.names
     real = StorableLayout.real
 
 
@@ -275,6 +283,11 @@ class PythonBound(BoundModel):
             what = f"{name} returned an illegal output, {short(y)} (is_valid says False)"
             raise ValueError(f"example {i}: {what}; search among valid outputs only.")
         return y
+
+
+def as_model(model: Model | UserModel) -> Model:
+    """A model that binds examples: the one given, or one round the functions of a user's."""
+    return model if isinstance(model, Model) else cast(Model, PythonModel(model))
 
 
 def check_functions(model: object) -> None:

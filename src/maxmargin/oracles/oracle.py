@@ -18,17 +18,30 @@ from maxmargin.contracts import BoundModel, Fused, ModelKernel, Sum
 from maxmargin.oracles.rescaling import rescaling_named
 from maxmargin.planes import Planes
 
-__all__ = ["ModelOracle"]
+__all__ = ["BoundOracle", "ModelOracle"]
 
 AT_ONCE = 64  # examples of a model in plain Python, whose argmax is worth spreading over workers
 BUFFER = 1 << 16  # non-zeros, at least
 
 
 @dataclass(frozen=True)
-class ModelOracle:
-    """Planes of a bound model; a value, so that anything that differs makes another oracle."""
+class BoundOracle:
+    """What oracles that ask a bound model themselves have in common."""
 
     model: BoundModel
+
+    @property
+    def n_examples(self) -> int:
+        return self.model.n_examples
+
+    def spread(self) -> None:
+        """None: it answers here."""
+
+
+@dataclass(frozen=True)
+class ModelOracle(BoundOracle):
+    """Planes of a bound model; a value, so that anything that differs makes another oracle."""
+
     rescaling: str = "margin"  # a row of :data:`~maxmargin.oracles.rescaling.RESCALINGS`
     cost_weight: float = 1.0  # lam
     # float64 (n_examples,) or (0,): entry of the extra column that squared slacks give to each example. Planes
@@ -43,10 +56,6 @@ class ModelOracle:
 
     def __setstate__(self, state: tuple) -> None:
         self.__init__(*state)  # type: ignore[misc]  # scratch belongs to the threads of one process
-
-    @property
-    def n_examples(self) -> int:
-        return self.model.n_examples
 
     @property
     def n_columns(self) -> int:
@@ -85,9 +94,6 @@ class ModelOracle:
             return None
         code = rescaling_named(self.rescaling).code
         return Fused(self._kernel, code, self.cost_weight, self.lift, self._workspace)
-
-    def spread(self) -> None:
-        """None: it answers here."""
 
     def predicting(self) -> ModelOracle:
         """The planes of predictions, with the same offsets."""

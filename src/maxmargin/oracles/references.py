@@ -21,7 +21,7 @@ import numpy as np
 from maxmargin.contracts import ListingModel, Sum
 from maxmargin.models.base import digest
 from maxmargin.models.user import merged
-from maxmargin.oracles.oracle import reduced
+from maxmargin.oracles.oracle import BoundOracle, reduced
 from maxmargin.planes import Planes
 
 __all__ = ["PAIRINGS", "ReferenceOracle", "hamming"]
@@ -47,17 +47,13 @@ def hamming(good: np.ndarray, bad: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class ReferenceOracle:
+class ReferenceOracle(BoundOracle):
     """Planes of a bound model against the good outputs of each example."""
 
     model: ListingModel
     good: tuple[np.ndarray, ...]  # int (n_good, parts) of each example: codes, no row twice
     pairing: str = "all"
     closeness: Closeness = hamming
-
-    @property
-    def n_examples(self) -> int:
-        return self.model.n_examples
 
     @property
     def n_columns(self) -> int:
@@ -95,9 +91,6 @@ class ReferenceOracle:
 
     def fused(self) -> None:
         """None: outputs are listed in Python."""
-
-    def spread(self) -> None:
-        """None: it answers here."""
 
     def predicting(self) -> ReferenceOracle:
         """The same planes: a prediction that is bad is the best bad output."""

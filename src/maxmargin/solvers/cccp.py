@@ -34,7 +34,7 @@ from maxmargin.oracles.counting import CountingOracle, all_losses
 from maxmargin.solvers.blocks import Blocks
 from maxmargin.solvers.proof import Claims, Losses, agree
 from maxmargin.solvers.saved import COUNT, FINITE, FLAG, NUMBER, SECONDS, Saved
-from maxmargin.solvers.state import SPENT, OuterState, numbers_of, plane_arrays
+from maxmargin.solvers.state import SPENT, OuterState, Spent, numbers_of, plane_arrays
 
 __all__ = ["CCCP", "CCCPState"]
 
@@ -66,13 +66,10 @@ class CCCPState(OuterState):
     final: np.ndarray | None = None  # the best weights, once a run has ended with them
     solver_seconds: float = 0.0
 
-    @property
-    def oracle_calls(self) -> int:
-        return super().oracle_calls + self.concave.oracle_calls
-
-    @property
-    def argmax_calls(self) -> int:
-        return super().argmax_calls + self.concave.argmax_calls
+    def spent(self) -> Spent:
+        concave = self.concave
+        own = Spent(concave.oracle_calls, concave.argmax_calls, concave.seconds, self.solver_seconds)
+        return super().spent().plus(own)
 
     @property
     def passes(self) -> float:
@@ -82,11 +79,6 @@ class CCCPState(OuterState):
     def trace(self) -> list[tuple]:
         """That of the solver inside, where it is :class:`~maxmargin.solvers.recentring.Recentring`."""
         return self.inner.trace
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        inside = super().seconds
-        return {"oracle": inside["oracle"] + self.concave.seconds, "solver": inside["solver"] + self.solver_seconds}
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""

@@ -35,7 +35,7 @@ from maxmargin.solvers.engine import DualEngine
 from maxmargin.solvers.linear_programs.rows import Known, ProgramState
 from maxmargin.solvers.proof import Losses, agree, check_around
 from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SECONDS, Saved
-from maxmargin.solvers.state import DualState, OuterState, numbers_of
+from maxmargin.solvers.state import DualState, OuterState, Spent, numbers_of
 
 __all__ = ["RecentredEngine", "RecentredState"]
 
@@ -75,10 +75,8 @@ class RecentredState(OuterState, ProgramState):
 
     rounds = None
 
-    @property
-    def seconds(self) -> dict[str, float]:
-        seconds = super().seconds
-        return {"oracle": seconds["oracle"], "solver": seconds["solver"] + self.own_seconds}
+    def spent(self) -> Spent:
+        return super().spent().plus(Spent(solver=self.own_seconds))
 
     @property
     def present(self) -> tuple[float, np.ndarray]:

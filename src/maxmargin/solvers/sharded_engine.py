@@ -67,14 +67,14 @@ class ShardedState(OuterState):
         """That of all examples, with the linear term of the present round of CCCP."""
         return self.inner.problem
 
-    def ask(self, verb: str, *arguments: object) -> list:
-        """Call all shards with the same arguments."""
-        return self.executor.call(verb, [(home, arguments) for home in self.homes])
-
     @property
     def oracle(self) -> CountingOracle:
         """It counts what the shards ask, too."""
         return self.inner.oracle
+
+    def ask(self, verb: str, *arguments: object) -> list:
+        """Call all shards with the same arguments."""
+        return self.executor.call(verb, [(home, arguments) for home in self.homes])
 
     def gather(self) -> None:
         """Let u be the sum over the multipliers of all shards, in their order, and tell the shards."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from maxmargin.solvers.working_set import WorkingSet
     from maxmargin.solvers.working_set_kernel import Log
 
-__all__ = ["DualState", "InnerState", "OuterState"]
+__all__ = ["DualState", "InnerState", "OuterState", "Spent"]
 
 FIRST_TAU = 1e-3
 PLANE_FIELDS = ("indptr", "indices", "data", "b", "example", "bound")
@@ -45,7 +46,42 @@ def plane_arrays(name: str, planes: Planes) -> dict[str, np.ndarray]:
     return {f"{name}/{key}": getattr(planes, key) for key in PLANE_FIELDS}
 
 
-class InnerState:
+class Spent(NamedTuple):
+    """What a run has cost so far: oracle calls, the argmaxes of their searches, and seconds."""
+
+    oracle_calls: int = 0
+    argmax_calls: int = 0
+    oracle: float = 0.0
+    solver: float = 0.0
+
+    def plus(self, more: Spent) -> Spent:
+        """The sum, part by part."""
+        calls, argmax_calls, oracle, solver = more
+        return Spent(self[0] + calls, self[1] + argmax_calls, self[2] + oracle, self[3] + solver)
+
+
+class CountedState(ABC):
+    """A state that says what it has spent, all at once."""
+
+    @abstractmethod
+    def spent(self) -> Spent:
+        """Calls and seconds so far."""
+
+    @property
+    def oracle_calls(self) -> int:
+        return self.spent().oracle_calls
+
+    @property
+    def argmax_calls(self) -> int:
+        return self.spent().argmax_calls
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        spent = self.spent()
+        return {"oracle": spent.oracle, "solver": spent.solver}
+
+
+class InnerState(CountedState):
     """What all states with an oracle and a generator of their own have."""
 
     problem: Problem
@@ -62,21 +98,13 @@ class InnerState:
         self.without_gain = 0 if gap < 0.9 * self.least_gap else self.without_gain + 1
         self.least_gap = min(self.least_gap, gap)
 
-    @property
-    def oracle_calls(self) -> int:
-        return self.oracle.oracle_calls
-
-    @property
-    def argmax_calls(self) -> int:
-        return self.oracle.argmax_calls
+    def spent(self) -> Spent:
+        counts = self.oracle
+        return Spent(counts.oracle_calls, counts.argmax_calls, counts.seconds, self.solver_seconds)
 
     @property
     def unproven(self) -> int:
         return self.oracle.unproven
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        return {"oracle": self.oracle.seconds, "solver": self.solver_seconds}
 
     def common_arrays(self) -> dict[str, np.ndarray]:
         """The generator, and what tells whether a saved state belongs to a problem."""
@@ -84,37 +112,25 @@ class InnerState:
         return {"rng": rng, "weight": self.problem.weight, "data": np.array(self.problem.fingerprint)}
 
 
-class OuterState:
+class OuterState(CountedState):
     """What all states with another one inside have; ``earlier`` is what was spent before that one began."""
 
     inner: State
-    earlier: tuple[int, int, float, float] = (0, 0, 0.0, 0.0)  # oracle and argmax calls, seconds of oracle and solver
+    earlier: Spent = Spent()
 
-    @property
-    def oracle_calls(self) -> int:
-        return self.inner.oracle_calls + self.earlier[0]
-
-    @property
-    def argmax_calls(self) -> int:
-        return self.inner.argmax_calls + self.earlier[1]
+    def spent(self) -> Spent:
+        """What would be ``earlier`` if another state began now."""
+        inner, seconds = self.inner, self.inner.seconds
+        return Spent(inner.oracle_calls, inner.argmax_calls, seconds["oracle"], seconds["solver"]).plus(self.earlier)
 
     @property
     def unproven(self) -> int:
         return self.inner.unproven
 
-    @property
-    def seconds(self) -> dict[str, float]:
-        seconds = self.inner.seconds
-        return {"oracle": seconds["oracle"] + self.earlier[2], "solver": seconds["solver"] + self.earlier[3]}
-
-    def spent(self) -> tuple[int, int, float, float]:
-        """What would be ``earlier`` if another state began now."""
-        return self.oracle_calls, self.argmax_calls, self.seconds["oracle"], self.seconds["solver"]
-
     def set_earlier(self, numbers: Iterable[float]) -> None:
         """``earlier`` from saved numbers, those of :data:`SPENT`."""
         calls, argmax_calls, oracle, solver = numbers
-        self.earlier = int(calls), int(argmax_calls), float(oracle), float(solver)
+        self.earlier = Spent(int(calls), int(argmax_calls), float(oracle), float(solver))
 
     def inner_arrays(self) -> dict[str, np.ndarray]:
         """Those of the state inside, called ``inner/...``."""
