@@ -110,7 +110,7 @@ bench-workers: setup  ## what Ray and processes cost over threads; their memory 
 
 bench-shards: setup  ## seconds of the sharded solver on one and two threads, passes of shards (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py benchmarks/shards.py
-	$(RUN) tools/record.py benchmarks/shard_combinations.py --picture docs/_static/shards.png
+	$(RUN) tools/record.py benchmarks/shard_combinations.py
 
 bench-memory: setup  ## train on five times the memory that the system allows, from a pack that is mapped
 	$(RUN) tools/record.py benchmarks/memory.py

@@ -4,7 +4,7 @@ Passes to a certified gap of 0.1 % for 1 to 64 shards whose changes are combined
 or added up with the scaled subproblems of CoCoA+, all with 128 visits between two synchronisations (one shard: strands,
 16 at once), and a picture of them. Passes do not depend on how busy the machine is::
 
-    python benchmarks/shard_combinations.py --sentences 200      # needs MAXMARGIN_DATA
+    python benchmarks/shard_combinations.py --sentences 1000      # needs MAXMARGIN_DATA
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def draw(passes: dict[str, list[float]], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sentences", type=int, default=200, help="of 8,936")
+    parser.add_argument("--sentences", type=int, default=1000, help="of 8,936")
     parser.add_argument("--jobs", type=int, default=2, help="fits that run side by side")
     parser.add_argument("--picture", type=Path, default=Path("build/shards.png"))
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """What several workers gain in a whole fit: the default against the sharded solver, on one and two threads.
 
-On CoNLL-2000 chunking (``--task ocr``: words of handwritten letters, ``--task horses``: pictures), to a certified gap
+On CoNLL-2000 chunking (``--task ocr``: words of handwritten letters), to a certified gap
 of 0.1 %: the default solver on one thread, then the sharded solver on one and two. Its weights must be identical to the
 last bit, and its seconds are compared with those of the default. If other processes keep the cores busy, threads that
 wait for each other lose far more than their share: compare passes and the processor seconds of one thread only.::
@@ -11,7 +11,6 @@ wait for each other lose far more than their share: compare passes and the proce
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -61,24 +60,7 @@ def ocr(words: int | None) -> tuple[Any, Any]:
     return tuple(mm.MarginRescaling().problem(model.bind(split.X[:m], split.y[:m]), C=0.3) for m in (n, 200))
 
 
-def horses(pictures: int | None) -> tuple[Any, Any]:
-    """The settings of ``experiments/segmentation/horses.py``, without tolerance; 80 pictures unless told."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "experiments" / "segmentation"))
-    from horses import PIXELS, load
-
-    from maxmargin.features.images import ImageFeatures
-    from maxmargin.inference.min_cut import directions
-
-    images, masks = (found[: pictures or 80] for found in load())
-    X = ImageFeatures(**PIXELS).fit_transform(images, masks, directions(4))
-    made = []
-    for n in (len(X), 4):
-        bound = mm.Grid(4, cost="balanced").bind(X[:n], masks[:n])
-        made.append(mm.MarginRescaling().problem(bound, C=100.0 / n, positive=bound.layout.positive()))
-    return tuple(made)
-
-
-TASKS = {"chunking": chunking, "ocr": ocr, "horses": horses}
+TASKS = {"chunking": chunking, "ocr": ocr}
 
 
 def row(name: str, found: dict[str, Any]) -> None:
@@ -89,7 +71,7 @@ def row(name: str, found: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task", choices=list(TASKS), default="chunking")
-    parser.add_argument("--sentences", type=int, default=None, help="only so many (words, pictures)")
+    parser.add_argument("--sentences", type=int, default=None, help="only so many (or words)")
     options = parser.parse_args()
     print(machine_line())
     problem, small = TASKS[options.task](options.sentences)

@@ -21,7 +21,7 @@ from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.visit_kernel import ABSORB_FUNCTION
 from maxmargin.team_kernel import wait_for_all
 
-CLASSES = 8  # of columns, shared out among the workers
+CLASSES = 4  # of columns, shared out among the workers
 ENOUGH = 0.9  # all of a round's changes stay when that gains this share of what the best share of them would
 APART = 8  # numbers that different strands write are so far apart
 
