@@ -72,7 +72,7 @@ class Sharded(BaseSolver):
     """
 
     shards: int | str = "auto"
-    strands: int = 4
+    strands: int = 2
     visits_per_round: int = 64
     combine: str = "exact"
     visits: float = 0.2

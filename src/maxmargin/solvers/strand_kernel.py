@@ -21,7 +21,6 @@ from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.visit_kernel import ABSORB_FUNCTION
 from maxmargin.team_kernel import wait_for_all
 
-CLASSES = 4  # of columns, shared out among the workers
 ENOUGH = 0.9  # all of a round's changes stay when that gains this share of what the best share of them would
 APART = 8  # numbers that different strands write are so far apart
 
@@ -36,7 +35,7 @@ class Strands(NamedTuple):
     slope: np.ndarray  # float64 (strands, APART): of even and odd rounds, since a worker may be a round ahead
     linear: np.ndarray  # float64 (strands, APART): sum alpha b of what the strand has changed
     told: np.ndarray  # float64 (strands, APART): by how much that changes in even and odd rounds
-    grown: np.ndarray  # float64 (CLASSES, APART): by how much |u|^2 grows, in even and odd rounds
+    grown: np.ndarray  # float64 (classes, APART): by how much |u|^2 grows, in even and odd rounds
     free: np.ndarray  # int32 (strands, planes): unused planes of each
     size: np.ndarray  # int64 (strands, SIZES)
     ends: np.ndarray  # int64 (strands,): where the part of the pool ends that a strand may fill
@@ -106,12 +105,12 @@ def own_visit(visit, strands, s):
 
 
 @register_jitable
-def first_of_class(columns, k):
+def first_of_class(columns, k, classes):
     """Where the entries of class k begin, in a plane whose entries are sorted by class."""
     low, high = 0, len(columns)
     while low < high:
         middle = (low + high) >> 1
-        if wk.class_of(columns[middle], CLASSES) < k:
+        if wk.class_of(columns[middle], classes) < k:
             low = middle + 1
         else:
             high = middle
@@ -121,15 +120,16 @@ def first_of_class(columns, k):
 @kernel(types.void(_f8s, _i4s, _f8s, _f8, _f8ss, _i8, _i8, _i8), borrows=True)
 def follow(u, index, value, step, grown, odd, worker, workers):
     """``u += step * a`` in the classes of a worker; ``grown`` receives by how much |u|^2 grows, by class."""
-    k, last = worker * CLASSES // workers, (worker + 1) * CLASSES // workers
-    e = first_of_class(index, k) if worker > 0 else 0
-    end = first_of_class(index, last) if worker + 1 < workers else len(index)
+    classes = len(grown)
+    k, last = worker * classes // workers, (worker + 1) * classes // workers
+    e = first_of_class(index, k, classes) if worker > 0 else 0
+    end = first_of_class(index, last, classes) if worker + 1 < workers else len(index)
     while e < end:
-        k = wk.class_of(index[e], CLASSES)
+        k = wk.class_of(index[e], classes)
         more = 0.0
         while e < end:
             c = np.uint32(index[e])
-            if wk.class_of(c, CLASSES) != k:
+            if wk.class_of(c, classes) != k:
                 break
             x, d = u[c], step * value[e]
             u[c] = x + d
@@ -152,7 +152,8 @@ def follow_all(store, point, strands, share, odd, worker, workers):
 @register_jitable
 def put_together(store, point, strands, odd, worker, workers, waits):
     """Let u follow the steps of all strands as far as that gains; returns the gain of the dual and the waits so far."""
-    for k in range(worker * CLASSES // workers, (worker + 1) * CLASSES // workers):
+    classes = len(strands.grown)
+    for k in range(worker * classes // workers, (worker + 1) * classes // workers):
         strands.grown[k, odd] = 0.0
     waits += 1
     wait_for_all(strands.arrived, waits, workers)
@@ -163,7 +164,7 @@ def put_together(store, point, strands, odd, worker, workers, waits):
     for s in range(len(strands.made)):
         slope += strands.slope[s, odd]
         linear += strands.told[s, odd]
-    for k in range(CLASSES):
+    for k in range(classes):
         grown += strands.grown[k, odd]
     gain = linear - 0.5 * grown
     norm = 2.0 * (slope - gain)

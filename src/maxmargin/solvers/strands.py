@@ -36,14 +36,13 @@ class _Worker:
 
 
 class Team:
-    """Threads that run strands: at most as many as there are strands, workers, cores and classes of columns."""
-
-    classes = sk.CLASSES
+    """Threads that run strands: at most as many as there are strands, workers and cores."""
 
     def __init__(self, executor: Executor | None, count: int) -> None:
         self.count, self.workers = count, 1
+        self.classes = 1 << (count - 1).bit_length()  # of columns, shared out among the threads
         if executor is not None and executor.shares_memory:
-            self.workers = min(executor.n_workers, count, os.cpu_count() or 1, self.classes)
+            self.workers = min(executor.n_workers, count, os.cpu_count() or 1)
         if executor is not None and self.workers > 1:
             self._call = executor.call
             self.homes = executor.start([_Worker()] * self.workers)
@@ -113,7 +112,7 @@ class Team:
         return sk.Strands(
             np.empty((n, room), np.int32), np.empty((n, room), np.int32), np.empty((n, room)),
             np.zeros(apart, np.int64), np.zeros(apart), np.zeros(apart), np.zeros(apart),
-            np.zeros((sk.CLASSES, sk.APART)), np.empty((n, len(store.b)), np.int32),
+            np.zeros((self.classes, sk.APART)), np.empty((n, len(store.b)), np.int32),
             np.zeros((n, max(wk.SIZES, sk.APART)), np.int64), np.full(n, len(store.columns)), np.empty((n, width)),
             np.empty((n, width)), np.zeros((n, len(ws.table)), np.int32),
             np.zeros((n, ws.n_columns)) if long else np.empty((1, 0)), np.zeros(sk.APART, np.int64),
