@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-all test-bounds test-lowest test-browser walk packages kills kills-workers lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-shards bench-workers bench-memory bench-scale bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-hopkins-may bench-lp bench-matching bench-lattice clean experiment-lp-corpora
+.PHONY: help setup demo docs test test-all test-bounds test-lowest test-browser walk packages kills kills-workers lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-shards bench-shard-combinations bench-workers bench-memory bench-scale bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-hopkins-may bench-lp bench-matching bench-lattice clean experiment-lp-corpora
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,8 +108,11 @@ bench-workers: setup  ## what Ray and processes cost over threads; their memory 
 	$(RUN) tools/record.py benchmarks/workers.py --processes
 	$(RUN) benchmarks/workers.py --memory 1000
 
-bench-shards: setup  ## passes and seconds of the dual in shards (needs MAXMARGIN_DATA)
+bench-shards: setup  ## seconds of the sharded solver on one and two threads (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py benchmarks/shards.py
+
+bench-shard-combinations: setup  ## passes by the number of shards and how their changes are combined (needs MAXMARGIN_DATA)
+	$(RUN) tools/record.py benchmarks/shard_combinations.py
 
 bench-memory: setup  ## train on five times the memory that the system allows, from a pack that is mapped
 	$(RUN) tools/record.py benchmarks/memory.py

@@ -1,34 +1,31 @@
-"""What cutting the dual into shards costs and gains, on CoNLL-2000 chunking.
+"""What several workers gain in a whole fit: the default against the sharded solver, on one and two threads.
 
-The default solver on one thread, then two shards on one and two threads to a certified gap of 0.1 %: weights must be
-identical to the last bit, and seconds of both are compared with those of the default. If other processes keep the cores
-busy, compare passes and processor seconds only. With ``--combinations`` instead: passes to 0.1 % for 1 to 64 shards
-whose changes are combined by the best shares, added up, averaged, or added up with the scaled subproblems of CoCoA+,
-all with 128 visits between two synchronisations, and a picture of them::
+On CoNLL-2000 chunking (``--task ocr``: words of handwritten letters), to a certified gap
+of 0.1 %: the default solver on one thread, then the sharded solver on one and two. Its weights must be identical to the
+last bit, and its seconds are compared with those of the default. If other processes keep the cores busy, threads that
+wait for each other lose far more than their share: compare passes and the processor seconds of one thread only.::
 
     python benchmarks/shards.py           # needs MAXMARGIN_DATA; --sentences 2000 for a part
-    python benchmarks/shards.py --combinations --sentences 1000 --picture build/shards.png
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import maxmargin as mm
-from machine import Others, cores, machine_line, save_picture
+from machine import Others, cores, machine_line
 from maxmargin.execution.executors import Serial, Threads
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.solvers.driver import run
+from maxmargin.solvers.sharded_engine import ShardedState
 from threads import C, load
 
 TOL, MOST_PASSES = 1e-3, 40
-SHARDS, AT_ONCE = (1, 2, 4, 8, 16, 64), 128  # numbers of shards, and visits of all between two synchronisations
-COMBINATIONS = {"exact": "best shares", "add": "added", "average": "averaged", "cocoa+": "CoCoA+"}
+HEAD = f"{'':32} {'passes':>7} {'rounds':>7} {'processor':>10} {'wall':>8} {'rel. gap':>11}"
 
 
 def fit(problem: Any, solver: Any, workers: int = 1) -> dict[str, Any]:
@@ -43,9 +40,26 @@ def fit(problem: Any, solver: Any, workers: int = 1) -> dict[str, Any]:
         "gap": result.certificate.relative_gap,
         "processor": time.process_time() - begin,
         "wall": time.perf_counter() - wall,
-        "rounds": result.state.stamp if isinstance(solver, mm.Sharded) else 0,
+        "rounds": result.state.stamp if isinstance(result.state, ShardedState) else 0,
         "weights": result.weights.copy(),
     }
+
+
+def chunking(sentences: int | None) -> tuple[Any, Any]:
+    X, y = load(sentences)
+    return tuple(mm.MarginRescaling().problem(mm.Chain().bind(X[:n], y[:n]), C=C) for n in (len(y), min(200, len(y))))
+
+
+def ocr(words: int | None) -> tuple[Any, Any]:
+    """Folds 1 to 9; C as chosen on held-out words by ``benchmarks/ocr.py``."""
+    from ocr import load_splits
+
+    split = load_splits()["large"]
+    model, n = mm.Chain(ends=True), words or len(split.y)
+    return tuple(mm.MarginRescaling().problem(model.bind(split.X[:m], split.y[:m]), C=0.3) for m in (n, 200))
+
+
+TASKS = {"chunking": chunking, "ocr": ocr}
 
 
 def row(name: str, found: dict[str, Any]) -> None:
@@ -53,71 +67,23 @@ def row(name: str, found: dict[str, Any]) -> None:
     print(f"{name:32} {figures} {100 * found['gap']:9.3f} %", flush=True)
 
 
-def combinations(problem: Any, path: Path | None) -> None:
-    """Passes for every number of shards and combination: a table, and a picture where a path is given."""
-    passes: dict[str, list[float]] = {combine: [] for combine in COMBINATIONS}
-    for shards in SHARDS:
-        for combine in COMBINATIONS:
-            if shards == 1 and combine != "exact":  # one change is its own combination
-                passes[combine].append(passes["exact"][0])
-                continue
-            solver = mm.Sharded(shards=shards, visits_per_round=max(1, AT_ONCE // shards), combine=combine)
-            found = fit(problem, solver)
-            row(f"{shards} shards, {COMBINATIONS[combine]}", found)
-            passes[combine].append(found["passes"] if found["gap"] <= TOL else np.nan)
-    print(f"passes to {100 * TOL:g} % (-: not in {MOST_PASSES})")
-    print(f"{'':14}" + "".join(f"{shards:>8}" for shards in SHARDS))
-    for combine, counts in passes.items():
-        cells = "".join(f"{'-' if np.isnan(count) else format(count, '.1f'):>8}" for count in counts)
-        print(f"{COMBINATIONS[combine]:14}{cells}")
-    if path is not None:
-        draw(passes, path)
-
-
-def draw(passes: dict[str, list[float]], path: Path) -> None:
-    """A line for each combination; crosses at the top are fits that ran out of passes."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6.4, 4.0), layout="constrained")
-    for number, (combine, counts) in enumerate(passes.items()):
-        (line,) = axes.plot(SHARDS, counts, "o-", label=COMBINATIONS[combine])
-        out = [shards * 1.06**number for shards, count in zip(SHARDS, counts, strict=True) if np.isnan(count)]
-        axes.plot(out, [MOST_PASSES] * len(out), "x", color=line.get_color())
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(SHARDS, list(map(str, SHARDS)))
-    axes.set_ylim(0, MOST_PASSES + 2)
-    axes.set_xlabel(f"shards, {AT_ONCE} visits between two synchronisations")
-    axes.set_ylabel(f"passes to {100 * TOL:g} % (crosses: not in {MOST_PASSES})")
-    axes.legend()
-    save_picture(figure, path)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sentences", type=int, default=None)
-    parser.add_argument("--combinations", action="store_true", help="passes by number of shards and combination")
-    parser.add_argument("--picture", type=Path, default=None, help="where to draw the passes of --combinations")
+    parser.add_argument("--task", choices=list(TASKS), default="chunking")
+    parser.add_argument("--sentences", type=int, default=None, help="only so many (or words)")
     options = parser.parse_args()
     print(machine_line())
-    X, y = load(options.sentences)
-    problem = mm.MarginRescaling().problem(mm.Chain().bind(X, y), C=C)
-    small = mm.MarginRescaling().problem(mm.Chain().bind(X[:200], y[:200]), C=C)
-    for solver in (mm.Auto(), mm.Sharded(shards=2)):  # kernels
+    problem, small = TASKS[options.task](options.sentences)
+    for solver in (mm.Auto(), mm.Sharded()):  # kernels
         fit(small, solver)
-    print(f"{'':32} {'passes':>7} {'rounds':>7} {'processor':>10} {'wall':>8} {'rel. gap':>11}")
-    if options.combinations:
-        combinations(problem, options.picture)
-        return
+    print(HEAD)
     with Others() as others:
         whole = fit(problem, mm.Auto())
-        one, two = (fit(problem, mm.Sharded(shards=2), workers) for workers in (1, 2))
+        one, two = (fit(problem, mm.Sharded(), workers) for workers in (1, 2))
     assert np.array_equal(one["weights"], two["weights"]), "weights depend on the workers"
     row("auto", whole)
-    row("2 shards, one thread", one)
-    row("2 shards, two threads", two)
+    row("sharded, one thread", one)
+    row("sharded, two threads", two)
     print(f"one thread: {one['processor'] / whole['processor']:.2f} times the processor time of auto")
     ratios = (
         f"{whole['wall'] / two['wall']:.2f} times as fast as auto, {one['wall'] / two['wall']:.2f} times one thread"

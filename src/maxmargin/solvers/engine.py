@@ -41,6 +41,7 @@ from maxmargin.solvers.saved_set import check_sums, saved_set
 from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.state import COUNTS, NUMBERS, DualState
+from maxmargin.solvers.strands import AT_ONCE, strands_of
 from maxmargin.solvers.visit_kernel import absorb
 from maxmargin.solvers.warm_start import retire_examples, retired_losses, warm_set
 from maxmargin.solvers.working_set import WorkingSet
@@ -281,7 +282,7 @@ class DualEngine(Engine):
         if state.pending is not None:
             self.take_in(state, state.pending)
         retire_examples(state, problem, blocks_of(self.settings.blocks, problem.n_examples))
-        state.cursor = self._first_cursor(state)
+        state.cursor, state.team = self._first_cursor(state), None  # columns have moved
         self._rebuild(state)
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> DualState:
@@ -352,7 +353,8 @@ class DualEngine(Engine):
         if state.joint:  # the master problem comes after: nothing is solved or dropped before it
             max_steps, patience = 0, FOREVER
         keep, bits = int(settings.keep_origin), ws.bits if state.problem.quadratic else 0
-        return wk.Visit(limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change)
+        classes = 1 if state.team is None else state.team.classes
+        return wk.Visit(limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change, classes)
 
     def _block_solver(self, state: DualState) -> tuple[Callable[..., float], wk.Point]:
         """The compiled function that visits blocks in turn with the planes they have, and the point it changes."""
@@ -416,21 +418,23 @@ class DualEngine(Engine):
         batch = len(visited) if self.settings.batch is None else self.settings.batch
         if batch > 1:  # at the same weights a block drawn twice has nothing new to say
             visited = visited[np.sort(np.unique(visited, return_index=True)[1])]
-        fused = state.oracle.fused()
-        if fused is not None and batch < COMPILED_BELOW and batch < len(visited):
+        fused, strands = state.oracle.fused(), self.settings.strands
+        alone = strands > 1 and strands_of(state, strands) is None  # only argmaxes can be shared out
+        if fused is not None and batch < COMPILED_BELOW and batch < len(visited) and not alone:
             return self._sequential(state, visited, batch, fused)
         if batch > 1:
-            batch = max(batch, state.oracle.batch_hint)
+            batch = max(batch, state.oracle.batch_hint, AT_ONCE if alone else 1)
         gain, n_columns = 0.0, state.problem.n_columns
         for begin in range(0, len(visited), batch):
             planes = state.oracle.planes(state.w[:n_columns], visited[begin : begin + batch], self.settings.parts)
             gain += self.take_in(state, planes)
         return gain
 
-    def revisit(self, state: DualState, blocks: np.ndarray) -> float:
-        """Solve blocks in turn with the planes they have; the gain of the dual."""
-        solve, point = self._block_solver(state)
-        return solve(state.working_set.store, blocks, point, self._visit_rules(state), 0)
+    def revisit(self, state: DualState, blocks: np.ndarray, visit: wk.Visit | None = None) -> float:
+        """Solve blocks in turn, or in strands, with the planes they have; the gain of the dual."""
+        (solve, point), team = self._block_solver(state), strands_of(state, self.settings.strands)
+        ws, visit = state.working_set, visit or self._visit_rules(state)
+        return team.revisit(solve, ws, blocks, point, visit) if team else solve(ws.store, blocks, point, visit, 0)
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
         kernel, ws = fused.kernel, state.working_set
@@ -438,9 +442,10 @@ class DualEngine(Engine):
         parts = 1 if np.isinf(ws.store.gap[visited]).any() else self.settings.parts
         pack = packed(fused, parts)
         rows = buffers(batch * parts + parts + 1, (batch + 1) * pack.room)
-        gain, done = np.zeros(1), 0
         (solve, point), weight = self._block_solver(state), self._weight(state)
-        begin = clock()
+        gain, done, begin, team = np.zeros(1), 0, clock(), strands_of(state, self.settings.strands)
+        if team is not None:
+            done = team.visit(state, visited, fused, parts, solve, point, self._visit_rules, weight, pack.counts, gain)
         while done < len(visited):
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
             done = sequential_pass(
@@ -479,14 +484,13 @@ class DualEngine(Engine):
             gained = ws.linear - problem.regulariser.conjugate(state.u) - before
             state.idle_masters = 0 if gained > IDLE * state.gap else state.idle_masters + 1
             return
-        visit, (solve, point) = self._visit_rules(state), self._block_solver(state)
-        share, jumps = settings.cached_share, None
+        visit, share, jumps = self._visit_rules(state), settings.cached_share, None
         if settings.extrapolate and pays(ws):
             jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser)
             # planes stay as long as a jump looks back
             share, visit = LONGER * share, visit._replace(patience=max(visit.patience, POINTS))
         for _ in range(settings.cached_passes):
-            more = solve(ws.store, state.rng.permutation(blocks), point, visit, 0)
+            more = self.revisit(state, state.rng.permutation(blocks), visit)
             gain += more
             if more <= max(share * gain, 0.0):
                 break

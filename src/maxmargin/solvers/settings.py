@@ -15,6 +15,7 @@ AVERAGES = (None, "uniform", "weighted", "tail")
 # whole numbers and their least values
 _WHOLE = {
     "batch": 1, "limit": 1, "parts": 1, "memory": 1, "patience": 0, "cached_passes": 0, "max_steps": 1, "repeats": 1,
+    "strands": 1,
 }  # fmt: skip
 
 
@@ -54,6 +55,7 @@ class Settings:
     # whether passes over planes at hand are followed by jumps to where they lead, when the weights are few beside the
     # planes; see :mod:`maxmargin.solvers.masters.extrapolation`
     extrapolate: bool = False
+    strands: int = 1  # that share a round of visits, on as many threads as there are workers; see strand_kernel
 
     def __post_init__(self) -> None:
         check_whole(self, _WHOLE)

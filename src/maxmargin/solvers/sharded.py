@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,41 +12,46 @@ from maxmargin.solvers.base import BaseSolver
 from maxmargin.solvers.settings import Settings, check_whole, check_words
 
 if TYPE_CHECKING:
+    from maxmargin.solvers.engine import DualEngine
     from maxmargin.solvers.sharded_engine import ShardedEngine
 
 __all__ = ["Sharded"]
 
-PER_SHARD, MOST = 4000, 8  # examples of a shard, and the most shards, where their number is left to the solver
+PER_SHARD, MOST = 50_000, 8  # examples of a shard, and the most shards, where their number is left to the solver
 POLICIES = ("gap", "permutation", "random")
 COMBINATIONS = ("exact", "add", "average", "cocoa+")
 
 
 @dataclass(repr=False, eq=False)
 class Sharded(BaseSolver):
-    """The accelerated default in shards: each visits its own examples, and their changes are combined exactly.
+    """The accelerated default for several workers, within the memory of one machine (strands) and beyond it (shards).
 
-    In a round, every shard visits some dozens of its examples from the same weights and hands back the change of
-    ``(sum alpha b, u)``. The dual value of keeping a share x_s of each change is
+    **Strands.** In a round, 16 examples are visited at the same weights, and the strands share them out among the
+    threads (``n_jobs``). Then the weights follow all their changes together, by a step that an exact line search finds;
+    nearly always it is 1. Where blocks have to be visited one after the other (weights that must be positive, planes
+    that are merged for want of memory), there is one strand.
+
+    **Shards** own their examples, planes and a copy of the weights, so they may live in processes or on other machines
+    (``executor``). In a round, every shard visits some dozens of its examples from the same weights, in turn, and hands
+    back the change of ``(sum alpha b, u)``. The dual value of keeping a share x_s of each change is
 
         D(x) = D(0) + sum_s x_s (d_s - w . delta_s) - 1/2 sum_st x_s x_t delta_s . delta_t,     0 <= x_s <= 1
 
     (a lower bound of it where weights must be positive), whose maximum is a quadratic program in one number per shard.
-    It is at least D(0), so the dual never falls, however much the shards pull at the same weights. Visits are those of
-    :class:`~maxmargin.solvers.presets.Auto`, without joint master problems and extrapolation.
+    It is at least D(0), so the dual never falls, however much the shards pull at the same weights. There are no joint
+    master problems, no extrapolation and no strands within shards, and a round costs about a millisecond per shard:
+    shards are for what one machine cannot hold.
 
-    The number of shards depends on the data, never on the workers (``n_jobs``) that run them: weights are identical to
-    the last bit for any number of workers, for threads, processes and Ray actors (``executor``), and after a resume.
-    Each shard has a copy of the weights; planes are kept once, where the shard lives.
-
-    What rounds cost is not yet paid back on two cores: a round has to note, combine and pass on its changes, and two
-    shards need more passes than one solver that sees every change at once (``make bench-shards``). On one machine,
-    :class:`~maxmargin.solvers.presets.Auto` is the faster choice.
+    The numbers of strands and shards depend on the data, never on the workers: weights are identical to the last bit
+    for any number of workers, for threads, processes and Ray actors, and after a resume.
 
     Parameters
     ----------
     shards : int or "auto"
-        Shards that the examples are cut into, in their order; "auto" is one for 4,000 examples, at most 8. More shards
+        Shards that the examples are cut into, in their order; "auto" is one for 50,000 examples, at most 8. More shards
         than workers only cost passes.
+    strands : int
+        Strands of a single shard: the most threads that it can use.
     visits_per_round : int
         Examples that a shard visits before the changes are combined. More of them work longer at weights that the
         others have changed already, and take more passes; fewer are combined more often.
@@ -67,6 +72,7 @@ class Sharded(BaseSolver):
     """
 
     shards: int | str = "auto"
+    strands: int = 2
     visits_per_round: int = 64
     combine: str = "exact"
     visits: float = 0.2
@@ -79,17 +85,22 @@ class Sharded(BaseSolver):
 
     handles = frozenset({"quadratic", "signs", "squared", "ramp", "latent"})
 
-    def engine(self, problem: Problem, random_state: int | np.random.Generator | None = None) -> ShardedEngine:
-        """What the driver runs."""
+    def engine(
+        self, problem: Problem, random_state: int | np.random.Generator | None = None
+    ) -> DualEngine | ShardedEngine:
+        """What the driver runs: for one shard, the dual engine itself."""
+        from maxmargin.solvers.engine import DualEngine
         from maxmargin.solvers.sharded_engine import ShardedEngine
 
         check_words("sampling", self.sampling, POLICIES)
         check_words("combine", self.combine, COMBINATIONS)
-        check_whole(self, {"visits_per_round": 1})
+        check_whole(self, {"visits_per_round": 1, "strands": 1})
         if self.combine == "cocoa+" and "signs" in problem.traits:
             raise ValueError('combine="cocoa+" is not possible where weights must be positive: use combine="exact".')
         settings = self.setting(Settings, selection=self.sampling, batch=8, patience=5, cached_share=0.18)
         count = self.count(problem.n_examples)
+        if count == 1:
+            return DualEngine(replace(settings, master="auto", extrapolate=True), random_state)
         return ShardedEngine(settings, count, self.visits_per_round, self.combine, random_state)
 
     def count(self, n_examples: int) -> int:

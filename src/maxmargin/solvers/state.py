@@ -19,6 +19,7 @@ from maxmargin.solvers.blocks import Blocks
 from maxmargin.solvers.saved import COUNT, FLAG, NUMBER, SECONDS, SIZE
 
 if TYPE_CHECKING:
+    from maxmargin.solvers.strands import Team
     from maxmargin.solvers.working_set import WorkingSet
     from maxmargin.solvers.working_set_kernel import Log
 
@@ -162,6 +163,7 @@ class DualState(InnerState):
     idle_masters: int = 0  # joint master problems in a row that gained next to nothing
     log: Log | None = None  # where changes of u are noted, for a shard
     echo: float = 1.0  # how often the visits of a shard count their own changes of u
+    team: Team | None = None  # runs the strands, once there are any
     joint: bool = False  # whether the step at hand ends with a joint master problem
     retired: int = 0  # blocks at the end whose examples are gone: their planes and multipliers stay
     resumed: str = ""  # where it stood in a checkpoint: planes from there are looked at with every certificate

@@ -103,12 +103,16 @@ class WorkingSet:
 
     def grow(self, block: int, rows: int, entries: int) -> bool:
         """Make room for ``rows`` planes in a block and ``entries`` non-zeros; True when a limit was set instead."""
+        return self.reserve(int(self.store.held[block]) + rows + 1, rows, entries)
+
+    def reserve(self, wide: int, rows: int, entries: int) -> bool:
+        """Make room for blocks of ``wide`` planes, ``rows`` more planes and ``entries`` more non-zeros, as above."""
         store = self.store
         width, planes, pool = store.slots.shape[1], len(store.b), len(store.columns)
         for ample in (True, False):  # as much as makes growing rare, or else just what is needed
             new_width, new_planes, new_pool = width, planes, pool
-            if store.held[block] + rows + 1 > width:
-                new_width = max(2 * width if ample else 0, int(store.held[block]) + rows + 1)
+            if wide > width:
+                new_width = max(2 * width if ample else 0, wide)
             if store.size[wk.FREE] <= rows:
                 new_planes = (2 if ample else 1) * planes + rows + 1
             if store.size[wk.POOL_LIVE] + entries > 0.75 * pool:

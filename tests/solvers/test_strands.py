@@ -1,0 +1,127 @@
+"""Strands: blocks visited several at a time. Feasible multipliers, a dual that never falls, workers, full stores."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import maxmargin as mm
+from maxmargin.execution.executors import Serial, Threads
+from maxmargin.execution.sharded import ShardedOracle
+from maxmargin.formulations.rescaled_hinge import RescaledHinge
+from maxmargin.kernel import kernel
+from maxmargin.solvers import strands
+from maxmargin.solvers.driver import run
+from maxmargin.solvers.engine import DualEngine
+from maxmargin.team_kernel import wait_for_all
+from reference.problems import random_chains
+
+X, Y = random_chains(60, 4, 3, lengths=(1, 6), seed=0)
+SAME = [X[3]] * 40, [Y[3]] * 40  # every block wants what all others want
+
+
+def problem_of(data=(X, Y), workers=1, C=0.3, **words):
+    problem = RescaledHinge(**words).problem(mm.Chain().bind(*data), C=C)
+    return problem.with_oracles(lambda oracle: ShardedOracle(oracle, Threads(workers) if workers > 1 else Serial()))
+
+
+def engine_of(problem, count=4, **changes):
+    """Blocks solved by visits alone, so that strands do all of the work."""
+    settings = mm.Auto(extrapolate=False).settings(problem.n_examples, problem.n_columns)
+    return DualEngine(replace(settings, master="smo", strands=count, **changes), 0)
+
+
+def dual_of(state):
+    """The dual value from planes and multipliers alone, which must be feasible and agree with u."""
+    A, b, alpha, block = state.working_set.planes()
+    store, u = state.working_set.store, A.T @ alpha
+    np.testing.assert_allclose(u, state.u, atol=1e-12 * max(1.0, abs(u).max()))
+    bounded = np.isfinite(store.total)
+    spent = np.bincount(block, alpha, minlength=len(store.total))[bounded] + store.origin[bounded]
+    np.testing.assert_allclose(spent, store.total[bounded], rtol=1e-12)
+    assert alpha.min(initial=0.0) >= 0.0 and store.origin.min() >= 0.0
+    assert state.working_set.linear == pytest.approx(float(alpha @ b), rel=1e-10, abs=1e-12)
+    return float(alpha @ b - 0.5 * u @ u)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("data", [(X, Y), SAME], ids=["random", "same"])
+@pytest.mark.parametrize("at_once", [4, 16, 64])
+def test_the_dual_never_falls_and_reaches_the_optimum(loss, data, at_once, monkeypatch):
+    """However many blocks are visited at once, even where each of them wants what all others want."""
+    monkeypatch.setattr(strands, "AT_ONCE", at_once)
+    problem = problem_of(data, C=1.0, loss=loss)
+    engine, duals = engine_of(problem), [0.0]
+    state = engine.init(problem)
+    for _ in range(40):
+        if engine.certificate_due(state):
+            engine.certificate(state)
+        engine.step(state)
+        duals.append(dual_of(state))
+        assert duals[-1] >= duals[-2] - 1e-10 * abs(duals[-1])
+    result = run(mm.Auto().engine(problem, 0), problem, tol=1e-9, max_passes=2000)
+    assert duals[-1] <= result.certificate.primal * (1 + 1e-9)
+    cut = run(engine_of(problem), problem, tol=1e-4, max_passes=3000)
+    assert cut.certificate.primal == pytest.approx(result.certificate.primal, rel=1.1e-4)
+
+
+def test_a_round_whose_changes_collide_is_taken_back_in_part(monkeypatch):
+    """Equal examples: the sum of their best steps is far beyond the optimum, and a share of it is not."""
+    taken, back = [], strands._take_back
+    monkeypatch.setattr(strands, "_take_back", lambda store, own: (taken.append(own.retreats.sum()), back(store, own)))
+    problem = problem_of(SAME, C=1.0)
+    run(engine_of(problem), problem, tol=1e-6, max_passes=30)
+    assert sum(taken) > 0
+
+
+@pytest.mark.parametrize(
+    "words", [{}, {"loss": "squared_hinge"}, {"loss": mm.Ramp()}, {"positive": ["transition"]}], ids=str
+)
+def test_weights_do_not_depend_on_the_workers(words, monkeypatch):
+    monkeypatch.setattr(strands.os, "cpu_count", lambda: 8)
+    fits = [
+        mm.SequenceTagger(C=0.3, solver=mm.Sharded(strands=8), tol=1e-4, max_passes=40, n_jobs=n, **words).fit(X, Y)
+        for n in (1, 2, 4, 8)
+    ]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(other.weights_, fits[0].weights_)
+        assert other.certificate_ == fits[0].certificate_ and other.oracle_calls_ == fits[0].oracle_calls_
+
+
+def test_strands_grow_a_full_store(monkeypatch):
+    """Rounds that find no room are made again once there is some: the optimum is the same."""
+    monkeypatch.setattr(strands, "CALL", 7)
+    monkeypatch.setattr(strands, "FIRST", 1)
+    problem = problem_of()
+    result = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
+    whole = run(mm.Auto().engine(problem, 0), problem, tol=1e-6)
+    assert result.certificate.primal == pytest.approx(whole.certificate.primal, rel=2e-5)
+
+
+def test_too_little_memory_is_left_to_merging():
+    solver = mm.Sharded(memory=70_000)
+    fit = mm.SequenceTagger(C=0.3, solver=solver, tol=1e-2, max_passes=200).fit(X, Y)
+    assert fit.state_.working_set.limit is not None and fit.certificate_.relative_gap <= 0.05
+
+
+@kernel("void(int64[::1], float64[::1], int64, int64)")
+def _relay(arrived, sums, worker, workers):
+    """Each worker adds what its neighbour has last written; a wait that lets one run ahead spoils the sums."""
+    waits = 0
+    for turn in range(2000):
+        before = sums[(turn % 2) * 64 + 8 * ((worker + 1) % workers)]
+        sums[((turn + 1) % 2) * 64 + 8 * worker] = before + 1.0
+        waits += 1
+        wait_for_all(arrived, waits, workers)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_threads_wait_for_each_other(workers):
+    arrived, sums = np.zeros(8, np.int64), np.zeros(128)
+    team = [threading.Thread(target=_relay, args=(arrived, sums, k, workers)) for k in range(workers)]
+    for member in team:
+        member.start()
+    for member in team:
+        member.join()
+    assert sums[: 8 * workers : 8].tolist() == [2000.0] * workers
