@@ -16,25 +16,28 @@ from maxmargin.reports import AlignmentDisplay, GapDisplay
 
 OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "_static" / "front.png"
 GREEN, RED = "#2e8b57", "#c0392b"
+SENTENCES = (349, 397, 325)  # each with a word that has another tag elsewhere
 
 
 def main() -> None:
     """Fit three models and draw what they found."""
-    figure, axes = plt.subplots(1, 4, figsize=(14, 3.1), layout="constrained", width_ratios=[1.25, 1, 1, 1])
+    plt.rcParams["font.size"] = 11
+    figure, axes = plt.subplots(1, 4, figsize=(15, 3.3), layout="constrained", width_ratios=[2.3, 1, 1.15, 1.15])
     sentences = load_sentences()
     tagger = SequenceTagger(C=0.1).fit(sentences.data[:300], sentences.target[:300])
-    words, true = sentences.data[301], sentences.target[301]
-    (tags,) = tagger.predict([words])
-    for k, (word, tag, right) in enumerate(zip(words, tags, true, strict=True)):
-        box = {"boxstyle": "round,pad=0.3", "facecolor": GREEN if tag == right else RED, "edgecolor": "none"}
-        axes[0].text(0.48, -k, word, ha="right", va="center", fontsize=11)
-        axes[0].text(0.54, -k, tag, ha="left", va="center", fontsize=8, color="white", bbox=box)
-    axes[0].set(xlim=(0, 1), ylim=(-len(words) + 0.3, 0.7), title="tags of words")
+    for row, example in enumerate(SENTENCES):
+        words, true = sentences.data[example], sentences.target[example]
+        (tags,) = tagger.predict([words])
+        for k, (word, tag, right) in enumerate(zip(words, tags, true, strict=True)):
+            box = {"boxstyle": "round,pad=0.3", "facecolor": GREEN if tag == right else RED, "edgecolor": "none"}
+            axes[0].text(k, -row, word, ha="center", va="bottom")
+            axes[0].text(k, -row - 0.12, tag, ha="center", va="top", fontsize=8, color="white", bbox=box)
+    axes[0].set(xlim=(-0.6, 7.4), ylim=(-2.6, 0.5), title="tags of words")
     axes[0].axis("off")
 
     leaves = load_leaves()
     segmenter = ImageSegmenter(C=1.0).fit(leaves.data[:14], leaves.target[:14])
-    picture = leaves.data[15]
+    picture = leaves.data[16]
     axes[1].imshow(picture)
     axes[1].contour(segmenter.predict([picture])[0], levels=[0.5], colors="white", linewidths=2.5)
     axes[1].set(title="masks of pictures", xticks=[], yticks=[])
