@@ -166,7 +166,7 @@ experiment-horses: setup  ## horses: pixels alone, one smoothness weight, learne
 	$(RUN) tools/record.py experiments/segmentation/horses.py
 
 experiment-horses-solvers: setup  ## horses: gap against time and cuts, by solver (needs MAXMARGIN_DATA)
-	$(RUN) tools/record.py experiments/segmentation/horses.py --solvers
+	$(RUN) tools/record.py --as horses_solvers experiments/segmentation/horses.py --solvers
 
 experiment-grid-scaling: setup  ## cost of a pass over images, by their size
 	$(RUN) tools/record.py experiments/segmentation/scaling.py
@@ -178,7 +178,7 @@ experiment-pictures: setup  ## four sets of pictures: learned, classifier, one s
 	$(RUN) tools/record.py experiments/segmentation/pictures.py
 
 experiment-strokes: setup  ## strokes on horses: ours, grabCut, random walker (needs MAXMARGIN_DATA, opencv-python-headless)
-	$(RUN) tools/record.py experiments/segmentation/pictures.py --interactive
+	$(RUN) tools/record.py --as strokes experiments/segmentation/pictures.py --interactive
 
 experiment-neighbours: setup  ## what 8, 18 and 26 neighbours cost in time and memory, per edge
 	$(RUN) tools/record.py experiments/segmentation/neighbours.py
@@ -206,7 +206,7 @@ experiment-ramp-passes: setup  ## hinge and ramp: score against passes (needs MA
 
 experiment-hierarchies: setup  ## labels in hierarchies: areas under precision-recall curves, slack and margin (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py experiments/labels/hierarchies.py
-	$(RUN) tools/record.py experiments/labels/hierarchies.py --slack
+	$(RUN) tools/record.py --as hierarchies_slack experiments/labels/hierarchies.py --slack
 
 experiment-ramp-outliers: setup  ## hinge and ramp with sentences relabelled at random (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py experiments/ramp/figure_5_1.py

@@ -95,7 +95,14 @@ def machine_line(threads: int | str = 1) -> str:
         except PackageNotFoundError:
             versions.append(f"{name} missing")
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    parts = [f"{processor()}, {cores()} cores", platform.system(), python, *versions, f"threads {threads}"]
+    n = cores()
+    parts = [
+        f"{processor()}, {n} core{'s' if n > 1 else ''}",
+        platform.system(),
+        python,
+        *versions,
+        f"threads {threads}",
+    ]
     if hasattr(os, "getloadavg"):
         parts.append(f"load {os.getloadavg()[0]:.1f}")
     return "machine: " + "; ".join(parts)

@@ -24,7 +24,6 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "mathml",
     "reference",
-    "results",
 ]
 
 # pages

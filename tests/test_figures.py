@@ -1,99 +1,178 @@
 """Every measured figure in the README and on the site stands in a result file of a benchmark or an experiment.
 
-Commands write ``results/*.json`` beside their programs; earlier runs have tables of what they printed in a README. A
-figure must be found in a file of a command that its paragraph names, or else its section, or else its page.
+Commands write ``results/*.json`` beside their programs. For a command without such a file yet, the table that it once
+printed counts, on the page of benchmarks or in the README of the experiment. A figure must be found in what a command
+printed that its paragraph names (also in a comment), or else its section. Figures of a row of a table must stand in
+one line of it, or those of a column, or of a cell.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if "```{include}" not in page.read_text(encoding="utf-8")]
 PAGES = [page for page in PAGES if not page.is_relative_to(ROOT / "docs" / "examples")]
 SETTINGS = {"0.1", "0.01", "0.001", "0.5", "3.11"}  # tolerances, C, Python: chosen, not measured
-NUMBER = re.compile(r"(?<![\w.])(\d[\d,]*)?(?:\.(\d+))?(?![\w])")
 PUBLISHED = re.compile(r"published|the paper|goal|HMCN|Clus-HMC", re.IGNORECASE)
-NAMED = re.compile(
-    r"(?:tables?|figures?|sections?|theorems?|versions?|reports an accuracy of) [\d.]+|\((?:\.?\d[\d.]*(?:, )?)+\)"
-)
+NAMED = re.compile(r"(?:tables?|figures?|sections?|theorems?|versions?|reports an accuracy of) [\d.]+", re.IGNORECASE)
+DECIMAL = re.compile(r"(?<![\w.])([+-])?(\d[\d,]*)?\.(\d+)(?![\w.])")
+WHOLE = re.compile(r"(?<![\w.,])(\d[\d,]*)(?= (?:milli|processor )?seconds| MB| kB|-fold| times as)")
+
+
+class Figure(NamedTuple):
+    """A number as it is written: its value, its digits after the point, and whether it has a sign."""
+
+    text: str
+    value: float
+    digits: int
+    signed: bool
+
+
+class Token(NamedTuple):
+    """A number as a command printed it."""
+
+    value: float
+    digits: int
+
+
+Line = tuple[Token, ...]
 
 
 @cache
-def result(program: str) -> tuple[float, ...]:
-    """The numbers of the result file of a program, by its path without suffix, or else of its section in the README."""
-    path = ROOT / program
-    kept = path.parent / "results" / f"{path.name}.json"
-    if kept.exists():
-        return numbers("\n".join(json.loads(kept.read_text(encoding="utf-8"))["printed"]))
-    (target,) = re.findall(rf"^([a-z0-9-]+):.*\n\t.*{program}\.py", MAKEFILE, flags=re.MULTILINE)
-    sections = re.split(r"^## ", (path.parent / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return tuple(number for section in sections if f"make {target}`" in section for number in numbers(section))
+def line(text: str) -> Line:
+    """The numbers of a printed line; ``1.2e-05`` and per cents have all digits."""
+    found = re.findall(r"(?<![\w.])[+-]?(?:\d[\d,]*)?(?:\.\d+)?(?:e[+-]?\d+)?", text)
+    kept = [number for number in found if re.search(r"\d", number)]
+    return tuple(Token(float(n.replace(",", "")), 99 if "e" in n else len(n.partition(".")[2])) for n in kept)
 
 
 @cache
-def experiment(folder: str) -> tuple[float, ...]:
-    """The numbers in the README and in the result files of an experiment."""
-    path = ROOT / "experiments" / folder
-    readme = numbers((path / "README.md").read_text(encoding="utf-8")) if (path / "README.md").exists() else ()
-    kept = [result(f"experiments/{folder}/{file.stem}") for file in path.glob("results/*.json")]
-    return tuple(number for one in (readme, *kept) for number in one)
+def printed(target: str) -> tuple[Line, ...]:
+    """The lines of what a target of the Makefile printed: of its result files, or else of its tables on a page."""
+    (recipe,) = re.findall(rf"^{target}:.*\n((?:\t.*\n?)+)", MAKEFILE, flags=re.MULTILINE)
+    texts: list[str] = []
+    for named, folder, program in re.findall(r"record\.py (?:--as (\w+) )?(\S+)/(\w+)\.py", recipe):
+        kept = ROOT / folder / "results" / f"{named or program}.json"
+        if kept.exists():
+            texts += json.loads(kept.read_text(encoding="utf-8"))["printed"]
+        elif folder == "benchmarks":
+            tables = re.findall(rf"<!-- result: {folder}/results/{program}.json -->(.*?)<!-- end -->", BENCHMARKS, re.S)
+            texts += "".join(tables).splitlines()
+        else:
+            readme = (ROOT / folder / "README.md").read_text(encoding="utf-8")
+            _, *sections = re.split(r"^(?=## )", readme, flags=re.MULTILINE)
+            own = [section for section in sections if re.search(rf"make\s+{target}`|{program}\.py", section)]
+            texts += "\n".join(own or [readme]).splitlines()
+    return tuple(line(text) for text in texts)
 
 
-def numbers(text: str) -> tuple[float, ...]:
-    return tuple(float(found.replace(",", "")) for found in re.findall(r"\d[\d,]*\.?\d*(?:e-?\d+)?|\.\d+", text))
+def sources(text: str) -> tuple[Line, ...] | None:
+    """The lines of all results that a text names; None where it names none."""
+    targets = re.findall(r"make\s+((?:bench|experiment)-[a-z0-9-]+)", text)
+    for folder in re.findall(r"`experiments/(\w+)/README\.md`", text):
+        targets += re.findall(rf"^(experiment-[a-z0-9-]+):.*\n\t.*experiments/{folder}/", MAKEFILE, flags=re.MULTILINE)
+    return tuple(one for target in dict.fromkeys(targets) for one in printed(target)) if targets else None
 
 
-def sources(text: str) -> tuple[float, ...] | None:
-    """The numbers of all results that a text refers to; None where it refers to none."""
-    found: list[tuple[float, ...]] = []
-    for target in re.findall(r"make\s+((?:bench|experiment)-[a-z0-9-]+)", text):
-        for script in re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, flags=re.MULTILINE):
-            found += [result(f"benchmarks/{name}") for name in re.findall(r"benchmarks/(\w+)\.py", script)]
-            found += [experiment(folder) for folder in re.findall(r"experiments/(\w+)/", script)]
-    found += [experiment(folder) for folder in re.findall(r"experiments/(\w+)(?:/README)?\.md", text)]
-    if re.search(r"\]\((?:\.\./)*(?:docs/)?benchmarks\.md\)", text):
-        found += [result(f"benchmarks/{path.stem}") for path in (ROOT / "benchmarks").glob("results/*.json")]
-        found.append(numbers((ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")))
-    if re.search(r"\]\((?:\.\./)*(?:docs/)?papers\.md\)", text):
-        found += [experiment(path.name) for path in (ROOT / "experiments").iterdir()]
-    return tuple(number for one in found for number in one) if found else None
-
-
-def quoted(block: str) -> list[str]:
-    """The decimal numbers of a paragraph or table, without code, formulas, names and published figures."""
-    lines = block.splitlines()
-    if "|" in lines[0] and PUBLISHED.search(lines[0]):
-        kept = [k for k, cell in enumerate(lines[0].split("|")) if not PUBLISHED.search(cell)]
-        lines = ["|".join(cell for k, cell in enumerate(line.split("|")) if k in kept) for line in lines]
-    text = re.sub(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|\([^()]*published[^()]*\)", " ", "\n".join(lines))
+def figures(text: str) -> list[Figure]:
+    """The decimal numbers of a text, and whole ones with a unit; without code, formulas, names and published figures."""
+    text = re.sub(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|\([^()]*published[^()]*\)|<!--.*?-->", " ", text, flags=re.DOTALL)
     text = NAMED.sub(" ", text)
-    return [f"{found[1] or ''}.{found[2]}" for found in NUMBER.finditer(text) if found[2] is not None]
+    found = []
+    for match in DECIMAL.finditer(text):
+        number = match[0].replace(",", "")
+        found.append(Figure(match[0], float(number), len(match[3]), match[1] is not None))
+    found += [Figure(match[1], float(match[1].replace(",", "")), 0, False) for match in WHOLE.finditer(text)]
+    return [figure for figure in found if figure.text.lstrip("+-") not in SETTINGS]
 
 
-def is_found(figure: str, known: tuple[float, ...]) -> bool:
-    """Whether a number of a result, or its per cent, is this figure when rounded like it."""
-    value, digits = float(figure.replace(",", "")), len(figure.partition(".")[2])
-    most = 0.5000001 * 10.0**-digits
-    return any(abs(number - value) <= most or abs(100 * number - value) <= most for number in known)
+def stands_in(figure: Figure, known: Line, per_cent: bool) -> bool:
+    """Whether a number of a line, or its per cent, is this figure when rounded like it."""
+    most = 0.5000001 * 10.0**-figure.digits
+    for value, digits in known:
+        for scaled, left in ((value, digits), (100 * value, digits - 2)) if per_cent else ((value, digits),):
+            near = scaled if figure.signed else abs(scaled)
+            if left >= figure.digits and abs(near - figure.value) <= most:
+                return True
+    return False
+
+
+def table(block: str, brackets: bool) -> list[list[str]]:
+    """The cells of a table by row, without columns of published figures; one cell for a paragraph."""
+    rows = [row.strip().strip("|").split("|") for row in block.splitlines() if row.lstrip().startswith("|")]
+    kept = [k for k, cell in enumerate(rows[0]) if not PUBLISHED.search(cell)] if rows else []
+    cells = [[row[k] for k in kept if k < len(row)] for row in rows] or [[block]]
+    return [[re.sub(r"\([\d., ]+\)", " ", cell) if brackets else cell for cell in row] for row in cells]
+
+
+def blocks(page: Path) -> Iterator[tuple[str, tuple[Line, ...], bool]]:
+    """Paragraphs and tables, with the results that they may quote and whether brackets hold published figures."""
+    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"<!-- result: .*?<!-- end -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    for section in re.split(r"^(?=#+ )", text, flags=re.MULTILINE):
+        own, brackets = sources(section), "in brackets" in section
+        for block in re.split(r"\n\s*\n", section):
+            if block.strip():
+                yield block, next((one for one in (sources(block), own) if one is not None), ()), brackets
+
+
+def missing(block: str, known: tuple[Line, ...], brackets: bool) -> list[str]:
+    """Figures of a block that are not found; or the rows of a table of which neither these, nor its columns, nor its
+    cells stand in one printed line each."""
+    per_cent = "%" in block
+    flat = tuple(token for one in known for token in one)
+    told = [[figures(cell) for cell in row] for row in table(block, brackets)]
+    gone = [figure.text for row in told for cell in row for figure in cell if not stands_in(figure, flat, per_cent)]
+    if gone or len(told) == 1:
+        return gone
+
+    def apart(groups: Iterable[Sequence[Figure]]) -> list[str]:
+        together = [group for group in groups if group]
+        split = [g for g in together if not any(all(stands_in(f, one, per_cent) for f in g) for one in known)]
+        return [" and ".join(figure.text for figure in group) for group in split]
+
+    rows = [[figure for cell in row for figure in cell] for row in told]
+    columns = [[figure for cell in column for figure in cell] for column in zip_longest(*told, fillvalue=[])]
+    pairs = [cell for row in told for cell in row]
+    by_cell = apart(pairs) if all(len(cell) != 1 for cell in pairs) else rows
+    return apart(rows) and apart(columns) and by_cell and apart(rows)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_figure_is_a_result(page):
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    whole, missing = sources(text), []
-    for section in re.split(r"^(?=#+ )", text, flags=re.MULTILINE):
-        own = sources(section)
-        blocks = [block for block in re.split(r"\n\s*\n", section) if block.strip()]
-        for block in blocks:
-            figures = [figure for figure in quoted(block) if figure not in SETTINGS]
-            known = next((one for one in (sources(block), own, whole) if one is not None), ())
-            missing += [f"{figure} in {block[:60]!r}" for figure in figures if not is_found(figure, known)]
-    assert not missing, "\n".join(missing)
+    gone = [
+        f"{text} in {block[:60]!r}"
+        for block, known, brackets in blocks(page)
+        for text in missing(block, known, brackets)
+    ]
+    assert not gone, "\n".join(gone)
+
+
+def test_a_wrong_figure_is_noticed():
+    """Of all figures, changed in their last digit, few may pass by chance."""
+    tried = passed = 0
+    for page in PAGES:
+        for block, known, brackets in blocks(page):
+            for figure in (f for row in table(block, brackets) for cell in row for f in figures(cell)):
+                for step in (-3, -2, -1, 1, 2, 3):
+                    number = abs(figure.value) + step * 10.0**-figure.digits
+                    wrong = f"{max(number, 0.0):.{figure.digits}f}"
+                    if float(wrong) != abs(figure.value):
+                        tried += 1
+                        text = figure.text.lstrip("+-")
+                        passed += not missing(block.replace(text, wrong, 1), known, brackets)
+    assert tried > 1000
+    assert passed / tried < 0.2, f"{passed} of {tried}"

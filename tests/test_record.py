@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -22,10 +23,22 @@ def test_printed_lines_are_kept(tmp_path):
     kept = json.loads(path.read_text())
     assert kept["printed"] == ["seconds 1.25 --fast"] and kept["command"] == "python small.py --fast"
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", kept["date"])
+    run_python(str(ROOT / "tools" / "record.py"), "--as", "other", str(program), "--slow", folder=tmp_path)
+    assert json.loads(path.with_name("other.json").read_text())["printed"] == ["seconds 1.25 --slow"]
     program.write_text("print('seconds 2.5')\nraise SystemExit(3)\n")
     with pytest.raises(AssertionError):  # its exit code is passed on
         run_python(str(ROOT / "tools" / "record.py"), str(program), folder=tmp_path)
     assert json.loads(path.read_text()) == kept
+
+
+def test_pages_show_the_present_result_files():
+    filled = runpy.run_path(str(ROOT / "tools" / "record.py"))["filled"]
+    shown = set()
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        assert filled(text) == text, f"{page.name}: python tools/record.py --pages"
+        shown |= set(re.findall(r"<!-- result: (\S+) -->", text))
+    assert {path.relative_to(ROOT).as_posix() for path in ROOT.glob("benchmarks/results/*.json")} <= shown
 
 
 def test_result_files_name_no_folder_of_a_machine():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.datasets import load_iris
@@ -49,8 +50,20 @@ def test_every_estimator_has_a_card_for_notebooks(maker):
 def test_a_tagger_tells_where_it_is_wrong(tmp_path):
     model, train, test = tagger()
     text = model.fit(*train).report(tmp_path / "t.html", *test).read_text()
-    assert "Example 0" in text and "position 0: V taken for D" in text
+    assert "Example 0: the [V → D] dog runs<" in text and "more than the true ones" in text
     assert "Hardest examples" in text and "Calibration" in text and "fit_temperature" in text
+
+
+def test_tokens_that_are_no_words_are_told_by_their_places(tmp_path):
+    rows = [np.eye(3)[[0, 1]], np.eye(3)[[2, 1]]]
+    model = mm.SequenceTagger().fit(rows, [["a", "b"], ["c", "b"]])
+    assert "Example 1: position 0 [a → c]<" in model.report(tmp_path / "t.html", rows, [["a", "b"]] * 2).read_text()
+    columns = [[(word, "x") for word in words] for words in SENTENCES]
+    model.set_params(features=mm.TextFeatures("U00:%x[0,0]\n")).fit(columns, TAGS)
+    long = [[*columns[1] * 20], columns[0]]
+    wrong = [[*TAGS[1] * 19, *TAGS[1][:3], "V"], TAGS[0]]
+    text = model.report(tmp_path / "t.html", long, wrong).read_text()
+    assert re.search(r"Example 0: … (?:\w+ ){15}well \[V → A\]<", text)
 
 
 def test_suspicious_labels_are_shown_when_audited(tmp_path):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["label_text", "tagger_sections"]
 
 SHOWN, LOOKED_AT, REASONS = 5, 40, 4
+AROUND = 15  # words before the first mistake
 
 
 def tagger_sections(tagger: SequenceTagger, X: SequenceInput, y: Sequence[Sequence[Hashable]]) -> list[Section]:
@@ -33,10 +34,8 @@ def tagger_sections(tagger: SequenceTagger, X: SequenceInput, y: Sequence[Sequen
     leads.sort(key=lambda lead: -lead[0])
     blocks = []
     for lead, i, reasons in leads[:SHOWN]:
-        places = [t for t, (a, b) in enumerate(zip(y[i], predicted[i], strict=True)) if a != b]
-        told = ", ".join(f"position {t}: {y[i][t]} taken for {predicted[i][t]}" for t in places[:6])
-        more = f" and {len(places) - 6} more" if len(places) > 6 else ""
-        blocks.append(paragraph(f"Example {i}, which scores {lead:.3g} more when it is wrong. {told}{more}."))
+        blocks.append(paragraph(f"Example {i}: {_mistakes(_words(X, i), y[i], predicted[i])}"))
+        blocks.append(paragraph(f"The predicted labels score {lead:.3g} more than the true ones, above all by", "soft"))
         blocks.append(table(["position", "feature", "predicted", "true", "adds"], map(_reason, reasons[:REASONS])))
     sections = [Section("Hardest examples", blocks)]
     marginals, right, sure = tagger.predict_marginals(packed), [], []
@@ -51,6 +50,27 @@ def tagger_sections(tagger: SequenceTagger, X: SequenceInput, y: Sequence[Sequen
 def label_text(label: Hashable) -> str:
     """A label, or a pair of labels that follow each other."""
     return " → ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _mistakes(words: Sequence[str] | None, true: Sequence[Hashable], predicted: Sequence[Hashable]) -> str:
+    """The words around the mistakes, with ``[true → predicted]`` behind each; positions where there are no words."""
+    places = [t for t, (a, b) in enumerate(zip(true, predicted, strict=True)) if a != b]
+    marks = {t: f"[{true[t]} → {predicted[t]}]" for t in places}
+    if words is None:
+        more = f" and {len(places) - 6} more" if len(places) > 6 else ""
+        return ", ".join(f"position {t} {marks[t]}" for t in places[:6]) + more
+    begin, end = max(0, places[0] - AROUND), min(len(words), places[0] + 2 * AROUND)
+    told = [f"{words[t]} {marks[t]}" if t in marks else words[t] for t in range(begin, end)]
+    return " ".join(["…"] * (begin > 0) + told + ["…"] * (end < len(words)))
+
+
+def _words(X: SequenceInput, i: int) -> list[str] | None:
+    """The words of an example: its tokens, or their first columns; None where tokens are something else."""
+    tokens = list(X[i]) if isinstance(X, list | tuple) else []
+    first = [token[0] if isinstance(token, tuple) and token else token for token in tokens]
+    return (
+        [word for word in first if isinstance(word, str)] if all(isinstance(w, str) for w in first) and first else None
+    )
 
 
 def _reason(row: Contribution) -> tuple[int, str, str, str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -12,6 +13,7 @@ __all__ = ["LIMIT", "Html", "Section", "card", "figures", "page", "paragraph", "
 Html = NewType("Html", str)
 LIMIT = 300_000  # bytes of a page
 CARD_RULES = ("p{", "figure{", "svg{", ".figures{", ".tick{", ".axis{", ".grid{", ".curve{")
+NUMBER = re.compile(r"[+-]?\d[\d,.]*|–")
 CELL = 160  # characters of a cell of a table; longer ones are cut
 
 LIGHT = (
@@ -80,7 +82,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], caption: str
     cells = [[value for value in row] for row in rows]
     if not cells:
         return Html("")
-    numeric = [all(isinstance(row[k], (int, float)) for row in cells) for k in range(len(headers))]
+    numeric = [all(_is_number(row[k]) for row in cells) for k in range(len(headers))]
     kinds = [' class="n"' if right else "" for right in numeric]
     head = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(headers, kinds, strict=True))
     body = "".join(
@@ -89,6 +91,11 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], caption: str
     )
     above = f"<caption>{escape(caption)}</caption>" if caption else ""
     return Html(f'<div class="wide"><table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
+
+
+def _is_number(value: object) -> bool:
+    """A number, one that is written out, or the dash in its place."""
+    return isinstance(value, (int, float)) or (isinstance(value, str) and NUMBER.fullmatch(value) is not None)
 
 
 def figures(pictures: Iterable[tuple[str, str]]) -> Html:
