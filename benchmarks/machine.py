@@ -95,9 +95,9 @@ def machine_line(threads: int | str = 1) -> str:
         except PackageNotFoundError:
             versions.append(f"{name} missing")
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    n = cores()
+    own = f"{cores()} core" if cores() == 1 else f"{cores()} cores"
     parts = [
-        f"{processor()}, {n} core{'s' if n > 1 else ''}",
+        f"{processor()}, {own}",
         platform.system(),
         python,
         *versions,

@@ -9,6 +9,7 @@ one line of it, or those of a column, or of a cell.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -24,20 +25,22 @@ BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if "```{include}" not in page.read_text(encoding="utf-8")]
 PAGES = [page for page in PAGES if not page.is_relative_to(ROOT / "docs" / "examples")]
-SETTINGS = {"0.1", "0.01", "0.001", "0.5", "3.11"}  # tolerances, C, Python: chosen, not measured
+SETTINGS = {"0.1", "0.01", "0.001", "0.5", "3.11", "300"}  # tolerances, C, Python, kB of a page: not measured
 PUBLISHED = re.compile(r"published|the paper|goal|HMCN|Clus-HMC", re.IGNORECASE)
 NAMED = re.compile(r"(?:tables?|figures?|sections?|theorems?|versions?|reports an accuracy of) [\d.]+", re.IGNORECASE)
-DECIMAL = re.compile(r"(?<![\w.])([+-])?(\d[\d,]*)?\.(\d+)(?![\w.])")
+NUMBER = r"(?<![\w.])([+-])?(\d[\d,]*)?\.(\d+)(?![\w.])"
+DECIMAL = re.compile(rf"{NUMBER}(?:\s*±\s*{NUMBER})?")
 WHOLE = re.compile(r"(?<![\w.,])(\d[\d,]*)(?= (?:milli|processor )?seconds| MB| kB|-fold| times as)")
 
 
 class Figure(NamedTuple):
-    """A number as it is written: its value, its digits after the point, and whether it has a sign."""
+    """A number as it is written: value, digits after the point, whether it has a sign; and the one behind its ±."""
 
     text: str
     value: float
     digits: int
     signed: bool
+    spread: Figure | None = None
 
 
 class Token(NamedTuple):
@@ -87,26 +90,31 @@ def sources(text: str) -> tuple[Line, ...] | None:
 
 
 def figures(text: str) -> list[Figure]:
-    """The decimal numbers of a text, and whole ones with a unit; without code, formulas, names and published figures."""
+    """The decimal numbers of a text, and whole ones with a unit; without code, formulas and published figures."""
     text = re.sub(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|\([^()]*published[^()]*\)|<!--.*?-->", " ", text, flags=re.DOTALL)
     text = NAMED.sub(" ", text)
     found = []
     for match in DECIMAL.finditer(text):
-        number = match[0].replace(",", "")
-        found.append(Figure(match[0], float(number), len(match[3]), match[1] is not None))
+        written, _, behind = (part.strip() for part in match[0].partition("±"))
+        spread = Figure(behind, float(behind), len(match[6]), False) if behind else None
+        found.append(Figure(written, float(written.replace(",", "")), len(match[3]), match[1] is not None, spread))
     found += [Figure(match[1], float(match[1].replace(",", "")), 0, False) for match in WHOLE.finditer(text)]
     return [figure for figure in found if figure.text.lstrip("+-") not in SETTINGS]
 
 
 def stands_in(figure: Figure, known: Line, per_cent: bool) -> bool:
-    """Whether a number of a line, or its per cent, is this figure when rounded like it."""
-    most = 0.5000001 * 10.0**-figure.digits
-    for value, digits in known:
-        for scaled, left in ((value, digits), (100 * value, digits - 2)) if per_cent else ((value, digits),):
-            near = scaled if figure.signed else abs(scaled)
-            if left >= figure.digits and abs(near - figure.value) <= most:
+    """Whether a number of a line, or its per cent, is this figure when rounded like it, and the next one its spread."""
+    for token, behind in zip(known, (*known[1:], Token(math.nan, 0)), strict=False):
+        for scale, lost in ((1.0, 0), (100.0, 2)) if per_cent else ((1.0, 0),):
+            pairs = [(figure, token)] + ([(figure.spread, behind)] if figure.spread else [])
+            if all(_rounds_to(one, scale * found.value, found.digits - lost) for one, found in pairs):
                 return True
     return False
+
+
+def _rounds_to(figure: Figure, value: float, digits: int) -> bool:
+    near = value if figure.signed else abs(value)
+    return digits >= figure.digits and abs(near - figure.value) <= 0.5000001 * 10.0**-figure.digits
 
 
 def table(block: str, brackets: bool) -> list[list[str]]:
@@ -153,12 +161,14 @@ def missing(block: str, known: tuple[Line, ...], brackets: bool) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_figure_is_a_result(page):
-    gone = [
-        f"{text} in {block[:60]!r}"
-        for block, known, brackets in blocks(page)
-        for text in missing(block, known, brackets)
-    ]
+    gone = [f"{text} in {block[:60]!r}" for block, *rest in blocks(page) for text in missing(block, *rest)]
     assert not gone, "\n".join(gone)
+
+
+def changed(block: str, figure: Figure, step: int) -> str:
+    """A block in which a figure is off by some steps of its last digit."""
+    wrong = f"{abs(abs(figure.value) + step * 10.0**-figure.digits):.{figure.digits}f}"
+    return block.replace(figure.text.lstrip("+-"), wrong, 1)
 
 
 def test_a_wrong_figure_is_noticed():
@@ -167,12 +177,8 @@ def test_a_wrong_figure_is_noticed():
     for page in PAGES:
         for block, known, brackets in blocks(page):
             for figure in (f for row in table(block, brackets) for cell in row for f in figures(cell)):
-                for step in (-3, -2, -1, 1, 2, 3):
-                    number = abs(figure.value) + step * 10.0**-figure.digits
-                    wrong = f"{max(number, 0.0):.{figure.digits}f}"
-                    if float(wrong) != abs(figure.value):
-                        tried += 1
-                        text = figure.text.lstrip("+-")
-                        passed += not missing(block.replace(text, wrong, 1), known, brackets)
+                others = [changed(block, figure, step) for step in (-3, -2, -1, 1, 2, 3)]
+                tried += len(others)
+                passed += sum(not missing(other, known, brackets) for other in others)
     assert tried > 1000
-    assert passed / tried < 0.2, f"{passed} of {tried}"
+    assert passed / tried < 0.15, f"{passed} of {tried}"

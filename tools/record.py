@@ -6,8 +6,8 @@ runs ``benchmarks/chunking.py --quick`` and, when it ends well, writes ``benchma
 date, commit, and the printed lines. The targets ``make bench-...`` and ``make experiment-...`` run their programs so.
 Where two of them run one program, the second names its file: ``--as NAME`` before the program.
 
-Pages of ``docs`` show result files between two comments, ``<!-- result: FILE -->`` and ``<!-- end -->``. They are filled
-after each run, and by ``python tools/record.py --pages``. What stands between them stays while there is no such file.
+Pages of ``docs`` show result files between two comments, ``<!-- result: FILE -->`` and ``<!-- end -->``. They are
+filled after each run, and by ``python tools/record.py --pages``. What stands between them stays while there is no file.
 """
 
 from __future__ import annotations

@@ -190,3 +190,14 @@ def test_problems_that_can_not_be_are_refused():
         Generative().problem(SimpleNamespace(n_examples=4), C=-1.0)
     with pytest.raises(ValueError, match="not positive"):
         Generative().problem(SimpleNamespace(n_examples=4), positive=np.ones(3))
+
+
+def test_the_divergence_turned_round_is_not_convex():
+    """``sum e^theta (theta - ln q)``, which the paper allows in section 3.2, bends downwards below ln q - 2."""
+    at, h = np.log(0.5) - np.array([1.0, 3.0]), 1e-3
+
+    def turned(theta):
+        return np.exp(theta) * (theta - np.log(0.5))
+
+    bends = (turned(at + h) - 2 * turned(at) + turned(at - h)) / h**2
+    assert bends[0] > 0 > bends[1]

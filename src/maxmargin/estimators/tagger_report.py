@@ -68,9 +68,8 @@ def _words(X: SequenceInput, i: int) -> list[str] | None:
     """The words of an example: its tokens, or their first columns; None where tokens are something else."""
     tokens = list(X[i]) if isinstance(X, list | tuple) else []
     first = [token[0] if isinstance(token, tuple) and token else token for token in tokens]
-    return (
-        [word for word in first if isinstance(word, str)] if all(isinstance(w, str) for w in first) and first else None
-    )
+    words = [word for word in first if isinstance(word, str)]
+    return words if words and len(words) == len(first) else None
 
 
 def _reason(row: Contribution) -> tuple[int, str, str, str, float]:

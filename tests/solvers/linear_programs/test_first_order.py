@@ -155,6 +155,16 @@ def test_the_printed_stopping_rule_stops():
     assert program.bounds(point).relative_gap < 0.05
 
 
+@pytest.mark.parametrize(("step", "ends"), [(0.0, False), (0.99, True), (1.0, False), (1.01, False)])
+def test_the_ends_of_the_printed_steps_do_not_converge(step, ends):
+    """Theorem 4.1 of the paper includes steps of 0 and 1 / K, K the Lipschitz constant; min max x y has K = 1."""
+    x, y = 1.0, 1.0
+    for _ in range(5000):
+        ahead = x - step * y, y + step * x
+        x, y = x - step * ahead[1], y + step * ahead[0]
+    assert (np.hypot(x, y) < 1e-6) == ends
+
+
 @pytest.mark.parametrize(("word", "value"), [("step", "long"), ("stop", "never")])
 def test_refuse_unknown_words(word, value):
     program = random_program(0)
