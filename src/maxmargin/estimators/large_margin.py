@@ -48,7 +48,7 @@ class LargeMargin(Structured[Inputs, Outputs]):
         length), and for models of your own with a ``slack_argmax`` or ``constrained_argmax``. Other models ask their
         argmax a few times, which may miss the most violating output: the certificate counts what was missed, so its gap
         may stay open. The names choose a search in plain Python (:mod:`maxmargin.models.search`). "angular" is exact,
-        asks an argmax within an angle, and serves label sets and graphs through HiGHS (``pip install 'maxmargin[lp]'``)
+        asks an argmax within an angle, and serves label sets and graphs through HiGHS (``pip install highspy``)
         and models of your own that have one. "relaxed", for label sets with branch and bound, trains on fractional sets
         too: a certified optimum of an upper bound of the objective.
     positive : None, True, name or names of groups of weights, array of indices, or bool array (n_weights,)

@@ -55,7 +55,7 @@ def to_pyagrum(network: Network, probabilities: np.ndarray) -> pyagrum.BayesNet:
     try:
         import pyagrum as gum
     except ImportError:
-        raise ImportError("to_pyagrum() needs pyagrum; install maxmargin[interop].") from None
+        raise ImportError("to_pyagrum() needs pyagrum; pip install pyagrum") from None
     network, p = completed(network, probabilities)
     tables = network.groups(p)
     net = gum.BayesNet()

@@ -60,7 +60,7 @@ class Ray(Parameters):
         try:
             import ray
         except ImportError as error:
-            how = 'install it by "pip install maxmargin[ray]", or use executor="threads" or "processes"'
+            how = 'install it by "pip install ray", or use executor="threads" or "processes"'
             raise ImportError(f'executor="ray" needs Ray; {how}.') from error
         if not isinstance(self.wait, (int, float)) or not self.wait > 0:
             raise ValueError(f"wait must be a number of seconds > 0, got {self.wait!r:.60}.")

@@ -13,7 +13,6 @@ __all__ = ["picture_list", "read_image", "read_images", "read_masks", "read_scri
 
 Picture = ArrayLike | os.PathLike[str]  # an array, or the path of a file
 _ARRAYS = (".npy", ".nii", ".nii.gz")  # files that hold numbers, not colours
-_EXTRA = "install it with: pip install maxmargin[images]"
 
 
 def read_image(path: str | os.PathLike[str]) -> np.ndarray:
@@ -27,7 +26,7 @@ def read_image(path: str | os.PathLike[str]) -> np.ndarray:
                 import nibabel
                 from nibabel.spatialimages import SpatialImage
             except ImportError:
-                raise ImportError(f"reading {str(path)!r} needs nibabel; {_EXTRA}") from None
+                raise ImportError(f"reading {str(path)!r} needs nibabel; install it with: pip install nibabel") from None
             volume = nibabel.load(path)
             assert isinstance(volume, SpatialImage)
             return np.asarray(volume.dataobj)
@@ -36,7 +35,7 @@ def read_image(path: str | os.PathLike[str]) -> np.ndarray:
         try:
             from PIL import Image
         except ImportError:
-            raise ImportError(f"reading {str(path)!r} needs Pillow; {_EXTRA}") from None
+            raise ImportError(f"reading {str(path)!r} needs Pillow; install it with: pip install pillow") from None
         with Image.open(path) as image:
             # palettes, transparency and CMYK become RGB
             plain = image if image.mode in ("1", "L", "I", "I;16", "F", "RGB") else image.convert("RGB")

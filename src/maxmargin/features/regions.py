@@ -19,7 +19,7 @@ __all__ = ["region_graph", "region_labels", "region_sizes", "superpixels"]
 def superpixels(
     image: ArrayLike, n_segments: int = 200, *, compactness: float = 0.1, iterations: int = 6, smallest: float = 0.25
 ) -> np.ndarray:
-    """Regions of similar colour and about equal size, connected, numbered from 0; needs ``maxmargin[images]``.
+    """Regions of similar colour and about equal size, connected, numbered from 0; needs scikit-image.
 
     Formula: each pixel joins the nearest of the centres around it, by ``|colour - c|^2 + compactness^2 |place - p|^2 /
     step^2``; centres move to the means of their pixels. Pieces smaller than ``smallest`` of a cell go to a neighbour.
@@ -49,7 +49,7 @@ def superpixels(
     try:
         from skimage.segmentation import slic
     except ImportError:
-        raise ImportError("superpixels need scikit-image; install it with: pip install maxmargin[images]") from None
+        raise ImportError("superpixels need scikit-image; install it with: pip install scikit-image") from None
     options = {"convert2lab": False, "min_size_factor": smallest, "start_label": 0}
     return slic(colours, n_segments, compactness, iterations, **options).astype(np.int32)
 

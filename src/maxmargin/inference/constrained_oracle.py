@@ -57,7 +57,7 @@ class ConstrainedOracle:
         try:
             import highspy
         except ImportError as error:
-            raise ImportError("a constrained oracle needs HiGHS; pip install 'maxmargin[lp]'.") from error
+            raise ImportError("a constrained oracle needs HiGHS; pip install highspy.") from error
         m, n = rows.shape
         self.n, self.m = n, m
         self.program = highspy.Highs()

@@ -160,7 +160,7 @@ class SearchedModel(base.BoundModel):
         if search != "slack" and method != "bisecting":
             raise ValueError(f'{asker} is for rescaling="slack"; with "{search}" {remedy}.')
         if method == "angular" and not offers_constrained(inner) and not has_highs():
-            missing = f"{asker} needs HiGHS (pip install 'maxmargin[lp]'), which is missing"
+            missing = f"{asker} needs HiGHS (pip install highspy), which is missing"
             warnings.warn(f'{missing}; slack_search="bisecting" is used.', stacklevel=2)
             method = "bisecting"
         name = type(inner.layout).__name__.removesuffix("Layout").lower()

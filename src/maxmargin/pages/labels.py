@@ -49,9 +49,13 @@ def _confused(counts: Counts, names: Sequence[Hashable], total: Mapping[Hashable
     return figures([(shaded(labels, labels, shares, "confusion of labels"), caption + more)])
 
 
+def _said(score: str) -> str:
+    return score.replace("_", " ").replace("f1", "F1").replace("jaccard", "Jaccard")
+
+
 def label_set_section(report: LabelReport, n: int) -> Section:
     """All scores of n label sets, and the labels with the most errors."""
-    scores = [(name.replace("_", " "), f"{value:.4f}") for name, value in vars(report).items() if name != "by_label"]
+    scores = [(_said(name), f"{value:.4f}") for name, value in vars(report).items() if name != "by_label"]
     found = sorted(report.by_label.items(), key=lambda item: 2 * item[1].n_right - item[1].n_true - item[1].n_predicted)
     rows = [
         (str(name), s.n_true, s.n_predicted, s.n_right, f"{s.precision:.3f}", f"{s.recall:.3f}")

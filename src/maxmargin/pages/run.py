@@ -14,6 +14,7 @@ from maxmargin.pages.time_split import split_seconds
 __all__ = ["CURVES", "Run", "certificate_in_words", "run_card", "run_sections"]
 
 CURVES = ("pass", "seconds", "primal", "dual")
+ROUNDING = 1e-9  # a relative gap below it is none
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,11 @@ def certificate_in_words(certificate: Certificate | None) -> list[str]:
     c = certificate
     if not math.isfinite(c.gap):
         return [f"The objective of these weights is {number(c.primal)}; this solver proves no lower bound."]
-    told = f"The objective of these weights is {c.primal:.6g}. No weights whatsoever reach less than {c.dual:.6g}."
+    told = f"The objective of these weights is {c.primal:.6g}. No weights can reach less than {c.dual:.6g}."
     share = f"{100 * c.relative_gap:.2g} % of the objective"
     if not c.certified:
         return [told, "This holds for the last convex step only: the loss is not convex, or some losses are estimates."]
-    if c.relative_gap == 0:
+    if c.relative_gap < ROUNDING:
         return [told, "The two agree to rounding: this is the best possible fit."]
     return [told, f"So training longer could lower the objective by at most {c.gap:.3g}, {share}."]
 

@@ -68,7 +68,7 @@ class Highs(Parameters):
     ----------
     method : {"auto", "simplex", "ipm", "pdlp"}
         Dual simplex from the rows and weights in use, interior points, or HiGHS' own first-order method. "auto" is by
-        size; "pdlp" needs highspy (``pip install "maxmargin[lp]"``).
+        size; "pdlp" needs highspy (``pip install highspy``).
     max_seconds : float, optional
         The most that one solve may take; the point is then the best so far.
     crossover : bool
@@ -146,7 +146,7 @@ def _run(
     if has_highspy():
         x, alpha, basis, word = _by_highspy(program, columns, start, method, tol, seconds, crossover, steps)
     elif method == "pdlp":
-        raise ImportError('method="pdlp" needs highspy; install it with: pip install "maxmargin[lp]".')
+        raise ImportError('method="pdlp" needs highspy; install it with: pip install highspy')
     else:
         x, alpha, word = _by_scipy(program, columns, method, seconds)
     if x is None or alpha is None or not (np.isfinite(x).all() and np.isfinite(alpha).all()):
