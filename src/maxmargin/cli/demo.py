@@ -81,7 +81,7 @@ def show(name: str, path: str) -> None:
     try:
         import matplotlib
     except ImportError:
-        typer.echo('For a picture, install matplotlib: pip install matplotlib')
+        typer.echo("For a picture, install matplotlib: pip install matplotlib")
         return
     matplotlib.use("Agg")  # a file, not a window
     from matplotlib.figure import Figure

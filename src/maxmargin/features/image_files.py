@@ -26,7 +26,9 @@ def read_image(path: str | os.PathLike[str]) -> np.ndarray:
                 import nibabel
                 from nibabel.spatialimages import SpatialImage
             except ImportError:
-                raise ImportError(f"reading {str(path)!r} needs nibabel; install it with: pip install nibabel") from None
+                raise ImportError(
+                    f"reading {str(path)!r} needs nibabel; install it with: pip install nibabel"
+                ) from None
             volume = nibabel.load(path)
             assert isinstance(volume, SpatialImage)
             return np.asarray(volume.dataobj)

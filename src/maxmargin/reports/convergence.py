@@ -92,7 +92,7 @@ def require_matplotlib() -> ModuleType:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError('plots need matplotlib; install it with: pip install matplotlib') from error
+        raise ImportError("plots need matplotlib; install it with: pip install matplotlib") from error
     return pyplot
 
 
