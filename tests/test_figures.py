@@ -25,7 +25,7 @@ BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if "```{include}" not in page.read_text(encoding="utf-8")]
 PAGES = [page for page in PAGES if not page.is_relative_to(ROOT / "docs" / "examples")]
-SETTINGS = {"0.1", "0.01", "0.001", "0.5", "3.11", "300"}  # tolerances, C, Python, kB of a page: not measured
+SETTINGS = {"0.001", "0.01", "0.05", "0.1", "0.2", "0.3", "0.5", "3.11", "300"}  # tolerances, C, Python, kB of a page
 PUBLISHED = re.compile(r"published|the paper|goal|HMCN|Clus-HMC", re.IGNORECASE)
 NAMED = re.compile(r"(?:tables?|figures?|sections?|theorems?|versions?|reports an accuracy of) [\d.]+", re.IGNORECASE)
 NUMBER = r"(?<![\w.])([+-])?(\d[\d,]*)?\.(\d+)(?![\w.])"
@@ -61,20 +61,25 @@ def line(text: str) -> Line:
     return tuple(Token(float(n.replace(",", "")), 99 if "e" in n else len(n.partition(".")[2])) for n in kept)
 
 
+def recipe(target: str) -> list[tuple[Path, str]]:
+    """The result files that a target of the Makefile writes, each with its program."""
+    (lines,) = re.findall(rf"^{target}:.*\n((?:\t.*\n?)+)", MAKEFILE, flags=re.MULTILINE)
+    programs = re.findall(r"record\.py (?:--as (\w+) )?(\S+)/(\w+)\.py", lines)
+    return [(ROOT / folder / "results" / f"{named or program}.json", program) for named, folder, program in programs]
+
+
 @cache
 def printed(target: str) -> tuple[Line, ...]:
     """The lines of what a target of the Makefile printed: of its result files, or else of its tables on a page."""
-    (recipe,) = re.findall(rf"^{target}:.*\n((?:\t.*\n?)+)", MAKEFILE, flags=re.MULTILINE)
     texts: list[str] = []
-    for named, folder, program in re.findall(r"record\.py (?:--as (\w+) )?(\S+)/(\w+)\.py", recipe):
-        kept = ROOT / folder / "results" / f"{named or program}.json"
+    for kept, program in recipe(target):
         if kept.exists():
             texts += json.loads(kept.read_text(encoding="utf-8"))["printed"]
-        elif folder == "benchmarks":
-            tables = re.findall(rf"<!-- result: {folder}/results/{program}.json -->(.*?)<!-- end -->", BENCHMARKS, re.S)
-            texts += "".join(tables).splitlines()
+        elif kept.is_relative_to(ROOT / "benchmarks"):
+            place = kept.relative_to(ROOT).as_posix()
+            texts += "".join(re.findall(rf"<!-- result: {place} -->(.*?)<!-- end -->", BENCHMARKS, re.S)).splitlines()
         else:
-            readme = (ROOT / folder / "README.md").read_text(encoding="utf-8")
+            readme = (kept.parents[1] / "README.md").read_text(encoding="utf-8")
             _, *sections = re.split(r"^(?=## )", readme, flags=re.MULTILINE)
             own = [section for section in sections if re.search(rf"make\s+{target}`|{program}\.py", section)]
             texts += "\n".join(own or [readme]).splitlines()
@@ -162,6 +167,21 @@ def missing(block: str, known: tuple[Line, ...], brackets: bool) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_figure_is_a_result(page):
     gone = [f"{text} in {block[:60]!r}" for block, *rest in blocks(page) for text in missing(block, *rest)]
+    assert not gone, "\n".join(gone)
+
+
+@pytest.mark.parametrize("readme", sorted(ROOT.glob("experiments/*/README.md")), ids=lambda path: path.parent.name)
+def test_tables_of_experiments_are_those_of_their_result_files(readme):
+    """Of a table below a paragraph that names a command, where the command has result files."""
+    text = re.sub(r"```.*?```", "", readme.read_text(encoding="utf-8"), flags=re.DOTALL)
+    targets: list[str] = []
+    gone = []
+    for block in re.split(r"\n\s*\n", text):
+        if not block.lstrip().startswith("|"):
+            targets = re.findall(r"make\s+(experiment-[a-z0-9-]+)", block) or targets
+        elif targets and all(kept.exists() for target in targets for kept, _ in recipe(target)):
+            known = tuple(one for target in targets for one in printed(target))
+            gone += [f"{figure} in {block[:60]!r}" for figure in missing(block, known, brackets=True)]
     assert not gone, "\n".join(gone)
 
 

@@ -35,7 +35,8 @@ def tagger_sections(tagger: SequenceTagger, X: SequenceInput, y: Sequence[Sequen
     blocks = []
     for lead, i, reasons in leads[:SHOWN]:
         blocks.append(paragraph(f"Example {i}: {_mistakes(_words(X, i), y[i], predicted[i])}"))
-        blocks.append(paragraph(f"The predicted labels score {lead:.3g} more than the true ones, above all by", "soft"))
+        ahead = f"The predicted labels score {lead:.3g} more than the true ones. The main reasons, for and against:"
+        blocks.append(paragraph(ahead, "soft"))
         blocks.append(table(["position", "feature", "predicted", "true", "adds"], map(_reason, reasons[:REASONS])))
     sections = [Section("Hardest examples", blocks)]
     marginals, right, sure = tagger.predict_marginals(packed), [], []
