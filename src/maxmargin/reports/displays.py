@@ -309,7 +309,7 @@ class LatticeDisplay(Display):
         for arc, (tail, head) in enumerate(zip(x.tails.tolist(), x.heads.tolist(), strict=True)):
             k = seen[tail, head]
             seen[tail, head] += 1
-            bend = 0.55 * ((k + 1) // 2) * (1 if k % 2 else -1) + 0.3 * (longest[head] - longest[tail] > 1)
+            bend = 0.55 * ((k + 1) // 2) * (1 if k % 2 else -1) + 0.35 * (longest[head] - longest[tail] - 1)
             middle = (longest[tail] + longest[head]) / 2, (height[tail] + height[head]) / 2 + bend
             t = np.linspace(0, 1, 25)
             ends = (longest[tail], height[tail]), (longest[head], height[head])
