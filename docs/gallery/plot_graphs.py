@@ -11,23 +11,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from maxmargin import GraphLabeler, MulticlassClassifier
+from maxmargin.datasets import load_houses
 
-KINDS = ["hall", "kitchen", "bath", "bedroom"]
-NEXT = np.array([[0.1, 0.4, 0.1, 0.4], [0.8, 0.1, 0.05, 0.05], [0.1, 0.05, 0.05, 0.8], [0.5, 0.05, 0.4, 0.05]])
-rng = np.random.default_rng(0)
-
-
-def house(n=8):
-    """Rooms in a circle with a door to the next; each kind draws the next one."""
-    kinds = [int(rng.integers(4))]
-    for _ in range(n - 1):
-        kinds.append(int(rng.choice(4, p=NEXT[kinds[-1]])))
-    node = np.eye(4)[kinds] + rng.normal(0, 0.6, size=(n, 4))
-    edges = [[i, (i + 1) % n] for i in range(n)]
-    return {"node": node, "edges": edges}, [KINDS[k] for k in kinds]
-
-
-houses, kinds = zip(*(house() for _ in range(120)), strict=True)
+shipped = load_houses()
+houses, kinds = shipped.data, shipped.target
 labeler = GraphLabeler(C=1.0).fit(houses[:80], kinds[:80])
 alone = MulticlassClassifier(C=1.0).fit(np.vstack([h["node"] for h in houses[:80]]), np.concatenate(kinds[:80]))
 print(labeler.method_, labeler.certificate_)

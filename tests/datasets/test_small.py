@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,18 @@ import pytest
 from tools.small_data import garden, recipes
 from tools.small_data.__main__ import main
 
-from maxmargin.datasets import load_bitext, load_garden, load_leaves, load_nbest, load_recipes, load_sentences, small
+from maxmargin.datasets import (
+    load_bitext,
+    load_garden,
+    load_houses,
+    load_leaves,
+    load_nbest,
+    load_recipes,
+    load_sentences,
+    small,
+)
 
-LOADERS = [load_bitext, load_garden, load_leaves, load_nbest, load_recipes, load_sentences]
+LOADERS = [load_bitext, load_garden, load_houses, load_leaves, load_nbest, load_recipes, load_sentences]
 
 
 @pytest.mark.parametrize("loader", LOADERS, ids=lambda loader: loader.__name__)
@@ -21,8 +31,18 @@ def test_bunches_have_data_target_files_and_a_description(loader):
     columns = bunch.data.values() if isinstance(bunch.data, dict) else [bunch.data]
     assert {len(bunch.target)} == {len(column) for column in columns}
     assert loader.__doc__.split("\n")[0] in bunch.DESCR
-    for path in bunch.get("filenames", [bunch.get("filename")]):
-        assert Path(path).is_file()
+    files = bunch.get("filenames", [bunch["filename"]] if "filename" in bunch else [])
+    assert files or loader is load_houses  # which are made on the spot
+    assert all(Path(path).is_file() for path in files)
+
+
+def test_houses_are_always_the_same_and_doors_tell():
+    bunch, again = load_houses(), load_houses()
+    assert bunch.target == again.target and np.array_equal(bunch.data[7]["node"], again.data[7]["node"])
+    assert len(bunch.data) == 120 and {graph["node"].shape for graph in bunch.data} == {(8, 4)}
+    following = [pair for kinds in bunch.target for pair in pairwise(kinds)]
+    kitchens = [after for before, after in following if before == "kitchen"]
+    assert kitchens.count("hall") > 0.7 * len(kitchens)
 
 
 def test_they_are_small():

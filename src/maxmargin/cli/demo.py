@@ -24,11 +24,12 @@ TASKS = {  # name: module, and what it shows
     "tag": ("tagging", "parts of speech of words"),
     "labels": ("labels", "label sets of recipes"),
     "segment": ("pictures", "masks of leaves in pictures"),
+    "graphs": ("graphs", "rooms of houses that have doors to each other"),
     "network": ("network", "what ails a plant, by a Bayesian network"),
     "align": ("alignment", "links between French words and English ones"),
     "rerank": ("reranking", "the best of several translations"),
 }
-Task = StrEnum("Task", ["tag", "labels", "segment", "network", "align", "rerank", "all"])
+Task = StrEnum("Task", ["tag", "labels", "segment", "graphs", "network", "align", "rerank", "all"])
 
 _ABOUT_TASK = "What to show; without it the tasks are listed."
 _ABOUT_OUTPUT = "Where the picture goes (.png, .svg or .pdf); by default maxmargin-TASK.png in this folder."

@@ -20,7 +20,7 @@ _NAMES = {
     "libsvm": "read_libsvm",
     "links": "Links",
     "ocr_letters": "OcrLetters load_ocr_letters",
-    "small": "load_bitext load_garden load_leaves load_nbest load_recipes load_sentences",
+    "small": "load_bitext load_garden load_houses load_leaves load_nbest load_recipes load_sentences",
     "synthetic": "Chains Multiclass make_chains make_multiclass",
 }
 

@@ -1,7 +1,7 @@
 """Small datasets that ship with the package, as scikit-learn bunches: no download, and enough for a first try.
 
 All were made for this library by ``tools/small_data`` (grammars, rules and random numbers), and have its licence. Each
-bunch holds the path of its file, in a format that the command line reads too.
+bunch holds the path of its file, in a format that the command line reads too; houses are made when they are asked for.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import numpy as np
 if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
-__all__ = ["load_bitext", "load_garden", "load_leaves", "load_nbest", "load_recipes", "load_sentences"]
+__all__ = ["load_bitext", "load_garden", "load_houses", "load_leaves", "load_nbest", "load_recipes", "load_sentences"]
 
 FOLDER = Path(__file__).parent / "data"
+ROOMS = ("hall", "kitchen", "bath", "bedroom")
+DOORS = ((0.1, 0.4, 0.1, 0.4), (0.8, 0.1, 0.05, 0.05), (0.1, 0.05, 0.05, 0.8), (0.5, 0.05, 0.4, 0.05))  # to the next
 
 
 def load_sentences() -> Bunch:
@@ -138,6 +140,38 @@ def load_garden() -> Bunch:
         network=network,
         filename=str(path),
     )
+
+
+def load_houses() -> Bunch:
+    """Houses whose rooms are to be recognised, for :class:`~maxmargin.GraphLabeler`.
+
+    120 houses of 8 rooms in a circle, with a door from each to the next. The features of a room, one number for each
+    kind, say little by themselves; which kinds have doors to each other says more. Made by random numbers, always the
+    same.
+
+    Returns
+    -------
+    Bunch with
+        ``data``, graphs: mappings with ``node`` (8, 4) and ``edges`` (8, 2); ``target``, the kind of each room;
+        ``target_names``, the kinds; ``DESCR``.
+
+    Examples
+    --------
+    >>> from maxmargin.datasets import load_houses
+    >>> houses = load_houses()
+    >>> houses.data[0]["node"].shape, houses.target_names
+    ((8, 4), ['hall', 'kitchen', 'bath', 'bedroom'])
+    """
+    rng, n = np.random.default_rng(0), 8
+    edges = np.stack([np.arange(n), (np.arange(n) + 1) % n], axis=1)
+    data, target = [], []
+    for _ in range(120):
+        kinds = [int(rng.integers(len(ROOMS)))]
+        while len(kinds) < n:
+            kinds.append(int(rng.choice(len(ROOMS), p=DOORS[kinds[-1]])))
+        data.append({"node": np.eye(len(ROOMS))[kinds] + rng.normal(0, 0.6, (n, len(ROOMS))), "edges": edges})
+        target.append([ROOMS[kind] for kind in kinds])
+    return _bunch(load_houses, data=data, target=target, target_names=list(ROOMS))
 
 
 def load_bitext() -> Bunch:
