@@ -27,6 +27,7 @@ from machine import machine_line
 from maxmargin.callbacks.base import Callback
 from maxmargin.execution.executors import Threads
 from maxmargin.execution.processes import Processes
+from maxmargin.execution.ray_workers import OWN
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.formulations.problem import Problem
 from maxmargin.solvers.driver import Result, Run, run
@@ -161,7 +162,7 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=160)
     parser.add_argument("--size", type=int, default=192)
     parser.add_argument("--chains", type=int, default=1000, help="examples of --memory")
-    parser.add_argument("--tol", type=float, default=1e-5)
+    parser.add_argument("--tol", type=float, default=1e-7)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--processes", action="store_true")
     parser.add_argument("--memory", type=int, default=None, metavar="ROUNDS")
@@ -171,7 +172,7 @@ def main() -> None:
     import ray
 
     begin = time.perf_counter()
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, _system_config=OWN)
     print(f"the cluster started in {time.perf_counter() - begin:.1f} s")
     (overhead if given.memory is None else memory)(given)
     ray.shutdown()

@@ -1,7 +1,9 @@
 """Presets whose algorithm has not changed since version 0.1 still give its weights, to the tenth digit.
 
-``weights_0_1.npz`` was written by version 0.1: ``python tests/agreement/test_weights_0_1.py FILE`` with that version
-installed writes it again.
+``weights_0_1.npz`` was written by version 0.1 on several processors. With that version installed, ``python
+tests/agreement/test_weights_0_1.py FILE`` adds what it finds to a file (``NUMBA_CPU_NAME=znver3 NUMBA_CPU_FEATURES=`` for
+another processor). Where processors round differently, some fits that end before the optimum, or at one of several, end
+elsewhere; so version 0.1 has up to three answers, and a fit must be as near to one of them as they are to each other.
 """
 
 from __future__ import annotations
@@ -67,9 +69,28 @@ def fit(kind, parameters):
 
 @pytest.mark.parametrize(("name", "kind", "parameters"), list(cases()), ids=[case[0] for case in cases()])
 def test_weights_are_those_of_version_0_1(name, kind, parameters):
-    stored = np.load(STORED)[name]
-    np.testing.assert_allclose(fit(kind, parameters), stored, rtol=1e-10, atol=1e-10)
+    stored, found = np.load(STORED)[name], fit(kind, parameters)
+    apart = max(np.abs(one - other).max() for one in stored for other in stored)
+    nearest = min(stored, key=lambda weights: np.abs(weights - found).max())
+    np.testing.assert_allclose(found, nearest, rtol=1e-10, atol=1e-10 + apart)
+
+
+def test_most_fits_do_not_depend_on_the_processor():
+    stored = np.load(STORED)
+    assert sum(len(stored[name]) == 1 for name in stored.files) > 0.8 * len(stored.files)
+
+
+def add_to(path: Path) -> None:
+    """Add the weights of this version on this processor, where the file has none that are equal."""
+    stored = dict(np.load(path)) if path.exists() else {}
+    for name, kind, parameters in cases():
+        found, known = fit(kind, parameters), stored.get(name)
+        if known is None:
+            stored[name] = found[None]
+        elif min(np.abs(weights - found).max() for weights in known) > 1e-11:
+            stored[name] = np.vstack([known, found])
+    np.savez_compressed(path, **stored)
 
 
 if __name__ == "__main__":
-    np.savez_compressed(sys.argv[1], **{name: fit(kind, parameters) for name, kind, parameters in cases()})
+    add_to(Path(sys.argv[1]))

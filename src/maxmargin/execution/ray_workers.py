@@ -27,6 +27,7 @@ INLINE = 1 << 16  # bytes up to which arguments travel with a call
 KNOCK = 5.0  # seconds in which a cluster must answer the first knock
 AGAIN = 3  # times that a worker out of reach is asked the same again
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # what a gRPC client says first
+OWN = {"worker_niceness": 0}  # of a cluster for one fit: its workers need not give way to other programs
 SETTINGS = 4  # the kind of frame that a server answers with
 
 
@@ -202,7 +203,9 @@ def _join(ray: ModuleType, address: str | None, n_workers: int | None) -> Callab
 
     try:
         processors = max(n_workers or 1, os.cpu_count() or 1)
-        ray.init(address="local", num_cpus=processors, include_dashboard=False, _temp_dir=place, **quiet)
+        ray.init(
+            address="local", num_cpus=processors, include_dashboard=False, _temp_dir=place, _system_config=OWN, **quiet
+        )
     except BaseException:
         leave()
         raise

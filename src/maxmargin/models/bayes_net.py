@@ -353,7 +353,9 @@ def _least_costs(layout: BayesNetLayout, truth: np.ndarray, kinds: np.ndarray) -
 def _group(net: Network, kinds: np.ndarray, all_missing: bool) -> tuple[Schemes, np.ndarray, list[Scheme]]:
     """The different schemes of rows, in order of appearance by kind, and which one each row has."""
     schemes = Schemes(net)
-    distinct, inverse = np.unique(kinds, axis=0, return_inverse=True)
+    distinct, inverse = kinds[:1], np.zeros(len(kinds), np.int64)
+    if (kinds != distinct).any():  # mostly all rows lack the same variables, and sorting them takes a while
+        distinct, inverse = np.unique(kinds, axis=0, return_inverse=True)
     number: dict[Scheme, int] = {}
     which = [number.setdefault(schemes.of(kind, all_missing), len(number)) for kind in distinct.tolist()]
     return schemes, np.array(which, np.int64)[inverse.reshape(-1)], list(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ def encode_column(values: Sequence[Hashable], labels: Labels, name: str, unknown
     """Codes of a column, -1 where a value is missing, or not known and ``unknown`` is "missing"; int32 (n,)."""
     get = labels.code.get
     try:
-        codes = np.fromiter((get(value, -1) for value in values), np.int32, len(values))
+        codes = np.fromiter(map(get, values, repeat(-1)), np.int32, len(values))
     except TypeError:
         i = next(i for i, value in enumerate(values) if not isinstance(value, Hashable))
         raise TypeError(f"example {i}, column {name!r}: {values[i]!r} cannot be a value: not hashable.") from None

@@ -15,6 +15,8 @@ from maxmargin.planes import Planes
 
 __all__ = ["BlockWords", "Blocks", "blocks_of", "group_planes", "natural_scale", "summed", "totals"]
 
+ROUNDING = 1e-12  # of a loss, relative to it
+
 BlockWords = str | int | Sequence[Sequence[int]]
 
 
@@ -97,7 +99,8 @@ def group_planes(
             present = w[problem.n_weights + examples] * problem.lift[examples]
             found = planes.violations(w[: planes.n_weights])[first] + present
             scale = np.zeros(len(planes))
-            scale[first] = np.where(loss > present, problem.weight[examples] * np.maximum(found, 0.0), 0.0)
+            ascends = loss - present > ROUNDING * np.maximum(loss, present)  # not just after a step along its ray alone
+            scale[first] = np.where(ascends, problem.weight[examples] * np.maximum(found, 0.0), 0.0)
             a, offset = planes.to_csr().T @ scale, float(scale @ planes.b)
             length = max(float(np.linalg.norm(a)), 1e-300)  # a cone has no scale: keep the master well conditioned
             a, offset = a / length, offset / length

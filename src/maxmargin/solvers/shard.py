@@ -39,7 +39,6 @@ class Change(NamedTuple):
     """What a round has changed: u, and what any share x of it gains, ``x slope - x^2 norm / 2``."""
 
     columns: np.ndarray = np.empty(0, np.int32)  # (m,): those of u that have changed, none twice,
-    before: np.ndarray = np.empty(0)  # (m,): what they were,
     values: np.ndarray = np.empty(0)  # (m,): and by how much
     slope: float = 0.0
     norm: float = 0.0
@@ -185,23 +184,18 @@ class Shard:
         if state.log is None:
             return Change(slope=gain, asked=Asked(*asked, clock() - begin))
         n, sums = int(state.log.size[0]), np.empty(2)
-        columns, before, values = state.log.columns[:n].copy(), state.log.before[:n].copy(), np.empty(n)
+        columns, values = state.log.columns[:n].copy(), np.empty(n)
         sk.collect(state.log, state.u, self.positive, values, sums)
         excess, norm = sums.tolist()  # to more digits than the product of change and weights; visits never lose
         values /= state.echo
         slope = max(gain, 0.0) + excess / state.echo
-        return Change(columns, before, values, slope, norm / state.echo**2, Asked(*asked, clock() - begin))
+        return Change(columns, values, slope, norm / state.echo**2, Asked(*asked, clock() - begin))
 
     def _remember(self, blocks: np.ndarray) -> Before:
         store, m = self.state.working_set.store, len(blocks)
         before = Before(blocks, np.empty(m, np.int32), np.empty((m, store.slots.shape[1])), np.empty(m))
         sk.remember(store, *before)
         return before
-
-    def products(self, changes: Sequence[Change]) -> list[float]:
-        """Products of the change of this shard with those of the shards behind it."""
-        others, u, echo = changes[self.number + 1 :], self.state.u, self.state.echo
-        return [sk.product(change.columns, change.before, change.values, u) / echo for change in others]
 
     def report(self, combined: int, shares: Sequence[float]) -> Report:
         """Settle what is open, without the changes of others; then all that the multipliers add up to.

@@ -50,13 +50,11 @@ def collect(log, u, positive, values, sums):
     log.size[0] = 0
 
 
-@kernel(_f8(_i4s, _f8s, _f8s, _f8s), borrows=True)
-def product(columns, before, values, u):
-    """The product of a sparse change with that of another shard, whose u differs from ``before`` by it."""
-    total = 0.0
+@kernel(types.void(_i4s, _f8s, _f8, _f8s), borrows=True)
+def spread(columns, values, share, dense):
+    """``dense[columns] = share * values``."""
     for e in range(len(columns)):
-        total += values[e] * (u[columns[e]] - before[e])
-    return total
+        dense[columns[e]] = share * values[e]
 
 
 @kernel(types.void(_i4s, _f8s, _f8, _f8s, _f8s, _i1s), borrows=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from weakref import finalize
 
@@ -20,6 +21,7 @@ from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import Planes, added_counts, aligned_zeros
+from maxmargin.planes_kernel import sparse_dot
 from maxmargin.solvers.accuracy import Scales
 from maxmargin.solvers.base import Engine
 from maxmargin.solvers.blocks import Blocks
@@ -28,7 +30,7 @@ from maxmargin.solvers.proof import check_around, check_at
 from maxmargin.solvers.saved import Saved
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.shard import CHANGING, Change, Look, Report, Shard, share_of
-from maxmargin.solvers.shard_kernel import best_shares
+from maxmargin.solvers.shard_kernel import best_shares, spread
 from maxmargin.solvers.shard_sets import gathered, linear_of, scales_of
 from maxmargin.solvers.state import DualState, OuterState
 from maxmargin.solvers.working_set import WorkingSet
@@ -71,6 +73,11 @@ class ShardedState(OuterState):
     def oracle(self) -> CountingOracle:
         """It counts what the shards ask, too."""
         return self.inner.oracle
+
+    @cached_property
+    def scratch(self) -> np.ndarray:
+        """Zeros, as long as u."""
+        return np.zeros(len(self.inner.u))
 
     def ask(self, verb: str, *arguments: object) -> list:
         """Call all shards with the same arguments."""
@@ -276,9 +283,11 @@ class ShardedEngine(Engine):
             state.oracle.count_fused(asked.calls, asked.seconds, (asked.argmax_calls, asked.unproven))
         K = len(changes)
         slope, gram = np.array([change.slope for change in changes]), np.diag([change.norm for change in changes])
-        calls = [(home, (changes,)) for home in state.homes[:-1]]
-        for s, products in enumerate(state.executor.call("products", calls) if calls else []):
-            gram[s, s + 1 :] = gram[s + 1 :, s] = products
+        for s, change in enumerate(changes[:-1]):
+            spread(change.columns, change.values, 1.0, state.scratch)
+            for t, other in enumerate(changes[s + 1 :], s + 1):
+                gram[s, t] = gram[t, s] = sparse_dot(state.scratch, other.columns, other.values)
+            spread(change.columns, change.values, 0.0, state.scratch)
 
         def gain(shares: np.ndarray) -> float:
             return float(slope @ shares - 0.5 * shares @ gram @ shares)
