@@ -2,9 +2,9 @@
 
 ``weights_0_1.npz`` was written by version 0.1 on several processors. With that version installed, ``python
 tests/agreement/test_weights_0_1.py FILE`` adds what it finds to a file (``NUMBA_CPU_NAME=znver3`` and an empty
-``NUMBA_CPU_FEATURES`` for another processor). Where processors round differently, some fits that end before the optimum,
-or at one of several, end elsewhere; so version 0.1 has up to three answers, and a fit must be as near to one of them as
-they are to each other.
+``NUMBA_CPU_FEATURES`` for another processor). Where processors round differently, some fits that end before the
+optimum, or at one of several, end elsewhere; so version 0.1 has up to three answers, and a fit must be as near to one
+of them as they are to each other.
 """
 
 from __future__ import annotations
