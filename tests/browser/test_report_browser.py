@@ -104,6 +104,7 @@ def test_both_themes_are_drawn(page, tmp_path, theme):
     for width in WIDTHS if "MAXMARGIN_SHOTS" in os.environ else WIDTHS[1:2]:
         name = f"{page.stem}-{width}-{theme}.png"
         shot = Path(os.environ.get("MAXMARGIN_SHOTS", tmp_path)).resolve() / name
+        shot.parent.mkdir(parents=True, exist_ok=True)
         browse(page, width, theme, f"--screenshot={shot}")
         pixels = np.asarray(Image.open(shot).convert("RGB"))
         corner = pixels[5, 5].mean()
