@@ -22,12 +22,14 @@ ends after ``--seconds`` of processor time, and its row then shows the gap that 
 from __future__ import annotations
 
 import argparse
+import json
 import lzma
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -251,17 +253,39 @@ def peers(quadratic: float, mira: float) -> dict[str, Method]:
     }
 
 
+class Kept:
+    """Results in a file, a line of JSON for each method and split: a run that was ended goes on behind them."""
+
+    def __init__(self, path: Path | None, setting: str) -> None:
+        self.path, self.setting, self.known = path, setting, dict[tuple[str, str, int], Result]()
+        for line in path.read_text().splitlines() if path and path.exists() else ():
+            *key, numbers = json.loads(line)
+            self.known[tuple(key)] = Result(*numbers)
+
+    def result(self, name: str, number: int, run: Callable[[], Result]) -> Result:
+        """That of the file, or else of a run."""
+        key = self.setting, name, number
+        if key in self.known:
+            return self.known[key]
+        found = run()
+        if self.path:
+            with self.path.open("a") as file:
+                print(json.dumps([*key, found]), file=file)
+        return found
+
+
 class Table:
     """Rows of results, printed one by one."""
 
-    def __init__(self) -> None:
-        self.found: dict[str, np.ndarray] = {}  # (splits, fields of a result)
+    def __init__(self, kept: Kept) -> None:
+        self.kept, self.found = kept, dict[str, np.ndarray]()  # (splits, fields of a result)
         words = ("splits", "error %", "paper", "seconds", "passes", "gap", "weights", "touched", "file kB", "bound")
         widths = (6, 14, 14, 8, 7, 8, 8, 8, 8, 8)
         print(f"{'':18s} " + " ".join(f"{word:>{n}s}" for word, n in zip(words, widths, strict=True)))
 
     def row(self, name: str, run: Method, splits: list[Split]) -> None:
-        found = self.found[name] = np.array([run(data) for data in splits])
+        results = [self.kept.result(name, k, partial(run, data)) for k, data in enumerate(splits)]
+        found = self.found[name] = np.array(results)
         spread = found[:, 0].std(ddof=1) if len(found) > 1 else np.nan
         error, seconds, rounds, _, share, touched, size, bound = found.mean(axis=0)
         beside = f"{len(found):6d} {error:6.2f} +- {spread:4.2f} {PAPER.get(name, ''):>14s}"
