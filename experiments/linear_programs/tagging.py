@@ -57,7 +57,7 @@ WHERE = "the GENIA treebank in McClosky's division, word and tag per line"
 TOL = 1e-2  # certified relative gap of the linear programs,
 FIRST = 0.05  # and that at which column generation takes over
 MOST_STEPS = 6_000_000  # of the extragradient method in one master, divided by the number of sentences
-CLOCK = 10.0  # seconds by the clock of one HiGHS master, for each processor second of a run
+CLOCK = 3.0  # seconds by the clock of one HiGHS master, for each processor second of a run
 OURS = "LP recentred dual"
 PRINTED = "LP as printed"
 FAST = ("HMM", "L2, the same loss", "perceptron", "MIRA")  # rows of all splits
@@ -92,6 +92,7 @@ class Result(NamedTuple):
     share: float = np.nan  # of weights that are not zero,
     touched: float = np.nan  # or were not at any time
     size: float = np.nan  # of the model file, in kB
+    start: float = np.nan  # the certified gap at which column generation took over
     bound: float = np.nan  # on the error of a sentence, by section 6 of the paper; above 1 it says nothing
 
 
@@ -155,7 +156,7 @@ def fitted(model: SequenceTagger, data: Split, curve: Curve | None = None) -> Re
     if model.penalty == "l1":
         longest = max(map(len, data.X_train + data.X_test))
         bound = generalisation(model, data.X_train, data.y_train, largest=longest).bound
-    return Result(error, seconds, model.n_iter_, gap, share, touched, size, bound)
+    return Result(error, seconds, model.n_iter_, gap, share, touched, size, bound=bound)
 
 
 def hidden_markov(data: Split) -> Result:
@@ -218,7 +219,7 @@ def programs(n: int, C: float, seconds: float) -> dict[str, Method]:
             found = fitted(model, data, Curve(seconds))
             spent, rounds = first.seconds + found.seconds, first.rounds + found.rounds
             share = float(np.mean(touched | model.state_.columns))
-            return found._replace(seconds=spent, rounds=rounds, touched=share)
+            return found._replace(seconds=spent, rounds=rounds, touched=share, start=first.gap)
 
         return run
 
@@ -279,19 +280,18 @@ class Table:
 
     def __init__(self, kept: Kept) -> None:
         self.kept, self.found = kept, dict[str, np.ndarray]()  # (splits, fields of a result)
-        words = ("splits", "error %", "paper", "seconds", "passes", "gap", "weights", "touched", "file kB", "bound")
-        widths = (6, 14, 14, 8, 7, 8, 8, 8, 8, 8)
+        cost, model = ("seconds", "passes", "gap", "start"), ("weights", "touched", "file kB", "bound")
+        words, widths = ("splits", "error %", "paper", *cost, *model), (6, 14, 14, 8, 7, 8, 8, 8, 8, 8, 8)
         print(f"{'':18s} " + " ".join(f"{word:>{n}s}" for word, n in zip(words, widths, strict=True)))
 
     def row(self, name: str, run: Method, splits: list[Split]) -> None:
         results = [self.kept.result(name, k, partial(run, data)) for k, data in enumerate(splits)]
         found = self.found[name] = np.array(results)
-        spread = found[:, 0].std(ddof=1) if len(found) > 1 else np.nan
-        error, seconds, rounds, _, share, touched, size, bound = found.mean(axis=0)
-        beside = f"{len(found):6d} {error:6.2f} +- {spread:4.2f} {PAPER.get(name, ''):>14s}"
-        cost = f"{seconds:8.1f} {rounds:7.0f} {found[:, 3].max():8.1e}"
-        model = f"{100 * share:7.1f}% {100 * touched:7.1f}% {size:8.0f} {bound:8.1g}"
-        print(f"{name:18s} {beside} {cost} {model}", flush=True)
+        spread, mean = found[:, 0].std(ddof=1) if len(found) > 1 else np.nan, Result(*found.mean(axis=0))
+        beside = f"{len(found):6d} {mean.error:6.2f} +- {spread:4.2f} {PAPER.get(name, ''):>14s}"
+        cost = f"{mean.seconds:8.1f} {mean.rounds:7.0f} {found[:, 3].max():8.1e} {mean.start:8.1e}"
+        model = f"{100 * mean.share:7.1f}% {100 * mean.touched:7.1f}% {mean.size:8.0f} {mean.bound:8.1g}"
+        print(f"{name:18s} {beside} {cost} {model}".replace("nan%", "   -").replace("nan", "  -"), flush=True)
 
     def beside_ours(self) -> None:
         """Ratios of times and differences of errors, split by split."""
@@ -339,11 +339,12 @@ def main() -> None:
     words.add_argument("--few", type=int, default=100, help="training sentences of the second; 0: none")
     words.add_argument("--test", type=int, default=1000)
     words.add_argument("--repeats", type=int, default=5)
-    words.add_argument("--slow-repeats", type=int, default=1, help="splits for masters and random field")
+    words.add_argument("--slow-repeats", type=int, default=2, help="splits for masters and random field")
     words.add_argument("--constants", type=float, nargs=3, metavar=("LP", "L2", "MIRA"), help="C, instead of a search")
-    words.add_argument("--seconds", type=float, default=60.0, help="processor seconds of column generation")
-    words.add_argument("--times", type=float, default=5.0, help="times of the recentred dual for the paper's method")
+    words.add_argument("--seconds", type=float, default=120.0, help="processor seconds of column generation")
+    words.add_argument("--times", type=float, default=6.0, help="times of the recentred dual for the paper's method")
     words.add_argument("--rows", nargs="+", help="only these rows of the first table")
+    words.add_argument("--keep", type=Path, metavar="FILE", help="for results, so that a run that was ended can go on")
     words.add_argument("--figures", type=Path, metavar="FOLDER", help="for figures 1 and 2")
     given = words.parse_args()
     warnings.simplefilter("ignore")  # budgets that end a fit show in its gap
@@ -353,7 +354,8 @@ def main() -> None:
     print(f"{given.train} training and {given.test} test sentences of GENIA, {given.repeats} random splits")
     C, quadratic, mira = given.constants or constants(splits[0])
     print(f"C of the linear programs {C:g}, of L2 {quadratic:g}, of MIRA {mira:g}; both former to a certified 1 %")
-    slow, table = splits[: given.slow_repeats], Table()
+    setting = f"{given.train} {given.test} {C:g} {quadratic:g} {mira:g} {given.seconds:g} {given.times:g}"
+    slow, table = splits[: given.slow_repeats], Table(Kept(given.keep, setting))
     fitted(linear_program("recentred_dual", C), split(sentences, 200, 10, 0))  # kernels are compiled
     rows: dict[str, Method] = {OURS: lambda data: fitted(linear_program("recentred_dual", C), data)}
     rows |= programs(given.train, C, given.seconds) | peers(quadratic, mira)
@@ -366,7 +368,7 @@ def main() -> None:
     table.beside_ours()
     if given.few:
         print(f"{given.few} training and {given.test} test sentences, each master by itself, C = {C:g}")
-        curves, alone, table = dict[str, Curve](), split(sentences, given.few, given.test, 0), Table()
+        curves, alone, table = dict[str, Curve](), split(sentences, given.few, given.test, 0), Table(Kept(None, ""))
         for name, run in unaided(given.few, C, given.seconds, curves).items():
             table.row(name, run, [alone])
         table.beside_ours()
