@@ -1,4 +1,5 @@
-"""Result files of benchmarks as parts of a page: ``{result} chunking`` shows what ``make bench-chunking`` printed."""
+"""Result files as parts of a page: ``{result} chunking`` shows what ``make bench-chunking`` printed, ``{result}
+linear_programs/tagging`` what the experiment of that name did."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Result(Directive):
@@ -18,7 +19,9 @@ class Result(Directive):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        path = FOLDER / f"{self.arguments[0]}.json"
+        *experiment, name = self.arguments[0].split("/")
+        folder = ROOT.joinpath("experiments", *experiment) if experiment else ROOT / "benchmarks"
+        path = folder / "results" / f"{name}.json"
         self.state.document.settings.env.note_dependency(str(path))
         result = json.loads(path.read_text(encoding="utf-8"))
         printed = [line for line in result["printed"] if not line.startswith("machine:")]
