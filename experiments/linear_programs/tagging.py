@@ -264,6 +264,8 @@ class Kept:
         for line in path.read_text().splitlines() if path and path.exists() else ():
             *key, numbers = json.loads(line)
             self.known[tuple(key)] = Result(*numbers)
+        if self.known:
+            print(f"{len(self.known)} results of an earlier part of this run are kept")
 
     def result(self, name: str, number: int, run: Callable[[], Result]) -> Result:
         """That of the file, or else of a run."""
@@ -272,6 +274,7 @@ class Kept:
             return self.known[key]
         found = run()
         if self.path:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a") as file:
                 print(json.dumps([*key, found]), file=file)
         return found
@@ -332,7 +335,7 @@ def figures(curves: dict[str, Curve], path: Path) -> None:
     right.legend()
     plt.tight_layout()
     plt.savefig(path, dpi=120)
-    print(f"wrote {path}")
+    print(f"picture: {path}")
 
 
 def main() -> None:
