@@ -300,28 +300,26 @@ class Table:
         model = f"{100 * mean.share:7.1f}% {100 * mean.touched:7.1f}% {mean.size:8.0f} {mean.bound:8.1g}"
         print(f"{name:18s} {beside} {cost} {model}".replace("nan%", "   -").replace("nan", "  -"), flush=True)
 
-    def beside_ours(self) -> None:
-        """Ratios of times and differences of errors, split by split."""
+    def beside_ours(self, errors: bool) -> None:
+        """Ratios of times, and differences of errors where they say something, split by split."""
         if OURS not in self.found:
             return
         print("beside the recentred dual, on the splits that both have:")
         for name, found in self.found.items():
             if name != OURS:
                 own = self.found[OURS][: len(found)]
-                print(
-                    f"  {name}: {found[:, 1].sum() / own[:, 1].sum():.1f} of its time,"
-                    f" error {(found[:, 0] - own[:, 0]).mean():+.2f}"
-                )
-        errors = {name: found for name, found in self.found.items() if found[:, 3].max() <= TOL and name[:2] == "LP"}
-        if len(errors) < 2:
+                beside = f", error {(found[:, 0] - own[:, 0]).mean():+.2f}" if errors else ""
+                print(f"  {name}: {found[:, 1].sum() / own[:, 1].sum():.1f} of its time{beside}")
+        solved = {name: found for name, found in self.found.items() if found[:, 3].max() <= TOL and name[:2] == "LP"}
+        if not errors or len(solved) < 2:
             return
-        few = min(map(len, errors.values()))
-        means = [found[:few, 0].mean() for found in errors.values()]
+        few = min(map(len, solved.values()))
+        means = [found[:few, 0].mean() for found in solved.values()]
         print(f"  linear programs to 1 %, {few} splits: errors at most {max(means) - min(means):.2f} apart")
 
 
 def figures(curves: dict[str, Curve], path: Path) -> None:
-    """Figure 1: primal against dual values; figure 2: processor seconds by round, for each master."""
+    """Figure 1: primal against dual values, and the best of these; figure 2: processor seconds by round."""
     import matplotlib.pyplot as plt
 
     _, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
@@ -330,8 +328,8 @@ def figures(curves: dict[str, Curve], path: Path) -> None:
             style = {"marker": ".", "color": f"C{colour}", "label": name if k == 0 else None}
             left.plot(rows[:, 2], rows[:, 1], **style)
             right.plot(np.arange(1, len(rows) + 1), rows[:, 0], **style)
-    ends = left.get_xlim()
-    left.plot(ends, ends, color="grey", linewidth=0.8)
+    proven = max(dual for curve in curves.values() for rows in curve.fits for _, _, dual in rows)
+    left.axhline(proven, color="grey", linewidth=0.8)
     left.set(xlabel="dual value", ylabel="primal value", title="towards the optimum", yscale="log")
     right.set(xlabel="round", ylabel="processor seconds so far", title="time by round", yscale="log")
     right.legend()
@@ -373,13 +371,13 @@ def main() -> None:
     if OURS in table.found and (not given.rows or PRINTED in given.rows):
         limit = given.times * float(table.found[OURS][0, 1])
         table.row(PRINTED, as_printed(given.train, C, limit), splits[:1])
-    table.beside_ours()
+    table.beside_ours(errors=True)
     if given.few:
         print(f"{given.few} training and {given.test} test sentences, each master by itself, C = {C:g}")
         curves, alone, table = dict[str, Curve](), split(sentences, given.few, given.test, 0), Table(Kept(None, ""))
         for name, run in unaided(given.few, C, given.few_seconds, curves).items():
             table.row(name, run, [alone])
-        table.beside_ours()
+        table.beside_ours(errors=False)
         if given.figures:
             given.figures.mkdir(parents=True, exist_ok=True)
             figures(curves, given.figures / f"linear_programs_{given.few}.png")
