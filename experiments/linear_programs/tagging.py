@@ -8,12 +8,14 @@ stop) and a hidden Markov model by counting. C is chosen on a tenth of the first
 seconds of training, all on one thread; those of the linear programs include the certificate of the whole problem.
 "touched" are the weights that were not zero at any time, "file" is the size of the saved model.
 
-The first table has the size of the paper. From nothing, no master of column generation ends there in the time that
-there is, so that each begins with the rows, multipliers and weights of a recentred dual that was stopped at a gap of
-5 %, whose time and passes count. The last row is the paper's method as printed, from w = 1, which ends when it has
-taken ``--times`` the time of the recentred dual. The second table has so few sentences (``--few``) that masters can
-begin as in the paper, at w = 1, each for itself; figures 1 and 2 are drawn from these runs. A run of column generation
-ends after ``--seconds`` of processor time, and its row then shows the gap that it has reached.
+The first table has the size of the paper. From nothing, column generation takes many rounds there, so that each master
+begins with the rows, multipliers and weights of a recentred dual that was stopped at a gap of at most 5 %, or 1.5 % for
+simplex and extragradient ("start"), whose time and passes count. The last row is the paper's method as printed, from w
+= 1, which ends when it has taken ``--times`` the time of the recentred dual. The second table has so few sentences
+(``--few``) that masters can begin as in the paper, at w = 1, each for itself; figures 1 and 2 are drawn from these
+runs. A run of column generation ends after ``--seconds`` of processor time, and its row then shows the gap that it has
+reached. With ``--keep`` the results of the first table are kept in a file, and a run that was ended goes on behind
+them.
 
     MAXMARGIN_DATA=... make experiment-lp-tagging
     python experiments/linear_programs/tagging.py --train 300 --repeats 1        # without figures 1 and 2 (matplotlib)
@@ -22,12 +24,14 @@ ends after ``--seconds`` of processor time, and its row then shows the gap that 
 from __future__ import annotations
 
 import argparse
+import json
 import lzma
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,12 +57,14 @@ from machine import machine_line
 
 WHERE = "the GENIA treebank in McClosky's division, word and tag per line"
 TOL = 1e-2  # certified relative gap of the linear programs,
-FIRST = 0.05  # and that at which column generation takes over
+FIRST = 0.05  # and that at which column generation takes over;
+LATER = 0.015  # for masters that hardly move from there
 MOST_STEPS = 6_000_000  # of the extragradient method in one master, divided by the number of sentences
 CLOCK = 10.0  # seconds by the clock of one HiGHS master, for each processor second of a run
 OURS = "LP recentred dual"
 PRINTED = "LP as printed"
-FAST = ("HMM", "L2, the same loss", "perceptron", "MIRA")  # rows of all splits
+FAST = (OURS, "HMM", "L2, the same loss", "perceptron", "MIRA")  # rows of all splits,
+SLOWEST = ("LP simplex", "LP extragradient", "CRF")  # and of the first alone
 LP_GRID = (3.0, 10.0, 30.0)
 L2_GRID = (0.1, 1.0, 10.0)
 MIRA_GRID = (0.01, 0.1, 1.0)
@@ -90,6 +96,7 @@ class Result(NamedTuple):
     share: float = np.nan  # of weights that are not zero,
     touched: float = np.nan  # or were not at any time
     size: float = np.nan  # of the model file, in kB
+    start: float = np.nan  # the certified gap at which column generation took over
     bound: float = np.nan  # on the error of a sentence, by section 6 of the paper; above 1 it says nothing
 
 
@@ -153,7 +160,7 @@ def fitted(model: SequenceTagger, data: Split, curve: Curve | None = None) -> Re
     if model.penalty == "l1":
         longest = max(map(len, data.X_train + data.X_test))
         bound = generalisation(model, data.X_train, data.y_train, largest=longest).bound
-    return Result(error, seconds, model.n_iter_, gap, share, touched, size, bound)
+    return Result(error, seconds, model.n_iter_, gap, share, touched, size, bound=bound)
 
 
 def hidden_markov(data: Split) -> Result:
@@ -190,7 +197,7 @@ def masters(n: int, seconds: float) -> dict[str, Master]:
         "LP primal-dual": PrimalDual(),
         "LP interior point": Highs("ipm", CLOCK * seconds),
         "LP simplex": Highs("simplex", CLOCK * seconds),
-        "LP extragradient": Extragradient("frobenius", max_steps=MOST_STEPS // n),
+        "LP extragradient": Extragradient(max_steps=MOST_STEPS // n),
     }
 
 
@@ -207,20 +214,20 @@ Method = Callable[[Split], Result]
 def programs(n: int, C: float, seconds: float) -> dict[str, Method]:
     """Linear programs of the paper's size: the masters after a common start, and the paper's method without it."""
 
-    def column_generation(master: Master) -> Method:
+    def column_generation(name: str, master: Master) -> Method:
         def run(data: Split) -> Result:
-            model = linear_program("recentred_dual", C, FIRST)
+            model = linear_program("recentred_dual", C, LATER if name in SLOWEST else FIRST)
             first = fitted(model, data)
             touched = model.state_.touched
             model.set_params(solver=ColumnGeneration(master), tol=TOL, warm_start=True)
             found = fitted(model, data, Curve(seconds))
             spent, rounds = first.seconds + found.seconds, first.rounds + found.rounds
             share = float(np.mean(touched | model.state_.columns))
-            return found._replace(seconds=spent, rounds=rounds, touched=share)
+            return found._replace(seconds=spent, rounds=rounds, touched=share, start=first.gap)
 
         return run
 
-    return {name: column_generation(master) for name, master in masters(n, seconds).items()}
+    return {name: column_generation(name, master) for name, master in masters(n, seconds).items()}
 
 
 def unaided(n: int, C: float, seconds: float, curves: dict[str, Curve]) -> dict[str, Method]:
@@ -251,46 +258,68 @@ def peers(quadratic: float, mira: float) -> dict[str, Method]:
     }
 
 
+class Kept:
+    """Results in a file, a line of JSON for each method and split: a run that was ended goes on behind them."""
+
+    def __init__(self, path: Path | None, setting: str) -> None:
+        self.path, self.setting, self.known = path, setting, dict[tuple[str, str, int], Result]()
+        for line in path.read_text().splitlines() if path and path.exists() else ():
+            *key, numbers = json.loads(line)
+            self.known[tuple(key)] = Result(*numbers)
+        if self.known:
+            print(f"{len(self.known)} results of an earlier part of this run are kept")
+
+    def result(self, name: str, number: int, run: Callable[[], Result]) -> Result:
+        """That of the file, or else of a run."""
+        key = self.setting, name, number
+        if key in self.known:
+            return self.known[key]
+        found = run()
+        if self.path:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a") as file:
+                print(json.dumps([*key, found]), file=file)
+        return found
+
+
 class Table:
     """Rows of results, printed one by one."""
 
-    def __init__(self) -> None:
-        self.found: dict[str, np.ndarray] = {}  # (splits, fields of a result)
-        words = ("splits", "error %", "paper", "seconds", "passes", "gap", "weights", "touched", "file kB", "bound")
-        widths = (6, 14, 14, 8, 7, 8, 8, 8, 8, 8)
+    def __init__(self, kept: Kept) -> None:
+        self.kept, self.found = kept, dict[str, np.ndarray]()  # (splits, fields of a result)
+        cost, model = ("seconds", "passes", "gap", "start"), ("weights", "touched", "file kB", "bound")
+        words, widths = ("splits", "error %", "paper", *cost, *model), (6, 14, 14, 8, 7, 8, 8, 8, 8, 8, 8)
         print(f"{'':18s} " + " ".join(f"{word:>{n}s}" for word, n in zip(words, widths, strict=True)))
 
     def row(self, name: str, run: Method, splits: list[Split]) -> None:
-        found = self.found[name] = np.array([run(data) for data in splits])
-        spread = found[:, 0].std(ddof=1) if len(found) > 1 else np.nan
-        error, seconds, rounds, _, share, touched, size, bound = found.mean(axis=0)
-        beside = f"{len(found):6d} {error:6.2f} +- {spread:4.2f} {PAPER.get(name, ''):>14s}"
-        cost = f"{seconds:8.1f} {rounds:7.0f} {found[:, 3].max():8.1e}"
-        model = f"{100 * share:7.1f}% {100 * touched:7.1f}% {size:8.0f} {bound:8.1g}"
-        print(f"{name:18s} {beside} {cost} {model}", flush=True)
+        results = [self.kept.result(name, k, partial(run, data)) for k, data in enumerate(splits)]
+        found = self.found[name] = np.array(results)
+        spread, mean = found[:, 0].std(ddof=1) if len(found) > 1 else np.nan, Result(*found.mean(axis=0))
+        beside = f"{len(found):6d} {mean.error:6.2f} +- {spread:4.2f} {PAPER.get(name, ''):>14s}"
+        cost = f"{mean.seconds:8.1f} {mean.rounds:7.0f} {found[:, 3].max():8.1e} {mean.start:8.1e}"
+        model = f"{100 * mean.share:7.1f}% {100 * mean.touched:7.1f}% {mean.size:8.0f} {mean.bound:8.1g}"
+        print(f"{name:18s} {beside} {cost} {model}".replace("nan%", "   -").replace("nan", "  -"), flush=True)
 
-    def beside_ours(self) -> None:
-        """Ratios of times and differences of errors, split by split."""
+    def beside_ours(self, errors: bool) -> None:
+        """Ratios of times, and differences of errors where they say something, split by split."""
         if OURS not in self.found:
             return
         print("beside the recentred dual, on the splits that both have:")
         for name, found in self.found.items():
             if name != OURS:
                 own = self.found[OURS][: len(found)]
-                print(
-                    f"  {name}: {found[:, 1].sum() / own[:, 1].sum():.1f} of its time,"
-                    f" error {(found[:, 0] - own[:, 0]).mean():+.2f}"
-                )
-        errors = {name: found for name, found in self.found.items() if found[:, 3].max() <= TOL and name[:2] == "LP"}
-        if len(errors) < 2:
+                beside = f", error {(found[:, 0] - own[:, 0]).mean():+.2f}" if errors else ""
+                print(f"  {name}: {found[:, 1].sum() / own[:, 1].sum():.1f} of its time{beside}")
+        solved = {name: found for name, found in self.found.items() if found[:, 3].max() <= TOL and name[:2] == "LP"}
+        if not errors or len(solved) < 2:
             return
-        few = min(map(len, errors.values()))
-        means = [found[:few, 0].mean() for found in errors.values()]
+        few = min(map(len, solved.values()))
+        means = [found[:few, 0].mean() for found in solved.values()]
         print(f"  linear programs to 1 %, {few} splits: errors at most {max(means) - min(means):.2f} apart")
 
 
 def figures(curves: dict[str, Curve], path: Path) -> None:
-    """Figure 1: primal against dual values; figure 2: processor seconds by round, for each master."""
+    """Figure 1: primal against dual values, and the best of these; figure 2: processor seconds by round."""
     import matplotlib.pyplot as plt
 
     _, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
@@ -299,14 +328,14 @@ def figures(curves: dict[str, Curve], path: Path) -> None:
             style = {"marker": ".", "color": f"C{colour}", "label": name if k == 0 else None}
             left.plot(rows[:, 2], rows[:, 1], **style)
             right.plot(np.arange(1, len(rows) + 1), rows[:, 0], **style)
-    ends = left.get_xlim()
-    left.plot(ends, ends, color="grey", linewidth=0.8)
+    proven = max(dual for curve in curves.values() for rows in curve.fits for _, _, dual in rows)
+    left.axhline(proven, color="grey", linewidth=0.8)
     left.set(xlabel="dual value", ylabel="primal value", title="towards the optimum", yscale="log")
     right.set(xlabel="round", ylabel="processor seconds so far", title="time by round", yscale="log")
     right.legend()
     plt.tight_layout()
     plt.savefig(path, dpi=120)
-    print(f"wrote {path}")
+    print(f"picture: {path}")
 
 
 def main() -> None:
@@ -315,11 +344,13 @@ def main() -> None:
     words.add_argument("--few", type=int, default=100, help="training sentences of the second; 0: none")
     words.add_argument("--test", type=int, default=1000)
     words.add_argument("--repeats", type=int, default=5)
-    words.add_argument("--slow-repeats", type=int, default=1, help="splits for masters and random field")
+    words.add_argument("--slow-repeats", type=int, default=2, help="splits for the faster masters")
     words.add_argument("--constants", type=float, nargs=3, metavar=("LP", "L2", "MIRA"), help="C, instead of a search")
-    words.add_argument("--seconds", type=float, default=60.0, help="processor seconds of column generation")
-    words.add_argument("--times", type=float, default=5.0, help="times of the recentred dual for the paper's method")
+    words.add_argument("--seconds", type=float, default=120.0, help="processor seconds of column generation")
+    words.add_argument("--few-seconds", type=float, default=30.0, help="the same in the second table")
+    words.add_argument("--times", type=float, default=6.0, help="times of the recentred dual for the paper's method")
     words.add_argument("--rows", nargs="+", help="only these rows of the first table")
+    words.add_argument("--keep", type=Path, metavar="FILE", help="for results, so that a run that was ended can go on")
     words.add_argument("--figures", type=Path, metavar="FOLDER", help="for figures 1 and 2")
     given = words.parse_args()
     warnings.simplefilter("ignore")  # budgets that end a fit show in its gap
@@ -329,23 +360,24 @@ def main() -> None:
     print(f"{given.train} training and {given.test} test sentences of GENIA, {given.repeats} random splits")
     C, quadratic, mira = given.constants or constants(splits[0])
     print(f"C of the linear programs {C:g}, of L2 {quadratic:g}, of MIRA {mira:g}; both former to a certified 1 %")
-    slow, table = splits[: given.slow_repeats], Table()
+    setting = f"{given.train} {given.test} {C:g} {quadratic:g} {mira:g} {given.seconds:g} {given.times:g}"
+    slow, table = splits[: given.slow_repeats], Table(Kept(given.keep, setting))
     fitted(linear_program("recentred_dual", C), split(sentences, 200, 10, 0))  # kernels are compiled
     rows: dict[str, Method] = {OURS: lambda data: fitted(linear_program("recentred_dual", C), data)}
     rows |= programs(given.train, C, given.seconds) | peers(quadratic, mira)
     for name, run in rows.items():
         if not given.rows or name in given.rows:
-            table.row(name, run, splits if name == OURS or name in FAST else slow)
+            table.row(name, run, splits if name in FAST else splits[:1] if name in SLOWEST else slow)
     if OURS in table.found and (not given.rows or PRINTED in given.rows):
         limit = given.times * float(table.found[OURS][0, 1])
         table.row(PRINTED, as_printed(given.train, C, limit), splits[:1])
-    table.beside_ours()
+    table.beside_ours(errors=True)
     if given.few:
         print(f"{given.few} training and {given.test} test sentences, each master by itself, C = {C:g}")
-        curves, alone, table = dict[str, Curve](), split(sentences, given.few, given.test, 0), Table()
-        for name, run in unaided(given.few, C, given.seconds, curves).items():
+        curves, alone, table = dict[str, Curve](), split(sentences, given.few, given.test, 0), Table(Kept(None, ""))
+        for name, run in unaided(given.few, C, given.few_seconds, curves).items():
             table.row(name, run, [alone])
-        table.beside_ours()
+        table.beside_ours(errors=False)
         if given.figures:
             given.figures.mkdir(parents=True, exist_ok=True)
             figures(curves, given.figures / f"linear_programs_{given.few}.png")

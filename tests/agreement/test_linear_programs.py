@@ -8,11 +8,12 @@ import pytest
 
 import maxmargin as mm
 from maxmargin.solvers.linear_programs.extragradient import Extragradient
-from maxmargin.solvers.linear_programs.highs import Highs
+from maxmargin.solvers.linear_programs.highs import Highs, has_highspy
 from maxmargin.solvers.linear_programs.primal_dual import PrimalDual
 from reference.linear_programs import all_rows, chains_with_references, lp_optimum
 
-MASTERS = ["auto", Highs("simplex"), Highs("ipm"), PrimalDual(), Extragradient(), Extragradient("frobenius")]
+HIGHS = [Highs("simplex"), Highs("ipm"), *([Highs("pdlp")] if has_highspy() else [])]
+MASTERS = ["auto", *HIGHS, PrimalDual(), Extragradient(), Extragradient("frobenius")]
 SOLVERS = [*map(mm.ColumnGeneration, MASTERS), mm.RecentredDual()]
 
 

@@ -7,7 +7,7 @@ master). Weights of early masters fit their few rows and nothing else, so that t
 best weights so far to those of the master, and at the latter where nothing new comes up. Weights are priced too: one
 takes part once ``|sum alpha a|_j`` exceeds 1, so that the master sees a small share of them. The certificate is that of
 the whole problem: the primal has the oracle's bounds over all outputs, the dual multipliers that were made feasible
-over all weights. A round costs one argmax for each example and one or a few masters. Wang, Shawe-Taylor 2009, algorithm
+over all weights. A round costs one argmax for each example and at most one master. Wang, Shawe-Taylor 2009, algorithm
 1; Dedieu, Mazumder, Wang 2022 (pricing); Ben-Ameur, Neto 2007, Acceleration of cutting-plane and column generation
 algorithms (where to ask).
 """
@@ -39,8 +39,8 @@ from maxmargin.solvers.state import InnerState, numbers_of, plane_arrays
 __all__ = ["ColumnGeneration"]
 
 SHARE = 0.1  # of the relative gap of the whole problem, to which a master is solved
+CLOSER = 0.5  # of the relative gap of a master's start, where that is less
 LEAST_TOL = 1e-13  # to which masters are solved
-MOST_MASTERS = 20  # of a round, with further columns each time
 OUT = 0.5  # share of the relative gap by which prices must exceed 1 for columns to join
 INSIDE = 0.3  # of the way from the best weights to those of the master: where the oracle is asked first,
 NEARER = 0.3  # of the way so far where the objective has not fallen,
@@ -53,7 +53,7 @@ FEW_COLUMNS = 1000  # columns that may join at a time; when there are more alrea
 NUMBERS = {
     "solver_seconds": SECONDS, "oracle.seconds": SECONDS, "oracle.oracle_calls": COUNT, "oracle.argmax_calls": COUNT,
     "tol": (0.0, 1.0), "best_primal": NUMBER, "relative_gap": SIZE, "masters": COUNT, "inside": FLAG, "barren": FLAG,
-    "worse": FLAG, "nearer": (0.0, NEARER_TIMES),
+    "worse": FLAG, "grown": FLAG, "nearer": (0.0, NEARER_TIMES),
 }  # fmt: skip
 ROUND = {
     "round": COUNT, "rows": COUNT, "columns": COUNT, "masters": COUNT, "primal": NUMBER, "dual": NUMBER,
@@ -76,7 +76,7 @@ class ColumnState(InnerState, ProgramState):
     relative_gap: float = np.inf  # of the last certificate
     tol: float = SHARE  # of the next master
     masters: int = 0  # solved so far,
-    joining: int = 0  # and in this round, while columns join after each
+    grown: bool = False  # and whether rows or columns have joined since the last one
     inside: bool = False  # whether w lies on the way to those of the master,
     barren: bool = False  # and whether it has brought no rows
     worse: bool = False  # whether the objective is no less than the best there
@@ -196,11 +196,11 @@ class ColumnEngine(Engine):
         return problem.feasible(start)
 
     def certificate_due(self, state: ColumnState) -> bool:
-        """When no column wants to join any more."""
-        return state.joining == 0
+        """Always: rows and columns come with it."""
+        return True
 
     def certificate(self, state: ColumnState) -> Certificate:
-        """Primal and dual of the whole problem at the present weights. One oracle pass, whose rows join."""
+        """Primal and dual of the whole problem at the present weights; rows of the oracle pass and columns join."""
         begin, oracle_before, problem = clock(), state.oracle.seconds, state.problem
         found = state.oracle.planes(state.w, np.arange(problem.n_examples), self.most_rows)
         losses = found.losses(problem.n_examples)
@@ -210,7 +210,7 @@ class ColumnEngine(Engine):
                 raise Saved({}, state.resumed).refusal("rows/data", FALSE_PLANES)
         primal, before = problem.primal(state.w, losses), len(state.rows)
         certified = bool(np.isfinite(losses[problem.weight > 0]).all())
-        certificate, state.joining = Certificate(primal, state.linear, certified), 0
+        certificate = Certificate(primal, state.linear, certified)
         state.worse = primal >= state.best_primal
         if not state.worse:
             state.best, state.best_primal = state.w, primal
@@ -218,7 +218,8 @@ class ColumnEngine(Engine):
         state.relative_gap = certificate.relative_gap
         state.tol = min(state.tol, SHARE * min(state.relative_gap, 1.0))
         state.barren = len(state.rows) == before
-        if state.barren and not state.inside:  # nothing but a better master can help
+        state.grown |= self._join(state) or not state.barren
+        if not state.grown and not state.inside:  # nothing but a better master can help
             state.tol *= SHARE
         state.tol = max(state.tol, LEAST_TOL)
         state.note_gap(certificate.gap)
@@ -234,7 +235,7 @@ class ColumnEngine(Engine):
         return state.problem.n_examples
 
     def step(self, state: ColumnState) -> None:
-        """Solve the linear program over the rows at hand; columns that are priced out then join.
+        """Solve the linear program over the rows and columns at hand.
 
         Where the last certificate has brought rows but no better weights, the next is nearer to the best ones; where it
         has brought both, late in a run, further along; and where it has brought no rows on the way to the weights of
@@ -249,16 +250,14 @@ class ColumnEngine(Engine):
         if state.inside and state.barren:
             state.w, state.inside = state.out, False
             return
-        if state.joining == 0:
-            state.rows = state.rows.without_idle(self.patience)
-            self._join(state)
+        state.rows = state.rows.without_idle(self.patience)
         columns = np.flatnonzero(state.columns)
         program, w = state.rows.over(columns), np.zeros(len(state.w))
         basis = None
         if len(state.basic_weights):
             basis = Basis(state.basic_weights[columns], state.basic_slacks, state.rows.basic)
         start = Point(state.out[columns], state.rows.alpha, basis)
-        known = SHARE * program.bounds(start).relative_gap  # a start that is good enough would bring nothing new
+        known = CLOSER * program.bounds(start).relative_gap  # a start that is good enough would bring nothing new
         point = self.master.solve(program, start, max(min(state.tol, known), LEAST_TOL))
         w[columns] = point.w
         state.basic_weights, state.basic_slacks, basic = np.zeros(0, np.int8), np.zeros(0, bool), None
@@ -268,9 +267,8 @@ class ColumnEngine(Engine):
         multipliers = program.feasible(point.alpha)
         state.out, state.rows = state.problem.feasible(w), state.rows.with_multipliers(multipliers, basic)
         state.w, state.inside, state.nearer = _between(state.best, state.out, INSIDE), True, 0
-        state.barren = state.worse = False  # the next certificate tells
+        state.barren = state.worse = state.grown = False  # the next certificate tells
         state.masters += 1
-        state.joining = (state.joining + 1) % MOST_MASTERS if self._join(state) else 0
         state.solver_seconds += clock() - begin
 
     def weights(self, state: ColumnState) -> np.ndarray:

@@ -36,10 +36,9 @@ class AutoMaster(Parameters):
         """See :class:`~maxmargin.solvers.linear_programs.program.Master`."""
         if program.A.nnz <= FEW:
             return Highs().solve(program, start, tol)
-        if program.A.nnz <= MANY and (again := Highs().go_on(program, start, tol)) is not None:
-            return again
         if program.A.nnz <= MANY and tol <= FINE and has_highspy():
-            return Highs("ipm", crossover=True).solve(program, start, tol)
+            again = Highs().go_on(program, start, tol)
+            return Highs("ipm", crossover=True).solve(program, start, tol) if again is None else again
         point = _primal_dual(self.max_steps).solve(program, start, tol)
         solved = program.A.nnz > MANY or program.bounds(point).relative_gap <= tol
         return point if solved else Highs().solve(program, point, tol)

@@ -21,7 +21,8 @@ __all__ = ["PrimalDual"]
 
 POWER_STEPS = 20  # of the estimate of a matrix norm,
 SAFETY = 1.05  # which is from below
-OPENING = 30  # steps over all columns, when nothing is known about prices
+OPENING = 30  # steps over all columns, when nothing is known about prices,
+FAR = 0.1  # as at a start of at least this relative gap
 SHARE = 0.1  # of the gap of the last stage: where a stage ends
 CONTROL = np.array([0.3, 0.01])  # how the balance of the steps follows that of the weights and multipliers
 RUIZ = 10  # passes of scaling, where
@@ -58,16 +59,17 @@ class PrimalDual(Parameters):
         bounds = program.bounds(point)
         part = np.ones(A.shape[1], bool)  # the columns that take part
         omega, left, target, priced = 0.0, self.max_steps, 1.0, False
+        known = bounds.relative_gap < FAR
         while bounds.relative_gap > tol and left > 0:
             few, gap = left, bounds.relative_gap
-            if point.alpha.any():
+            if known and point.alpha.any():
                 near = (program.prices(point.alpha) > NEAR) | (point.w != 0.0)
                 part, priced = part | near if priced else near, True
             else:  # no prices yet
                 few = min(left, OPENING)
             stage = _Stage(program, np.flatnonzero(part), point, omega)
             steps, omega, reached = stage.run(target, few)
-            left, point = left - steps, stage.last
+            left, point, known = left - steps, stage.last, True
             found = program.bounds(stage.best)
             best = Point(
                 stage.best.w if found.primal < bounds.primal else best.w,
