@@ -12,16 +12,20 @@ LINE = 64  # bytes that come from memory at a time
 @register_jitable
 def prefetch(array, begin, end):
     """Ask for ``array[begin:end]`` without waiting. There is no other effect, also where nothing is at an address."""
-    for index in range(begin, end, LINE // array.itemsize):
-        _nearest(array, index)
+    at = begin
+    while at < end:  # a range would work out its length first, which takes longer than to ask for a short row
+        _nearest(array, at)
+        at += LINE // array.itemsize
     _nearest(array, end - 1)
 
 
 @register_jitable
 def prefetch_much(array, begin, end):
     """As :func:`prefetch`, into the second cache: for more than the first one should give up for it."""
-    for index in range(begin, end, LINE // array.itemsize):
-        _second(array, index)
+    at = begin
+    while at < end:  # a range would work out its length first, which takes longer than to ask for a short row
+        _second(array, at)
+        at += LINE // array.itemsize
     _second(array, end - 1)
 
 

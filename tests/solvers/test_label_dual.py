@@ -88,10 +88,22 @@ def test_a_visit_solves_the_block():
 def test_threshold():
     rng = np.random.default_rng(0)
     for K in (1, 2, 5, 40):
-        for pull in (1e-9, 1.0, 1e6):
+        for total in (1e-18, 1e-9, 1.0, 1e6):
             bend = rng.normal(size=K).round(1)
-            theta = threshold(bend, K, pull)
-            np.testing.assert_allclose(np.maximum(bend - theta, 0.0).sum(), pull, rtol=1e-6, atol=1e-12)
+            top = bend.max()
+            theta = threshold(bend, K, top, total)
+            np.testing.assert_allclose(np.maximum(bend - top - theta, 0.0).sum(), total, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-8, 1e-160])
+def test_small_features_leave_multipliers_feasible(scale):
+    """Multipliers that sum to C only up to rounding of the scores made the dual exceed the primal."""
+    X, y = examples(n=300)
+    own = mm.MulticlassClassifier(C=1.0, tol=1e-9, fit_intercept=False).fit(X * scale, y)
+    assert isinstance(own.state_, LabelState)
+    np.testing.assert_allclose(own.state_.beta.sum(axis=1), 0.0, atol=1e-14)
+    assert own.certificate_.relative_gap <= 1e-9
+    np.testing.assert_allclose(own.certificate_.dual, len(y), rtol=1e3 * scale)
 
 
 def test_dense_features_keep_the_engine_of_planes():

@@ -36,8 +36,8 @@ from maxmargin.solvers.state import InnerState, numbers_of
 __all__ = ["LabelDual", "LabelEngine", "LabelState"]
 
 MEMORY = 4 << 30  # bytes that multipliers may take
-CLOSED = 0.03  # share of the mean gap below which an example is not visited until the next certificate
-LOOK_AT = 0.2  # a certificate is due when the gaps seen in a sweep are this share of the last certificate's
+CLOSED = 0.1  # share of the mean gap below which an example is not visited until the next certificate
+LOOK_AT = 0.1  # a certificate is due when the gaps seen in a sweep are this share of the last certificate's
 MOST_SWEEPS, FIRST_SWEEPS = 15, 4  # between two certificates, and before the first
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
 DENSE = 0.01  # share of non-zeros from which on blocks pull at the same weights: then jumps over all of them pay
@@ -63,6 +63,7 @@ class LabelState(InnerState):
     reached: float = np.inf  # gap of the last certificate
     certificates: int = 0
     solver_seconds: float = 0.0
+    open: np.ndarray | None = None  # the examples to be visited next, once they are known
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
@@ -147,7 +148,9 @@ class LabelEngine(Engine):
 
     def step(self, state: LabelState) -> None:
         """A sweep over the open examples, in random order."""
-        self._sweep(state, state.rng.permutation(self._open(state)), solve=True)
+        examples = self._open(state)
+        lk.shuffle(examples, state.rng.random(len(examples)))
+        self._sweep(state, examples, solve=True)
         state.since += 1.0
 
     def dual_point(self, state: LabelState) -> DualPoint:
@@ -168,7 +171,7 @@ class LabelEngine(Engine):
                 state.u += sign * term.shift
         state.problem, state.reached, state.since = problem, np.inf, 0.0
         state.least_gap, state.without_gain = np.inf, 0
-        state.gap[:] = np.inf
+        state.gap[:], state.open = np.inf, None
 
     def from_arrays(self, problem: Problem, arrays: Mapping[str, np.ndarray]) -> LabelState:
         """Resume where :meth:`LabelState.to_arrays` left off."""
@@ -207,8 +210,10 @@ class LabelEngine(Engine):
 
     def _open(self, state: LabelState) -> np.ndarray:
         """Examples whose gap is not far below the mean; while some were never seen, these."""
-        mean = state.gap.mean()
-        return np.flatnonzero(np.isinf(state.gap) if np.isinf(mean) else state.gap > CLOSED * mean)
+        if state.open is None:
+            mean = state.gap.mean()
+            state.open = np.flatnonzero(np.isinf(state.gap) if np.isinf(mean) else state.gap > CLOSED * mean)
+        return state.open
 
     def _sweep(self, state: LabelState, examples: np.ndarray, solve: bool) -> np.ndarray:
         """Visit or look at examples in turn; returns the losses seen on the way, 0 for the others."""
@@ -219,7 +224,7 @@ class LabelEngine(Engine):
         else:
             hull = (labels.excess, labels.retreat)
             lk.set_sweep(labels.scores, labels.add, *hull, data, examples, int(solve), scratch)
-        state.linear = float(data.linear[0])
+        state.linear, state.open = float(data.linear[0]), None
         spent = clock() - begin
         state.oracle.count(len(examples), 0.0 if solve else spent)
         state.solver_seconds += spent if solve else 0.0

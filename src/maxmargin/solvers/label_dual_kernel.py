@@ -19,6 +19,7 @@ from maxmargin.models.signature import (
 from maxmargin.prefetch_kernel import prefetch
 
 TINY = 1e-12  # |x|^2 of an example without features
+NOTHING = 1e-100  # the same where it need not be small beside C: all of it goes to the worst label then
 
 _i8, _f8 = types.int64, types.float64
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
@@ -46,26 +47,27 @@ NEAR, FAR = 2, 6  # examples between asking memory for the weights, or the featu
 LABELLED = record(Labelled, _i8s, _i4s, _f8s, _f8s, _f8s, _f8, types.float64[:, ::1], _f8s, _f8s, _f8s, _f8s)
 
 
-@kernel(_f8(_f8s, _i8, _f8), borrows=True)
-def threshold(bend, K, pull):
-    """theta with ``sum_y max(bend[y] - theta, 0) = pull``, for pull > 0.
+@kernel(_f8(_f8s, _i8, _f8, _f8), fast=False, borrows=True)
+def threshold(bend, K, top, total):
+    """theta with ``sum_y max(bend[y] - top - theta, 0) = total``, where ``top`` is the largest bend.
 
-    Michelot's way: with all labels free theta is too low; those below it leave and it rises, until none leaves. O(K) a
-    round, few rounds.
+    Michelot's way: a theta that is too low; the labels above it share the total and theta rises, until none of them is
+    left below it. O(K) a round, few rounds. Measured from zero, large bends would leave too few digits for the shares;
+    so the compiler must not reorder the differences either.
     """
-    theta, free = -np.inf, K
+    theta, free = -total, K + 1
     while True:
-        total, above = -pull, 0
+        found, above = -total, 0
         for y in range(K):
-            if bend[y] > theta:
-                total += bend[y]
-                above += 1
-        if above == 0 or (above >= free and theta > -np.inf):  # more than before: rounding
+            is_above = bend[y] - top > theta
+            found += bend[y] - top if is_above else 0.0  # no jump that depends on the data
+            above += is_above
+        if above == 0 or above >= free:  # more than before: rounding
             return theta
-        theta, free = total / above, above
+        theta, free = found / above, above
 
 
-@kernel(_f8(LABELLED, _i8, _i8, _f8s, _f8s, _f8s, _f8s), borrows=True)
+@kernel(_f8(LABELLED, _i8, _i8, _f8s, _f8s, _f8s, _f8s), fast=False, borrows=True)
 def solve_block(data, i, true, score, margin, bend, change):
     """The best multipliers of one example, the others fixed; ``change`` receives theirs, its largest is returned.
 
@@ -73,21 +75,16 @@ def solve_block(data, i, true, score, margin, bend, change):
 
         min 1/2 |x|^2 |beta|^2 + B . beta     over  sum_y beta_y = 0,  beta_y <= C [y is true]
 
-    the solution is ``beta_y = min(C [y is true], (theta - B_y) / |x|^2)``. Where x = 0 all goes to the largest margin.
+    the solution is ``beta_y = C [y is true] - max(C [y is true] + B_y / |x|^2 - theta, 0)``.
     """
-    own, square, C, K = data.beta[i], data.square[i], data.weight[i], data.beta.shape[1]
-    worst = 0
+    own, C, K = data.beta[i], data.weight[i], data.beta.shape[1]
+    inverse, top = 1.0 / max(data.square[i], NOTHING), -np.inf
     for y in range(K):
-        bend[y] = score[y] - square * own[y] + margin[y] + (square * C if y == true else 0.0)
-        worst = y if margin[y] > margin[worst] else worst
-    theta = threshold(bend, K, square * C) if square > 0.0 else 0.0
-    largest = cost = 0.0
+        bend[y] = (score[y] + margin[y]) * inverse - own[y] + (C if y == true else 0.0)
+        top = max(top, bend[y])
+    theta, largest, cost = threshold(bend, K, top, C), 0.0, 0.0
     for y in range(K):
-        best = C if y == true else 0.0
-        if square > 0.0:
-            best -= max(bend[y] - theta, 0.0) / square
-        elif y == worst:
-            best -= C
+        best = (C if y == true else 0.0) - max(bend[y] - top - theta, 0.0)
         change[y] = best - own[y]
         own[y] = best
         cost += change[y] * margin[y]
@@ -99,6 +96,14 @@ def solve_block(data, i, true, score, margin, bend, change):
 def scratch_of(stride: int, K: int) -> np.ndarray:
     """What a sweep writes to. It is made outside, since a kernel that makes arrays counts references in its loop."""
     return np.zeros(2 * stride + 8 * K)
+
+
+@kernel(types.void(_i8s, _f8s), borrows=True)
+def shuffle(examples, random):
+    """Put examples in the order that as many random numbers from [0, 1) give: as numpy does, in a third of the time."""
+    for k in range(len(examples) - 1, 0, -1):
+        other = np.int64(random[k] * (k + 1))
+        examples[k], examples[other] = examples[other], examples[k]
 
 
 @register_jitable
