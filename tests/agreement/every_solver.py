@@ -17,7 +17,7 @@ DUAL = {
     "sharded": mm.Sharded(shards=2, visits_per_round=2),
 }
 ONE_PLANE = ("bcfw", "frank-wolfe")  # is kept; where several violate most their rate is 1/t
-PRIMAL = {"pegasos": mm.Pegasos(certificate_every=100.0), "sgd": mm.SGD(certificate_every=100.0)}
+PRIMAL = {"pegasos": mm.Pegasos(certificate_every=100.0), "sgd": mm.SGD(t0=0.5, certificate_every=100.0)}
 SLOW = (*ONE_PLANE, *PRIMAL)
 LINEAR = {
     "column generation, simplex": mm.ColumnGeneration(Highs("simplex")),
