@@ -111,6 +111,8 @@ def path_search(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, 
     power, least = search_power(meta, floats), search_number(meta, floats, example)
     if power > 0.0:
         made = slack(plane, meta, ints, floats, w, example, lam, emit, iwork, fwork, output, index, value, result)
+        if result[0] <= 0.0:  # the last answer has its margin: its plane would lower the sum of all
+            made = no_plane(made, result)
         if not is_open(result):
             return made
     else:

@@ -168,8 +168,6 @@ def slack(plane, meta, ints, floats, w, example, cost_weight, emit, iwork, fwork
     )
     if made >= 0 and at >= 0.0 and at != mu:
         made = ask_plane(plane, question, at, output, result)
-    if at < 0.0:  # the last answer has its margin: its plane would lower the sum of all
-        made = no_plane(made, result)
     result[0], result[1] = top, max(bound, top)
     return made
 
