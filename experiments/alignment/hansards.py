@@ -17,6 +17,7 @@ terms 6.1 (Lacoste-Julien et al. 2006). Times are processor seconds of training,
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -70,7 +71,7 @@ def eflomal(pairs: list) -> list[tuple[set[Link], set[Link]]] | None:
 
     Oestling, Tiedemann 2016, Efficient word alignment with Markov chain Monte Carlo.
     """
-    command = shutil.which("eflomal-align")
+    command = shutil.which("eflomal-align", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     if command is None:
         return None
     with tempfile.TemporaryDirectory() as name:

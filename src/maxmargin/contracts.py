@@ -166,7 +166,7 @@ class ListingModel(KBestModel, Protocol):
         """The codes of a user's output; a ValueError that names the example when it is none."""
 
     def content(self, example: int, codes: np.ndarray) -> np.ndarray:
-        """What tells outputs apart: the codes, or the words of a path, which other paths may say too."""
+        """What tells outputs apart, part by part: the codes, the words of a path, or which pairs are linked."""
 
 
 class MarginalsModel(BoundModel, Protocol):

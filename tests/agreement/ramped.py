@@ -12,7 +12,7 @@ from agreement.tiny import Tiny
 from maxmargin import SimplicialDecomposition as Simplicial
 from maxmargin.solvers.cccp import CCCP
 from maxmargin.solvers.driver import Result, run
-from reference.ramp import Minimum, linear_term_at, minimise_majorant, ramp_objective
+from reference.ramp import Minimum, linear_term, linear_term_at, minimise_majorant, ramp_objective
 
 COST_WEIGHTS = {"cost_diminished": (1.0, -1.0), "best_output": (1.0, 0.0), "cost_diminished_vs_best": (0.0, -1.0)}
 
@@ -122,3 +122,18 @@ def many(n=40, seed=0):
         X.append(2.0 * np.eye(3)[labels] + 0.5 * rng.normal(size=(len(labels), 3)))
         Y.append((rng.integers(0, 3, len(labels)) if i % 5 == 0 else labels).tolist())
     return X, Y
+
+
+def check_no_lower_majorant(planes, C: float, w: np.ndarray, value: float, ramp: str, share: float, positive=None):
+    """J(w) is the reported value, and a majorant that touches J there, solved anew, gains no more than a share of it.
+
+    Where several outputs attain the concave part, one of their majorants.
+    """
+    above, below = COST_WEIGHTS[ramp]
+    weights = np.full(len(planes), C)
+    assert value == pytest.approx(ramp_objective(planes, weights, w, above, below), rel=1e-9)
+    scores = [below * cost - psi @ w for psi, cost in planes]
+    tied = [np.flatnonzero(score >= score.max() - 1e-6).tolist() for score in scores]
+    terms = [linear_term(planes, weights, outputs, below) for outputs in product(*tied)]
+    found = [minimise_majorant(planes, weights, *term, above, positive).objective for term in terms]
+    assert max(found) >= value * (1 - share)

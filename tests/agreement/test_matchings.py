@@ -3,73 +3,23 @@
 The objective of the weights that a run ends with, counted by enumeration, and its lower bound are those of the conic
 solver to 1e-6. So is the upper bound of a run for margins and unit margins; searches for slacks prove one that may stay
 above the optimum, by up to 2 % here. At the optima of these problems every example has one most violating set of links,
-so also methods that keep one plane get there. Unit margins with two links of
-a node are the exception: several sets violate most there, and the methods that keep one plane only come near.
+so also methods that keep one plane get there. Unit margins with two links of a node are the exception: several sets
+violate most there, and the methods that keep one plane only come near.
 """
 
 from __future__ import annotations
-
-from itertools import product
 
 import numpy as np
 import pytest
 
 import maxmargin as mm
+from agreement.every_solver import DUAL, ONE_PLANE
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.models import Matching
 from maxmargin.solvers.driver import run
-from reference.linear_programs import unit
-from reference.problems import rescaled
+from reference.matchings import FALSE, MISSED, planes_of, sample
 from reference.qp import objective, solve_dual, solve_primal
 
-MISSED, FALSE = 2.0, 1.0
-
-
-def sample(n=2, shape=(2, 2), seed=9):
-    """Features (n, m, 2) of pairs and the true links of each example, one for each node on the left."""
-    rng = np.random.default_rng(seed)
-    X = [rng.normal(size=(*shape, 2)) for _ in range(n)]
-    return X, [list(enumerate(rng.permutation(shape[1])[: shape[0]].tolist())) for _ in range(n)]
-
-
-def all_links(shape, most):
-    """Every set of links with at most so many of each node."""
-    pairs = list(product(*map(range, shape)))
-    for chosen in product((False, True), repeat=len(pairs)):
-        links = [pair for pair, used in zip(pairs, chosen, strict=True) if used]
-        if all(sum(link[side] == node for link in links) <= most for side in (0, 1) for node in range(shape[side])):
-            yield links
-
-
-def features(x, links, most):
-    """Sums over links, then prices of second links on the left and on the right."""
-    degrees = [np.bincount([link[side] for link in links], minlength=x.shape[side]) for side in (0, 1)]
-    prices = [-np.maximum(degree - 1, 0).sum() for degree in degrees] if most == 2 else []
-    return np.concatenate([sum((x[link] for link in links), np.zeros(x.shape[2])), prices])
-
-
-def planes_of(X, Y, most, rescaling):
-    found = []
-    for x, y in zip(X, Y, strict=True):
-        every = list(all_links(x.shape[:2], most))
-        psi = np.array([features(x, y, most) - features(x, links, most) for links in every])
-        costs = np.array([MISSED * len(set(y) - set(links)) + FALSE * len(set(links) - set(y)) for links in every])
-        found.append(unit(psi, costs) if rescaling == "unit" else rescaled(psi, costs, rescaling))
-    return found
-
-
-SOLVERS = {
-    "auto": mm.Auto(),
-    "sequential": mm.SequentialDual(tau=1e-11),
-    "bcfw": mm.BCFW(certificate_every=2.0),
-    "bcfw, pairwise": mm.BCFW(steps="pairwise"),
-    "frank-wolfe": mm.FrankWolfe(),
-    "cutting plane, one": mm.CuttingPlane("one"),
-    "cutting plane, n": mm.CuttingPlane("n"),
-    "simplicial": mm.SimplicialDecomposition("product", master="newton"),
-    "sharded": mm.Sharded(shards=2, visits_per_round=2),
-}
-ONE_PLANE = ("bcfw", "frank-wolfe")  # is kept; where several violate most their rate is 1/t
 RESCALINGS = ("margin", "slack", "sqrt_slack", "unit")
 C = 0.02
 
@@ -92,12 +42,12 @@ def solved(most, loss, rescaling, solver, passes):
     return result, value / optimum - 1.0, 1.0 - result.certificate.dual / optimum
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", DUAL)
 @pytest.mark.parametrize("rescaling", RESCALINGS)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("most", [1, 2])
 def test_dual_solvers(most, loss, rescaling, name):
-    result, above, below = solved(most, loss, rescaling, SOLVERS[name], 2000)
+    result, above, below = solved(most, loss, rescaling, DUAL[name], 2000)
     if (most, rescaling) == (2, "unit") and name in ONE_PLANE:
         assert max(above, below) <= 1e-3
         return

@@ -63,12 +63,17 @@ def test_files_that_do_not_fit_are_named(files):
     (files / "short").write_text("a\n")
     (files / "bad").write_text((files / "nbest").read_text() + "30 ||| a ||| d: 1 ||| 0\n")
     (files / "other").write_text("0 ||| a ||| lm: 1 ||| 0\n")
+    (files / "more").write_text("3 ||| a ||| d: 0 0 lm: 1 tm: 2 ||| 0\n")
     for words, message in (
         (("train", files / "nbest", files / "short", "-o", files / "m"), "has 1 lines"),
         (("train", files / "bad", files / "text", "-o", files / "m"), "line 181: the feature 'd' has 1 numbers"),
         (("train", files / "none", files / "text", "-o", files / "m"), "there is no file"),
         (("train", files / "nbest", files / "text", "--pairing", "nearest", "-o", files / "m"), "--n-good"),
-        (("predict", files / "model.mm", files / "other"), "lacks the feature 'd0'"),
+        (("predict", files / "model.mm", files / "other"), "other, line 1: example 0 lacks the feature 'd0'"),
+        (
+            ("evaluate", files / "model.mm", files / "more", files / "text"),
+            "more, line 1: example 0 has the feature 'tm0'",
+        ),
         (("predict", files / "nbest", files / "nbest"), "nbest"),
     ):
         result = run(*words)

@@ -71,7 +71,10 @@ ONE = [[1.0]]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((3, [0, 1, 2], [1, 2, 1], np.eye(3), list("abc")), "is on a cycle of 1, 2"),
+        (
+            (3, [0, 1, 2], [1, 2, 1], np.eye(3), list("abc")),
+            "is on a cycle of 1, 2; a lattice has none: remove an arc of it",
+        ),
         ((3, [0, 1, 1], [1, 1, 2], np.eye(3), list("abc")), "goes round a cycle"),
         ((3, [0, 2, 1], [2, 1, 2], np.eye(3), list("abc")), "cycle"),
         ((4, [0, 2, 1], [2, 1, 3], np.eye(3), list("abc")), "arc 1 goes from 2 to 1; number the nodes"),
@@ -114,7 +117,7 @@ def test_n_best_lists(tmp_path):
     path = tmp_path / "lists.gz"
     path.write_bytes(gzip.compress(NBEST.encode()))
     found = read_nbest(path)
-    assert found.ids == [0, 7]
+    assert found.ids == [0, 7] and found.lines == [1, 3]
     assert [scores.tolist() for scores in found.scores] == [[-1.5, -2.5], [0.0]]
     first, second = found.lattices
     assert first.words == ("a small house", "a house")
@@ -126,7 +129,7 @@ def test_n_best_lists(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1 ||| a ||| d: 0 lm: -1 w: 1 ||| 0", "line 4: the feature 'd' has 1 numbers, in line 1 2"),
+        ("1 ||| a ||| d: 0 lm: -1 w: 1 ||| 0", "line 4: the feature 'd' has 1 numbers, and 2 in line 1"),
         ("1 ||| a ||| d: 0 0 w: 1 ||| 0", "line 4: the feature 'lm' has 0 numbers"),
         ("1 ||| a ||| d: 0 0 lm: -1 w: 1 tm: 3 ||| 0", "line 4: the feature 'tm' is not in line 1"),
         ("1 ||| a ||| d: 0 0 lm: -1 w: 1 d: 0 0 ||| 0", "line 4: the feature 'd:' comes twice"),

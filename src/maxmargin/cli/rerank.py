@@ -76,7 +76,7 @@ def train(
     how = {"penalty": str(penalty), "rescaling": None if rescaling is None else str(rescaling)}
     model = LatticeRanker(C=C, n_good=n_good, verbose=int(live))
     model.set_params(**how, **fit.parameters())
-    with watch("train"), fitting(lists, lambda _example, _: None):
+    with watch("train"), fitting(lists, lambda example, _: found.lines[example]):
         model.fit(found.lattices, targets, pairing=str(pairing or Pairing.all))
     count = sum(len(lattice) for lattice in found.lattices)
     facts = {"examples": f"{len(found.ids)} lists, {count} hypotheses, {len(model.coef_)} features"}
@@ -100,7 +100,7 @@ def predict(
     """
     check_output(output, [lists, model])
     ranker, found = load(model), read_lists(lists)
-    with located(lists, lambda _example, _: None):
+    with located(lists, lambda example, _: found.lines[example]):
         if k == 1:  # of equals the one that evaluate chooses
             lines = in_parts(ranker.predict, found.lattices, "ranking")
         else:
@@ -130,7 +130,7 @@ def evaluate(
     targets = read_references(lists, found.ids, references)
     from maxmargin.metrics import bleu, sentence_bleu
 
-    with located(lists, lambda _example, _: None):
+    with located(lists, lambda example, _: found.lines[example]):
         ours = in_parts(ranker.predict, found.lattices, "ranking")
     split = [[reference.split() for reference in target] for target in targets]
     oracle = [

@@ -255,7 +255,8 @@ def _not_upwards(n: int, tail: np.ndarray, head: np.ndarray) -> str:
         nodes = np.flatnonzero(part == part[tail[inside[0]]])
         named = ", ".join(map(str, nodes[:8].tolist())) + ", ..." * (len(nodes) > 8)
         what = f"goes round a cycle: node {named} leads to itself" if len(nodes) == 1 else f"is on a cycle of {named}"
-        return f"arc {inside[0]}, from {tail[inside[0]]} to {head[inside[0]]}, {what}; a lattice has no cycles."
+        arc = f"arc {inside[0]}, from {tail[inside[0]]} to {head[inside[0]]}"
+        return f"{arc}, {what}; a lattice has none: remove an arc of it."
     return f"arc {e} goes from {tail[e]} to {head[e]}; number the nodes so that every arc goes upwards."
 
 

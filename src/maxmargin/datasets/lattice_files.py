@@ -32,6 +32,7 @@ class NBestLists(NamedTuple):
     lattices: list[Lattice]
     scores: list[np.ndarray]  # of each hypothesis, as the decoder had it
     ids: list[int]
+    lines: list[int]  # of the file, where each list begins
 
 
 class _Line(NamedTuple):
@@ -50,7 +51,7 @@ def read_nbest(source: Source) -> NBestLists:
     ``name= 0.5``, count 0 where they are missing; with several numbers they are named ``name0``, ``name1``, ... Fields
     behind the score are ignored.
     """
-    found = NBestLists([], [], [])
+    found = NBestLists([], [], [], [])
     with opened(source) as (lines, name):
         parsed = _parsed_lines(lines, name)
         first: _Line | None = None
@@ -70,6 +71,7 @@ def read_nbest(source: Source) -> NBestLists:
                 raise ValueError(f"{name}, list {key} from line {hypotheses[0].number}: {error}") from None
             found.scores.append(np.array([line.score for line in hypotheses]))
             found.ids.append(key)
+            found.lines.append(hypotheses[0].number)
     if not found.lattices:
         raise ValueError(f"{name} has no hypotheses; lines are id ||| hypothesis ||| features ||| score.")
     return found
@@ -165,7 +167,7 @@ def _check_groups(line: _Line, first: _Line, name: str) -> None:
     for key, values in first.groups.items():
         count = len(line.groups.get(key, ()))
         if count != len(values):
-            what = f"the feature {key!r:.40} has {count} numbers, in {other} {len(values)}"
+            what = f"the feature {key!r:.40} has {count} numbers, and {len(values)} in {other}"
             raise ValueError(f"{where}: {what}; every line must have the same.")
     extra = next(key for key in line.groups if key not in first.groups)
     raise ValueError(f"{where}: the feature {extra!r:.40} is not in {other}; every line must have the same.")

@@ -61,7 +61,7 @@ def as_links(given: object, example: int, shape: tuple[int, int]) -> Links:
     for i, j in sorted(links.sure | links.possible):
         if not (0 <= i < shape[0] and 0 <= j < shape[1]):
             words = f"{shape[0]} and {shape[1]} words"
-            raise ValueError(f"example {example} links {i} to {j}, but it has {words}, counted from 0.")
+            raise ValueError(f"example {example} links {i} to {j}, but it has {words}; count them from 0.")
     return links
 
 

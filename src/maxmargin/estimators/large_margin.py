@@ -45,12 +45,13 @@ class LargeMargin(Structured[Inputs, Outputs]):
         How slack rescaling finds the most violating output. "auto": exactly for classes, label sets of up to 18 labels
         or in trees, hierarchies, chains, hidden Markov models and trees (where costs are whole multiples of one number;
         a table over all costs is made where a few argmaxes leave a doubt, and its time grows with the square of the
-        length), and for models of your own with a ``slack_argmax`` or ``constrained_argmax``. Other models ask their
-        argmax a few times, which may miss the most violating output: the certificate counts what was missed, so its gap
-        may stay open. The names choose a search in plain Python (:mod:`maxmargin.models.search`). "angular" is exact,
-        asks an argmax within an angle, and serves label sets and graphs through HiGHS (``pip install highspy``)
-        and models of your own that have one. "relaxed", for label sets with branch and bound, trains on fractional sets
-        too: a certified optimum of an upper bound of the objective.
+        length), lattices (while memory for starts of paths lasts), and for models of your own with a ``slack_argmax``
+        or ``constrained_argmax``. Other models ask their argmax a few times, which may miss the most violating output:
+        the certificate counts what was missed, so its gap may stay open. The names choose a search in plain Python
+        (:mod:`maxmargin.models.search`). "angular" is exact, asks an argmax within an angle, and serves label sets and
+        graphs through HiGHS (``pip install highspy``) and models of your own that have one. "relaxed", for
+        label sets with branch and bound, trains on fractional sets too: a certified optimum of an upper bound of the
+        objective.
     positive : None, True, name or names of groups of weights, array of indices, or bool array (n_weights,)
         Weights that must be >= 0: those named, all but intercepts (True), or those that the model asks for (None).
         Names are the keys of ``layout_.groups(weights_)``; indices and masks follow ``weights_``.

@@ -34,8 +34,8 @@ class References(Parameters):
         Every good output must outscore every bad one by 1, or only the bad ones to which it is the nearest.
     penalty : {"l1", "l2"}
     closeness : callable (codes, codes) -> float
-        Distance of a good output and a bad one, both as codes (as words of lattices), for "nearest"; by default the
-        number of parts in which they differ.
+        Distance of a good output and a bad one, for "nearest", both by their content: codes of labels, words of
+        lattices, a 1 for each linked pair of a matching. By default the number of parts in which they differ.
     """
 
     good: Sequence[Iterable[object]]
@@ -73,7 +73,7 @@ def coded(model: ListingModel, good: Sequence[Iterable[object]]) -> tuple[np.nda
         known = len({model.content(i, code).tobytes() for code in distinct})
         if len(model.k_best(nothing, i, known + 1)[0]) <= known:
             raise ValueError(
-                f"example {i}: every output is among its references, so there is nothing to learn from it."
+                f"example {i}: every output is among its references, so it has nothing to teach; leave it out."
             )
         all_codes.append(distinct)
     return tuple(all_codes)

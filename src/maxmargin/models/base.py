@@ -84,7 +84,7 @@ class BoundModel(ABC):
         """Best outputs of some examples (None: of all)."""
 
     def content(self, example: int, codes: np.ndarray) -> np.ndarray:
-        """What tells outputs apart: the codes, but where several of them stand for one output."""
+        """What tells outputs apart, part by part: the codes, unless a model says otherwise."""
         return codes
 
     def no_search(self, search: str) -> ValueError:

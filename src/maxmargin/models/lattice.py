@@ -3,8 +3,9 @@
     w . phi(x, y) = sum_{arcs e of the path y} w . x_e          cost(y) = sum_{e in y} c_e - sum_{e in y_i} c_e
 
 with features x_e and costs c_e of arcs; y_i is the good path of example i. The argmax is a longest path, exact, in time
-that is linear in the features of all arcs. n-best lists are lattices with two nodes, where costs c_e can be anything;
-there, all rescalings are searched exactly.
+that is linear in the features of all arcs. All rescalings are searched exactly, unless that takes more memory than is
+set aside (:mod:`maxmargin.models.lattice_slack_kernel`). n-best lists are lattices with two nodes, where costs c_e can
+be anything.
 
 Wang, Shawe-Taylor 2009, Large-margin structured prediction via linear programming, section on word lattices.
 """
@@ -232,7 +233,7 @@ def _pack(layout: LatticeLayout, lattices: list[Lattice], targets: list[Target] 
         layout=layout,
         capabilities=frozenset({"exact", "k_best", "outputs"}),
         plane=lk.lattice_plane,
-        searches={name: partial(_listed, power=power) for name, power in POWERS.items()} if flat else {},
+        searches={name: partial(_searched, flat=flat, power=power) for name, power in POWERS.items()},
         meta=meta,
         ints=laid_out(ints, meta, np.int32),
         floats=laid_out(floats, meta, np.float64),
@@ -281,7 +282,11 @@ def _least_costs(targets: list[Target]) -> np.ndarray:
     return found
 
 
-def _listed(bound: CompiledModel, power: float) -> ModelKernel:
+def _searched(bound: CompiledModel, flat: bool, power: float) -> ModelKernel:
+    """With the search for the largest ``cost^power (lam - w . psi)``: of lists all hypotheses are looked at."""
     from maxmargin.models.lattice_kernel import list_search
+    from maxmargin.models.lattice_slack_kernel import path_search
 
-    return bound.packed(list_search, power)
+    if flat:
+        return bound.packed(list_search, power)
+    return bound.packed(path_search, power, bound.least_cost if len(bound.least_cost) else np.zeros(bound.n_examples))

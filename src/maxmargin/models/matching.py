@@ -127,6 +127,13 @@ class MatchingBound(CompiledModel):
         index = np.flatnonzero(psi)
         return index.astype(np.int32), psi[index]
 
+    def content(self, example: int, codes: np.ndarray) -> np.ndarray:
+        """Which pairs are linked, so that two sets differ in as many parts as there are links that only one has."""
+        n, m = self.features[example].shape[:2]
+        linked = np.zeros(n * m, np.int8)
+        linked[codes[codes >= 0].reshape(-1, 2) @ [m, 1]] = 1
+        return linked
+
     def codes(self, example: int, output: object) -> np.ndarray:
         """The codes of a user's links; a ValueError that names the example when they are not allowed."""
         n, m = self.features[example].shape[:2]
