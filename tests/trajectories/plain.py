@@ -64,7 +64,7 @@ def cone_frank_wolfe(planes, C):
         for i in range(n):
             a, b = most_violating(planes, i, u[:d])
             h = b - a @ u[:d]
-            if h - u[d + i] / np.sqrt(C[i]) > 1e-12 * abs(h):  # the ray of this example ascends, beyond rounding
+            if h - u[d + i] / np.sqrt(C[i]) > -1e-12 * abs(h):  # the ray of this example ascends, or rests
                 z += C[i] * h * np.concatenate([a, np.eye(n)[i] / np.sqrt(C[i])])
                 m += C[i] * h * b
         points, gains = np.array([u, z]), np.array([l, m])

@@ -99,7 +99,8 @@ def group_planes(
             present = w[problem.n_weights + examples] * problem.lift[examples]
             found = planes.violations(w[: planes.n_weights])[first] + present
             scale = np.zeros(len(planes))
-            ascends = loss - present > ROUNDING * np.maximum(loss, present)  # not just after a step along its ray alone
+            # after a step along its ray alone both are equal, and rounding must not decide
+            ascends = loss - present >= -ROUNDING * np.maximum(loss, present)
             scale[first] = np.where(ascends, problem.weight[examples] * np.maximum(found, 0.0), 0.0)
             a, offset = planes.to_csr().T @ scale, float(scale @ planes.b)
             length = max(float(np.linalg.norm(a)), 1e-300)  # a cone has no scale: keep the master well conditioned
