@@ -196,7 +196,7 @@ experiment-lp-tagging: setup  ## parts of speech by linear programs and their pe
 	$(RUN) tools/record.py experiments/linear_programs/tagging.py --constants 10 1 1 --figures outputs/linear_programs
 
 experiment-lp-corpora: setup  ## the solver of linear programs on chunking and letters (needs MAXMARGIN_DATA)
-	$(RUN) tools/record.py experiments/linear_programs/corpora.py
+	$(RUN) tools/record.py experiments/linear_programs/corpora.py --examples 1500 --seconds 60
 
 experiment-ramp-table: setup  ## hinge and ramp: six methods, two corpora (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py experiments/ramp/table_5_1.py
