@@ -94,14 +94,15 @@ def test_a_full_block_never_stalls(blocks, master, limit, loss):
     tiny = Tiny("chain", loss, cost="matrix", C=2.0, seed=7, n=4)
     problem = tiny.problem()
     engine = engine_of(Simplicial(blocks, limit=limit, master=master), problem)
-    state = engine.init(problem)
+    state, primals = engine.init(problem), []
     for _ in range(60):
         before = engine.certificate(state)
         engine.step(state)
         dual = problem.dual(state.working_set.linear, state.u)
         if before.relative_gap > 1e-7:
             assert dual > before.dual
-    assert before.relative_gap < 0.2
+        primals.append(before.primal)  # which goes up and down
+    assert before.dual > 0.8 * min(primals)
 
 
 @pytest.mark.parametrize("rule", ["merge", "iterate"])

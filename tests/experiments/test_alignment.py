@@ -47,7 +47,7 @@ def test_the_experiment_runs_to_its_end(script, monkeypatch, capsys):
     pairs, links = made(60, 1)
     data = Alignments(pairs[:30], links[:30], pairs[30:])
     monkeypatch.setattr(script, "load_hansards", lambda: data)
-    monkeypatch.setattr(script.shutil, "which", lambda name: None)
+    monkeypatch.setattr(script.shutil, "which", lambda name, path: None)
     for name, value in (("N_TRAIN", 16), ("LETTERS", (0, 2)), ("GRID", [(1.0, 3.0)])):
         monkeypatch.setattr(script, name, value)
     monkeypatch.setattr(sys, "argv", ["hansards.py", "--splits", "2", "--bitext", "hansards"])
