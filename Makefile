@@ -6,7 +6,7 @@ RUN    := $(VENV)/bin/python
 STAMP  := $(VENV)/.stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test test-all test-bounds test-lowest test-browser walk packages kills kills-workers lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-shards bench-shard-combinations bench-workers bench-memory bench-scale bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-hopkins-may bench-lp bench-matching bench-lattice clean experiment-lp-corpora
+.PHONY: help setup demo docs test test-all test-bounds test-lowest test-browser walk packages kills kills-workers lint format types imports attack compile-times bench-chunking bench-predict bench-dicts bench-brown bench-ocr bench-threads bench-shards bench-shard-combinations bench-workers bench-memory bench-scale bench-ablation bench-audit bench-labels bench-mincut bench-door bench-multiclass bench-slack bench-ramp-end bench-against experiment-ring experiment-connect4 experiment-chunking-hmm experiment-adaptation experiment-snakes experiment-horses experiment-horses-solvers experiment-grid-scaling experiment-hippocampus experiment-pictures experiment-strokes experiment-lp-tagging experiment-ramp-table experiment-ramp-passes experiment-ramp-outliers experiment-neighbours experiment-hierarchies experiment-labels-searches experiment-labels-table experiment-labels-convergence experiment-alignment experiment-reranking experiment-translation experiment-translation-lattices experiment-hopkins-may bench-lp bench-matching bench-lattice clean experiment-lp-corpora
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-26s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -228,6 +228,9 @@ experiment-reranking: setup  ## n-best lists of Moses, cross-validated: margin, 
 
 experiment-translation: setup  ## phrase-based translation tuned by MERT, PRO, margins and linear programs (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py experiments/translation/table.py
+
+experiment-translation-lattices: setup  ## what training on lattices needs: reachable good outputs, the price of a word (needs MAXMARGIN_DATA)
+	$(RUN) tools/record.py experiments/translation/lattices.py
 
 experiment-hopkins-may: setup  ## tuning on synthetic lists: cosine to the true weights, by the number of features
 	$(RUN) tools/record.py experiments/translation/hopkins_may.py
