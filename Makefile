@@ -213,6 +213,7 @@ experiment-ramp-outliers: setup  ## hinge and ramp with sentences relabelled at 
 
 experiment-labels-searches: setup  ## searches for the most violating set on identical training states (needs MAXMARGIN_DATA, highspy)
 	$(RUN) tools/record.py experiments/labels/table_1.py
+	$(RUN) tools/record.py experiments/labels/searches_by_name.py
 
 experiment-labels-table: setup  ## Yeast: slack against margin rescaling, beside scikit-learn (needs MAXMARGIN_DATA)
 	$(RUN) tools/record.py experiments/labels/table_2.py
