@@ -1,9 +1,8 @@
 """Every measured figure in the README and on the site stands in a result file of a benchmark or an experiment.
 
-Commands write ``results/*.json`` beside their programs. For a command without such a file yet, the table that it once
-printed counts, on the page of benchmarks or in the README of the experiment. A figure must be found in what a command
-printed that its paragraph names (also in a comment), or else its section. Figures of a row of a table must stand in
-one line of it, or those of a column, or of a cell.
+Commands write ``results/*.json`` beside their programs. A figure must be found in what a command printed that its
+paragraph names (also in a comment), or else its section. Figures of a row of a table must stand in one line of it, or
+those of a column, or of a cell.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*/README.md"))]
+READMES = sorted(ROOT.glob("experiments/*/README.md"))
+PAGES += READMES
 PAGES = [page for page in PAGES if "```{include}" not in page.read_text(encoding="utf-8")]
 PAGES = [page for page in PAGES if not page.is_relative_to(ROOT / "docs" / "examples")]
 SETTINGS = {"0.001", "0.01", "0.05", "0.1", "0.2", "0.3", "0.5", "3.11", "300"}  # tolerances, C, Python, kB of a page
@@ -61,29 +61,18 @@ def line(text: str) -> Line:
     return tuple(Token(float(n.replace(",", "")), 99 if "e" in n else len(n.partition(".")[2])) for n in kept)
 
 
-def recipe(target: str) -> list[tuple[Path, str]]:
-    """The result files that a target of the Makefile writes, each with its program."""
+def recipe(target: str) -> list[Path]:
+    """The result files that a target of the Makefile writes."""
     (lines,) = re.findall(rf"^{target}:.*\n((?:\t.*\n?)+)", MAKEFILE, flags=re.MULTILINE)
     programs = re.findall(r"record\.py (?:--as (\w+) )?(\S+)/(\w+)\.py", lines)
-    return [(ROOT / folder / "results" / f"{named or program}.json", program) for named, folder, program in programs]
+    return [ROOT / folder / "results" / f"{named or program}.json" for named, folder, program in programs]
 
 
 @cache
 def printed(target: str) -> tuple[Line, ...]:
-    """The lines of what a target of the Makefile printed: of its result files, or else of its tables on a page."""
-    texts: list[str] = []
-    for kept, program in recipe(target):
-        if kept.exists():
-            texts += json.loads(kept.read_text(encoding="utf-8"))["printed"]
-        elif kept.is_relative_to(ROOT / "benchmarks"):
-            place = kept.relative_to(ROOT).as_posix()
-            texts += "".join(re.findall(rf"<!-- result: {place} -->(.*?)<!-- end -->", BENCHMARKS, re.S)).splitlines()
-        else:
-            readme = (kept.parents[1] / "README.md").read_text(encoding="utf-8")
-            _, *sections = re.split(r"^(?=## )", readme, flags=re.MULTILINE)
-            own = [section for section in sections if re.search(rf"make\s+{target}`|{program}\.py", section)]
-            texts += "\n".join(own or [readme]).splitlines()
-    return tuple(line(text) for text in texts)
+    """The lines of what a target of the Makefile printed, by its result files."""
+    kept = [json.loads(file.read_text(encoding="utf-8"))["printed"] for file in recipe(target) if file.exists()]
+    return tuple(line(text) for texts in kept for text in texts)
 
 
 def sources(text: str) -> tuple[Line, ...] | None:
@@ -170,16 +159,16 @@ def test_every_figure_is_a_result(page):
     assert not gone, "\n".join(gone)
 
 
-@pytest.mark.parametrize("readme", sorted(ROOT.glob("experiments/*/README.md")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("readme", READMES, ids=lambda path: path.parent.name)
 def test_tables_of_experiments_are_those_of_their_result_files(readme):
-    """Of a table below a paragraph that names a command, where the command has result files."""
+    """Of a table below a paragraph that names a command."""
     text = re.sub(r"```.*?```", "", readme.read_text(encoding="utf-8"), flags=re.DOTALL)
     targets: list[str] = []
     gone = []
     for block in re.split(r"\n\s*\n", text):
         if not block.lstrip().startswith("|"):
             targets = re.findall(r"make\s+(experiment-[a-z0-9-]+)", block) or targets
-        elif targets and all(kept.exists() for target in targets for kept, _ in recipe(target)):
+        elif targets:
             known = tuple(one for target in targets for one in printed(target))
             gone += [f"{figure} in {block[:60]!r}" for figure in missing(block, known, brackets=True)]
     assert not gone, "\n".join(gone)
