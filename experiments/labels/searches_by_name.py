@@ -4,7 +4,7 @@
     python experiments/labels/searches_by_name.py --quick
 
 "auto" is what training uses: all sets on Yeast (14 labels), branching on RCV1 (50 labels, all pairs). "angular" asks
-HiGHS for the best set of an angle, with 100 nodes for each program: about a second with 14 labels, far too long with
+HiGHS for the best set of an angle, with 100 nodes for each program: a third of a second with 14 labels, too long with
 50, so RCV1 goes without it unless ``--searches`` names it. "relaxed" is over fractional sets, so its value is a bound
 for sets. Values and bounds are means over the same states.
 """
