@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*/README.md"))]
 READMES = sorted(ROOT.glob("experiments/*/README.md"))
-PAGES += READMES
+PAGES += [*READMES, *(ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING"))]  # are included
 PAGES = [page for page in PAGES if "```{include}" not in page.read_text(encoding="utf-8")]
 PAGES = [page for page in PAGES if not page.is_relative_to(ROOT / "docs" / "examples")]
 SETTINGS = {"0.001", "0.01", "0.05", "0.1", "0.2", "0.3", "0.5", "3.11", "300"}  # tolerances, C, Python, kB of a page
@@ -157,6 +157,14 @@ def missing(block: str, known: tuple[Line, ...], brackets: bool) -> list[str]:
 def test_every_figure_is_a_result(page):
     gone = [f"{text} in {block[:60]!r}" for block, *rest in blocks(page) for text in missing(block, *rest)]
     assert not gone, "\n".join(gone)
+
+
+def test_every_result_on_a_page_is_kept():
+    named = {
+        place for page in PAGES for place in re.findall(r"<!-- result: (\S+) -->", page.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert not [place for place in sorted(named) if not (ROOT / place).exists()]
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: path.parent.name)
