@@ -209,7 +209,7 @@ experiment-hierarchies: setup  ## labels in hierarchies: areas under precision-r
 	$(RUN) tools/record.py --as hierarchies_slack experiments/labels/hierarchies.py --slack
 
 experiment-ramp-outliers: setup  ## hinge and ramp with sentences relabelled at random (needs MAXMARGIN_DATA)
-	$(RUN) tools/record.py experiments/ramp/figure_5_1.py
+	$(RUN) tools/record.py experiments/ramp/figure_5_1.py --methods SDM Pegasos auto --no-tune
 
 experiment-labels-searches: setup  ## searches for the most violating set on identical training states (needs MAXMARGIN_DATA, highspy)
 	$(RUN) tools/record.py experiments/labels/table_1.py

@@ -1,6 +1,7 @@
 """Figure 5.1 of Mancev 2015: hinge and ramp on CoNLL-2000 with outliers among the training sentences.
 
-    MAXMARGIN_DATA=... make experiment-ramp-outliers       # about two hours of processor time
+    MAXMARGIN_DATA=... make experiment-ramp-outliers       # published strengths; half an hour of processor time
+    python experiments/ramp/figure_5_1.py                  # tuned ones, too, and Pegasos without projection; two hours
     python experiments/ramp/figure_5_1.py --quick          # a minute
 
 An outlier is a sentence with every token relabelled uniformly at random; 0, 5, 10, 15 and 20 % of the sentences are
