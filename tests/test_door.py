@@ -123,6 +123,62 @@ def test_the_first_number_beyond_a_limit():
             assert door.first_bad_row(block) == door.first_bad_row(sp.csr_array(block)) == at
 
 
+COPIES = {
+    np.float64: (-1, np.nan, np.inf, -np.inf, 1e101),
+    np.float32: (-1, np.nan, np.inf, -np.inf),
+    ">f8": (-1, np.nan, 1e101),
+    np.longdouble: (-1, np.nan, 1e101),
+    np.int16: (-1,),
+    bool: (),
+}
+
+
+@pytest.mark.parametrize("dtype", COPIES)
+@pytest.mark.parametrize("sizes", [(1,), (511, 1, 0), (512, 513), (2000, 3)])
+def test_copies_are_checked_number_by_number(dtype, sizes):
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(2, size=(2, size)).astype(dtype).T for size in sizes]  # not in C order
+    out = np.full(2 * sum(sizes) + 1, 7.0)
+    assert door.copy_numbers(arrays, out, least=0.0) == -1
+    assert out.tolist() == [float(x) for array in arrays for row in array.tolist() for x in row] + [7.0]
+    for bad in COPIES[dtype]:
+        at, damaged = int(rng.integers(sizes[0])), [array.copy() for array in arrays]
+        damaged[0][at, 1] = damaged[-1][-1:, 1] = bad  # the first is named
+        assert door.copy_numbers(damaged, out, least=0.0) == 2 * at + 1
+        assert door.copy_numbers(damaged, out) == (-1 if bad == -1 else 2 * at + 1)
+
+
+def test_a_negative_zero_is_no_negative_number():
+    assert door.copy_numbers([np.array([0.0, -0.0, 1.0])], np.empty(3), least=0.0) == -1
+    assert door.copy_numbers([np.array([0.0, -5e-324, 1.0])], np.empty(3), least=0.0) == 1
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        np.array([2], np.uint8), np.array([-1]), np.array([2**32 + 1]), np.array([2**64 - 1], np.uint64),
+        np.array([0.5]), np.array([np.nan]), np.array(["1"]), np.array([None]),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_masks_hold_three_numbers_only(strange):
+    out = np.empty(9, np.int32)
+    fine = [np.array([[0, 255], [1, 1]], dtype) for dtype in (np.uint8, np.float32)]
+    assert door.copy_codes(fine, out, (0, 1, 255)) == -1 and out[:8].tolist() == [0, 255, 1, 1] * 2
+    assert door.copy_codes([*fine, strange], out, (0, 1, 255)) == 8
+    assert (door.copy_codes([strange], out, (-1, 0, 1)) == -1) == (strange.dtype.kind == "i" and strange[0] == -1)
+
+
+def test_entries_of_one_place_are_judged_by_their_sum():
+    def rows(*values):
+        return sp.csr_array((np.array(values), np.zeros(2, int), np.array([0, 0, 2])), shape=(2, 1))
+
+    assert mm.MulticlassClassifier(max_passes=1, tol=1.0).fit(rows(9e99, 1.0), ["a", "b"]).coef_.shape == (2, 1)
+    for values in ((9e99, 9e99), (np.inf, -np.inf), (1e308, 1e308)):
+        with pytest.raises(ValueError, match="example 1 has NaN or infinite features"):
+            mm.MulticlassClassifier().fit(rows(*values), ["a", "b"])
+
+
 MASK = np.zeros((6, 7), int)
 MASK[2:5, 2:5] = 1
 GRAPH = {"node": np.eye(2)[[0, 1, 1]], "edges": np.array([[0, 1], [1, 2], [2, 0]]), "edge": np.ones((3, 1))}

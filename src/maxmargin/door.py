@@ -10,6 +10,9 @@ Kernels check nothing, so everything that they index with, or count on, is check
 :func:`pointers`, :func:`indices`    where parts begin; whole numbers from 0 to some number
 :func:`numbers`                      real numbers of any shape
 :func:`weight_vector`                weights of a model, whoever set them
+:func:`copied_rows`                  a copy of a sparse matrix, its numbers checked on the way
+:func:`copy_numbers`                 numbers of images, checked on the way
+:func:`copy_codes`                   the labels of masks, checked on the way
 ===================================  ==================================================================================
 
 What has more structure is built of these: sequences (:class:`~maxmargin.features.sequences.Sequences`), graphs
@@ -25,6 +28,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Iterable
 from copy import copy
 from typing import cast
 
@@ -33,8 +37,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 __all__ = [
-    "LARGEST_FEATURE", "LARGEST_WEIGHT", "check_compressed", "dense_block", "edge_list", "first_bad_row", "first_place",
-    "indices", "numbers", "picture_block", "pointers", "refuse_not_finite", "sparse_block", "weight_vector",
+    "LARGEST_FEATURE", "LARGEST_WEIGHT", "check_compressed", "copied_rows", "copy_codes", "copy_numbers", "dense_block",
+    "edge_list", "first_bad_row", "first_place", "indices", "numbers", "picture_block", "pointers", "refuse_not_finite",
+    "sparse_block", "weight_vector",
 ]  # fmt: skip
 
 WHOLE = (np.dtype(np.int32), np.dtype(np.int64))  # of pointers and columns
@@ -142,8 +147,54 @@ def first_bad_row(block: np.ndarray | sp.csr_array) -> int:
     if isinstance(block, np.ndarray):
         at = _first_beyond(block, LARGEST_FEATURE)
         return at // block.shape[1] if at >= 0 else -1
-    at = _first_beyond(block.data[: block.indptr[-1]], LARGEST_FEATURE)
-    return int(np.searchsorted(block.indptr, at, side="right")) - 1 if at >= 0 else -1
+    return _row_of(block, _first_beyond(block.data[: block.indptr[-1]], LARGEST_FEATURE))
+
+
+def _row_of(block: sp.csr_array, entry: int) -> int:
+    return int(np.searchsorted(block.indptr, entry, side="right")) - 1 if entry >= 0 else -1
+
+
+def copied_rows(block: sp.csr_array) -> tuple[sp.csr_array, int]:
+    """A copy in float64 of what :func:`sparse_block` made, and its :func:`first_bad_row`."""
+    values = np.empty(len(block.data))
+    at = copy_numbers([block.data], values)
+    return sp.csr_array((values, block.indices.copy(), block.indptr.copy()), shape=block.shape), _row_of(block, at)
+
+
+def copy_numbers(arrays: Iterable[np.ndarray], out: np.ndarray, least: float = -LARGEST_FEATURE) -> int:
+    """Copy arrays, read in C order, one after the other into ``out``, flat and float64.
+
+    Returns where in ``out`` a number is first NaN, below ``least`` or beyond ``LARGEST_FEATURE``; -1 if nowhere. What
+    stands there from then on is undefined.
+    """
+    from maxmargin.door_kernel import copy_within
+
+    begin = 0
+    for array in arrays:
+        end = begin + array.size
+        at = copy_within(_for_kernels(array.reshape(-1), np.float64), out[begin:end], least, LARGEST_FEATURE)
+        if at >= 0:
+            return begin + at
+        begin = end
+    return -1
+
+
+def copy_codes(arrays: Iterable[np.ndarray], out: np.ndarray, allowed: tuple[int, int, int]) -> int:
+    """The same for int32, and for arrays with no other numbers than those ``allowed``."""
+    from maxmargin.door_kernel import copy_among
+
+    begin = 0
+    for array in arrays:
+        end, given = begin + array.size, array.reshape(-1)
+        if given.dtype.kind not in "biu" or given.dtype == np.uint64:
+            strange = np.flatnonzero(~np.isin(given, allowed))
+            if len(strange):
+                return begin + int(strange[0])
+        at = copy_among(_for_kernels(given, np.int64), out[begin:end], *allowed)
+        if at >= 0:
+            return begin + at
+        begin = end
+    return -1
 
 
 def _for_kernels(array: np.ndarray, dtype: type) -> np.ndarray:

@@ -27,6 +27,41 @@ def first_beyond(values, limit):
     return -1
 
 
+@kernel("int64(float64[::1], float64[::1], float64, float64)", fast=False, borrows=True)
+def copy_within(values, out, least, most):
+    """Copy numbers; where one is first NaN, below ``least`` or above ``most``, -1 if nowhere. O(n)."""
+    n, at = len(values), 0
+    while at < n:
+        end = min(at + CHUNK, n)
+        chunk, copied = values[at:end], out[at:end]
+        fine = 0
+        for i in range(len(chunk)):
+            copied[i] = chunk[i]
+            fine += np.int64(least <= chunk[i]) & np.int64(chunk[i] <= most)
+        if fine < len(chunk):
+            while least <= values[at] <= most:
+                at += 1
+            return at
+        at = end
+    return -1
+
+
+@kernel("int64(int64[::1], int32[::1], int64, int64, int64)", borrows=True)
+def copy_among(values, out, a, b, c):
+    """Copy whole numbers; where one is first none of ``a``, ``b`` and ``c``, -1 if nowhere. O(n)."""
+    fine = 0
+    for i in range(len(values)):
+        x = values[i]
+        out[i] = x
+        fine += np.int64(x == a) | np.int64(x == b) | np.int64(x == c)
+    if fine == len(values):
+        return -1
+    at = 0
+    while values[at] == a or values[at] == b or values[at] == c:
+        at += 1
+    return at
+
+
 def _rows_fault(pointers, columns, n_columns, n_entries):
     """Which rule of compressed rows is broken, and where: (FINE, -1) when all hold. O(rows + entries).
 

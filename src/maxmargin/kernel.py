@@ -276,7 +276,9 @@ def kernel(signature: str | Signature, *, fast: bool = True, borrows: bool = Fal
     signature : str or numba signature
         The only signature; calls with other types are refused instead of compiled again.
     fast : bool
-        Allow the compiler to reorder sums (vectorised reductions). Infinities and NaN keep their meaning.
+        Allow the compiler to reorder sums (vectorised reductions). Infinities and NaN keep their meaning. Not for loops
+        over short arrays that both sum and write: whether these are vectorised may depend on how far apart the arrays
+        lie, so results would differ from call to call by rounding.
     borrows : bool
         Promise that all arrays are the caller's, none made here: then references need no counting, which in loops over
         short blocks takes a third of the time and makes up much of the code to compile.

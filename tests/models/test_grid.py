@@ -247,6 +247,8 @@ def _bad(**changes):
         ({"x": lambda X: X[2]["edge"].__setitem__((0, 0, 0, 0), -1.0)}, "image 2 has negative edge features"),
         ({"x": lambda X: X.__setitem__(0, {"node": np.ones((2, 2))})}, "node features of image 0 are"),
         ({"x": lambda X: X[1].__setitem__("edge", np.ones((1, 3, 3, 2)))}, "edge features of image 1 have shape"),
+        ({"x": lambda X: X[1].__setitem__("edge", X[1]["edge"] + 0j)}, "edge features of image 1 have .* complex"),
+        ({"x": lambda X: X[1].__setitem__("edge", X[1]["edge"].astype(int) - 1)}, "image 1 has negative edge features"),
         ({"x": lambda X: X[2].pop("edge")}, "image 2 has 2 node and 0 edge features"),
         ({"x": lambda X: X[2].pop("node")}, "image 2 must be a mapping"),
         ({"x": lambda X: X.clear()}, "there are no images"),

@@ -21,8 +21,17 @@ ROWS = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": False}
 
 
 def unconverted(X: Matrix) -> Matrix:
-    """Sparse matrices are checked before scikit-learn converts them, which relies on their indices."""
-    return sparse_block(X, "X") if sp.issparse(X) else X
+    """Sparse matrices are checked before scikit-learn converts them, which relies on their indices.
+
+    Those that it need not convert are checked where models are bound.
+    """
+    if not sp.issparse(X) or (isinstance(X, (sp.csr_array, sp.csr_matrix)) and X.ndim == 2 and _is_float64(X.data)):
+        return X
+    return sparse_block(X, "X")
+
+
+def _is_float64(data: object) -> bool:
+    return type(data) is np.ndarray and data.dtype == np.float64
 
 
 def feature_names(estimator: BaseEstimator) -> list[str] | None:

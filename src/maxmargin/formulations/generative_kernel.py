@@ -10,6 +10,7 @@ from maxmargin.kernel import kernel
 
 MOST_STEPS = 100  # of the one-dimensional searches; six are usual
 FOLLOW_STEPS = 8  # of Newton's method from a solution nearby
+# kernels that both sum and write are not fast: their results must not depend on where short tables lie in memory
 
 
 @kernel("float64(float64)")
@@ -53,7 +54,7 @@ def newton_theta(s, L, gamma):
     return x
 
 
-@kernel("float64(float64[::1], float64[::1], int64, float64[::1])", borrows=True)
+@kernel("float64(float64[::1], float64[::1], int64, float64[::1])", fast=False, borrows=True)
 def solve_table(s, gamma, newton, theta):
     """Of one table theta and the least lambda >= 0 with ``lambda e^theta + gamma theta = s`` and ``1'e^theta <= 1``.
 
@@ -107,7 +108,7 @@ def solve_table(s, gamma, newton, theta):
     return math.exp(L)
 
 
-@kernel("float64(float64[::1], float64[::1], float64, float64[::1], float64[::1])", borrows=True)
+@kernel("float64(float64[::1], float64[::1], float64, float64[::1], float64[::1])", fast=False, borrows=True)
 def follow_table(s, gamma, lam, theta, p):
     """:func:`solve_table` from a solution of nearby s: ``theta``, which receives the new one, and ``lam``.
 

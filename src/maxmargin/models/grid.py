@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from maxmargin.door import first_place, numbers, refuse_not_finite
+from maxmargin.door import copy_codes, copy_numbers, first_place, numbers, refuse_not_finite
 from maxmargin.inference.min_cut import NEIGHBOURS, directions, workspace_sizes
 from maxmargin.models.base import CompiledModel, laid_out, least_positive, offsets_of
 from maxmargin.models.labels import check_count
@@ -256,7 +257,7 @@ class Grid(Parameters):
 
 
 def _checked_features(X: Iterable[object], neighbours: int) -> tuple[Arrays, Arrays]:
-    """Node features (*shape, F) and edge features (directions, *shape, G) of each image."""
+    """Node features (*shape, F) and edge features (directions, *shape, G) of each image; the copy checks values."""
     J = len(directions(neighbours))
     axes = ("height", "width") if neighbours in NEIGHBOURS[2] else ("depth", "height", "width")
     nodes, edges = [], []
@@ -269,14 +270,9 @@ def _checked_features(X: Iterable[object], neighbours: int) -> tuple[Arrays, Arr
             raise ValueError(f"{what}; with {neighbours} neighbours give numbers of shape ({', '.join(axes)}, F).")
         shape = node.shape[:-1]
         edge = np.zeros((J, *shape, 0)) if x.get("edge") is None else np.asarray(x["edge"])
-        if edge.shape[:-1] != (J, *shape):
-            raise ValueError(f"the edge features of image {i} have shape {edge.shape}; give {(J, *shape, 'G')}.")
-        for name, array in (("node", node), ("edge", edge)):
-            refuse_not_finite(array, f"image {i} has NaN or infinite {name} features")
-        if edge.size and edge.min() < 0:
-            where = first_place(edge < 0)
-            what = f"image {i} has negative edge features, first {edge[where]} at {where}; a cut needs them >= 0"
-            raise ValueError(f"{what}. Shift them, or use two features, max(e, 0) and max(-e, 0).")
+        if edge.shape[:-1] != (J, *shape) or edge.dtype.kind not in "fiub":
+            what = f"the edge features of image {i} have shape {edge.shape} and dtype {edge.dtype}"
+            raise ValueError(f"{what}; give numbers of shape {(J, *shape, 'G')}.")
         nodes.append(node)
         edges.append(edge)
     if not nodes:
@@ -297,14 +293,16 @@ def _of_images(arrays: Iterable[ArrayLike], shapes: Shapes, name: str) -> Arrays
     return found
 
 
-def _checked_masks(Y: Iterable[ArrayLike], shapes: Shapes, allowed: tuple[int, ...], name: str) -> Arrays:
-    masks = _of_images(Y, shapes, name)
-    for i, mask in enumerate(masks):
-        strange = mask[~np.isin(mask, allowed)]
-        if strange.size:
-            known, hint = ", ".join(map(str, allowed)), " Use GraphLabeler for more labels." if name == "mask" else ""
-            raise ValueError(f"the {name} of image {i} has the label {strange[0]}; labels must be among {known}.{hint}")
-    return [mask.astype(np.int32) for mask in masks]
+def _checked_masks(Y: Iterable[ArrayLike], shapes: Shapes, allowed: tuple[int, int, int], name: str) -> Arrays:
+    masks, ends = _of_images(Y, shapes, name), offsets_of([int(np.prod(shape)) for shape in shapes])
+    codes = np.empty(ends[-1], np.int32)
+    strange = copy_codes(masks, codes, allowed)
+    if strange >= 0:
+        i = int(np.searchsorted(ends, strange, side="right")) - 1
+        label = masks[i].reshape(-1)[strange - ends[i]]
+        known, hint = ", ".join(map(str, allowed)), " Use GraphLabeler for more labels." if name == "mask" else ""
+        raise ValueError(f"the {name} of image {i} has the label {label}; labels must be among {known}.{hint}")
+    return [codes[a:b].reshape(shape) for (a, b), shape in zip(pairwise(ends), shapes, strict=True)]
 
 
 def _checked_costs(costs: Iterable[ArrayLike], shapes: Shapes) -> Arrays:
@@ -314,6 +312,21 @@ def _checked_costs(costs: Iterable[ArrayLike], shapes: Shapes) -> Arrays:
         if not (np.isfinite(array).all() and array.min() >= 0):
             raise ValueError(f"the pixel costs of image {i} must be finite numbers >= 0.")
     return arrays
+
+
+def _copy_features(nodes: Arrays, edges: Arrays, floats: np.ndarray) -> None:
+    """Copy all node features, then all edge features, or say what is wrong with them."""
+    middle = sum(node.size for node in nodes)
+    if copy_numbers(nodes, floats[:middle]) < 0 and copy_numbers(edges, floats[middle:], least=0.0) < 0:
+        return
+    for i, (node, edge) in enumerate(zip(nodes, edges, strict=True)):
+        for name, array in (("node", node), ("edge", edge)):
+            refuse_not_finite(array, f"image {i} has NaN or infinite {name} features")
+        if (edge < 0).any():
+            where = first_place(edge < 0)
+            what = f"image {i} has negative edge features, first {edge[where]} at {where}; a cut needs them >= 0"
+            raise ValueError(f"{what}. Shift them, or use two features, max(e, 0) and max(-e, 0).")
+    raise ValueError("the features of the images changed while they were copied; give arrays that nobody writes to.")
 
 
 def _pack(
@@ -328,10 +341,10 @@ def _pack(
     check_count(total, "pixels", "there are", "bind the images in parts")
     labels = masks if masks is not None else known
     floats = np.empty(total * (F + J * G) + (0 if costs is None else total))
+    _copy_features(nodes, edges, floats)
     for i, (node, edge) in enumerate(zip(nodes, edges, strict=True)):
         here = floats[starts[i] * F : starts[i + 1] * F].reshape(node.shape)
         there = floats[total * F :][starts[i] * J * G : starts[i + 1] * J * G].reshape(edge.shape)
-        here[...], there[...] = node, edge
         ignored = np.zeros(shapes[i], bool) if masks is None else masks[i] == IGNORE
         _drop(here, there, ignored, layout.neighbours)
     if costs is not None:

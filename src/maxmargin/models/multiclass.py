@@ -20,7 +20,7 @@ from scipy.special import softmax
 
 from maxmargin.contracts import LabelBlocks, ModelKernel
 from maxmargin.costs import as_cost
-from maxmargin.door import LARGEST_FEATURE, dense_block, first_bad_row, sparse_block
+from maxmargin.door import LARGEST_FEATURE, copied_rows, dense_block, first_bad_row, sparse_block
 from maxmargin.models.base import POWERS, CompiledModel, laid_out
 from maxmargin.models.labels import Labels, check_count, padded, plain, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, facts_of
@@ -325,16 +325,20 @@ def feature_blocks(X: object) -> tuple[Sparse, Dense]:
     named = X if isinstance(X, Mapping) else {"sparse" if sp.issparse(X) else "dense": X}
     if not named or set(named) - {"sparse", "dense"}:
         raise ValueError(f"X has the keys {sorted(map(str, named))}; use 'sparse' and/or 'dense'.")
-    sparse = sparse_block(named["sparse"], "X") if named.get("sparse") is not None else None
+    given = sparse_block(named["sparse"], "X") if named.get("sparse") is not None else None
     dense = dense_block(named["dense"], "X") if named.get("dense") is not None else None
-    if sparse is not None:
-        sparse = sparse.astype(np.float64, copy=True)  # a copy, because the next two lines work in place
+    sparse, bad = None, -1
+    if given is not None:
+        sparse, bad = copied_rows(given)  # a copy, because entries are summed and left out in place
         sparse.sum_duplicates()
+        if bad < 0 and sparse.nnz < given.nnz:
+            bad = first_bad_row(sparse)  # a sum may be too large
         sparse.eliminate_zeros()
-    for block in (sparse, dense):
-        if block is not None and (example := first_bad_row(block)) >= 0:
-            what = f"example {example} has NaN or infinite features"
-            raise ValueError(f"{what}; replace or remove them before fitting, and keep to {LARGEST_FEATURE:g}.")
+    if bad < 0 and dense is not None:
+        bad = first_bad_row(dense)
+    if bad >= 0:
+        what = f"example {bad} has NaN or infinite features"
+        raise ValueError(f"{what}; replace or remove them before fitting, and keep to {LARGEST_FEATURE:g}.")
     if sparse is not None and dense is not None and len(dense) != sparse.shape[0]:
         raise ValueError(f"'sparse' has {sparse.shape[0]} rows and 'dense' has {len(dense)}; they must agree.")
     return sparse, dense

@@ -56,7 +56,7 @@ def touched_tables(table, index, nnz, found, d):
     return count
 
 
-@kernel(_f8(wk.POINT, _i8s, _i8, _f8s, _f8, _f8s, _f8s), borrows=True)
+@kernel(_f8(wk.POINT, _i8s, _i8, _f8s, _f8, _f8s, _f8s), fast=False, borrows=True)
 def slope_along(point, found, count, dense, t, theta, scratch):
     """``dense . theta(u + t dense)`` over the tables ``found[:count]``, whose theta is written one behind the other."""
     starts, at, slope = point.starts, 0, 0.0
