@@ -1,10 +1,9 @@
 """What several workers gain in a whole fit: the default against the sharded solver, on one and two threads.
 
-On CoNLL-2000 chunking (``--task ocr``: words of handwritten letters; ``--task horses``: masks of images), to a
-certified gap of 0.1 %: the default solver on one thread, then the sharded solver on one and two. Its weights must be
-identical to the last bit, and its seconds are compared with those of the default. If other processes keep the cores
-busy, threads that wait for each other lose far more than their share: compare passes and the processor seconds of one
-thread only.::
+On CoNLL-2000 chunking (``--task ocr``: words of handwritten letters), to a certified gap
+of 0.1 %: the default solver on one thread, then the sharded solver on one and two. Its weights must be identical to the
+last bit, and its seconds are compared with those of the default. If other processes keep the cores busy, threads that
+wait for each other lose far more than their share: compare passes and the processor seconds of one thread only.::
 
     python benchmarks/shards.py           # needs MAXMARGIN_DATA; --sentences 2000 for a part
 """
@@ -12,9 +11,7 @@ thread only.::
 from __future__ import annotations
 
 import argparse
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,24 +59,7 @@ def ocr(words: int | None) -> tuple[Any, Any]:
     return tuple(mm.MarginRescaling().problem(model.bind(split.X[:m], split.y[:m]), C=0.3) for m in (n, 200))
 
 
-def horses(images: int | None) -> tuple[Any, Any]:
-    """Training images of a split of ``experiments/segmentation/horses.py``, with its features and C."""
-    sys.path.append(str(Path(__file__).resolve().parents[1] / "experiments" / "segmentation"))
-    from horses import PIXELS, load
-
-    from maxmargin.features.images import ImageFeatures
-    from maxmargin.inference.min_cut import directions
-
-    pictures, masks = load()
-    some = np.random.default_rng(1).permutation(len(pictures))[: images or 160]
-    y = [masks[i] for i in some]
-    X = ImageFeatures(**PIXELS).fit_transform([pictures[i] for i in some], y, directions(4))
-    bound = [mm.Grid(neighbours=4).bind(X[:n], y[:n]) for n in (len(y), 8)]
-    hinge = mm.MarginRescaling()
-    return tuple(hinge.problem(one, C=100 / len(y), positive=one.needs_positive) for one in bound)
-
-
-TASKS = {"chunking": chunking, "ocr": ocr, "horses": horses}
+TASKS = {"chunking": chunking, "ocr": ocr}
 
 
 def row(name: str, found: dict[str, Any]) -> None:
