@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from maxmargin.formulations.regularisers import products
+
 __all__ = ["Absolute", "ElasticNet"]
 
 ROUNDING = 1e-12
@@ -98,7 +100,7 @@ class ElasticNet(Absolute):
 
     def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """Gram matrix of the rows of A over the weights that are not 0 at u, times the scale, (m, m)."""
-        return self.scale * (self._kept(A, u) @ A.T).toarray()
+        return self.scale * products(self._kept(A, u), A)
 
     def widths(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """Squared lengths of the rows of A over these weights, times the scale, (m,)."""

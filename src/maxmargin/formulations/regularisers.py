@@ -13,7 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Quadratic", "SignedQuadratic", "centred"]
+__all__ = ["Quadratic", "SignedQuadratic", "centred", "products"]
+
+DENSE_ABOVE = 0.3  # share of the entries that are not 0, above which products of rows are faster when dense
+
+
+def products(A: sp.csr_array, B: np.ndarray | sp.csr_array) -> np.ndarray:
+    """``A B'``, dense (m, n)."""
+    if A.nnz > DENSE_ABOVE * A.shape[0] * A.shape[1]:
+        return A.toarray() @ (B if isinstance(B, np.ndarray) else B.toarray()).T
+    return (A @ B.T).toarray()
 
 
 def centred(centre: np.ndarray) -> tuple[np.ndarray, float]:
@@ -50,7 +59,7 @@ class Quadratic(_Quadratic):
 
     def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """Gram matrix of the rows of A, (m, m)."""
-        return (A @ A.T).toarray()
+        return products(sp.csr_array(A), A)
 
     def widths(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """Squared lengths of the rows of A, (m,)."""
@@ -82,7 +91,7 @@ class SignedQuadratic(_Quadratic):
 
     def curvature(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """Gram matrix of the rows of A without the coordinates that are cut off at u, (m, m)."""
-        return (self._kept(A, u) @ A.T).toarray()
+        return products(self._kept(A, u), A)
 
     def widths(self, A: np.ndarray | sp.csr_array, u: np.ndarray) -> np.ndarray:
         """Squared lengths of the rows of A without these coordinates, (m,)."""
