@@ -186,7 +186,9 @@ def copy_codes(arrays: Iterable[np.ndarray], out: np.ndarray, allowed: tuple[int
     begin = 0
     for array in arrays:
         end, given = begin + array.size, array.reshape(-1)
-        if given.dtype.kind not in "biu" or given.dtype == np.uint64:
+        if given.dtype == np.uint64:
+            given = np.minimum(given, np.uint64(2**62))  # as a signed number the largest would be -1
+        if given.dtype.kind not in "biu":
             strange = np.flatnonzero(~np.isin(given, allowed))
             if len(strange):
                 return begin + int(strange[0])
