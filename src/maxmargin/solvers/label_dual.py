@@ -36,7 +36,8 @@ from maxmargin.solvers.state import InnerState, numbers_of
 __all__ = ["LabelDual", "LabelEngine", "LabelState"]
 
 MEMORY = 4 << 30  # bytes that multipliers may take
-CLOSED = 0.1  # share of the mean gap below which an example is not visited until the next certificate
+CLOSED = 0.05  # share of the mean gap below which an example is not visited until the next certificate
+SETTLED = 0.02  # share of the mean gap of a sweep, as last seen, below which a block is looked at and left as it is
 LOOK_AT = 0.1  # a certificate is due when the gaps seen in a sweep are this share of the last certificate's
 MOST_SWEEPS, FIRST_SWEEPS = 15, 4  # between two certificates, and before the first
 REFRESH_EVERY = 20  # certificates between two rebuilds of the weights from the multipliers
@@ -220,7 +221,11 @@ class LabelEngine(Engine):
         begin, (data, labels) = clock(), _data(state)
         scratch = lk.scratch_of(labels.stride, labels.n_labels)
         if labels.retreat is None:
-            lk.label_sweep(labels.scores, labels.add, labels.fetch, data, examples, int(solve), scratch)
+            least = np.inf
+            if solve:
+                mean = float(state.gap[examples].mean()) if len(examples) else 0.0
+                least = SETTLED * mean if np.isfinite(mean) else 0.0
+            lk.label_sweep(labels.scores, labels.add, labels.fetch, data, examples, least, scratch)
         else:
             hull = (labels.excess, labels.retreat)
             lk.set_sweep(labels.scores, labels.add, *hull, data, examples, int(solve), scratch)

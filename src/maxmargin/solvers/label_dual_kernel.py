@@ -114,11 +114,11 @@ def parted(scratch, K):
     return scratch[:stride], scratch[stride : 2 * stride], behind[:K], behind[K : 2 * K], behind[2 * K :]
 
 
-@kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, FETCH_FUNCTION, LABELLED, _i8s, _i8, _f8s), borrows=True)
-def label_sweep(scores, add, fetch, data, examples, solve, scratch):
-    """Look at examples in turn: loss and gap of each, and with ``solve`` the best multipliers of its block at once.
+@kernel(types.void(SCORES_FUNCTION, ADD_FUNCTION, FETCH_FUNCTION, LABELLED, _i8s, _f8, _f8s), borrows=True)
+def label_sweep(scores, add, fetch, data, examples, least, scratch):
+    """Look at examples in turn: loss and gap of each, and where that is above ``least`` its best multipliers at once.
 
-    O(nnz K) per example. Without ``solve`` nothing changes but what is noted.
+    O(nnz K) per example. With ``least = inf`` nothing changes but what is noted.
     """
     K, flat, last = data.beta.shape[1], data.beta.reshape(-1), len(examples) - 1
     score, change, margin, bend, _ = parted(scratch, K)
@@ -136,7 +136,7 @@ def label_sweep(scores, add, fetch, data, examples, solve, scratch):
             inner -= data.beta[i, y] * (margin[y] + score[y] - score[true])  # 0 for the true label
         data.loss[i] = best - score[true]
         data.gap[i] = max(data.weight[i] * data.loss[i] - inner, 0.0)
-        if solve and data.gap[i] > 0.0 and solve_block(data, i, true, score, margin, bend, change) > 0.0:
+        if data.gap[i] > least and solve_block(data, i, true, score, margin, bend, change) > 0.0:
             add(data.meta, data.ints, data.floats, i, change, data.u)
 
 
