@@ -106,17 +106,18 @@ class Problem:
         """Digest of the data behind the problem: a warm start or a checkpoint must fit to it."""
         return self.oracle.fingerprint + self.regulariser.fingerprint
 
-    def primal(self, w: np.ndarray, losses: np.ndarray) -> float:
-        """P at ``w`` from the losses (or upper bounds of them) of all examples."""
+    def primal(self, w: np.ndarray, losses: np.ndarray, value: float | None = None) -> float:
+        """P at ``w`` from the losses (or upper bounds of them) of all examples, and R(w) where that is known."""
         active = self.weight > 0  # an example of weight 0 counts for nothing, whatever its loss
         losses = np.maximum(losses[active], 0.0)
         slack = 0.5 * losses**2 if self.squared else losses
         linear = 0.0 if self.term is None else self.term.at(w)
-        return self.regulariser.value(w[: self.n_weights]) + linear + float(self.weight[active] @ slack)
+        value = self.regulariser.value(w[: self.n_weights]) if value is None else value
+        return value + linear + float(self.weight[active] @ slack)
 
-    def dual(self, linear: float, u: np.ndarray) -> float:
-        """D from ``sum alpha b`` and ``u = sum alpha a - v``."""
-        return linear + self.offset - self.regulariser.conjugate(u)
+    def dual(self, linear: float, u: np.ndarray, conjugate: float | None = None) -> float:
+        """D from ``sum alpha b`` and ``u = sum alpha a - v``, and R*(u) where that is known."""
+        return linear + self.offset - (self.regulariser.conjugate(u) if conjugate is None else conjugate)
 
     def lower_bound(self, linear: float, u: np.ndarray) -> float:
         """A proven lower bound of the optimum: D where it is finite, else along the way from a point where it is."""

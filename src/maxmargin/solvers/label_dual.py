@@ -132,7 +132,9 @@ class LabelEngine(Engine):
         if state.certificates % REFRESH_EVERY == 0:
             self._rebuild(state)
         losses = self._sweep(state, np.arange(state.problem.n_examples), solve=False)
-        certificate = Certificate(state.problem.primal(state.u, losses), state.problem.dual(state.linear, state.u))
+        problem, half = state.problem, state.problem.regulariser.conjugate(state.u)
+        value = half if problem.n_weights == len(state.u) else None  # else there are columns behind the weights
+        certificate = Certificate(problem.primal(state.u, losses, value), problem.dual(state.linear, state.u, half))
         state.reached, state.since = max(certificate.gap, 0.0), 0.0
         state.note_gap(certificate.gap)
         if is_doubtful(state, certificate):
