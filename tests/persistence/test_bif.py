@@ -3,6 +3,7 @@
 import random
 import time
 import tracemalloc
+from itertools import product
 
 import numpy as np
 import pytest
@@ -94,6 +95,13 @@ def test_others_read_what_we_write_and_we_what_they_write(library, tmp_path):
     assert back.states == states
     axes = [back.parents["c"].index(name) for name in ("b_1", "a")]
     np.testing.assert_allclose(np.transpose(back.tables["c"], [*axes, 2]), tables["c"], atol=1e-6)
+
+
+def test_names_of_characters_that_codes_have():
+    """All short ones: a name must not turn into another where its own ``_x`` meets the code of the next character."""
+    names = ["".join(name) for length in range(1, 6) for name in product("_x{0-", repeat=length)]
+    text = bif_text(Bif("all", {"a": names}, {"a": []}, {"a": np.full(len(names), 1 / len(names))}))
+    assert parse_bif(text).states["a"] == names
 
 
 NAMES = st.text(st.characters(codec="utf-8", min_codepoint=32, exclude_characters='"'), min_size=1, max_size=8)

@@ -42,6 +42,7 @@ _SIGNS = tuple("{}()[]|,;")
 _CHARACTER, _INTEGER = re.compile("[A-Za-z0-9_.-]"), re.compile("-?[0-9]+")
 _CODE = re.compile("_x((?:10|[0-9a-f])?[0-9a-f]{4})?_")  # up to the last character there is
 _LIKE_CODE = re.compile(f"_(?={_CODE.pattern[1:]})")
+_LIKE_START = re.compile("_(?=x)")
 _KEPT = {"network", "variable", "probability", "property", "type", "discrete", "table", "default"}
 _ROW = re.compile(r"[0-9eE+\-.,\s]*+;")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
@@ -329,7 +330,13 @@ def _written(name: str) -> str:
     """
     if name.lower() in _KEPT or not name:
         return _code(name[:1]) + name[1:]
-    coded = [_code(x) if i == 0 and x in "0123456789-." else x for i, x in enumerate(_LIKE_CODE.sub(_code("_"), name))]
+    word = _coded(name, _LIKE_CODE)
+    return word if _read(word) == name else _coded(name, _LIKE_START)  # "_x" and a code behind it look like one
+
+
+def _coded(name: str, strange: re.Pattern[str]) -> str:
+    """A name with codes for ``_`` in strange places, for a first character that no word has, and for all others."""
+    coded = [_code(x) if i == 0 and x in "0123456789-." else x for i, x in enumerate(strange.sub(_code("_"), name))]
     return "".join(x if len(x) > 1 or _CHARACTER.fullmatch(x) else _code(x) for x in coded)
 
 
