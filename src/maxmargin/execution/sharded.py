@@ -9,16 +9,13 @@ from weakref import finalize
 import numpy as np
 
 from maxmargin.contracts import Executor, Fused, Oracle, Sum
-from maxmargin.kernel import clock
 from maxmargin.oracles.counting import OracleAround
 from maxmargin.planes import Planes, added_counts
 
 __all__ = ["ShardedOracle"]
 
 SUM_SHARDS = 4  # never depends on the number of workers: sums of floats depend on their order
-SMALLEST_SHARD = 8  # examples, as long as nothing is known of their time
-SHORTEST = 5e-4  # seconds that a call of a worker should take at least, and
-MOST_CALLS = 8  # of each worker at a time: those that are done early take over from the others
+SMALLEST_SHARD = 8
 
 
 class ShardedOracle(OracleAround):
@@ -30,7 +27,6 @@ class ShardedOracle(OracleAround):
     def __init__(self, oracle: Oracle, executor: Executor) -> None:
         super().__init__(oracle)
         self.executor = executor
-        self._pace = SHORTEST / SMALLEST_SHARD  # seconds that an example takes a worker, by the last call
 
     @cached_property
     def _homes(self) -> list[int]:
@@ -53,17 +49,11 @@ class ShardedOracle(OracleAround):
 
     def planes(self, w: np.ndarray, examples: np.ndarray, most: int = 1) -> Planes:
         """As the oracle's own: planes are computed example by example."""
-        workers, n = self.executor.n_workers, len(examples)
-        shards = int(min(n, self._pace * n / SHORTEST, MOST_CALLS * workers)) if workers > 1 else 1
-        begin = clock()
+        workers = self.executor.n_workers
+        shards = min(2 * workers, len(examples) // SMALLEST_SHARD) if workers > 1 else 1
         if shards <= 1:
-            planes = self.oracle.planes(w, examples, most)
-        else:
-            parts = np.array_split(examples, shards)
-            planes = Planes.concatenate(self._call("planes", [(w, part, most) for part in parts]))
-        if n > 0:
-            self._pace = (clock() - begin) * max(1, min(workers, shards)) / n
-        return planes
+            return self.oracle.planes(w, examples, most)
+        return Planes.concatenate(self._call("planes", [(w, part, most) for part in np.array_split(examples, shards)]))
 
     def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> Sum:
         """As the oracle's own, added up over a fixed number of shards in their order."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Quadratic", "SignedQuadratic", "centred", "products"]
+__all__ = ["DENSE_ABOVE", "Quadratic", "SignedQuadratic", "centred", "products"]
 
 DENSE_ABOVE = 0.3  # share of the entries that are not 0, above which products of rows are faster when dense
 

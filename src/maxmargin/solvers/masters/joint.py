@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from maxmargin.contracts import Regulariser
 from maxmargin.formulations.divergence import TableDivergence
+from maxmargin.formulations.regularisers import DENSE_ABOVE
 from maxmargin.solvers.base import one_blas_thread
 from maxmargin.solvers.masters.newton import Curvature, DenseCurvature, projected_newton
 
@@ -20,7 +21,6 @@ __all__ = ["JointMaster", "solve_jointly"]
 
 SMOOTHING = (1e-3, 1e-5)  # of the reference: the second alone is too steep to start with, and both at a large C
 DENSE_BELOW = 1 << 23  # entries of the planes with their columns of squared slacks, which are sparse beyond
-SPARSE_BELOW = 0.3  # share of the entries that are not 0, below which planes stay sparse
 FEW_STEPS = 50  # of masters that are not solved to the end
 
 
@@ -60,7 +60,7 @@ class JointMaster:
             self.ids, owner = self.ids[kept], owner[kept]
         alpha, b = store.alpha[self.ids], store.b[self.ids]
         d = ws.n_columns if quadratic else n_weights
-        sparse = quadratic or store.length[self.ids].sum() < SPARSE_BELOW * len(b) * d
+        sparse = quadratic or store.length[self.ids].sum() <= DENSE_ABOVE * len(b) * d
         A: sp.csr_array | np.ndarray = ws.rows(self.ids)[:, :d] if sparse else ws.matrix(self.ids, d)
         tail: sp.csr_array | np.ndarray | None = None
         if d < ws.n_columns:
