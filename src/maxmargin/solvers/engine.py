@@ -41,7 +41,7 @@ from maxmargin.solvers.saved_set import check_sums, saved_set
 from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.state import COUNTS, NUMBERS, DualState
-from maxmargin.solvers.strands import strands_of
+from maxmargin.solvers.strands import AT_ONCE, strands_of
 from maxmargin.solvers.visit_kernel import absorb
 from maxmargin.solvers.warm_start import retire_examples, retired_losses, warm_set
 from maxmargin.solvers.working_set import WorkingSet
@@ -56,7 +56,6 @@ ROUNDING = 1e-13  # of the dual: joint masters are not solved further
 IDLE, IDLE_MASTERS = 1e-3, 3  # that many joint masters in a row may gain less than this share of the gap
 POLISH_BELOW, POLISH_STEPS, EXACT = 200, 20, 1e-13  # planes, steps and relative gap of a polish
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
-AT_ONCE = 16  # examples whose argmaxes alone are shared out, where blocks must be visited one after the other
 NO_SIGNS = np.empty(0, np.int8)
 AVERAGING = {None: wk.NO_MEAN, "uniform": wk.UNIFORM, "weighted": wk.WEIGHTED, "tail": wk.UNIFORM}
 
@@ -170,8 +169,6 @@ class DualEngine(Engine):
         begin, oracle_before = clock(), state.oracle.seconds
         try:
             self._step(state)
-            if state.team is not None:
-                state.team.hand_back(state)
         except KeyboardInterrupt:
             state.working_set.dense[:] = 0.0
             self._rebuild(state)  # it may have come between the multipliers and the weights
@@ -180,9 +177,6 @@ class DualEngine(Engine):
 
     def _step(self, state: DualState) -> None:
         state.joint = self._jointly(state)
-        team = strands_of(state, self.settings.strands)
-        if team is not None:
-            team.choose_frequent(state)
         if state.pending is not None:
             planes, state.pending = state.pending, None
             gain = self.take_in(state, planes)
@@ -262,7 +256,6 @@ class DualEngine(Engine):
         weight on them u = 0, which is inside.
         """
         before, after = state.problem.term, problem.term
-        state.u_has_changed()
         if before is not after:
             if before is not None:
                 state.u[: problem.n_columns] += before.shift
@@ -342,7 +335,6 @@ class DualEngine(Engine):
 
     def _rebuild(self, state: DualState) -> None:
         before = state.u.copy()
-        state.u_has_changed()
         wk.rebuild(state.working_set.store, state.u)
         if state.problem.shift is not None:
             state.u[: state.problem.n_columns] -= state.problem.shift
@@ -361,7 +353,8 @@ class DualEngine(Engine):
         if state.joint:  # the master problem comes after: nothing is solved or dropped before it
             max_steps, patience = 0, FOREVER
         keep, bits = int(settings.keep_origin), ws.bits if state.problem.quadratic else 0
-        return wk.Visit(limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change)
+        classes = 1 if state.team is None else state.team.classes
+        return wk.Visit(limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change, classes)
 
     def _block_solver(self, state: DualState) -> tuple[Callable[..., float], wk.Point]:
         """The compiled function that visits blocks in turn with the planes they have, and the point it changes."""
@@ -396,14 +389,10 @@ class DualEngine(Engine):
     def take_in(self, state: DualState, planes: Planes) -> float:
         """Bring planes into their blocks (the example of a group's plane) and solve these; the gain of the dual."""
         ws, gain, row = state.working_set, np.zeros(1), 0
+        rows = Rows(planes.example, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
         solve, point = self._block_solver(state)
         weight, lift = self._weight(state), self._lift(state)
-        team = strands_of(state, self.settings.strands)
-        if team is not None:
-            planes, gain[0] = team.take_in(state, planes, solve, point, self._visit_rules, weight, lift)
-        rows = Rows(planes.example, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
         while row < len(planes):
-            state.u_has_changed()
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
             row = absorb(room, solve, ws.store, planes.example, row, rows, weight, lift, point, visit, gain)
             if row < len(planes):
@@ -445,10 +434,7 @@ class DualEngine(Engine):
         """Solve blocks in turn, or in strands, with the planes they have; the gain of the dual."""
         (solve, point), team = self._block_solver(state), strands_of(state, self.settings.strands)
         ws, visit = state.working_set, visit or self._visit_rules(state)
-        if team is not None:
-            return team.revisit(solve, state, blocks, point, visit)
-        state.u_has_changed()
-        return solve(ws.store, blocks, point, visit, 0)
+        return team.revisit(solve, ws, blocks, point, visit) if team else solve(ws.store, blocks, point, visit, 0)
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
         kernel, ws = fused.kernel, state.working_set
@@ -459,11 +445,8 @@ class DualEngine(Engine):
         (solve, point), weight = self._block_solver(state), self._weight(state)
         gain, done, begin, team = np.zeros(1), 0, clock(), strands_of(state, self.settings.strands)
         if team is not None:
-            done = team.visit(
-                state, visited, fused, batch, parts, solve, point, self._visit_rules, weight, pack.counts, gain
-            )
+            done = team.visit(state, visited, fused, parts, solve, point, self._visit_rules, weight, pack.counts, gain)
         while done < len(visited):
-            state.u_has_changed()
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
             done = sequential_pass(
                 planes_batch, kernel.search, kernel.plane, pack, absorb, room, solve, ws.store, point, visit,
@@ -495,7 +478,6 @@ class DualEngine(Engine):
                 tol = max(settings.accuracy * state.gap, ROUNDING * size)
             most = FEW_STEPS if settings.master == "auto" and problem.quadratic else None
             before = ws.linear - problem.regulariser.conjugate(state.u)
-            state.u_has_changed()
             solve_jointly(
                 ws, blocks, state.u, state.w, problem.regulariser, problem.n_weights, settings.patience, tol, most
             )
@@ -513,7 +495,4 @@ class DualEngine(Engine):
             if more <= max(share * gain, 0.0):
                 break
             if jumps is not None:
-                if state.team is not None:
-                    state.team.hand_back(state)
                 gain += jumps.after_pass()
-                state.u_has_changed()

@@ -178,11 +178,6 @@ class DualState(InnerState):
         """Blocks that have examples."""
         return self.working_set.n_blocks - self.retired
 
-    def u_has_changed(self) -> None:
-        """Say that u changes, or planes come in, by other hands than those of the strands."""
-        if self.team is not None:
-            self.team.current = False
-
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
         arrays = self.working_set.to_arrays() | self.common_arrays() | {"u": self.u, "cursor": self.cursor}

@@ -85,6 +85,8 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
                 if limit < wk.NO_LIMIT:
                     moved |= make_room(store, block, limit, visit.rule, visit.keep_origin, visit.change, visit.dense)
                 first, last = indptr[new], indptr[new + 1]
+                if visit.classes > 1:
+                    wk.arrange(index[first:last], value[first:last], visit.classes)
                 at = wk.insert(
                     store, block, index[first:last], value[first:last], b[new], visit.table, visit.bits, visit.dense
                 )

@@ -67,6 +67,21 @@ def hand_over(store, block, hi_plane, lo_plane, step, available):
         store.origin[block] += step
 
 
+@register_jitable
+def put_down(store, block, steps, visit, gain):
+    """Note what a block has changed, in place of changing u."""
+    n, inner = steps.made[0], 0.0
+    for p in range(store.held[block]):
+        if visit.change[p] != 0.0:
+            plane = store.slots[block, p]
+            steps.planes[n], steps.blocks[n], steps.sizes[n] = plane, block, visit.change[p]
+            inner += visit.change[p] * visit.g[p]
+            store.linear[0] += visit.change[p] * store.b[plane]
+            n += 1
+    steps.made[0] = n
+    steps.slope[0] += 2.0 * gain - inner  # gain = slope - |d|^2 / 2, and g has fallen by d . a
+
+
 @kernel(wk.BLOCK_SIGNATURE, borrows=True)
 def smo(store, block, point, visit):
     """Solve a block in the space of its Gram matrix K, and write the change to the weights.
@@ -139,6 +154,9 @@ def smo(store, block, point, visit):
             if lo >= 0:
                 g[p] += scale * step * store.gram[plane, lo]
         store.size[wk.STEPS] += 1
+    if len(point.steps.planes):
+        put_down(store, block, point.steps, visit, gain)
+        return gain
     for p in range(m):
         if change[p] != 0.0:
             plane = store.slots[block, p]
