@@ -9,6 +9,7 @@ from weakref import finalize
 import numpy as np
 
 from maxmargin.contracts import Executor, Fused, Oracle, Sum
+from maxmargin.kernel import clock
 from maxmargin.oracles.counting import OracleAround
 from maxmargin.planes import Planes, added_counts
 
@@ -16,6 +17,7 @@ __all__ = ["ShardedOracle"]
 
 SUM_SHARDS = 4  # never depends on the number of workers: sums of floats depend on their order
 SMALLEST_SHARD = 8
+WORTH, WORTH_AWAY = 1e-3, 1e-2  # seconds of work that fewer examples are worth a call for, in a thread and elsewhere
 
 
 class ShardedOracle(OracleAround):
@@ -27,6 +29,7 @@ class ShardedOracle(OracleAround):
     def __init__(self, oracle: Oracle, executor: Executor) -> None:
         super().__init__(oracle)
         self.executor = executor
+        self._seconds = 0.0  # of an example, in the last call for planes
 
     @cached_property
     def _homes(self) -> list[int]:
@@ -49,11 +52,20 @@ class ShardedOracle(OracleAround):
 
     def planes(self, w: np.ndarray, examples: np.ndarray, most: int = 1) -> Planes:
         """As the oracle's own: planes are computed example by example."""
-        workers = self.executor.n_workers
-        shards = min(2 * workers, len(examples) // SMALLEST_SHARD) if workers > 1 else 1
-        if shards <= 1:
+        workers, n = self.executor.n_workers, len(examples)
+        if workers == 1 or n == 0:
             return self.oracle.planes(w, examples, most)
-        return Planes.concatenate(self._call("planes", [(w, part, most) for part in np.array_split(examples, shards)]))
+        # few examples are worth sharing out where each takes long, as images do; planes do not depend on it
+        worth = n * self._seconds / (WORTH if self.executor.shares_memory else WORTH_AWAY)
+        shards = min(2 * workers, n, max(n // SMALLEST_SHARD, int(worth)))
+        begin = clock()
+        if shards <= 1:
+            planes = self.oracle.planes(w, examples, most)
+        else:
+            parts = np.array_split(examples, shards)
+            planes = Planes.concatenate(self._call("planes", [(w, part, most) for part in parts]))
+        self._seconds = (clock() - begin) * min(max(shards, 1), workers) / n
+        return planes
 
     def sum(self, w: np.ndarray, examples: np.ndarray, scale: np.ndarray) -> Sum:
         """As the oracle's own, added up over a fixed number of shards in their order."""

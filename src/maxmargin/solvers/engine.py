@@ -41,7 +41,7 @@ from maxmargin.solvers.saved_set import check_sums, saved_set
 from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.state import COUNTS, NUMBERS, DualState
-from maxmargin.solvers.strands import AT_ONCE, strands_of
+from maxmargin.solvers.strands import strands_of
 from maxmargin.solvers.visit_kernel import absorb
 from maxmargin.solvers.warm_start import retire_examples, retired_losses, warm_set
 from maxmargin.solvers.working_set import WorkingSet
@@ -423,7 +423,7 @@ class DualEngine(Engine):
         if fused is not None and batch < COMPILED_BELOW and batch < len(visited) and not alone:
             return self._sequential(state, visited, batch, fused)
         if batch > 1:
-            batch = max(batch, state.oracle.batch_hint, AT_ONCE if alone else 1)
+            batch = max(batch, state.oracle.batch_hint)
         gain, n_columns = 0.0, state.problem.n_columns
         for begin in range(0, len(visited), batch):
             planes = state.oracle.planes(state.w[:n_columns], visited[begin : begin + batch], self.settings.parts)
