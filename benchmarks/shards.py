@@ -30,7 +30,7 @@ from threads import C, load
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-TOL, MOST_PASSES = 1e-3, 80
+TOL, MOST_PASSES = 1e-3, 40
 HEAD = f"{'':32} {'passes':>7} {'rounds':>7} {'processor':>10} {'wall':>8} {'rel. gap':>11}"
 
 
