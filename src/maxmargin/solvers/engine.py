@@ -41,7 +41,7 @@ from maxmargin.solvers.saved_set import check_sums, saved_set
 from maxmargin.solvers.sequential_kernel import sequential_pass
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.state import COUNTS, NUMBERS, DualState
-from maxmargin.solvers.strands import strands_of
+from maxmargin.solvers.strands import FIRST, strands_of
 from maxmargin.solvers.visit_kernel import absorb
 from maxmargin.solvers.warm_start import retire_examples, retired_losses, warm_set
 from maxmargin.solvers.working_set import WorkingSet
@@ -103,6 +103,7 @@ class DualEngine(Engine):
     def certificate(self, state: DualState) -> Certificate:
         """Primal and dual at the present weights. One oracle pass, whose planes the next step uses."""
         begin, oracle_before = clock(), state.oracle.seconds
+        state.leave_strands()  # a run that is resumed here knows as little
         if state.certificates % REFRESH_EVERY == REFRESH_EVERY - 1:
             self._rebuild(state)
         point = self.dual_point(state)
@@ -177,6 +178,8 @@ class DualEngine(Engine):
 
     def _step(self, state: DualState) -> None:
         state.joint = self._jointly(state)
+        if state.joint:
+            state.leave_strands()
         if state.pending is not None:
             planes, state.pending = state.pending, None
             gain = self.take_in(state, planes)
@@ -256,6 +259,7 @@ class DualEngine(Engine):
         weight on them u = 0, which is inside.
         """
         before, after = state.problem.term, problem.term
+        state.leave_strands()
         if before is not after:
             if before is not None:
                 state.u[: problem.n_columns] += before.shift
@@ -335,6 +339,7 @@ class DualEngine(Engine):
 
     def _rebuild(self, state: DualState) -> None:
         before = state.u.copy()
+        state.leave_strands()
         wk.rebuild(state.working_set.store, state.u)
         if state.problem.shift is not None:
             state.u[: state.problem.n_columns] -= state.problem.shift
@@ -353,8 +358,7 @@ class DualEngine(Engine):
         if state.joint:  # the master problem comes after: nothing is solved or dropped before it
             max_steps, patience = 0, FOREVER
         keep, bits = int(settings.keep_origin), ws.bits if state.problem.quadratic else 0
-        classes = 1 if state.team is None else state.team.classes
-        return wk.Visit(limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change, classes)
+        return wk.Visit(limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change)
 
     def _block_solver(self, state: DualState) -> tuple[Callable[..., float], wk.Point]:
         """The compiled function that visits blocks in turn with the planes they have, and the point it changes."""
@@ -389,9 +393,15 @@ class DualEngine(Engine):
     def take_in(self, state: DualState, planes: Planes) -> float:
         """Bring planes into their blocks (the example of a group's plane) and solve these; the gain of the dual."""
         ws, gain, row = state.working_set, np.zeros(1), 0
-        rows = Rows(planes.example, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
         solve, point = self._block_solver(state)
         weight, lift = self._weight(state), self._lift(state)
+        team = strands_of(state, self.settings.strands)
+        if team is not None:
+            gained = team.take_in(state, planes, self._visit_rules(state), weight, lift)
+            if gained is not None:
+                return gained
+            state.leave_strands()
+        rows = Rows(planes.example, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
         while row < len(planes):
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
             row = absorb(room, solve, ws.store, planes.example, row, rows, weight, lift, point, visit, gain)
@@ -418,23 +428,31 @@ class DualEngine(Engine):
         batch = len(visited) if self.settings.batch is None else self.settings.batch
         if batch > 1:  # at the same weights a block drawn twice has nothing new to say
             visited = visited[np.sort(np.unique(visited, return_index=True)[1])]
+        new = bool(np.isinf(state.working_set.store.gap[visited]).any())
         fused, strands = state.oracle.fused(), self.settings.strands
-        alone = strands > 1 and strands_of(state, strands) is None  # only argmaxes can be shared out
-        if fused is not None and batch < COMPILED_BELOW and batch < len(visited) and not alone:
+        if strands == 1 and fused is not None and batch < COMPILED_BELOW and batch < len(visited):
             return self._sequential(state, visited, batch, fused)
         if batch > 1:
             batch = max(batch, state.oracle.batch_hint)
+        team = strands_of(state, strands)
+        parts = 1 if new and team is not None else self.settings.parts  # early planes are many and soon forgotten
+        if team is not None:
+            batch = max(batch, FIRST if new else len(visited))
         gain, n_columns = 0.0, state.problem.n_columns
         for begin in range(0, len(visited), batch):
-            planes = state.oracle.planes(state.w[:n_columns], visited[begin : begin + batch], self.settings.parts)
+            if team is not None:
+                team.settle(state)
+            planes = state.oracle.planes(state.w[:n_columns], visited[begin : begin + batch], parts)
             gain += self.take_in(state, planes)
         return gain
 
     def revisit(self, state: DualState, blocks: np.ndarray, visit: wk.Visit | None = None) -> float:
         """Solve blocks in turn, or in strands, with the planes they have; the gain of the dual."""
-        (solve, point), team = self._block_solver(state), strands_of(state, self.settings.strands)
-        ws, visit = state.working_set, visit or self._visit_rules(state)
-        return team.revisit(solve, ws, blocks, point, visit) if team else solve(ws.store, blocks, point, visit, 0)
+        team, visit = strands_of(state, self.settings.strands), visit or self._visit_rules(state)
+        if team is not None:
+            return team.revisit(state, blocks, visit)
+        solve, point = self._block_solver(state)
+        return solve(state.working_set.store, blocks, point, visit, 0)
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
         kernel, ws = fused.kernel, state.working_set
@@ -443,9 +461,7 @@ class DualEngine(Engine):
         pack = packed(fused, parts)
         rows = buffers(batch * parts + parts + 1, (batch + 1) * pack.room)
         (solve, point), weight = self._block_solver(state), self._weight(state)
-        gain, done, begin, team = np.zeros(1), 0, clock(), strands_of(state, self.settings.strands)
-        if team is not None:
-            done = team.visit(state, visited, fused, parts, solve, point, self._visit_rules, weight, pack.counts, gain)
+        gain, done, begin = np.zeros(1), 0, clock()
         while done < len(visited):
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
             done = sequential_pass(
@@ -489,10 +505,18 @@ class DualEngine(Engine):
             jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser)
             # planes stay as long as a jump looks back
             share, visit = LONGER * share, visit._replace(patience=max(visit.patience, POINTS))
-        for _ in range(settings.cached_passes):
+        team, passes = strands_of(state, settings.strands), 0
+        for passes in range(1, settings.cached_passes + 1):
             more = self.revisit(state, state.rng.permutation(blocks), visit)
             gain += more
             if more <= max(share * gain, 0.0):
                 break
             if jumps is not None:
-                gain += jumps.after_pass()
+                if team is not None:
+                    team.settle(state)
+                jump = jumps.after_pass()
+                gain += jump
+                if team is not None and jump > 0.0:
+                    team.leave(planes=False)
+        if team is not None:
+            team.end(state, passes, visit.patience)

@@ -178,6 +178,11 @@ class DualState(InnerState):
         """Blocks that have examples."""
         return self.working_set.n_blocks - self.retired
 
+    def leave_strands(self) -> None:
+        """Others than the strands change multipliers, planes or u from here on."""
+        if self.team is not None:
+            self.team.leave()
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
         arrays = self.working_set.to_arrays() | self.common_arrays() | {"u": self.u, "cursor": self.cursor}

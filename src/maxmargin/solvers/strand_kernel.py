@@ -1,8 +1,14 @@
-"""Compiled rounds of strands: several visits at the same weights, whose changes are then put together exactly.
+"""Compiled rounds of strands: each visits blocks of its own at weights of its own, and they agree again and again.
 
-A round takes some blocks for each strand. Strands solve them at the weights that the round began with and note what
-they change; then u follows all of them together, with one exact line search. Strands are what one worker does at a
-time; any number of workers does the same sums in the same order.
+A strand owns blocks and has a *mirror* of u that it alone reads and changes, so that strands wait for nothing while they
+are at work. At the end of a round they agree on the columns that many blocks have, every few rounds on those that fewer
+have, and at the end of a pass on all: mirrors then hold u with the changes of all strands, added up exactly. A column
+that several strands have changed since they last agreed on it takes from the gain of the dual what its changes have in
+common, so the gain is known exactly too:
+
+    gain = sum_s gain_s - sum_{s < t} D_s . D_t,      D_s the change of strand s since the last agreement
+
+Strands are what one worker does at a time; any number of workers does the same sums in the same order.
 """
 
 from __future__ import annotations
@@ -14,261 +20,295 @@ from numba import types
 from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel, record
-from maxmargin.models.signature import PLANE_FUNCTION, SEARCH_FUNCTION
-from maxmargin.oracles.batch_kernel import BATCH_FUNCTION, PACK, Pack, Rows
+from maxmargin.oracles.batch_kernel import ROWS
+from maxmargin.solvers import folds_kernel as fk
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.sequential_kernel import sequential_pass
-from maxmargin.solvers.visit_kernel import ABSORB_FUNCTION
+from maxmargin.solvers.folds_kernel import APART, FOLDED, SCRATCH, SUMS
+from maxmargin.solvers.visit_kernel import is_wanted, look
 from maxmargin.team_kernel import wait_for_all
 
-ENOUGH = 0.9  # all of a round's changes stay when that gains this share of what the best share of them would
-APART = 8  # numbers that different strands write are so far apart
+LINES = 4  # bits: so many blocks in a row belong to one strand, so that strands write no line of memory in turn
+STRIP = 1024  # columns that strands agree on at a time, which stay in the nearest cache meanwhile
 
 
-class Strands(NamedTuple):
-    """Scratch, a row for each strand, and what they share."""
+class Own(NamedTuple):
+    """What a strand has of the working set while planes come and go; a row for each."""
 
-    planes: np.ndarray  # int32 (strands, room): as wk.Steps
-    blocks: np.ndarray  # int32 (strands, room)
-    sizes: np.ndarray  # float64 (strands, room)
-    made: np.ndarray  # int64 (strands, APART)
-    slope: np.ndarray  # float64 (strands, APART): of even and odd rounds, since a worker may be a round ahead
-    linear: np.ndarray  # float64 (strands, APART): sum alpha b of what the strand has changed
-    told: np.ndarray  # float64 (strands, APART): by how much that changes in even and odd rounds
-    grown: np.ndarray  # float64 (classes, APART): by how much |u|^2 grows, in even and odd rounds
-    free: np.ndarray  # int32 (strands, planes): unused planes of each
-    size: np.ndarray  # int64 (strands, SIZES)
+    free: np.ndarray  # int32 (strands, planes): unused planes
+    size: np.ndarray  # int64 (strands, APART): as those of the store
     ends: np.ndarray  # int64 (strands,): where the part of the pool ends that a strand may fill
-    g: np.ndarray  # float64 (strands, width + 1)
-    change: np.ndarray  # float64 (strands, width + 1)
-    table: np.ndarray  # int32 (strands, 2^bits)
-    dense: np.ndarray  # float64 (strands, columns), or one row for all where planes are short
+    linear: np.ndarray  # float64 (strands, APART)
+    place: np.ndarray  # int32 (strands, width): places that planes of a block had
+    done: np.ndarray  # int64 (strands, APART): rows it has seen, its own and others'
+
+
+class Mirrors(NamedTuple):
+    """The columns of u in use, by their numbers."""
+
+    u: np.ndarray  # float64 (strands, room): as each strand has them
+    base: np.ndarray  # float64 (room,): as all had them when they last agreed
+    cross: np.ndarray  # float64 (strands, APART): what changes had in common
+    sizes: np.ndarray  # int64 (levels,): on so many columns they agree
+    every: np.ndarray  # int64 (levels,): after each so many rounds
     arrived: np.ndarray  # int64 (APART,): see wait_for_all
-    retreats: np.ndarray  # int64 (strands, APART): rounds whose changes did not stay whole
 
 
-class Asking(NamedTuple):
-    """What strands need beside to ask the oracle: as Pack and Rows, a row for each strand."""
-
-    iwork: np.ndarray  # int32 (strands, size)
-    fwork: np.ndarray  # float64 (strands, size)
-    output: np.ndarray  # int32 (strands, size)
-    counts: np.ndarray  # int64 (strands, APART)
-    example: np.ndarray  # int64 (strands, rows)
-    indptr: np.ndarray  # int64 (strands, rows)
-    indices: np.ndarray  # int32 (strands, entries)
-    values: np.ndarray  # float64 (strands, entries)
-    b: np.ndarray  # float64 (strands, rows)
-    bound: np.ndarray  # float64 (strands, rows)
-    full: np.ndarray  # int64 (strands, APART): whether a strand had no room left, in even and odd rounds
-    gain: np.ndarray  # float64 (strands, APART): of its own steps, which may be more than they gain together
-
-
-_i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
-_i4ss, _i8ss, _f8ss = types.int32[:, ::1], types.int64[:, ::1], types.float64[:, ::1]
 _i8, _f8 = types.int64, types.float64
-STRANDS = record(
-    Strands, _i4ss, _i4ss, _f8ss, _i8ss, _f8ss, _f8ss, _f8ss, _f8ss, _i4ss, _i8ss, _i8s, _f8ss, _f8ss, _i4ss, _f8ss,
-    _i8s, _i8ss,
-)  # fmt: skip
-ASKING = record(Asking, _i4ss, _f8ss, _i4ss, _i8ss, _i8ss, _i8ss, _i4ss, _f8ss, _f8ss, _f8ss, _i8ss, _f8ss)
+_i4ss, _i8ss, _f8ss = types.int32[:, ::1], types.int64[:, ::1], types.float64[:, ::1]
+_i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
+OWN = record(Own, _i4ss, _i8ss, _i8s, _f8ss, _i4ss, _i8ss)
+MIRRORS = record(Mirrors, _f8ss, _f8s, _f8ss, _i8s, _i8s, _i8s)
 
 
 @register_jitable
-def own_store(store, strands, s):
+def owner_of(block, count):
+    return (block >> LINES) % count
+
+
+@register_jitable
+def own_store(store, own, s):
     """The working set as strand s sees it: with unused planes, pool and sums of its own."""
-    end = strands.ends[s]
+    end = own.ends[s]
     return wk.Store(
         store.slots, store.held, store.total, store.origin, store.open, store.gap, store.start, store.length, store.b,
-        store.alpha, store.idle, store.iterate, store.gram, store.columns[:end], store.entries[:end], strands.free[s],
-        strands.size[s], strands.linear[s], store.mean, store.moment,
+        store.alpha, store.idle, store.iterate, store.gram, store.columns[:end], store.entries[:end], own.free[s],
+        own.size[s], own.linear[s], store.mean, store.moment,
     )  # fmt: skip
 
 
-@register_jitable
-def own_point(point, strands, s, odd):
-    slope = strands.slope[s, odd:]
-    steps = wk.Steps(strands.planes[s], strands.blocks[s], strands.sizes[s], strands.made[s], slope)
-    return wk.Point(
-        point.u, point.w, point.positive, point.starts, point.table, point.fixed, point.curving, point.threshold,
-        point.scale, point.log, steps,
-    )  # fmt: skip
+@kernel(_i8(wk.STORE, _i8s, ROWS, _f8s, _f8s, _f8s, FOLDED, MIRRORS, SCRATCH, SUMS, OWN, wk.VISIT, _i8, _i8), borrows=True)
+def bring_in(store, blocks, rows, weight, lift, u, folds, mirrors, scratch, sums, own, visit, worker, workers):
+    """Bring new planes into their blocks and fold them, each strand those of its own; nothing is solved.
 
-
-@register_jitable
-def own_visit(visit, strands, s):
-    dense = strands.dense[min(s, len(strands.dense) - 1)]
-    return wk.Visit(
-        visit.limit, visit.rule, visit.keep_origin, visit.tau, visit.max_steps, visit.patience, visit.bits,
-        strands.table[s], dense, strands.g[s], strands.change[s], visit.classes,
-    )  # fmt: skip
-
-
-@register_jitable
-def first_of_class(columns, k, classes):
-    """Where the entries of class k begin, in a plane whose entries are sorted by class."""
-    low, high = 0, len(columns)
-    while low < high:
-        middle = (low + high) >> 1
-        if wk.class_of(columns[middle], classes) < k:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel(types.void(_f8s, _i4s, _f8s, _f8, _f8ss, _i8, _i8, _i8), borrows=True)
-def follow(u, index, value, step, grown, odd, worker, workers):
-    """``u += step * a`` in the classes of a worker; ``grown`` receives by how much |u|^2 grows, by class."""
-    classes = len(grown)
-    k, last = worker * classes // workers, (worker + 1) * classes // workers
-    e = first_of_class(index, k, classes) if worker > 0 else 0
-    end = first_of_class(index, last, classes) if worker + 1 < workers else len(index)
-    while e < end:
-        k = wk.class_of(index[e], classes)
-        more = 0.0
-        while e < end:
-            c = np.uint32(index[e])
-            if wk.class_of(c, classes) != k:
-                break
-            x, d = u[c], step * value[e]
-            u[c] = x + d
-            more += d * (2.0 * x + d)
-            e += 1
-        grown[k, odd] += more
-
-
-@register_jitable
-def follow_all(store, point, strands, share, odd, worker, workers):
-    """Let u follow a share of the steps of all strands, in their order."""
-    for s in range(len(strands.made)):
-        for i in range(strands.made[s, 0]):
-            plane, step = strands.planes[s, i], share * strands.sizes[s, i]
-            begin, end = store.start[plane], store.start[plane] + store.length[plane]
-            columns, entries = store.columns[begin:end], store.entries[begin:end]
-            follow(point.u, columns, entries, step, strands.grown, odd, worker, workers)
-
-
-@register_jitable
-def put_together(store, point, strands, odd, worker, workers, waits):
-    """Let u follow the steps of all strands as far as that gains; returns the gain of the dual and the waits so far."""
-    classes = len(strands.grown)
-    for k in range(worker * classes // workers, (worker + 1) * classes // workers):
-        strands.grown[k, odd] = 0.0
-    waits += 1
-    wait_for_all(strands.arrived, waits, workers)
-    follow_all(store, point, strands, 1.0, odd, worker, workers)
-    waits += 1
-    wait_for_all(strands.arrived, waits, workers)
-    slope, linear, grown = 0.0, 0.0, 0.0
-    for s in range(len(strands.made)):
-        slope += strands.slope[s, odd]
-        linear += strands.told[s, odd]
-    for k in range(classes):
-        grown += strands.grown[k, odd]
-    gain = linear - 0.5 * grown
-    norm = 2.0 * (slope - gain)
-    share = slope / norm if norm > slope else 1.0
-    best = share * slope - 0.5 * share * share * norm
-    if share >= 1.0 or gain >= ENOUGH * best:
-        return gain, waits
-    share = max(share, 0.0)
-    waits += 1
-    wait_for_all(strands.arrived, waits, workers)
-    follow_all(store, point, strands, share - 1.0, odd, worker, workers)
-    for s in range(worker, len(strands.made), workers):
-        strands.retreats[s, 0] += 1
-        strands.linear[s, 0] -= (1.0 - share) * strands.told[s, odd]
-        for i in range(strands.made[s, 0]):
-            back, block, plane = (1.0 - share) * strands.sizes[s, i], strands.blocks[s, i], strands.planes[s, i]
-            store.alpha[plane] = max(store.alpha[plane] - back, 0.0)
-            store.idle[plane] = min(
-                store.idle[plane], 0
-            )  # a plane that has weight again must not go with the next step
-            if store.total[block] < np.inf:
-                store.origin[block] += back
-        for i in range(strands.made[s, 0]):  # rounding
-            store.origin[strands.blocks[s, i]] = max(store.origin[strands.blocks[s, i]], 0.0)
-    waits += 1
-    wait_for_all(strands.arrived, waits, workers)
-    return best, waits
-
-
-@kernel(_f8(wk.PASS_FUNCTION, wk.STORE, _i8s, wk.POINT, wk.VISIT, STRANDS, _i8, _i8, _i8), borrows=True)
-def revisit_rounds(solve, store, blocks, point, visit, strands, at_once, worker, workers):
-    """Visit blocks with the planes they have, ``at_once`` of each strand in a round; the gain of the dual."""
-    count, n = len(strands.made), len(blocks)
-    gain, waits, begin, odd = 0.0, 0, 0, 0
-    while begin < n:
-        m = min(count * at_once, n - begin)
-        for s in range(worker, count, workers):
-            part = blocks[begin + s * m // count : begin + (s + 1) * m // count]
-            strands.made[s, 0], strands.slope[s, odd], before = 0, 0.0, strands.linear[s, 0]
-            solve(
-                own_store(store, strands, s), part, own_point(point, strands, s, odd), own_visit(visit, strands, s), 0
-            )
-            strands.told[s, odd] = strands.linear[s, 0] - before
-            after = begin + m + s * min(m, n - begin - m) // count
-            if after < n:
-                wk.announce(store, blocks[after])
-        more, waits = put_together(store, point, strands, odd, worker, workers, waits)
-        gain += more
-        begin += m
-        odd = 1 - odd
-    return gain
-
-
-@register_jitable
-def own_pack(pack, asking, s):
-    return Pack(
-        pack.meta, pack.ints, pack.floats, asking.iwork[s], asking.fwork[s], asking.output[s], pack.room,
-        pack.rescaling, pack.cost_weight, pack.lift, asking.counts[s],
-    )  # fmt: skip
-
-
-@register_jitable
-def own_rows(asking, s):
-    return Rows(asking.example[s], asking.indptr[s], asking.indices[s], asking.values[s], asking.b[s], asking.bound[s])
-
-
-@kernel(
-    _i8(
-        BATCH_FUNCTION, SEARCH_FUNCTION, PLANE_FUNCTION, PACK, ABSORB_FUNCTION, wk.ROOM_FUNCTION, wk.PASS_FUNCTION,
-        wk.STORE, wk.POINT, wk.VISIT, _i8s, _i8, _i8, _f8s, STRANDS, ASKING, _i8, _f8s, _i8, _i8,
-    ),
-    borrows=True,
-)  # fmt: skip
-def visit_rounds(
-    planes_batch, search, plane, pack, absorb, make_room, solve, store, point, visit, examples, first, emit, weight,
-    strands, asking, at_once, gain, worker, workers,
-):  # fmt: skip
-    """Visit examples with new planes, ``at_once`` of each strand in a round; arguments as those of sequential_pass.
-
-    Returns how many are done; less than all means that the store has to grow. ``gain[0]`` receives the gain.
+    ``blocks`` and ``rows`` are as those of :func:`~maxmargin.solvers.visit_kernel.absorb`, and so is what is left out.
+    ``own.done`` says how far each strand has come: less than all rows means that folds need more room.
     """
-    count, n = len(strands.made), len(examples)
-    waits, begin, odd, total = 0, 0, 0, 0.0
-    while begin < n:
-        m = min(count * at_once, n - begin)
+    count, m = len(own.ends), len(blocks)
+    indptr = rows.indptr
+    for s in range(worker, count, workers):
+        mine, g = own_store(store, own, s), sums.g[s]
+        row = own.done[s, 0]
+        while row < m:
+            block, end = blocks[row], row + 1
+            while end < m and blocks[end] == block:
+                end += 1
+            if owner_of(block, count) != s:
+                row = end
+                continue
+            held, entries = store.held[block], indptr[end] - indptr[row]
+            for p in range(held):
+                entries += store.length[store.slots[block, p]]
+            planes = held + end - row
+            if not fk.has_room(folds, s, 3 * entries + planes, entries + 2 + planes * (planes + 3)):
+                break
+            if folds.block[block, fk.PLANES] == held:
+                fk.folded_gradients(store, block, folds, mirrors.u[s], sums, s, g)
+            else:
+                wk.gradients(store, block, u, g)
+            violation, best, scale = look(mine, block, row, rows, weight, lift, u, g)
+            if is_wanted(violation, best, scale):
+                for new in range(row, end):
+                    first, last = indptr[new], indptr[new + 1]
+                    index, value = rows.indices[first:last], rows.values[first:last]
+                    wk.insert(mine, block, index, value, rows.b[new], visit.table, 0, visit.dense)
+                fk.fold(mine, block, folds, scratch, s, store.held[block] - held)
+            elif violation < best - 1e-9 * scale:
+                mine.size[wk.WORSE] += 1
+            row = end
+        own.done[s, 0] = row
+    return 0
+
+
+@kernel(_i8(wk.STORE, _i8s, FOLDED, SCRATCH, _i8s, _i8, _i8), borrows=True)
+def fold_all(store, blocks, folds, scratch, done, worker, workers):
+    """Fold some blocks, each strand its own; ``done`` (strands * APART,) says how far each has come."""
+    count = len(folds.end)
+    for s in range(worker, count, workers):
+        i = done[s * APART]
+        while i < len(blocks):
+            if owner_of(blocks[i], count) == s and not fk.fold(store, blocks[i], folds, scratch, s, 0):
+                break
+            i += 1
+        done[s * APART] = i
+    return 0
+
+
+@kernel(_i8(wk.STORE, FOLDED, MIRRORS, _f8s, _i8, _i8, _i8), borrows=True)
+def load_all(store, folds, mirrors, u, n, worker, workers):
+    """Take over multipliers and columns of u."""
+    count = len(folds.end)
+    for block in range(len(folds.block)):
+        s = owner_of(block, count)
+        if s % workers == worker and folds.block[block, fk.PLANES] >= 0:
+            fk.load(store, block, folds, s)
+    for s in range(worker, count, workers):
+        for c in range(s * n // count, (s + 1) * n // count):
+            x = u[np.uint32(folds.column[c])]
+            mirrors.base[c] = x
+            for t in range(count):
+                mirrors.u[t, c] = x
+    return 0
+
+
+@kernel(_i8(wk.STORE, FOLDED, MIRRORS, _f8s, _i8, _i8, _i8), borrows=True)
+def unload_all(store, folds, mirrors, u, n, worker, workers):
+    """Give multipliers and columns of u back; strands must have agreed on all."""
+    count = len(folds.end)
+    for block in range(len(folds.block)):
+        s = owner_of(block, count)
+        if s % workers == worker and folds.block[block, fk.PLANES] >= 0:
+            fk.unload(store, block, folds, s)
+    for s in range(worker, count, workers):
+        for c in range(s * n // count, (s + 1) * n // count):
+            u[np.uint32(folds.column[c])] = mirrors.u[0, c]
+    return 0
+
+
+@kernel(types.void(wk.STORE, _i8s, FOLDED, MIRRORS, _f8s), borrows=True)
+def unload(store, blocks, folds, mirrors, u):
+    """The same for some blocks, where no others have been visited."""
+    count = len(folds.end)
+    for i in range(len(blocks)):
+        s, own = owner_of(blocks[i], count), folds.block[blocks[i]]
+        fk.unload(store, blocks[i], folds, s)
+        ints = folds.ints[s]
+        for e in range(own[fk.BEGIN], own[fk.BEGIN] + own[fk.COLUMNS]):
+            u[np.uint32(folds.column[ints[e]])] = mirrors.u[0, ints[e]]
+
+
+@kernel(types.void(_f8ss, _f8s, _f8ss, _i8, _i8, _i8), borrows=True)
+def agree(u, base, cross, s, begin, end):
+    """Let all mirrors have the changes of all strands in some columns."""
+    for low in range(begin, end, STRIP):
+        high = min(low + STRIP, end)
+        all_of, common = u[0, low:high], base[low:high]  # base becomes base + D_0 + ... + D_t
+        for t in range(1, len(u)):
+            own, product = u[t, low:high], 0.0
+            for c in range(len(own)):
+                product += (all_of[c] - common[c]) * (own[c] - common[c])
+            cross[s, 0] += product
+            for c in range(len(own)):
+                all_of[c] += own[c] - common[c]
+        for c in range(len(common)):
+            common[c] = all_of[c]
+        for t in range(1, len(u)):
+            own = u[t, low:high]
+            for c in range(len(own)):
+                own[c] = common[c]
+
+
+@register_jitable
+def _agree_on(mirrors, n, worker, workers, waits):
+    """All strands agree on the first columns; each worker sees to some of them. Returns the waits so far."""
+    count = len(mirrors.u)
+    if count > 1:
+        waits += 1
+        wait_for_all(mirrors.arrived, waits, workers)
         for s in range(worker, count, workers):
-            part = examples[begin + s * m // count : begin + (s + 1) * m // count]
-            strands.made[s, 0], strands.slope[s, odd], before = 0, 0.0, strands.linear[s, 0]
-            done = sequential_pass(
-                planes_batch, search, plane, own_pack(pack, asking, s), absorb, make_room, solve,
-                own_store(store, strands, s), own_point(point, strands, s, odd), own_visit(visit, strands, s), part,
-                first, 0, at_once, emit, own_rows(asking, s), weight, asking.gain[s],
-            )  # fmt: skip
-            strands.told[s, odd] = strands.linear[s, 0] - before
-            asking.full[s, odd] = done < len(part)
-        more, waits = put_together(store, point, strands, odd, worker, workers, waits)
-        total += more
-        full = 0
-        for s in range(count):
-            full += asking.full[s, odd]
-        if full:
-            break
-        begin += m
-        odd = 1 - odd
-    if worker == 0:
-        gain[0] += total
-    return begin
+            begin, end = (s * n // count) & ~7, ((s + 1) * n // count) & ~7
+            agree(mirrors.u, mirrors.base, mirrors.cross, s, begin, n if s + 1 == count else end)
+        waits += 1
+        wait_for_all(mirrors.arrived, waits, workers)
+    return waits
+
+
+@kernel(_i8(wk.STORE, _i8ss, _i8ss, FOLDED, MIRRORS, wk.VISIT, SUMS, _i8, _i8, _i8), borrows=True)
+def revisit_rounds(store, order, cuts, folds, mirrors, visit, sums, n, worker, workers):
+    """A pass: in round t strand s visits the blocks ``order[s, cuts[s, t] : cuts[s, t + 1]]``.
+
+    ``n`` is the number of columns in use; on these the strands agree in the end.
+    """
+    waits, rounds = 0, cuts.shape[1] - 1
+    for t in range(rounds):
+        for s in range(worker, len(order), workers):
+            fk.visit_folded(store, order[s, cuts[s, t] : cuts[s, t + 1]], folds, mirrors.u[s], visit, sums, s)
+        due = 0
+        for level in range(len(mirrors.sizes)):
+            if (t + 1) % mirrors.every[level] == 0:
+                due = max(due, mirrors.sizes[level])
+        due = n if t + 1 == rounds else due
+        if due > 0:
+            waits = _agree_on(mirrors, due, worker, workers, waits)
+    return 0
+
+
+@kernel(types.void(wk.STORE, FOLDED, _i8s, _i8ss, _i8ss), borrows=True)
+def deal(store, folds, blocks, order, cuts):
+    """Hand blocks to their owners, and cut what each has into rounds of about the same work."""
+    count, rounds = len(order), cuts.shape[1] - 1
+    for s in range(count):
+        n, work = 0, 0
+        for i in range(len(blocks)):
+            block = blocks[i]
+            if owner_of(block, count) == s and store.held[block] > 0:
+                order[s, n] = block
+                n += 1
+                work += _work(folds, block)
+        cuts[s, 0], cuts[s, rounds] = 0, n
+        done, t = 0, 1
+        for i in range(n):
+            while t < rounds and done * rounds >= t * work:
+                cuts[s, t] = i
+                t += 1
+            done += _work(folds, order[s, i])
+        while t < rounds:
+            cuts[s, t] = n
+            t += 1
+
+
+@register_jitable
+def _work(folds, block):
+    """About what a visit costs."""
+    return folds.block[block, fk.COLUMNS] + 2 * folds.block[block, fk.ENTRIES] + 100
+
+
+@kernel(_i8(wk.STORE, FOLDED, SCRATCH, OWN, _i8, _i8, _i8, _i8), borrows=True)
+def forget_all(store, folds, scratch, own, visits, patience, worker, workers):
+    """Count visits without weight, and let planes go that had too many."""
+    count = len(own.ends)
+    for block in range(len(store.held)):
+        s = owner_of(block, count)
+        if s % workers != worker:
+            continue
+        held, place = store.held[block], own.place[s]
+        for p in range(held):
+            place[p] = p
+        for p in range(held - 1, -1, -1):
+            plane = store.slots[block, p]
+            if store.alpha[plane] > 0.0:
+                if store.idle[plane] > 0:  # else the line of memory stays where it is
+                    store.idle[plane] = 0
+            else:
+                store.idle[plane] += visits
+                if store.idle[plane] > patience:
+                    place[p] = place[store.held[block] - 1]
+                    wk.remove(own_store(store, own, s), block, p)
+        if store.held[block] < held and folds.block[block, fk.PLANES] == held:
+            fk.keep_planes(store, block, folds, scratch, s, place)
+    return 0
+
+
+@kernel(types.void(wk.STORE, _i8s, _i8s), borrows=True)
+def measure(store, blocks, largest):
+    """The most entries and planes of any of the blocks."""
+    for i in range(len(blocks)):
+        block, entries = blocks[i], 0
+        for p in range(store.held[block]):
+            entries += store.length[store.slots[block, p]]
+        largest[0], largest[1] = max(largest[0], entries), max(largest[1], store.held[block])
+
+
+@kernel(_i8(_i8s, _i8s, _i4s, _i4s, _i4s, _i8), borrows=True)
+def count_columns(begin, end, index, number, column, n):
+    """Count columns: those of a plane lie from ``begin`` to ``end``.
+
+    A count of k is written as the number ``-1 - k``. New ones are listed in ``column``; returns how many there are now.
+    """
+    for i in range(len(begin)):
+        for e in range(begin[i], end[i]):
+            c = np.uint32(index[e])
+            if number[c] == -1:
+                column[n] = c
+                n += 1
+            number[c] -= 1
+    return n

@@ -1,4 +1,4 @@
-"""Strands of one dual engine: blocks visited several at a time, by as many threads as there are workers.
+"""Strands of one dual engine: each visits blocks of its own, on as many threads as there are workers.
 
 See :mod:`~maxmargin.solvers.strand_kernel`. What is done does not depend on the number of workers.
 """
@@ -11,21 +11,25 @@ from weakref import finalize
 
 import numpy as np
 
-from maxmargin.contracts import Executor, Fused
-from maxmargin.oracles.batch_kernel import planes_batch
-from maxmargin.oracles.oracle import packed
+from maxmargin.contracts import Executor
+from maxmargin.oracles.batch_kernel import Rows
+from maxmargin.planes import Planes
+from maxmargin.solvers import folds_kernel as fk
 from maxmargin.solvers import strand_kernel as sk
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.state import DualState
-from maxmargin.solvers.visit_kernel import absorb
 from maxmargin.solvers.working_set import WorkingSet
 
 __all__ = ["Team", "strands_of"]
 
-AT_ONCE = 16  # visits of all strands at the same weights: with twice as many, rounds begin to undo each other
-CALL = 1024  # visits with new planes between two looks at the room that is left
+PER_ROUND = 64  # blocks that all strands visit in a round
+SELDOM = 4  # rounds between agreements of one level for one of the level before
+BRIEF = 1 << 15  # columns that one thread copies before others have woken up
+SEVERAL = 8  # fewer blocks than one of so many settle one by one
+FIRST = 256  # examples decoded at the same weights while there are some never seen before; later all of a sweep
+STALE = 15.0  # visits that may change a column before strands agree on it
+ENOUGH = 0.5  # a pass that gains less than this share of what its visits have gained is looked at
 COUNTERS = [wk.WORSE, wk.STEPS, wk.DUPLICATES]
-FIRST = 2048  # entries that the planes of an example are expected to have before any is known
 
 
 class _Worker:
@@ -36,17 +40,23 @@ class _Worker:
 
 
 class Team:
-    """Threads that run strands: at most as many as there are strands, workers and cores."""
+    """Threads that run strands: at most as many as there are strands, workers and cores.
+
+    The multipliers and u are in the working set and the state, or with the team while it is at work: :meth:`settle`
+    gives them back. What others change meanwhile, the team has to be told (:meth:`leave`).
+    """
 
     def __init__(self, executor: Executor | None, count: int) -> None:
         self.count, self.workers = count, 1
-        self.classes = 1 << (count - 1).bit_length()  # of columns, shared out among the threads
         if executor is not None and executor.shares_memory:
             self.workers = min(executor.n_workers, count, os.cpu_count() or 1)
         if executor is not None and self.workers > 1:
             self._call = executor.call
             self.homes = executor.start([_Worker()] * self.workers)
             finalize(self, executor.release, self.homes)
+        self.retreats = 0  # passes whose changes did not stay whole
+        self.folds: fk.Folds | None = None
+        self.leave()
 
     def run(self, rounds: Callable, *arguments: object) -> float:
         """The same call in all threads; they return the same."""
@@ -55,79 +65,253 @@ class Team:
         tasks = [(home, (rounds, arguments, k, self.workers)) for k, home in enumerate(self.homes)]
         return self._call("work", tasks)[0]
 
-    @property
-    def at_once(self) -> int:
-        return max(1, AT_ONCE // self.count)
+    def _briefly(self, rounds: Callable, *arguments: object) -> float:
+        """The same; by this thread alone where that is done before others have woken up."""
+        return rounds(*arguments, 0, 1) if self.columns < BRIEF else self.run(rounds, *arguments)
 
     # --- what the engine calls ----------------------------------------------------------------------------------------
 
-    def revisit(self, solve: Callable, ws: WorkingSet, blocks: np.ndarray, point: wk.Point, visit: wk.Visit) -> float:
+    def leave(self, planes: bool = True) -> None:
+        """Others change multipliers and u from here on, and maybe planes: what the team knows of them is void."""
+        self.at_work = self.loaded = False
+        if planes:
+            self.known, self.finer = False, 1
+
+    def take_in(
+        self, state: DualState, planes: Planes, visit: wk.Visit, weight: np.ndarray, lift: np.ndarray
+    ) -> float | None:
+        """Bring planes into their blocks and visit these; the gain of the dual. None where memory asks for merging."""
+        if len(planes) == 0:
+            return 0.0
+        self.settle(state)
+        if self.known:
+            self._open(state)
+        blocks = np.unique(planes.example)
+        if not self._bring_in(state, planes, blocks, visit, weight, lift):
+            return None
+        return self.revisit(state, blocks, visit)
+
+    def revisit(self, state: DualState, blocks: np.ndarray, visit: wk.Visit) -> float:
         """A pass over blocks with the planes they have; the gain of the dual."""
-        strands = self._scratch(ws, visit)
-        blocks = dealt(ws.store, blocks, self.count, self.at_once)
-        gain = self.run(sk.revisit_rounds, solve, ws.store, blocks, point, visit, strands, self.at_once)
-        _take_back(ws.store, strands)
+        self._open(state)
+        ws, n = state.working_set, self.columns
+        live = int((ws.store.held[blocks] > 0).sum())
+        if live == 0:
+            return 0.0
+        rounds = -(-live * self.finer // PER_ROUND) if self.count > 1 else 1
+        order, cuts = np.empty((self.count, live), np.int64), np.zeros((self.count, rounds + 1), np.int64)
+        sk.deal(ws.store, self.folds, np.ascontiguousarray(blocks), order, cuts)
+        mirrors, sums = self._mirrors(rounds, PER_ROUND / self.finer), self._sums
+        sums.gain[:] = 0.0
+        self.run(sk.revisit_rounds, ws.store, order, cuts, self.folds, mirrors, visit, sums, n)
+        made = float(sums.gain[:, fk.GAIN].sum())
+        gain = made - float(mirrors.cross[:, 0].sum())
+        ws.store.linear[0] += sums.gain[:, fk.LINEAR].sum()
+        # blocks visited since the team has settled last
+        self.visited = blocks if not self.at_work else np.concatenate([self.visited, blocks])
+        self.at_work = True
+        if gain < ENOUGH * made:
+            gain = self._search(ws.store, order, cuts, gain)
         return gain
 
-    def visit(
-        self, state: DualState, visited: np.ndarray, fused: Fused, parts: int, solve: Callable, point: wk.Point,
-        visit_rules: Callable[[DualState], wk.Visit], weight: np.ndarray, counts: np.ndarray, gain: np.ndarray,
-    ) -> int:  # fmt: skip
-        """Visits with new planes; returns how many were made. ``counts`` and ``gain`` receive what the loops found.
+    def settle(self, state: DualState) -> None:
+        """Give multipliers and u back."""
+        if self.at_work:
+            store = state.working_set.store
+            if SEVERAL * len(self.visited) < len(store.held):
+                sk.unload(store, self.visited, self.folds, self.mirrors, state.u)
+            else:
+                self._briefly(sk.unload_all, store, self.folds, self.mirrors, state.u, self.columns)
+            self.at_work = False
 
-        Fewer than all are made where memory asks for merging, which strands cannot do.
-        """
-        ws, kernel, pack = state.working_set, fused.kernel, packed(fused, parts)
-        asking, done = self._asking(fused, pack.room, parts), 0
-        visited = visited.copy()  # rounds that found no room are made again, in this order
-        while done < len(visited):
-            some = dealt(ws.store, visited[done : done + CALL], self.count, self.at_once)
-            visited[done : done + CALL] = some
-            own = -(-len(some) // self.count)
-            mean = 2 * parts * ws.n_entries / max(1, ws.n_planes) if ws.n_planes else FIRST
-            entries = int(max(own * min(pack.room, mean), 2 * self.at_once * pack.room))
-            rows = own * parts + parts + 2
-            if ws.reserve(int(ws.store.held[some].max()) + parts + 2, self.count * rows, self.count * entries + 1):
-                break
-            store = ws.store
-            if store.size[wk.POOL_END] + self.count * entries + 1 > len(store.columns):
-                wk.compact(store)
-            visit = visit_rules(state)
-            strands = self._scratch(ws, visit)
-            _hand_out(store, strands, rows, entries)
-            made = self.run(
-                sk.visit_rounds, planes_batch, kernel.search, kernel.plane, pack, absorb, wk.keep_all, solve, store,
-                point, visit, some + fused.first, fused.first, parts, weight, strands, asking, self.at_once, gain,
+    def end(self, state: DualState, visits: int, patience: int) -> None:
+        """The end of a step with so many visits of all blocks: planes that had no weight for too long may go."""
+        self.settle(state)
+        if self.known:
+            ws = state.working_set
+            own = self._own(ws, 0, 0)
+            own = own._replace(free=np.empty((self.count, len(ws.store.b)), np.int32))
+            self.run(sk.forget_all, ws.store, self.folds, self._scratch, own, visits, patience)
+            _take_back(ws.store, own)
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _bring_in(
+        self, state: DualState, planes: Planes, blocks: np.ndarray, visit: wk.Visit, weight: np.ndarray,
+        lift: np.ndarray,
+    ) -> bool:  # fmt: skip
+        """New planes join their blocks; False where there is no room for them."""
+        ws, example, lengths = state.working_set, planes.example, np.diff(planes.indptr)
+        owner = (example >> sk.LINES) % self.count
+        rows = int(np.bincount(owner, minlength=self.count).max()) + 2
+        entries = int(np.bincount(owner, lengths, minlength=self.count).max())
+        per_block = np.bincount(example)
+        wide = int((ws.store.held[: len(per_block)] + per_block).max()) + 2
+        if ws.reserve(wide, self.count * rows, self.count * entries + 1):
+            return False
+        store = ws.store
+        if store.size[wk.POOL_END] + self.count * entries + 1 > len(store.columns):
+            wk.compact(store)
+        if not self.known:
+            self._begin(store, planes, len(state.u))
+        largest = np.zeros(2, np.int64)
+        sk.measure(store, blocks, largest)
+        most = int(np.bincount(example, lengths).max())
+        self._prepare(int(largest[0]) + most, wide)
+        own = self._own(ws, rows, entries)
+        data = Rows(example, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
+        while True:
+            self.run(
+                sk.bring_in, store, example, data, weight, lift, state.u, self.folds, self.mirrors, self._scratch,
+                self._sums, own, visit,
             )  # fmt: skip
-            _take_back(store, strands)
-            done += int(made)
-        counts += asking.counts.sum(axis=0)[:2]
-        return done
+            if (own.done[:, 0] == len(example)).all():
+                break
+            self._grow(4 * (int(largest[0]) + most), 2 * wide * wide)
+        _take_back(store, own)
+        self._number(state, blocks)
+        return True
 
-    def _scratch(self, ws: WorkingSet, visit: wk.Visit) -> sk.Strands:
+    def _own(self, ws: WorkingSet, rows: int, entries: int) -> sk.Own:
         n, store = self.count, ws.store
-        width = len(ws.g) + sk.APART
-        room, apart = self.at_once * min(2 * visit.max_steps, width) + sk.APART, (n, sk.APART)
-        long = ws.longest > wk.HASHED
-        return sk.Strands(
-            np.empty((n, room), np.int32), np.empty((n, room), np.int32), np.empty((n, room)),
-            np.zeros(apart, np.int64), np.zeros(apart), np.zeros(apart), np.zeros(apart),
-            np.zeros((self.classes, sk.APART)), np.empty((n, len(store.b)), np.int32),
-            np.zeros((n, max(wk.SIZES, sk.APART)), np.int64), np.full(n, len(store.columns)), np.empty((n, width)),
-            np.empty((n, width)), np.zeros((n, len(ws.table)), np.int32),
-            np.zeros((n, ws.n_columns)) if long else np.empty((1, 0)), np.zeros(sk.APART, np.int64),
-            np.zeros(apart, np.int64),
+        own = sk.Own(
+            np.empty((n, rows), np.int32), np.zeros((n, max(wk.SIZES, sk.APART)), np.int64), np.zeros(n, np.int64),
+            np.zeros((n, sk.APART)), np.empty((n, len(ws.g) + sk.APART), np.int32), np.zeros((n, sk.APART), np.int64),
         )  # fmt: skip
+        end = max(1, int(store.size[wk.POOL_END]))  # 0 would mean that nothing was given
+        for s in range(n):
+            last = int(store.size[wk.FREE])
+            own.free[s] = store.free[last - rows : last]
+            store.size[wk.FREE] = last - rows
+            own.size[s, wk.FREE] = rows
+            own.size[s, wk.POOL_END] = end
+            own.size[s, wk.POOL_LIVE] = len(store.columns)  # too much to be compacted by a strand
+            end += entries
+            own.ends[s] = end
+        return own
 
-    def _asking(self, fused: Fused, room: int, parts: int) -> sk.Asking:
-        n, k = self.count, fused.kernel
-        rows, entries = self.at_once * parts + parts + 1, (self.at_once + 1) * room
-        return sk.Asking(
-            np.zeros((n, k.iwork_size), np.int32), np.empty((n, k.fwork_size)), np.empty((n, k.output_size), np.int32),
-            np.zeros((n, sk.APART), np.int64), np.empty((n, rows), np.int64), np.empty((n, rows), np.int64),
-            np.empty((n, entries), np.int32), np.empty((n, entries)), np.empty((n, rows)), np.empty((n, rows)),
-            np.zeros((n, sk.APART), np.int64), np.zeros((n, sk.APART)),
-        )  # fmt: skip
+    def _open(self, state: DualState) -> None:
+        """Fold the blocks whose planes have changed, and take over multipliers and u, unless all is there."""
+        if self.loaded:
+            return
+        store = state.working_set.store
+        if not self.known:
+            self._begin(store, None, len(state.u))
+        blocks, largest = np.flatnonzero(self.folds.block[:, fk.PLANES] != store.held), np.zeros(2, np.int64)
+        if len(blocks):
+            sk.measure(store, blocks, largest)
+            self._prepare(int(largest[0]), int(largest[1]))
+            done = np.zeros(self.count * sk.APART, np.int64)
+            while True:
+                self.run(sk.fold_all, store, blocks, self.folds, self._scratch, done)
+                if (done[:: sk.APART] == len(blocks)).all():
+                    break
+                self._grow(4 * int(largest[0]), 2 * int(largest[1]) ** 2)
+        self._number(state, blocks)
+        self._briefly(sk.load_all, store, self.folds, self.mirrors, state.u, self.columns)
+        self.loaded = True
+
+    def _number(self, state: DualState, blocks: np.ndarray) -> None:
+        """Give numbers to the columns of some blocks that have none, and mirrors to these."""
+        owner, first = (np.arange(len(self.folds.block)) >> sk.LINES) % self.count, self.columns
+        self.columns = fk.number_columns(self.folds, blocks, owner, first)
+        new = state.u[self.folds.column[first : self.columns]]
+        self.mirrors.u[:, first : self.columns] = self.mirrors.base[first : self.columns] = new
+
+    def _begin(self, store: wk.Store, planes: Planes | None, n_columns: int) -> None:
+        """Begin anew: number columns by how many blocks have them, as far as a plane of each tells."""
+        n, blocks = self.count, len(store.held)
+        if self.folds is None or len(self.folds.number) != n_columns or len(self.folds.block) != blocks:
+            self.folds = fk.Folds(
+                np.zeros((blocks, 8), np.int64), np.empty((n, 0), np.int32), np.empty((n, 0)),
+                np.zeros((n, sk.APART), np.int64), np.full(n_columns, -1, np.int32), np.empty(n_columns, np.int32),
+            )  # fmt: skip
+            self.mirrors = sk.Mirrors(
+                np.empty((n, n_columns)), np.empty(n_columns), np.zeros((n, sk.APART)), np.empty(0, np.int64),
+                np.empty(0, np.int64), np.zeros(sk.APART, np.int64),
+            )  # fmt: skip
+            self._sums = fk.Sums(
+                np.empty((n, 0)), np.empty((n, 0)), np.empty((n, 0)), np.empty((n, 0)), np.empty((1, 0), np.int32),
+                np.zeros((n, sk.APART)), np.zeros((n, sk.APART), np.int64),
+            )  # fmt: skip
+            self._scratch = fk.Scratch(*[np.zeros((n, 0), np.int32)] * 11, np.empty((n, 0)), np.empty((n, 0)))
+        else:
+            self.folds.number[self.folds.column[: self.columns]] = -1
+        room = 4096 + 2 * len(store.columns)  # takes no memory before it is used
+        if room > self.folds.ints.shape[1]:
+            self.folds = self.folds._replace(ints=np.empty((n, room), np.int32), floats=np.empty((n, room)))
+        self.folds.end[:] = 0
+        self.folds.block[:] = 0
+        self.folds.block[:, fk.PLANES] = -1
+        number, column = self.folds.number, self.folds.column
+        ids = store.slots[np.flatnonzero(store.held), 0]
+        begin, end, planes_seen = store.start[ids], store.start[ids] + store.length[ids], len(ids)
+        found = sk.count_columns(begin, end, store.columns, number, column, 0)
+        if planes is not None:
+            first = np.flatnonzero(np.diff(planes.example, prepend=-1))
+            begin, end = planes.indptr[first], planes.indptr[first + 1]
+            found = sk.count_columns(begin, end, planes.indices, number, column, found)
+            planes_seen += len(first)
+        order = np.argsort(np.maximum(number[column[:found]], -32768).astype(np.int16), kind="stable")
+        self.columns = found
+        column[:found] = column[order]
+        self.frequency = (1.0 + number[column[:found]]) / max(1, planes_seen)
+        number[column[:found]] = np.arange(found, dtype=np.int32)
+        self.mirrors.u[:, : self.columns] = self.mirrors.base[: self.columns] = 0.0
+        self.known = True
+
+    def _prepare(self, entries: int, planes: int) -> None:
+        """Scratch for blocks of so many entries and planes."""
+        n, room, width = self.count, entries + 8, planes + sk.APART
+        if room > self._scratch.column.shape[1]:
+            room += room // 2
+            bits = max(5, int(np.ceil(np.log2(room + 1))))
+            arrays = [np.empty((n, room), np.int32) for _ in range(10)]
+            floats = np.empty((n, room)), np.empty((n, room))
+            self._scratch = fk.Scratch(np.zeros((n, 1 << bits), np.int32), *arrays, *floats)
+            self._sums = self._sums._replace(fold=np.empty((n, room)), step=np.empty((n, room)))
+        if width > self._sums.g.shape[1]:
+            places = np.arange(width, dtype=np.int32)[None]
+            self._sums = self._sums._replace(g=np.empty((n, width)), change=np.empty((n, width)), position=places)
+
+    def _grow(self, ints: int, floats: int) -> None:
+        """More room for folds."""
+        ends = self.folds.end[:, :2].max(axis=0)
+        longer = (
+            _longer(array[:, :end], int(1.6 * array.shape[1]) + more)
+            for array, end, more in zip(self.folds[1:3], ends, (ints, floats + ints), strict=True)
+        )
+        self.folds = fk.Folds(self.folds.block, *longer, *self.folds[3:])
+
+    def _mirrors(self, rounds: int, per_round: float) -> sk.Mirrors:
+        """With the columns on which strands agree after each so many rounds."""
+        every = [1]
+        while every[-1] * SELDOM < rounds:
+            every.append(every[-1] * SELDOM)
+        often = [STALE / (per_round * SELDOM * k) for k in every]
+        sizes = np.searchsorted(self.frequency, [-x for x in often], side="right")
+        self.mirrors.cross[:] = 0.0
+        self.mirrors.arrived[:] = 0
+        return self.mirrors._replace(sizes=sizes.astype(np.int64), every=np.array(every, np.int64))
+
+    def _search(self, store: wk.Store, order: np.ndarray, cuts: np.ndarray, gain: float) -> float:
+        """Keep as much of the changes of a pass as gains most; returns the gain."""
+        d = np.zeros(self.columns)
+        visited = [order[s, : cuts[s, -1]] for s in range(self.count)]
+        for s, blocks in enumerate(visited):
+            fk.add_changes(blocks, self.folds, s, d)
+        norm = float(d @ d)
+        slope = gain + 0.5 * norm
+        share = max(slope / norm, 0.0) if norm > slope else 1.0
+        if share == 1.0:
+            return gain
+        for s, blocks in enumerate(visited):
+            store.linear[0] -= fk.take_back(store, blocks, self.folds, s, share)
+        self.mirrors.base[: self.columns] -= (1.0 - share) * d
+        self.mirrors.u[:, : self.columns] = self.mirrors.base[: self.columns]
+        self.retreats += 1
+        self.finer = min(2 * self.finer, PER_ROUND)
+        return share * slope - 0.5 * share * share * norm
 
 
 def strands_of(state: DualState, count: int) -> Team | None:
@@ -143,42 +327,22 @@ def strands_of(state: DualState, count: int) -> Team | None:
     if state.team is None:
         fused = state.oracle.fused()
         state.team = Team(None if fused is None else fused.executor, count)
-        wk.arrange_all(ws.store, state.team.classes)
     return state.team
 
 
-def dealt(store: wk.Store, blocks: np.ndarray, count: int, at_once: int) -> np.ndarray:
-    """The blocks of each round in an order that gives its strands about the same work, by the size of their planes."""
-    rounds = blocks[: len(blocks) // (count * at_once) * count * at_once].reshape(-1, count * at_once)
-    work = store.held[rounds] * store.length[store.slots[rounds, 0]]
-    turns = np.arange(count * at_once).reshape(at_once, count)
-    turns[1::2] = turns[1::2, ::-1]  # to and fro, so that no strand always has the larger one
-    order = np.argsort(work, axis=1, kind="stable")[:, turns.T.ravel()]
-    return np.concatenate([np.take_along_axis(rounds, order, axis=1).ravel(), blocks[rounds.size :]])
-
-
-def _hand_out(store: wk.Store, strands: sk.Strands, rows: int, entries: int) -> None:
-    """Give each strand so many unused planes and so much of the pool."""
-    end = max(1, int(store.size[wk.POOL_END]))  # 0 would mean that nothing was given
-    for s in range(len(strands.made)):
-        last = int(store.size[wk.FREE])
-        strands.free[s, :rows] = store.free[last - rows : last]
-        store.size[wk.FREE] = last - rows
-        strands.size[s, wk.FREE] = rows
-        strands.size[s, wk.POOL_END] = end
-        strands.size[s, wk.POOL_LIVE] = len(store.columns)  # too much to be compacted by a strand
-        end += entries
-        strands.ends[s] = end
-
-
-def _take_back(store: wk.Store, strands: sk.Strands) -> None:
+def _take_back(store: wk.Store, own: sk.Own) -> None:
     """Let the working set have what the strands have left of it, and know what they have changed."""
-    for s, size in enumerate(strands.size):
+    for s, size in enumerate(own.size):
         first, more = int(store.size[wk.FREE]), int(size[wk.FREE])
-        store.free[first : first + more] = strands.free[s, :more]
+        store.free[first : first + more] = own.free[s, :more]
         store.size[wk.FREE] += more
-        handed = size[wk.POOL_END] > 0
-        store.size[wk.POOL_LIVE] += size[wk.POOL_LIVE] - (len(store.columns) if handed else 0)
+        store.size[wk.POOL_LIVE] += size[wk.POOL_LIVE] - len(store.columns)
         store.size[wk.POOL_END] = max(store.size[wk.POOL_END], size[wk.POOL_END])
         store.size[COUNTERS] += size[COUNTERS]
-        store.linear[0] += strands.linear[s, 0]
+
+
+def _longer(array: np.ndarray, room: int) -> np.ndarray:
+    """A copy with more room in each row."""
+    made = np.empty((len(array), room), array.dtype)
+    made[:, : array.shape[1]] = array
+    return made

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import types
+from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel
 from maxmargin.oracles.batch_kernel import ROWS
@@ -23,6 +24,39 @@ ABSORB_SIGNATURE = _i8(
     wk.ROOM_FUNCTION, wk.PASS_FUNCTION, wk.STORE, _i8s, _i8, ROWS, _f8s, _f8s, wk.POINT, wk.VISIT, _f8s
 )
 ABSORB_FUNCTION = types.FunctionType(ABSORB_SIGNATURE)
+
+
+@register_jitable
+def look(store, block, row, rows, weight, lift, w, g):
+    """Note the gap of a block whose new planes begin at ``row``, given the gradients of its planes.
+
+    Returns the violation of the first new plane, the largest gradient, and the size of both.
+    """
+    indptr, b = rows.indptr, rows.b
+    inner, best = 0.0, 0.0 if store.open[block] else -np.inf
+    for p in range(store.held[block]):
+        best = max(best, g[p])
+        alpha = store.alpha[store.slots[block, p]]
+        if alpha > 0.0:
+            inner += alpha * g[p]
+    first, last = indptr[row], indptr[row + 1]
+    violation = b[row] - sparse_dot(w, rows.indices[first:last], rows.values[first:last])
+    loss = max(rows.bound[row], 0.0)
+    if len(lift):
+        extra = w[len(w) - len(lift) + block]
+        store.gap[block] = max(0.5 * weight[block] * loss * loss - 0.5 * extra * extra - inner, 0.0)
+    else:
+        store.gap[block] = max(weight[block] * loss - inner, 0.0)
+    scale = abs(b[row])  # planes of one block for all examples carry C, which may be tiny
+    for p in range(store.held[block]):
+        scale = max(scale, abs(store.b[store.slots[block, p]]))
+    return violation, best, scale
+
+
+@register_jitable
+def is_wanted(violation, best, scale):
+    """Whether a plane is above all of its block."""
+    return violation > best + 1e-12 * scale or best == -np.inf
 
 
 @kernel(ABSORB_SIGNATURE, borrows=True)
@@ -60,33 +94,16 @@ def absorb(make_room, solve, store, blocks, row, rows, weight, lift, point, visi
                 return row
             wk.compact(store)
         wk.gradients(store, block, w, g)
-        inner, best = 0.0, 0.0 if store.open[block] else -np.inf
-        for p in range(store.held[block]):
-            best = max(best, g[p])
-            alpha = store.alpha[store.slots[block, p]]
-            if alpha > 0.0:
-                inner += alpha * g[p]
-        first, last = indptr[row], indptr[row + 1]
-        violation = b[row] - sparse_dot(w, index[first:last], value[first:last])
-        loss = max(rows.bound[row], 0.0)
-        if len(lift):
-            extra = w[len(w) - len(lift) + block]
-            store.gap[block] = max(0.5 * weight[block] * loss * loss - 0.5 * extra * extra - inner, 0.0)
-        else:
-            store.gap[block] = max(weight[block] * loss - inner, 0.0)
-        scale = abs(b[row])  # planes of one block for all examples carry C, which may be tiny
-        for p in range(store.held[block]):
-            scale = max(scale, abs(store.b[store.slots[block, p]]))
-        wanted = violation > best + 1e-12 * scale or best == -np.inf
+        violation, best, scale = look(store, block, row, rows, weight, lift, w, g)
+        wanted = is_wanted(violation, best, scale)
         jointly = visit.bits == 0 and visit.max_steps == 0  # the master problem that follows does it all
+        first, last = indptr[row], indptr[row + 1]
         if wanted or (jointly and (last > first or b[row] != 0.0)):
             moved = 0
             for new in range(row, end):
                 if limit < wk.NO_LIMIT:
                     moved |= make_room(store, block, limit, visit.rule, visit.keep_origin, visit.change, visit.dense)
                 first, last = indptr[new], indptr[new + 1]
-                if visit.classes > 1:
-                    wk.arrange(index[first:last], value[first:last], visit.classes)
                 at = wk.insert(
                     store, block, index[first:last], value[first:last], b[new], visit.table, visit.bits, visit.dense
                 )

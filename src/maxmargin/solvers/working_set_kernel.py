@@ -55,16 +55,6 @@ class Log(NamedTuple):
     size: np.ndarray = np.empty(0, np.int64)  # (1,): how many
 
 
-class Steps(NamedTuple):
-    """Changes of multipliers that u has yet to follow, where several strands work at the same u."""
-
-    planes: np.ndarray = np.empty(0, np.int32)  # (room,); empty: u follows at once
-    blocks: np.ndarray = np.empty(0, np.int32)  # (room,): their blocks
-    sizes: np.ndarray = np.empty(0)  # (room,): by how much their multipliers have changed
-    made: np.ndarray = np.empty(0, np.int64)  # (1,): how many there are
-    slope: np.ndarray = np.empty(0)  # (1,): what they would gain together to first order
-
-
 class Point(NamedTuple):
     """Where a run stands: u, the weights (the same array where R is ``1/2 |w|^2``), and what R* needs beside."""
 
@@ -78,7 +68,6 @@ class Point(NamedTuple):
     threshold: float = 0.0  # w is u less the threshold, towards 0,
     scale: float = 1.0  # times the scale, and cut off below 0 where positive; else how often u counts its changes
     log: Log = Log()
-    steps: Steps = Steps()
 
 
 class Visit(NamedTuple):
@@ -95,7 +84,6 @@ class Visit(NamedTuple):
     dense: np.ndarray  # zeros, as long as the weights
     g: np.ndarray
     change: np.ndarray
-    classes: int = 1  # of columns: planes come in with their entries in the order of these
 
 
 FREE, POOL_END, POOL_LIVE, WORSE, STEPS, DUPLICATES, MERGES = range(7)
@@ -106,7 +94,6 @@ NO_MEAN, UNIFORM, WEIGHTED = 0, 1, 2  # weight of a visit in the average: none, 
 ITERATE, MERGE = 0, 1  # what happens when a block is full
 NO_LIMIT = 1 << 40
 ANNOUNCED = 1 << 12  # entries of a block that are fetched ahead of its visit
-RUN = 5  # bits: so many columns in a row are of one class
 HASHED = 1 << 15  # planes longer than this are compared through a dense vector instead of a hash table
 
 _i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], types.float64[::1]
@@ -116,9 +103,8 @@ STORE = record(
     types.float64[:, ::1], _i4s, _f8s, _i4s, _i8s, _f8s, _f8s, _f8s,
 )  # fmt: skip
 LOG = record(Log, types.uint8[::1], _i4s, _f8s, _i8s)
-STEPS_LISTED = record(Steps, _i4s, _i4s, _f8s, _i8s, _f8s)
-POINT = record(Point, _f8s, _f8s, _i1s, _i8s, _i8s, _f8s, _f8s, _f8, _f8, LOG, STEPS_LISTED)
-VISIT = record(Visit, _i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s, _i8)
+POINT = record(Point, _f8s, _f8s, _i1s, _i8s, _i8s, _f8s, _f8s, _f8, _f8, LOG)
+VISIT = record(Visit, _i8, _i8, _i8, _f8, _i8, _i8, _i8, _i4s, _f8s, _f8s, _f8s)
 BLOCK_SIGNATURE = _f8(STORE, _i8, POINT, VISIT)  # solves a block from the gradients in visit.g; returns the gain
 PASS_SIGNATURE = _f8(STORE, _i8s, POINT, VISIT, _i8)  # visits blocks with the planes they have; returns the gain
 PASS_FUNCTION = types.FunctionType(PASS_SIGNATURE)
@@ -403,34 +389,6 @@ def gradients(store, block, w, g):
         plane = store.slots[block, p]
         begin, end = store.start[plane], store.start[plane] + store.length[plane]
         g[p] = store.b[plane] - sparse_dot(w, store.columns[begin:end], store.entries[begin:end])
-
-
-@register_jitable
-def class_of(column, classes):
-    """The class of a column, of 2^k: one worker changes those of a class, so lines of memory are of one class."""
-    return (np.uint32(column) >> np.uint32(RUN)) & np.uint32(classes - 1)
-
-
-@kernel(types.void(_i4s, _f8s, _i8), borrows=True)
-def arrange(index, value, classes):
-    """Sort the entries of a plane by the class of their columns; entries that are sorted stay where they are."""
-    at = 0
-    for k in range(classes):
-        for p in range(at, len(index)):
-            if class_of(index[p], classes) == k:
-                index[p], index[at] = index[at], index[p]
-                value[p], value[at] = value[at], value[p]
-                at += 1
-
-
-@kernel(types.void(STORE, _i8), borrows=True)
-def arrange_all(store, classes):
-    """Sort the entries of all planes, as :func:`arrange` does."""
-    for block in range(len(store.held)):
-        for p in range(store.held[block]):
-            plane = store.slots[block, p]
-            begin, end = store.start[plane], store.start[plane] + store.length[plane]
-            arrange(store.columns[begin:end], store.entries[begin:end], classes)
 
 
 @register_jitable

@@ -67,40 +67,20 @@ def hand_over(store, block, hi_plane, lo_plane, step, available):
         store.origin[block] += step
 
 
-@register_jitable
-def put_down(store, block, steps, visit, gain):
-    """Note what a block has changed, in place of changing u."""
-    n, inner = steps.made[0], 0.0
-    for p in range(store.held[block]):
-        if visit.change[p] != 0.0:
-            plane = store.slots[block, p]
-            steps.planes[n], steps.blocks[n], steps.sizes[n] = plane, block, visit.change[p]
-            inner += visit.change[p] * visit.g[p]
-            store.linear[0] += visit.change[p] * store.b[plane]
-            n += 1
-    steps.made[0] = n
-    steps.slope[0] += 2.0 * gain - inner  # gain = slope - |d|^2 / 2, and g has fallen by d . a
-
-
-@kernel(wk.BLOCK_SIGNATURE, borrows=True)
-def smo(store, block, point, visit):
-    """Solve a block in the space of its Gram matrix K, and write the change to the weights.
+@kernel(_f8(wk.STORE, _i8, _f8s, _f8s, _f8, _i8, _f8), borrows=True)
+def move_pairs(store, block, g, change, tau, max_steps, scale):
+    """Solve a block in the space of its Gram matrix K; u has to follow.
 
     Each step moves weight to the plane of largest gradient from the plane that gains most by giving, exactly:
 
         step = min(alpha_lo, (g_hi - g_lo) / (K_hh - 2 K_hl + K_ll)),      g -= step (K[:, hi] - K[:, lo])
 
-    and the end is ``g_hi - g_lo <= tau``. The origin takes part with gradient 0 and products 0. The gradients
-    ``visit.g`` are kept up to date. Returns the gain of the dual. O(m) per step, and the non-zeros of the planes that
-    moved. Platt 1998; pairs chosen by second-order gain as in Fan, Chen, Lin 2005.
-
-    The average of u over the visits is kept lazily: with weights rho_k and TOTAL = sum rho_k the sum of rho_k u_k is
-    ``mean + TOTAL u``, so a change d of u costs ``mean -= TOTAL d`` and nothing else (Collins 2002).
-
-    Products count ``point.scale`` times, as if u changed by so much more than it will.
+    and the end is ``g_hi - g_lo <= tau``. The origin takes part with gradient 0 and products 0. The gradients ``g`` are
+    kept up to date, and ``change`` receives the changes of the multipliers. Products count ``scale`` times, as if u
+    changed by so much more than it will. Returns the gain of the dual. O(m) per step. Platt 1998; pairs chosen by
+    second-order gain as in Fan, Chen, Lin 2005.
     """
-    g, change, max_steps, scale = visit.g, visit.change, visit.max_steps, point.scale
-    tau = tolerance(store, block, g, visit.tau)
+    tau = tolerance(store, block, g, tau)
     m = store.held[block]
     gain = 0.0
     for p in range(m):
@@ -147,17 +127,26 @@ def smo(store, block, point, visit):
         if hi >= 0:
             change[hi] += step
         gain += step * (difference - 0.5 * step * max(d, 0.0))
-        for p in range(m):
-            plane = store.slots[block, p]
-            if hi >= 0:
-                g[p] -= scale * step * store.gram[plane, hi]
-            if lo >= 0:
-                g[p] += scale * step * store.gram[plane, lo]
+        if hi >= 0:
+            for p in range(m):
+                g[p] -= scale * step * store.gram[hi_plane, p]
+        if lo >= 0:
+            for p in range(m):
+                g[p] += scale * step * store.gram[lo_plane, p]
         store.size[wk.STEPS] += 1
-    if len(point.steps.planes):
-        put_down(store, block, point.steps, visit, gain)
-        return gain
-    for p in range(m):
+    return gain
+
+
+@kernel(wk.BLOCK_SIGNATURE, borrows=True)
+def smo(store, block, point, visit):
+    """Solve a block by :func:`move_pairs`, and let u follow: O(non-zeros of the planes that have moved).
+
+    The average of u over the visits is kept lazily: with weights rho_k and TOTAL = sum rho_k the sum of rho_k u_k is
+    ``mean + TOTAL u``, so a change d of u costs ``mean -= TOTAL d`` and nothing else (Collins 2002).
+    """
+    change, scale = visit.change, point.scale
+    gain = move_pairs(store, block, visit.g, change, visit.tau, visit.max_steps, scale)
+    for p in range(store.held[block]):
         if change[p] != 0.0:
             plane = store.slots[block, p]
             begin, end = store.start[plane], store.start[plane] + store.length[plane]
