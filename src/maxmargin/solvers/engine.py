@@ -501,11 +501,13 @@ class DualEngine(Engine):
             state.idle_masters = 0 if gained > IDLE * state.gap else state.idle_masters + 1
             return
         visit, share, jumps = self._visit_rules(state), settings.cached_share, None
+        team = strands_of(state, settings.strands)
         if settings.extrapolate and pays(ws):
-            jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser)
+            aim = None if team is None else team.aim
+            jumps = Extrapolation(ws, state.u, state.w, state.problem.regulariser, aim)
             # planes stay as long as a jump looks back
             share, visit = LONGER * share, visit._replace(patience=max(visit.patience, POINTS))
-        team, passes = strands_of(state, settings.strands), 0
+        passes = 0
         for passes in range(1, settings.cached_passes + 1):
             more = self.revisit(state, state.rng.permutation(blocks), visit)
             gain += more

@@ -23,6 +23,7 @@ from numba.extending import register_jitable
 from maxmargin.kernel import kernel, record
 from maxmargin.prefetch_kernel import prefetch_much
 from maxmargin.solvers import working_set_kernel as wk
+from maxmargin.solvers.masters.extrapolation_kernel import pull
 from maxmargin.solvers.masters.smo_kernel import move_pairs
 
 
@@ -415,7 +416,7 @@ def _local(store, block, own, floats, sums, s):
 
 
 @register_jitable
-def _announce(folds, block, s):
+def announce(folds, block, s):
     """Let memory fetch a block that will be visited soon."""
     own = folds.block[block]
     planes, begin, floats = own[PLANES], own[BEGIN], own[FLOATS]
@@ -431,18 +432,16 @@ def visit_folded(store, blocks, folds, u, visit, sums, s):
 
     O(columns + planes x folds + steps x planes) for each block.
     """
-    g, change, by_fold, by_step = sums.g[s], sums.change[s], sums.fold[s], sums.step[s]
+    g, change = sums.g[s], sums.change[s]
     ints, floats, n = folds.ints[s], folds.floats[s], len(blocks)
     for i in range(n):
         if i + 2 < n:
-            _announce(folds, blocks[i + 2], s)
+            announce(folds, blocks[i + 2], s)
         block = blocks[i]
         own = folds.block[block]
-        _gradients(own, ints, floats, u, by_fold, g)
-        planes, n_folds, begin, columns = own[PLANES], own[FOLDS], own[FLOATS], own[BEGIN]
-        fold_ends, b = columns + own[COLUMNS], begin + 2
-        ends, values = fold_ends + n_folds, b + planes * (planes + 3)
-        ids = ends + planes
+        _gradients(own, ints, floats, u, sums.fold[s], g)
+        planes, begin = own[PLANES], own[FLOATS]
+        b = begin + 2
         for p in range(planes):
             floats[b + 2 * planes + p] = floats[b + planes + p]
         floats[begin + 1] = floats[begin]
@@ -451,48 +450,62 @@ def visit_folded(store, blocks, folds, u, visit, sums, s):
         if gain == 0.0:
             continue
         sums.gain[s, GAIN] += gain
-        for f in range(n_folds):
-            by_step[f] = 0.0
-        e = 0
         for p in range(planes):
-            end = np.int64(ints[ends + p])
-            step = change[p]
-            if step != 0.0:
-                sums.gain[s, LINEAR] += step * floats[b + p]
-                while e < end:
-                    by_step[ints[ids + e]] += floats[values + e] * step
-                    e += 1
-            e = end
-        c = columns
-        for f in range(n_folds):
-            end, step = columns + ints[fold_ends + f], by_step[f]
-            if step != 0.0:
-                while c < end:
-                    u[np.uint32(ints[c])] += step
-                    c += 1
-            c = end
+            sums.gain[s, LINEAR] += change[p] * floats[begin + 2 + p]
+        follow(own, ints, floats, change, sums.step[s], u)
 
 
-@kernel(types.void(_i8s, FOLDED, _i8, _f8s), borrows=True)
-def add_changes(blocks, folds, s, total):
-    """Add to ``total`` what the last visits of some blocks have changed in u."""
-    ints, floats = folds.ints[s], folds.floats[s]
+@register_jitable
+def follow(own, ints, floats, change, by_fold, u):
+    """``u += sum_p change_p a_p`` for the planes of a folded block."""
+    planes, n_folds, columns = own[PLANES], own[FOLDS], own[BEGIN]
+    fold_ends = columns + own[COLUMNS]
+    ends, values = fold_ends + n_folds, own[FLOATS] + 2 + planes * (planes + 3)
+    ids = ends + planes
+    for f in range(n_folds):
+        by_fold[f] = 0.0
+    e = 0
+    for p in range(planes):
+        end, step = np.int64(ints[ends + p]), change[p]
+        if step != 0.0:
+            while e < end:
+                by_fold[ints[ids + e]] += floats[values + e] * step
+                e += 1
+        e = end
+    c = columns
+    for f in range(n_folds):
+        end, step = columns + ints[fold_ends + f], by_fold[f]
+        if step != 0.0:
+            while c < end:
+                u[np.uint32(ints[c])] += step
+                c += 1
+        c = end
+
+
+@kernel(types.void(_i8s, FOLDED, SUMS, _i8, _f8s), borrows=True)
+def add_changes(blocks, folds, sums, s, total):
+    """Add to ``total``, by number, what the last visits of some blocks have changed in u."""
+    ints, floats, change = folds.ints[s], folds.floats[s], sums.change[s]
     for i in range(len(blocks)):
         own = folds.block[blocks[i]]
-        planes, columns = own[PLANES], own[BEGIN]
-        fold_ends, b = columns + own[COLUMNS], own[FLOATS] + 2
-        ends, values = fold_ends + own[FOLDS], b + planes * (planes + 3)
-        ids = ends + planes
-        e = 0
+        planes, b = own[PLANES], own[FLOATS] + 2
         for p in range(planes):
-            step = floats[b + planes + p] - floats[b + 2 * planes + p]
-            end = ints[ends + p]
-            while e < end:
-                f = ints[ids + e]
-                if step != 0.0:
-                    for c in range(columns + (ints[fold_ends + f - 1] if f > 0 else 0), columns + ints[fold_ends + f]):
-                        total[ints[c]] += step * floats[values + e]
-                e += 1
+            change[p] = floats[b + planes + p] - floats[b + 2 * planes + p]
+        follow(own, ints, floats, change, sums.step[s], total)
+
+
+@kernel(_f8(wk.STORE, _i8, FOLDED, SUMS, _i8, _f8s, _f8s), borrows=True)
+def aim_folded(store, block, folds, sums, s, target, total):
+    """As :func:`~maxmargin.solvers.masters.extrapolation_kernel.aim` for a folded block; ``total`` is by number."""
+    if not pull(store, target, block):
+        return 0.0
+    own, change, linear = folds.block[block], sums.change[s], 0.0
+    for p in range(own[PLANES]):
+        plane = store.slots[block, p]
+        change[p] = target[plane] - store.alpha[plane]
+        linear += change[p] * store.b[plane]
+    follow(own, folds.ints[s], folds.floats[s], change, sums.step[s], total)
+    return linear
 
 
 @kernel(_f8(wk.STORE, _i8s, FOLDED, _i8, _f8), borrows=True)

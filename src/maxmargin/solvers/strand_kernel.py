@@ -21,6 +21,7 @@ from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel, record
 from maxmargin.oracles.batch_kernel import ROWS
+from maxmargin.prefetch_kernel import prefetch_much
 from maxmargin.solvers import folds_kernel as fk
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.folds_kernel import APART, FOLDED, SCRATCH, SUMS
@@ -76,6 +77,16 @@ def own_store(store, own, s):
     )  # fmt: skip
 
 
+@register_jitable
+def _announce(store, folds, block, s):
+    """Let memory fetch a block that new planes will join soon."""
+    width = store.gram.shape[1]
+    for p in range(store.held[block]):
+        plane = np.int64(store.slots[block, p])
+        prefetch_much(store.gram, plane * width, plane * width + store.held[block])
+    fk.announce(folds, block, s)
+
+
 @kernel(_i8(wk.STORE, _i8s, ROWS, _f8s, _f8s, _f8s, FOLDED, MIRRORS, SCRATCH, SUMS, OWN, wk.VISIT, _i8, _i8), borrows=True)
 def bring_in(store, blocks, rows, weight, lift, u, folds, mirrors, scratch, sums, own, visit, worker, workers):
     """Bring new planes into their blocks and fold them, each strand those of its own; nothing is solved.
@@ -95,6 +106,8 @@ def bring_in(store, blocks, rows, weight, lift, u, folds, mirrors, scratch, sums
             if owner_of(block, count) != s:
                 row = end
                 continue
+            if end < m and owner_of(blocks[end], count) == s:
+                _announce(store, folds, blocks[end], s)
             held, entries = store.held[block], indptr[end] - indptr[row]
             for p in range(held):
                 entries += store.length[store.slots[block, p]]
@@ -230,6 +243,18 @@ def revisit_rounds(store, order, cuts, folds, mirrors, visit, sums, n, worker, w
         if due > 0:
             waits = _agree_on(mirrors, due, worker, workers, waits)
     return 0
+
+
+@kernel(_f8(wk.STORE, FOLDED, SUMS, _f8s, _f8ss, _i8, _i8), borrows=True)
+def aim_all(store, folds, sums, target, changes, worker, workers):
+    """The aim of a jump, each strand for its own blocks: ``changes`` (strands, columns) of u, by number, and LINEAR."""
+    count = len(changes)
+    for s in range(worker, count, workers):
+        for first in range(s << LINES, len(store.held), count << LINES):
+            for block in range(first, min(first + (1 << LINES), len(store.held))):
+                linear = fk.aim_folded(store, block, folds, sums, s, target, changes[s])
+                sums.gain[s, fk.LINEAR] += linear
+    return 0.0
 
 
 @kernel(types.void(wk.STORE, FOLDED, _i8s, _i8ss, _i8ss), borrows=True)

@@ -114,6 +114,14 @@ class Team:
             gain = self._search(ws.store, order, cuts, gain)
         return gain
 
+    def aim(self, store: wk.Store, target: np.ndarray, change: np.ndarray) -> float:
+        """The aim of a jump, for :class:`~maxmargin.solvers.masters.extrapolation.Extrapolation`."""
+        changes = np.zeros((self.count, self.columns))
+        self._sums.gain[:] = 0.0
+        self.run(sk.aim_all, store, self.folds, self._sums, target, changes)
+        change[self.folds.column[: self.columns]] += changes.sum(axis=0)
+        return float(self._sums.gain[:, fk.LINEAR].sum())
+
     def settle(self, state: DualState) -> None:
         """Give multipliers and u back."""
         if self.at_work:
@@ -299,7 +307,7 @@ class Team:
         d = np.zeros(self.columns)
         visited = [order[s, : cuts[s, -1]] for s in range(self.count)]
         for s, blocks in enumerate(visited):
-            fk.add_changes(blocks, self.folds, s, d)
+            fk.add_changes(blocks, self.folds, self._sums, s, d)
         norm = float(d @ d)
         slope = gain + 0.5 * norm
         share = max(slope / norm, 0.0) if norm > slope else 1.0

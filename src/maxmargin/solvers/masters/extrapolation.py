@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,15 @@ def pays(ws: Any) -> bool:
     return SHORT_BESIDE * ws.n_columns <= ws.n_entries
 
 
+Aim = Callable[[Any, np.ndarray, np.ndarray], float]  # (store, target, change) -> linear
+
+
+def _aim(store: Any, target: np.ndarray, change: np.ndarray) -> float:
+    from maxmargin.solvers.masters.extrapolation_kernel import aim
+
+    return float(aim(store, target, change))
+
+
 class Extrapolation:
     """Looks at the points that passes over blocks leave behind, and jumps ahead.
 
@@ -33,14 +43,14 @@ class Extrapolation:
     The solution may leave the simplexes. It is pulled back into them, and the exact line search towards the point found
     decides how far to go, so that the dual never falls. A jump costs the non-zeros of the planes that move and a few
     operations on vectors as long as the weights: it pays where these are short beside the planes. The regulariser is a
-    quadratic one, with signs or not; ``u`` and ``w`` (n_columns,) are kept up to date.
+    quadratic one, with signs or not; ``u`` and ``w`` (n_columns,) are kept up to date. ``aim`` may be shared out.
 
     Bertrand, Massias 2021, Anderson acceleration of coordinate descent. Here the combination is the best one for the
     dual in place of the one of least residual, and constraints are kept.
     """
 
-    def __init__(self, ws: Any, u: np.ndarray, w: np.ndarray, regulariser: Any) -> None:
-        self.ws, self.u, self.w, self.regulariser = ws, u, w, regulariser
+    def __init__(self, ws: Any, u: np.ndarray, w: np.ndarray, regulariser: Any, aim: Aim | None = None) -> None:
+        self.ws, self.u, self.w, self.regulariser, self.aim = ws, u, w, regulariser, aim
         self.alpha: list[np.ndarray] = []
         self.points: list[np.ndarray] = []
         self.linear: list[float] = []
@@ -59,7 +69,7 @@ class Extrapolation:
 
     def jump(self) -> float:
         """Jump from the last point noted; returns the gain of the dual."""
-        from maxmargin.solvers.masters.extrapolation_kernel import advance, aim
+        from maxmargin.solvers.masters.extrapolation_kernel import advance
 
         store, u, change = self.ws.store, self.u, self.ws.dense
         D = np.diff(self.points, axis=0)
@@ -68,7 +78,7 @@ class Extrapolation:
             D = D[:, ~(self.regulariser.positive & (u < 0))]
         c = np.linalg.lstsq(D @ D.T, slope, rcond=1e-10)[0]
         target = store.alpha + c @ np.diff(self.alpha, axis=0)
-        linear = aim(store, target, change)
+        linear = (self.aim or _aim)(store, target, change)
         before, share = self.regulariser.conjugate(u), self._line_search(linear, change)
         if share > 0.0:
             advance(store, target, share)
