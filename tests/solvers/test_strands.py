@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import maxmargin as mm
+from maxmargin.callbacks import Callback
 from maxmargin.execution.executors import Serial, Threads
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
@@ -47,10 +48,10 @@ def dual_of(state):
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("data", [(X, Y), SAME], ids=["random", "same"])
-@pytest.mark.parametrize("at_once", [4, 16, 64])
-def test_the_dual_never_falls_and_reaches_the_optimum(loss, data, at_once, monkeypatch):
-    """However many blocks are visited at once, even where each of them wants what all others want."""
-    monkeypatch.setattr(strands, "AT_ONCE", at_once)
+@pytest.mark.parametrize("per_round", [4, 16, 64])
+def test_the_dual_never_falls_and_reaches_the_optimum(loss, data, per_round, monkeypatch):
+    """However many blocks are visited in a round, even where each of them wants what all others want."""
+    monkeypatch.setattr(strands, "PER_ROUND", per_round)
     problem = problem_of(data, C=1.0, loss=loss)
     engine, duals = engine_of(problem), [0.0]
     state = engine.init(problem)
@@ -66,13 +67,11 @@ def test_the_dual_never_falls_and_reaches_the_optimum(loss, data, at_once, monke
     assert cut.certificate.primal == pytest.approx(result.certificate.primal, rel=1.1e-4)
 
 
-def test_a_round_whose_changes_collide_is_taken_back_in_part(monkeypatch):
-    """Equal examples: the sum of their best steps is far beyond the optimum, and a share of it is not."""
-    taken, back = [], strands._take_back
-    monkeypatch.setattr(strands, "_take_back", lambda store, own: (taken.append(own.retreats.sum()), back(store, own)))
+def test_a_pass_whose_changes_collide_is_taken_back_in_part():
+    """Equal examples: the sum of the best steps of strands is far beyond the optimum, and a share of it is not."""
     problem = problem_of(SAME, C=1.0)
-    run(engine_of(problem), problem, tol=1e-6, max_passes=30)
-    assert sum(taken) > 0
+    result = run(engine_of(problem), problem, tol=1e-6, max_passes=30)
+    assert result.state.team.retreats > 0
 
 
 @pytest.mark.parametrize(
@@ -89,14 +88,42 @@ def test_weights_do_not_depend_on_the_workers(words, monkeypatch):
         assert other.certificate_ == fits[0].certificate_ and other.oracle_calls_ == fits[0].oracle_calls_
 
 
-def test_strands_grow_a_full_store(monkeypatch):
-    """Rounds that find no room are made again once there is some: the optimum is the same."""
-    monkeypatch.setattr(strands, "CALL", 7)
-    monkeypatch.setattr(strands, "FIRST", 1)
+def test_folds_find_more_room(monkeypatch):
+    """Strands that find no room for folds go on where they were once there is some: the result is the same."""
     problem = problem_of()
-    result = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
-    whole = run(mm.Auto().engine(problem, 0), problem, tol=1e-6)
-    assert result.certificate.primal == pytest.approx(whole.certificate.primal, rel=2e-5)
+    whole = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
+    sizes, begin = [], strands.Team._begin
+
+    def without_room(team, *arguments):
+        begin(team, *arguments)
+        team.folds = team.folds._replace(ints=team.folds.ints[:, :300].copy(), floats=team.folds.floats[:, :300].copy())
+
+    def growing(team, *more):
+        sizes.append(team.folds.ints.shape[1])
+        grow(team, *more)
+
+    grow = strands.Team._grow
+    monkeypatch.setattr(strands.Team, "_begin", without_room)
+    monkeypatch.setattr(strands.Team, "_grow", growing)
+    tight = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
+    assert sizes and tight.certificate == whole.certificate
+    np.testing.assert_array_equal(tight.weights, whole.weights)
+
+
+def test_a_resumed_run_ends_with_the_same_weights():
+    """What strands know beyond planes and multipliers ends with each certificate."""
+    problem, saved = problem_of(), []
+
+    class Keep(Callback):
+        def on_certificate(self, run):
+            saved.append(run.to_arrays())
+
+    whole = run(engine_of(problem), problem, tol=1e-6, max_passes=200, callbacks=[Keep()])
+    assert len(saved) > 3
+    for arrays in saved[:-1]:
+        again = run(engine_of(problem), problem, tol=1e-6, max_passes=200, resume=arrays)
+        np.testing.assert_array_equal(again.weights, whole.weights)
+        assert again.certificate == whole.certificate
 
 
 def test_too_little_memory_is_left_to_merging():

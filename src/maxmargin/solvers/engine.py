@@ -508,7 +508,8 @@ class DualEngine(Engine):
             # planes stay as long as a jump looks back
             share, visit = LONGER * share, visit._replace(patience=max(visit.patience, POINTS))
         passes = 0
-        for passes in range(1, settings.cached_passes + 1):
+        while passes < settings.cached_passes:
+            passes += 1
             more = self.revisit(state, state.rng.permutation(blocks), visit)
             gain += more
             if more <= max(share * gain, 0.0):

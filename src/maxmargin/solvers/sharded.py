@@ -97,7 +97,7 @@ class Sharded(BaseSolver):
         check_whole(self, {"visits_per_round": 1, "strands": 1})
         if self.combine == "cocoa+" and "signs" in problem.traits:
             raise ValueError('combine="cocoa+" is not possible where weights must be positive: use combine="exact".')
-        settings = self.setting(Settings, selection=self.sampling, batch=8, patience=5, cached_share=0.18)
+        settings = self.setting(Settings, selection=self.sampling, batch=8, patience=5, cached_share=0.14)
         count = self.count(problem.n_examples)
         if count == 1:
             return DualEngine(replace(settings, master="auto", extrapolate=True), random_state)

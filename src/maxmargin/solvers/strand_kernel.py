@@ -1,7 +1,7 @@
 """Compiled rounds of strands: each visits blocks of its own at weights of its own, and they agree again and again.
 
-A strand owns blocks and has a *mirror* of u that it alone reads and changes, so that strands wait for nothing while they
-are at work. At the end of a round they agree on the columns that many blocks have, every few rounds on those that fewer
+A strand owns blocks and has a *mirror* of u that it alone reads and changes, so strands wait for nothing while they are
+at work. At the end of a round they agree on the columns that many blocks have, every few rounds on those that fewer
 have, and at the end of a pass on all: mirrors then hold u with the changes of all strands, added up exactly. A column
 that several strands have changed since they last agreed on it takes from the gain of the dual what its changes have in
 common, so the gain is known exactly too:
@@ -22,9 +22,11 @@ from numba.extending import register_jitable
 from maxmargin.kernel import kernel, record
 from maxmargin.oracles.batch_kernel import ROWS
 from maxmargin.prefetch_kernel import prefetch_much
+from maxmargin.solvers import folded_kernel as vk
 from maxmargin.solvers import folds_kernel as fk
 from maxmargin.solvers import working_set_kernel as wk
-from maxmargin.solvers.folds_kernel import APART, FOLDED, SCRATCH, SUMS
+from maxmargin.solvers.folded_kernel import SUMS
+from maxmargin.solvers.folds_kernel import APART, FOLDED, SCRATCH
 from maxmargin.solvers.visit_kernel import is_wanted, look
 from maxmargin.team_kernel import wait_for_all
 
@@ -84,10 +86,12 @@ def _announce(store, folds, block, s):
     for p in range(store.held[block]):
         plane = np.int64(store.slots[block, p])
         prefetch_much(store.gram, plane * width, plane * width + store.held[block])
-    fk.announce(folds, block, s)
+    vk.announce(folds, block, s)
 
 
-@kernel(_i8(wk.STORE, _i8s, ROWS, _f8s, _f8s, _f8s, FOLDED, MIRRORS, SCRATCH, SUMS, OWN, wk.VISIT, _i8, _i8), borrows=True)
+@kernel(
+    _i8(wk.STORE, _i8s, ROWS, _f8s, _f8s, _f8s, FOLDED, MIRRORS, SCRATCH, SUMS, OWN, wk.VISIT, _i8, _i8), borrows=True
+)
 def bring_in(store, blocks, rows, weight, lift, u, folds, mirrors, scratch, sums, own, visit, worker, workers):
     """Bring new planes into their blocks and fold them, each strand those of its own; nothing is solved.
 
@@ -115,7 +119,7 @@ def bring_in(store, blocks, rows, weight, lift, u, folds, mirrors, scratch, sums
             if not fk.has_room(folds, s, 3 * entries + planes, entries + 2 + planes * (planes + 3)):
                 break
             if folds.block[block, fk.PLANES] == held:
-                fk.folded_gradients(store, block, folds, mirrors.u[s], sums, s, g)
+                vk.folded_gradients(store, block, folds, mirrors.u[s], sums, s, g)
             else:
                 wk.gradients(store, block, u, g)
             violation, best, scale = look(mine, block, row, rows, weight, lift, u, g)
@@ -153,7 +157,7 @@ def load_all(store, folds, mirrors, u, n, worker, workers):
     for block in range(len(folds.block)):
         s = owner_of(block, count)
         if s % workers == worker and folds.block[block, fk.PLANES] >= 0:
-            fk.load(store, block, folds, s)
+            vk.load(store, block, folds, s)
     for s in range(worker, count, workers):
         for c in range(s * n // count, (s + 1) * n // count):
             x = u[np.uint32(folds.column[c])]
@@ -170,7 +174,7 @@ def unload_all(store, folds, mirrors, u, n, worker, workers):
     for block in range(len(folds.block)):
         s = owner_of(block, count)
         if s % workers == worker and folds.block[block, fk.PLANES] >= 0:
-            fk.unload(store, block, folds, s)
+            vk.unload(store, block, folds, s)
     for s in range(worker, count, workers):
         for c in range(s * n // count, (s + 1) * n // count):
             u[np.uint32(folds.column[c])] = mirrors.u[0, c]
@@ -183,7 +187,7 @@ def unload(store, blocks, folds, mirrors, u):
     count = len(folds.end)
     for i in range(len(blocks)):
         s, own = owner_of(blocks[i], count), folds.block[blocks[i]]
-        fk.unload(store, blocks[i], folds, s)
+        vk.unload(store, blocks[i], folds, s)
         ints = folds.ints[s]
         for e in range(own[fk.BEGIN], own[fk.BEGIN] + own[fk.COLUMNS]):
             u[np.uint32(folds.column[ints[e]])] = mirrors.u[0, ints[e]]
@@ -234,7 +238,7 @@ def revisit_rounds(store, order, cuts, folds, mirrors, visit, sums, n, worker, w
     waits, rounds = 0, cuts.shape[1] - 1
     for t in range(rounds):
         for s in range(worker, len(order), workers):
-            fk.visit_folded(store, order[s, cuts[s, t] : cuts[s, t + 1]], folds, mirrors.u[s], visit, sums, s)
+            vk.visit_folded(store, order[s, cuts[s, t] : cuts[s, t + 1]], folds, mirrors.u[s], visit, sums, s)
         due = 0
         for level in range(len(mirrors.sizes)):
             if (t + 1) % mirrors.every[level] == 0:
@@ -252,8 +256,8 @@ def aim_all(store, folds, sums, target, changes, worker, workers):
     for s in range(worker, count, workers):
         for first in range(s << LINES, len(store.held), count << LINES):
             for block in range(first, min(first + (1 << LINES), len(store.held))):
-                linear = fk.aim_folded(store, block, folds, sums, s, target, changes[s])
-                sums.gain[s, fk.LINEAR] += linear
+                linear = vk.aim_folded(store, block, folds, sums, s, target, changes[s])
+                sums.gain[s, vk.LINEAR] += linear
     return 0.0
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from maxmargin.contracts import Executor
 from maxmargin.oracles.batch_kernel import Rows
 from maxmargin.planes import Planes
+from maxmargin.solvers import folded_kernel as vk
 from maxmargin.solvers import folds_kernel as fk
 from maxmargin.solvers import strand_kernel as sk
 from maxmargin.solvers import working_set_kernel as wk
@@ -27,7 +28,7 @@ SELDOM = 4  # rounds between agreements of one level for one of the level before
 BRIEF = 1 << 15  # columns that one thread copies before others have woken up
 SEVERAL = 8  # fewer blocks than one of so many settle one by one
 FIRST = 256  # examples decoded at the same weights while there are some never seen before; later all of a sweep
-STALE = 15.0  # visits that may change a column before strands agree on it
+STALE = 8.0  # visits that may change a column before strands agree on it
 ENOUGH = 0.5  # a pass that gains less than this share of what its visits have gained is looked at
 COUNTERS = [wk.WORSE, wk.STEPS, wk.DUPLICATES]
 
@@ -46,6 +47,12 @@ class Team:
     gives them back. What others change meanwhile, the team has to be told (:meth:`leave`).
     """
 
+    folds: fk.Folds
+    mirrors: sk.Mirrors
+    columns: int  # that have numbers
+    visited: np.ndarray  # blocks, since the team has last settled
+    frequency: np.ndarray  # of these, below zero: shares of the blocks, the most frequent first
+
     def __init__(self, executor: Executor | None, count: int) -> None:
         self.count, self.workers = count, 1
         if executor is not None and executor.shares_memory:
@@ -55,7 +62,7 @@ class Team:
             self.homes = executor.start([_Worker()] * self.workers)
             finalize(self, executor.release, self.homes)
         self.retreats = 0  # passes whose changes did not stay whole
-        self.folds: fk.Folds | None = None
+        self.made_for = (0, 0)  # so many blocks and columns
         self.leave()
 
     def run(self, rounds: Callable, *arguments: object) -> float:
@@ -102,12 +109,12 @@ class Team:
         order, cuts = np.empty((self.count, live), np.int64), np.zeros((self.count, rounds + 1), np.int64)
         sk.deal(ws.store, self.folds, np.ascontiguousarray(blocks), order, cuts)
         mirrors, sums = self._mirrors(rounds, PER_ROUND / self.finer), self._sums
-        sums.gain[:] = 0.0
+        sums.gain[:], sums.size[:] = 0.0, 0
         self.run(sk.revisit_rounds, ws.store, order, cuts, self.folds, mirrors, visit, sums, n)
-        made = float(sums.gain[:, fk.GAIN].sum())
+        made = float(sums.gain[:, vk.GAIN].sum())
         gain = made - float(mirrors.cross[:, 0].sum())
-        ws.store.linear[0] += sums.gain[:, fk.LINEAR].sum()
-        # blocks visited since the team has settled last
+        ws.store.linear[0] += sums.gain[:, vk.LINEAR].sum()
+        ws.store.size[wk.STEPS] += sums.size[:, wk.STEPS].sum()
         self.visited = blocks if not self.at_work else np.concatenate([self.visited, blocks])
         self.at_work = True
         if gain < ENOUGH * made:
@@ -120,7 +127,7 @@ class Team:
         self._sums.gain[:] = 0.0
         self.run(sk.aim_all, store, self.folds, self._sums, target, changes)
         change[self.folds.column[: self.columns]] += changes.sum(axis=0)
-        return float(self._sums.gain[:, fk.LINEAR].sum())
+        return float(self._sums.gain[:, vk.LINEAR].sum())
 
     def settle(self, state: DualState) -> None:
         """Give multipliers and u back."""
@@ -229,7 +236,8 @@ class Team:
     def _begin(self, store: wk.Store, planes: Planes | None, n_columns: int) -> None:
         """Begin anew: number columns by how many blocks have them, as far as a plane of each tells."""
         n, blocks = self.count, len(store.held)
-        if self.folds is None or len(self.folds.number) != n_columns or len(self.folds.block) != blocks:
+        if self.made_for != (blocks, n_columns):
+            self.made_for = blocks, n_columns
             self.folds = fk.Folds(
                 np.zeros((blocks, 8), np.int64), np.empty((n, 0), np.int32), np.empty((n, 0)),
                 np.zeros((n, sk.APART), np.int64), np.full(n_columns, -1, np.int32), np.empty(n_columns, np.int32),
@@ -238,11 +246,7 @@ class Team:
                 np.empty((n, n_columns)), np.empty(n_columns), np.zeros((n, sk.APART)), np.empty(0, np.int64),
                 np.empty(0, np.int64), np.zeros(sk.APART, np.int64),
             )  # fmt: skip
-            self._sums = fk.Sums(
-                np.empty((n, 0)), np.empty((n, 0)), np.empty((n, 0)), np.empty((n, 0)), np.empty((1, 0), np.int32),
-                np.zeros((n, sk.APART)), np.zeros((n, sk.APART), np.int64),
-            )  # fmt: skip
-            self._scratch = fk.Scratch(*[np.zeros((n, 0), np.int32)] * 11, np.empty((n, 0)), np.empty((n, 0)))
+            self._scratch, self._sums = fk.scratch(n, 0), vk.sums(n, 0, 0)
         else:
             self.folds.number[self.folds.column[: self.columns]] = -1
         room = 4096 + 2 * len(store.columns)  # takes no memory before it is used
@@ -270,26 +274,17 @@ class Team:
 
     def _prepare(self, entries: int, planes: int) -> None:
         """Scratch for blocks of so many entries and planes."""
-        n, room, width = self.count, entries + 8, planes + sk.APART
-        if room > self._scratch.column.shape[1]:
-            room += room // 2
-            bits = max(5, int(np.ceil(np.log2(room + 1))))
-            arrays = [np.empty((n, room), np.int32) for _ in range(10)]
-            floats = np.empty((n, room)), np.empty((n, room))
-            self._scratch = fk.Scratch(np.zeros((n, 1 << bits), np.int32), *arrays, *floats)
-            self._sums = self._sums._replace(fold=np.empty((n, room)), step=np.empty((n, room)))
-        if width > self._sums.g.shape[1]:
-            places = np.arange(width, dtype=np.int32)[None]
-            self._sums = self._sums._replace(g=np.empty((n, width)), change=np.empty((n, width)), position=places)
+        room, width = self._scratch.column.shape[1], self._sums.g.shape[1]
+        if entries + 8 > room or planes + sk.APART > width:
+            room, width = max(room, entries + entries // 2 + 8), max(width, planes + planes // 2 + sk.APART)
+            self._scratch, self._sums = fk.scratch(self.count, room), vk.sums(self.count, room, width)
 
     def _grow(self, ints: int, floats: int) -> None:
         """More room for folds."""
         ends = self.folds.end[:, :2].max(axis=0)
-        longer = (
-            _longer(array[:, :end], int(1.6 * array.shape[1]) + more)
-            for array, end, more in zip(self.folds[1:3], ends, (ints, floats + ints), strict=True)
+        self.folds = self.folds._replace(
+            ints=_longer(self.folds.ints, ends[0], ints), floats=_longer(self.folds.floats, ends[1], floats + ints)
         )
-        self.folds = fk.Folds(self.folds.block, *longer, *self.folds[3:])
 
     def _mirrors(self, rounds: int, per_round: float) -> sk.Mirrors:
         """With the columns on which strands agree after each so many rounds."""
@@ -307,14 +302,14 @@ class Team:
         d = np.zeros(self.columns)
         visited = [order[s, : cuts[s, -1]] for s in range(self.count)]
         for s, blocks in enumerate(visited):
-            fk.add_changes(blocks, self.folds, self._sums, s, d)
+            vk.add_changes(blocks, self.folds, self._sums, s, d)
         norm = float(d @ d)
         slope = gain + 0.5 * norm
         share = max(slope / norm, 0.0) if norm > slope else 1.0
         if share == 1.0:
             return gain
         for s, blocks in enumerate(visited):
-            store.linear[0] -= fk.take_back(store, blocks, self.folds, s, share)
+            store.linear[0] -= vk.take_back(store, blocks, self.folds, s, share)
         self.mirrors.base[: self.columns] -= (1.0 - share) * d
         self.mirrors.u[:, : self.columns] = self.mirrors.base[: self.columns]
         self.retreats += 1
@@ -349,8 +344,8 @@ def _take_back(store: wk.Store, own: sk.Own) -> None:
         store.size[COUNTERS] += size[COUNTERS]
 
 
-def _longer(array: np.ndarray, room: int) -> np.ndarray:
+def _longer(array: np.ndarray, used: int, more: int) -> np.ndarray:
     """A copy with more room in each row."""
-    made = np.empty((len(array), room), array.dtype)
-    made[:, : array.shape[1]] = array
+    made = np.empty((len(array), int(1.6 * array.shape[1]) + more), array.dtype)
+    made[:, :used] = array[:, :used]
     return made
