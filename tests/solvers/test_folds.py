@@ -93,7 +93,7 @@ def test_folded_planes_are_the_planes(first, more, data):
 @given(first=planes_of, more=planes_of)
 @settings(max_examples=60, deadline=None)
 def test_a_visit_moves_u_as_the_multipliers_say(first, more):
-    """u, the gain and ``sum alpha b`` follow from the multipliers that a visit finds; a share of it can be taken back."""
+    """u, the gain and ``sum alpha b`` follow from the multipliers that a visit finds; a share can be taken back."""
     block, u = Block(), np.zeros(N_COLUMNS)
     block.add(first)
     block.add(more)

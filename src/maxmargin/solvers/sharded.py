@@ -26,10 +26,12 @@ COMBINATIONS = ("exact", "add", "average", "cocoa+")
 class Sharded(BaseSolver):
     """The accelerated default for several workers, within the memory of one machine (strands) and beyond it (shards).
 
-    **Strands.** In a round, 16 examples are visited at the same weights, and the strands share them out among the
-    threads (``n_jobs``). Then the weights follow all their changes together, by a step that an exact line search finds;
-    nearly always it is 1. Where blocks have to be visited one after the other (weights that must be positive, planes
-    that are merged for want of memory), there is one strand.
+    **Strands** share out the planes of one machine among threads (``n_jobs``). A strand visits examples of its own at
+    weights of its own. Some dozens of visits later all strands add up what they have changed in the columns that many
+    examples have, more seldom in those that few have, and after each pass in all. What the changes of two strands have
+    in common is subtracted from their gain, so the gain is known exactly; a pass that gains too little is taken back in
+    part, by an exact line search. Where blocks have to be visited one after the other (weights that must be positive,
+    planes that are merged for want of memory), only argmaxes are shared out.
 
     **Shards** own their examples, planes and a copy of the weights, so they may live in processes or on other machines
     (``executor``). In a round, every shard visits some dozens of its examples from the same weights, in turn, and hands
@@ -61,7 +63,7 @@ class Sharded(BaseSolver):
         shorter steps for it; weights that must be positive are not possible then. Only with "add" can the dual fall.
     visits, cached_passes, max_steps, parts, certificate_every, memory
         As those of :class:`~maxmargin.solvers.presets.Auto`. ``memory`` is divided among the shards, and there is no
-        merging of planes where it does not suffice.
+        merging of planes where it does not suffice. Strands keep a second, shorter form of their planes beside it.
     sampling : {"gap", "permutation", "random"}
         Which of its examples a shard visits.
 
@@ -97,10 +99,11 @@ class Sharded(BaseSolver):
         check_whole(self, {"visits_per_round": 1, "strands": 1})
         if self.combine == "cocoa+" and "signs" in problem.traits:
             raise ValueError('combine="cocoa+" is not possible where weights must be positive: use combine="exact".')
-        settings = self.setting(Settings, selection=self.sampling, batch=8, patience=5, cached_share=0.14)
+        settings = self.setting(Settings, selection=self.sampling, batch=8, patience=5, cached_share=0.18)
         count = self.count(problem.n_examples)
         if count == 1:
-            return DualEngine(replace(settings, master="auto", extrapolate=True), random_state)
+            # folded planes make passes over planes at hand cheap
+            return DualEngine(replace(settings, master="auto", extrapolate=True, cached_share=0.14), random_state)
         return ShardedEngine(settings, count, self.visits_per_round, self.combine, random_state)
 
     def count(self, n_examples: int) -> int:

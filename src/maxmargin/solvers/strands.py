@@ -146,8 +146,10 @@ class Team:
             ws = state.working_set
             own = self._own(ws, 0, 0)
             own = own._replace(free=np.empty((self.count, len(ws.store.b)), np.int32))
-            self.run(sk.forget_all, ws.store, self.folds, self._scratch, own, visits, patience)
-            _take_back(ws.store, own)
+            try:
+                self.run(sk.forget_all, ws.store, self.folds, self._scratch, own, visits, patience)
+            finally:
+                _take_back(ws.store, own)
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
@@ -175,15 +177,16 @@ class Team:
         self._prepare(int(largest[0]) + most, wide)
         own = self._own(ws, rows, entries)
         data = Rows(example, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
-        while True:
-            self.run(
-                sk.bring_in, store, example, data, weight, lift, state.u, self.folds, self.mirrors, self._scratch,
-                self._sums, own, visit,
-            )  # fmt: skip
-            if (own.done[:, 0] == len(example)).all():
-                break
-            self._grow(4 * (int(largest[0]) + most), 2 * wide * wide)
-        _take_back(store, own)
+        try:
+            while (own.done[:, 0] < len(example)).any():
+                self.run(
+                    sk.bring_in, store, example, data, weight, lift, state.u, self.folds, self.mirrors, self._scratch,
+                    self._sums, own, visit,
+                )  # fmt: skip
+                if (own.done[:, 0] < len(example)).any():
+                    self._grow(4 * (int(largest[0]) + most), 2 * wide * wide)
+        finally:  # whoever interrupts: planes that have come in must stay whole
+            _take_back(store, own)
         self._number(state, blocks)
         return True
 
@@ -217,11 +220,10 @@ class Team:
             sk.measure(store, blocks, largest)
             self._prepare(int(largest[0]), int(largest[1]))
             done = np.zeros(self.count * sk.APART, np.int64)
-            while True:
+            while (done[:: sk.APART] < len(blocks)).any():
                 self.run(sk.fold_all, store, blocks, self.folds, self._scratch, done)
-                if (done[:: sk.APART] == len(blocks)).all():
-                    break
-                self._grow(4 * int(largest[0]), 2 * int(largest[1]) ** 2)
+                if (done[:: sk.APART] < len(blocks)).any():
+                    self._grow(4 * int(largest[0]), 2 * int(largest[1]) ** 2)
         self._number(state, blocks)
         self._briefly(sk.load_all, store, self.folds, self.mirrors, state.u, self.columns)
         self.loaded = True
@@ -249,7 +251,7 @@ class Team:
             self._scratch, self._sums = fk.scratch(n, 0), vk.sums(n, 0, 0)
         else:
             self.folds.number[self.folds.column[: self.columns]] = -1
-        room = 4096 + 2 * len(store.columns)  # takes no memory before it is used
+        room = 4096 + len(store.columns)  # takes no memory before it is used
         if room > self.folds.ints.shape[1]:
             self.folds = self.folds._replace(ints=np.empty((n, room), np.int32), floats=np.empty((n, room)))
         self.folds.end[:] = 0
