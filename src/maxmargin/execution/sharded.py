@@ -17,6 +17,7 @@ __all__ = ["ShardedOracle"]
 
 SUM_SHARDS = 4  # never depends on the number of workers: sums of floats depend on their order
 SMALLEST_SHARD = 8
+PARTS, PARTS_AWAY = 4, 2  # parts of a call for each worker: whoever is done first takes the next
 WORTH, WORTH_AWAY = 1e-3, 1e-2  # seconds of work that fewer examples are worth a call for, in a thread and elsewhere
 
 
@@ -57,7 +58,8 @@ class ShardedOracle(OracleAround):
             return self.oracle.planes(w, examples, most)
         # few examples are worth sharing out where each takes long, as images do; planes do not depend on it
         worth = n * self._seconds / (WORTH if self.executor.shares_memory else WORTH_AWAY)
-        shards = min(2 * workers, n, max(n // SMALLEST_SHARD, int(worth)))
+        parts_each = PARTS if self.executor.shares_memory else PARTS_AWAY
+        shards = min(parts_each * workers, n, max(n // SMALLEST_SHARD, int(worth)))
         begin = clock()
         if shards <= 1:
             planes = self.oracle.planes(w, examples, most)
