@@ -10,15 +10,13 @@ Frank-Wolfe, the sequential dual method and restricted simplicial decomposition 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from maxmargin.certificate import Certificate
 from maxmargin.contracts import DualPoint, Fused, State
-from maxmargin.formulations.absolute import ElasticNet
-from maxmargin.formulations.divergence import Proximal
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
 from maxmargin.oracles.batch_kernel import Rows, planes_batch
@@ -29,12 +27,10 @@ from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.accuracy import Scales, block_accuracy
 from maxmargin.solvers.base import Engine, is_doubtful, resolved
 from maxmargin.solvers.block_selection import select
+from maxmargin.solvers.block_solver import block_solver
 from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
 from maxmargin.solvers.masters.joint import FEW_STEPS, solve_jointly
-from maxmargin.solvers.masters.smo_kernel import smo_pass
-from maxmargin.solvers.masters.smo_signed_kernel import smo_signed_pass
-from maxmargin.solvers.masters.smo_tables_kernel import smo_tables_pass
 from maxmargin.solvers.proof import Claims, Losses, check_around, check_at
 from maxmargin.solvers.saved import FINITE, Saved
 from maxmargin.solvers.saved_set import check_sums, saved_set
@@ -56,7 +52,6 @@ ROUNDING = 1e-13  # of the dual: joint masters are not solved further
 IDLE, IDLE_MASTERS = 1e-3, 3  # that many joint masters in a row may gain less than this share of the gap
 POLISH_BELOW, POLISH_STEPS, EXACT = 200, 20, 1e-13  # planes, steps and relative gap of a polish
 NEWTON_LATE = 1e-2  # once the relative gap is below this, or no longer halves
-NO_SIGNS = np.empty(0, np.int8)
 AVERAGING = {None: wk.NO_MEAN, "uniform": wk.UNIFORM, "weighted": wk.WEIGHTED, "tail": wk.UNIFORM}
 
 
@@ -360,20 +355,6 @@ class DualEngine(Engine):
         keep, bits = int(settings.keep_origin), ws.bits if state.problem.quadratic else 0
         return wk.Visit(limit, rule, keep, tau, max_steps, patience, bits, ws.table, ws.dense, ws.g, ws.change)
 
-    def _block_solver(self, state: DualState) -> tuple[Callable[..., float], wk.Point]:
-        """The compiled function that visits blocks in turn with the planes they have, and the point it changes."""
-        mask, regulariser = state.problem.positive, state.problem.regulariser
-        if "tables" in regulariser.traits:
-            assert isinstance(regulariser, Proximal)
-            return smo_tables_pass, wk.Point(state.u, state.w, NO_SIGNS, *regulariser.arrays)
-        if state.w is state.u:
-            return smo_pass, wk.Point(state.u, state.w, scale=state.echo, log=state.log or wk.Log())
-        point = wk.Point(state.u, state.w, np.zeros(len(state.u), np.int8) if mask is None else mask.astype(np.int8))
-        if "threshold" in regulariser.traits:
-            assert isinstance(regulariser, ElasticNet)
-            point = point._replace(threshold=1.0, scale=regulariser.scale)
-        return smo_signed_pass, point._replace(log=state.log or wk.Log())
-
     def _jointly(self, state: DualState) -> bool:
         """Whether this step ends with a joint master problem: late, when small, once a look at all examples."""
         if not state.problem.quadratic or self.settings.master != "auto":
@@ -393,7 +374,7 @@ class DualEngine(Engine):
     def take_in(self, state: DualState, planes: Planes) -> float:
         """Bring planes into their blocks (the example of a group's plane) and solve these; the gain of the dual."""
         ws, gain, row = state.working_set, np.zeros(1), 0
-        solve, point = self._block_solver(state)
+        solve, point = block_solver(state)
         weight, lift = self._weight(state), self._lift(state)
         team = strands_of(state, self.settings.strands)
         if team is not None:
@@ -421,10 +402,8 @@ class DualEngine(Engine):
     def visit(self, state: DualState, visited: np.ndarray) -> float:
         """New planes for the visited blocks, a batch at a time."""
         if state.members is not None:
-            gain = 0.0
-            for block in visited:
-                gain += self.take_in(state, self._ask(state, np.array([block]), state.w)[0])
-            return gain
+            asked = (self._ask(state, np.array([block]), state.w)[0] for block in visited)
+            return sum((self.take_in(state, planes) for planes in asked), 0.0)
         batch = len(visited) if self.settings.batch is None else self.settings.batch
         if batch > 1:  # at the same weights a block drawn twice has nothing new to say
             visited = visited[np.sort(np.unique(visited, return_index=True)[1])]
@@ -451,7 +430,7 @@ class DualEngine(Engine):
         team, visit = strands_of(state, self.settings.strands), visit or self._visit_rules(state)
         if team is not None:
             return team.revisit(state, blocks, visit)
-        solve, point = self._block_solver(state)
+        solve, point = block_solver(state)
         return solve(state.working_set.store, blocks, point, visit, 0)
 
     def _sequential(self, state: DualState, visited: np.ndarray, batch: int, fused: Fused) -> float:
@@ -460,7 +439,7 @@ class DualEngine(Engine):
         parts = 1 if np.isinf(ws.store.gap[visited]).any() else self.settings.parts
         pack = packed(fused, parts)
         rows = buffers(batch * parts + parts + 1, (batch + 1) * pack.room)
-        (solve, point), weight = self._block_solver(state), self._weight(state)
+        (solve, point), weight = block_solver(state), self._weight(state)
         gain, done, begin = np.zeros(1), 0, clock()
         while done < len(visited):
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
@@ -515,11 +494,6 @@ class DualEngine(Engine):
             if more <= max(share * gain, 0.0):
                 break
             if jumps is not None:
-                if team is not None:
-                    team.settle(state)
-                jump = jumps.after_pass()
-                gain += jump
-                if team is not None and jump > 0.0:
-                    team.leave(planes=False)
+                gain += jumps.after_pass() if team is None else team.after_pass(state, jumps)
         if team is not None:
             team.end(state, passes, visit.patience)

@@ -16,7 +16,8 @@ from maxmargin.planes import Planes
 from maxmargin.solvers import shard_kernel as sk
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.block_selection import select
-from maxmargin.solvers.engine import NO_SIGNS, DualEngine
+from maxmargin.solvers.block_solver import NO_SIGNS
+from maxmargin.solvers.engine import DualEngine
 from maxmargin.solvers.shard_sets import linear_of, scales_of
 from maxmargin.solvers.state import DualState
 from maxmargin.solvers.working_set import WorkingSet

@@ -18,6 +18,7 @@ from maxmargin.solvers import folded_kernel as vk
 from maxmargin.solvers import folds_kernel as fk
 from maxmargin.solvers import strand_kernel as sk
 from maxmargin.solvers import working_set_kernel as wk
+from maxmargin.solvers.masters.extrapolation import Extrapolation
 from maxmargin.solvers.state import DualState
 from maxmargin.solvers.working_set import WorkingSet
 
@@ -119,6 +120,14 @@ class Team:
         self.at_work = True
         if gain < ENOUGH * made:
             gain = self._search(ws.store, order, cuts, gain)
+        return gain
+
+    def after_pass(self, state: DualState, jumps: Extrapolation) -> float:
+        """Let a pass be noted, and maybe a jump be made; the gain of the dual."""
+        self.settle(state)
+        gain = jumps.after_pass()
+        if gain > 0.0:
+            self.leave(planes=False)
         return gain
 
     def aim(self, store: wk.Store, target: np.ndarray, change: np.ndarray) -> float:
