@@ -65,7 +65,7 @@ SCRATCH = record(Scratch, *[_i4ss] * 11, _f8ss, _f8ss)
 
 def scratch(strands: int, room: int) -> Scratch:
     """For blocks of so many entries."""
-    table = np.zeros((strands, 1 << max(5, room.bit_length())), np.int32)
+    table = np.zeros((strands, 2 << max(5, room.bit_length())), np.int32)
     ints = [np.empty((strands, room), np.int32) for _ in range(len(Scratch._fields) - 3)]
     return Scratch._make([table, *ints, np.empty((strands, room)), np.empty((strands, room))])
 
@@ -93,7 +93,7 @@ def _refine(store, block, folds, scratch, s, old):
     for p in range(old, store.held[block]):
         total += store.length[store.slots[block, p]]
     bits = 5
-    while (1 << bits) <= total:
+    while (1 << bits) <= 2 * total:  # few collisions
         bits += 1
     mask = np.uint32((1 << bits) - 1)
     begin = own[BEGIN]

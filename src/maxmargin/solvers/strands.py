@@ -260,7 +260,7 @@ class Team:
             self._scratch, self._sums = fk.scratch(n, 0), vk.sums(n, 0, 0)
         else:
             self.folds.number[self.folds.column[: self.columns]] = -1
-        room = 4096 + len(store.columns)  # takes no memory before it is used
+        room = 400 * blocks + 2 * len(store.columns)  # takes no memory before it is used
         if room > self.folds.ints.shape[1]:
             self.folds = self.folds._replace(ints=np.empty((n, room), np.int32), floats=np.empty((n, room)))
         self.folds.end[:] = 0
