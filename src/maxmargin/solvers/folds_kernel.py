@@ -311,20 +311,45 @@ def _fill(store, block, own, ints, floats, dense, fresh):
 def keep_planes(store, block, folds, scratch, s, kept):
     """Let a folded block follow the store, where planes have left it: ``kept`` are the places that the others had."""
     own, ints, floats = folds.block[block], folds.ints[s], folds.floats[s]
-    old, planes, n_folds = own[PLANES], np.int64(store.held[block]), own[FOLDS]
+    old, planes = own[PLANES], np.int64(store.held[block])
     _keep(folds, block, scratch, s, old)
-    ids_before, values_before = scratch.ints[s], scratch.floats[s]
-    ends = own[BEGIN] + own[COLUMNS] + n_folds
+    ids_before, values_before, name = scratch.ints[s], scratch.floats[s], scratch.fold[s]
+    _drop_columns(own, ints, ids_before, kept[:planes], scratch.width[s], scratch.child[s], name)
+    ends = own[BEGIN] + own[COLUMNS] + own[FOLDS]
     ids = ends + planes
     values = own[FLOATS] + 2 + planes * (planes + 3)
     place = np.int64(0)
     for p in range(planes):
         for e in range(old + (ids_before[kept[p] - 1] if kept[p] > 0 else 0), old + ids_before[kept[p]]):
-            ints[ids + place], floats[values + place] = ids_before[e], values_before[e - old]
+            ints[ids + place], floats[values + place] = name[ids_before[e]], values_before[e - old]
             place += 1
         ints[ends + p] = place
     own[PLANES], own[ENTRIES] = planes, place
     _fill(store, block, own, ints, floats, scratch.floats[s], 0)
+
+
+@register_jitable
+def _drop_columns(own, ints, ids_before, kept, used, ends, name):
+    """Let columns go that none of the planes at hand has; ``name`` receives the new numbers of their folds."""
+    old, n_folds, begin = own[PLANES], own[FOLDS], own[BEGIN]
+    for f in range(n_folds):
+        used[f], ends[f] = 0, ints[begin + own[COLUMNS] + f]
+    for p in range(len(kept)):
+        for e in range(old + (ids_before[kept[p] - 1] if kept[p] > 0 else 0), old + ids_before[kept[p]]):
+            used[ids_before[e]] = 1
+    left, folds_left, i = np.int64(0), np.int64(0), 0
+    for f in range(n_folds):
+        if used[f]:
+            for c in range(i, ends[f]):
+                ints[begin + left] = ints[begin + c]
+                left += 1
+        i, name[f] = ends[f], folds_left
+        if used[f]:
+            ends[folds_left] = left
+            folds_left += 1
+    for f in range(folds_left):
+        ints[begin + left + f] = ends[f]
+    own[COLUMNS], own[FOLDS] = left, folds_left
 
 
 @kernel(_i8(FOLDED, _i8s, _i8s, _i8), borrows=True)

@@ -30,7 +30,9 @@ BRIEF = 1 << 15  # columns that one thread copies before others have woken up
 SEVERAL = 8  # fewer blocks than one of so many settle one by one
 FIRST = 256  # examples decoded at the same weights while there are some never seen before; later all of a sweep
 STALE = 8.0  # visits that may change a column before strands agree on it
-ENOUGH = 0.5  # a pass that gains less than this share of what its visits have gained is looked at
+# a pass that gains less than this share of what its visits have gained is looked at, and rounds get shorter;
+# longer again when one gains more than that share
+ENOUGH, AMPLE = 0.5, 0.9
 COUNTERS = [wk.WORSE, wk.STEPS, wk.DUPLICATES]
 
 
@@ -119,7 +121,10 @@ class Team:
         self.visited = blocks if not self.at_work else np.concatenate([self.visited, blocks])
         self.at_work = True
         if gain < ENOUGH * made:
-            gain = self._search(ws.store, order, cuts, gain)
+            self.finer = min(2 * self.finer, PER_ROUND)
+            return self._search(ws.store, order, cuts, gain)
+        if gain > AMPLE * made:
+            self.finer = max(1, self.finer // 2)
         return gain
 
     def after_pass(self, state: DualState, jumps: Extrapolation) -> float:
@@ -324,7 +329,6 @@ class Team:
         self.mirrors.base[: self.columns] -= (1.0 - share) * d
         self.mirrors.u[:, : self.columns] = self.mirrors.base[: self.columns]
         self.retreats += 1
-        self.finer = min(2 * self.finer, PER_ROUND)
         return share * slope - 0.5 * share * share * norm
 
 
