@@ -127,7 +127,7 @@ def test_a_resumed_run_ends_with_the_same_weights():
 
 
 def test_too_little_memory_is_left_to_merging():
-    solver = mm.Sharded(memory=50_000)
+    solver = mm.Sharded(memory=60_000)
     fit = mm.SequenceTagger(C=0.3, solver=solver, tol=1e-2, max_passes=200).fit(X, Y)
     assert fit.state_.working_set.limit is not None and fit.certificate_.relative_gap <= 0.05
 

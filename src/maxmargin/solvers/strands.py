@@ -90,7 +90,7 @@ class Team:
     def take_in(
         self, state: DualState, planes: Planes, visit: wk.Visit, weight: np.ndarray, lift: np.ndarray
     ) -> float | None:
-        """Bring planes into their blocks and visit these; the gain of the dual. None where memory asks for merging."""
+        """Bring planes into their blocks and visit these; the gain of the dual. None where memory is too short for that."""
         if len(planes) == 0:
             return 0.0
         self.settle(state)
@@ -178,7 +178,7 @@ class Team:
         entries = int(np.bincount(owner, lengths, minlength=self.count).max())
         per_block = np.bincount(example)
         wide = int((ws.store.held[: len(per_block)] + per_block).max()) + 2
-        if ws.reserve(wide, self.count * rows, self.count * entries + 1):
+        if ws.reserve(wide, self.count * rows, self.count * entries + 1, restrict=False):
             return False
         store = ws.store
         if store.size[wk.POOL_END] + self.count * entries + 1 > len(store.columns):

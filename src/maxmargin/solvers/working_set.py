@@ -105,8 +105,11 @@ class WorkingSet:
         """Make room for ``rows`` planes in a block and ``entries`` non-zeros; True when a limit was set instead."""
         return self.reserve(int(self.store.held[block]) + rows + 1, rows, entries)
 
-    def reserve(self, wide: int, rows: int, entries: int) -> bool:
-        """Make room for blocks of ``wide`` planes, ``rows`` more planes and ``entries`` more non-zeros, as above."""
+    def reserve(self, wide: int, rows: int, entries: int, restrict: bool = True) -> bool:
+        """Make room for blocks of ``wide`` planes, ``rows`` more planes and ``entries`` more non-zeros, as above.
+
+        Without ``restrict``, True says that there is no room, and nothing is changed.
+        """
         store = self.store
         width, planes, pool = store.slots.shape[1], len(store.b), len(store.columns)
         for ample in (True, False):  # as much as makes growing rare, or else just what is needed
@@ -122,7 +125,7 @@ class WorkingSet:
             if needed <= self.budget:
                 break
         else:
-            return self._restrict(needed)
+            return self._restrict(needed) if restrict else True
         if new_width != width:
             slots, gram = (_larger(array, (len(array), new_width)) for array in (store.slots, store.gram))
             store = store._replace(slots=slots, gram=gram)
