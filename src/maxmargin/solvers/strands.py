@@ -90,7 +90,7 @@ class Team:
     def take_in(
         self, state: DualState, planes: Planes, visit: wk.Visit, weight: np.ndarray, lift: np.ndarray
     ) -> float | None:
-        """Bring planes into their blocks and visit these; the gain of the dual. None where memory is too short for that."""
+        """Bring planes into their blocks and visit these; the gain of the dual, or None where memory is too short."""
         if len(planes) == 0:
             return 0.0
         self.settle(state)
