@@ -17,7 +17,7 @@ __all__ = ["ShardedOracle"]
 
 SUM_SHARDS = 4  # never depends on the number of workers: sums of floats depend on their order
 SMALLEST_SHARD = 8
-PARTS, PARTS_AWAY = 4, 2  # parts of a call for each worker: whoever is done first takes the next
+PARTS, PARTS_AWAY = 5, 2  # parts of a call for each worker: whoever is done first takes the next
 WORTH, WORTH_AWAY = 1e-3, 1e-2  # seconds of work that fewer examples are worth a call for, in a thread and elsewhere
 
 

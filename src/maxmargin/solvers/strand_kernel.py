@@ -264,23 +264,25 @@ def aim_all(store, folds, sums, target, changes, worker, workers):
 @kernel(types.void(wk.STORE, FOLDED, _i8s, _i8ss, _i8ss), borrows=True)
 def deal(store, folds, blocks, order, cuts):
     """Hand blocks to their owners, and cut what each has into rounds of about the same work."""
-    count, rounds = len(order), cuts.shape[1] - 1
+    count, last = len(order), cuts.shape[1] - 1
+    for s in range(count):  # cuts[s, last] counts blocks, cuts[s, 0] their work
+        cuts[s, 0] = cuts[s, last] = 0
+    for i in range(len(blocks)):
+        block = blocks[i]
+        if store.held[block] > 0:
+            s = owner_of(block, count)
+            order[s, cuts[s, last]] = block
+            cuts[s, last] += 1
+            cuts[s, 0] += _work(folds, block)
     for s in range(count):
-        n, work = 0, 0
-        for i in range(len(blocks)):
-            block = blocks[i]
-            if owner_of(block, count) == s and store.held[block] > 0:
-                order[s, n] = block
-                n += 1
-                work += _work(folds, block)
-        cuts[s, 0], cuts[s, rounds] = 0, n
-        done, t = 0, 1
+        work, n, done, t = cuts[s, 0], cuts[s, last], 0, 1
+        cuts[s, 0] = 0
         for i in range(n):
-            while t < rounds and done * rounds >= t * work:
+            while t < last and done * last >= t * work:
                 cuts[s, t] = i
                 t += 1
             done += _work(folds, order[s, i])
-        while t < rounds:
+        while t < last:
             cuts[s, t] = n
             t += 1
 

@@ -272,14 +272,17 @@ class Team:
         self.folds.block[:] = 0
         self.folds.block[:, fk.PLANES] = -1
         number, column = self.folds.number, self.folds.column
-        ids = store.slots[np.flatnonzero(store.held), 0]
-        begin, end, planes_seen = store.start[ids], store.start[ids] + store.length[ids], len(ids)
-        found = sk.count_columns(begin, end, store.columns, number, column, 0)
+        planes_seen = found = 0
         if planes is not None:
             first = np.flatnonzero(np.diff(planes.example, prepend=-1))
-            begin, end = planes.indptr[first], planes.indptr[first + 1]
-            found = sk.count_columns(begin, end, planes.indices, number, column, found)
-            planes_seen += len(first)
+            begin, end, planes_seen = planes.indptr[first], planes.indptr[first + 1], len(first)
+            found = sk.count_columns(begin, end, planes.indices, number, column, 0)
+        live = np.flatnonzero(store.held)
+        if 2 * planes_seen < len(live):  # else they tell enough
+            ids = store.slots[live, 0]
+            begin, end = store.start[ids], store.start[ids] + store.length[ids]
+            found = sk.count_columns(begin, end, store.columns, number, column, found)
+            planes_seen += len(ids)
         order = np.argsort(np.maximum(number[column[:found]], -32768).astype(np.int16), kind="stable")
         self.columns = found
         column[:found] = column[order]
