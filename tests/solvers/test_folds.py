@@ -133,6 +133,14 @@ def test_a_jump_aims_as_without_folds(planes, seed):
     np.testing.assert_allclose(total, plain[block.folds.column[: block.columns]], atol=1e-12)
 
 
+def test_many_short_planes_that_do_not_fold():
+    """Scratch must hold an end of each plane beside all entries."""
+    block = Block()
+    for k in range(12):
+        block.add([{k: 1.0 + k}, {k: -1.0, k + 20: 2.5}])
+    block.check(np.linspace(-1.0, 1.0, N_COLUMNS))
+
+
 def test_no_room_is_said_and_changes_nothing():
     block = Block(room=50)
     block.add([{0: 1.0, 1: 1.0}])

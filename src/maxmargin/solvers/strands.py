@@ -294,8 +294,9 @@ class Team:
     def _prepare(self, entries: int, planes: int) -> None:
         """Scratch for blocks of so many entries and planes."""
         room, width = self._scratch.column.shape[1], self._sums.g.shape[1]
-        if entries + 8 > room or planes + sk.APART > width:
-            room, width = max(room, entries + entries // 2 + 8), max(width, planes + planes // 2 + sk.APART)
+        need = entries + planes + sk.APART  # entries may all be in folds of their own, and each plane has an end
+        if need > room or planes + sk.APART > width:
+            room, width = max(room, need + need // 2), max(width, planes + planes // 2 + sk.APART)
             self._scratch, self._sums = fk.scratch(self.count, room), vk.sums(self.count, room, width)
 
     def _grow(self, ints: int, floats: int) -> None:
