@@ -194,6 +194,13 @@ def buffers(planes: int, entries: int):  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
+def rows_of(planes: Planes):  # type: ignore[no-untyped-def]
+    """Planes as kernels read them."""
+    from maxmargin.oracles.batch_kernel import Rows
+
+    return Rows(planes.example, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
+
+
 def reduced(planes: Planes, scale: np.ndarray, w: np.ndarray) -> Sum:
     """The first plane of each example, added up with weights ``scale``; where the true output is above it, nothing."""
     first = np.flatnonzero(np.diff(planes.example, prepend=-1))

@@ -19,9 +19,9 @@ from maxmargin.certificate import Certificate
 from maxmargin.contracts import DualPoint, Fused, State
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
-from maxmargin.oracles.batch_kernel import Rows, planes_batch
+from maxmargin.oracles.batch_kernel import planes_batch
 from maxmargin.oracles.counting import CountingOracle
-from maxmargin.oracles.oracle import buffers, packed, taken
+from maxmargin.oracles.oracle import buffers, packed, rows_of, taken
 from maxmargin.planes import Planes, aligned_zeros
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.accuracy import Scales, block_accuracy
@@ -373,7 +373,7 @@ class DualEngine(Engine):
 
     def take_in(self, state: DualState, planes: Planes) -> float:
         """Bring planes into their blocks (the example of a group's plane) and solve these; the gain of the dual."""
-        ws, gain, row = state.working_set, np.zeros(1), 0
+        ws, rows, gain, row = state.working_set, rows_of(planes), np.zeros(1), 0
         solve, point = block_solver(state)
         weight, lift = self._weight(state), self._lift(state)
         team = strands_of(state, self.settings.strands)
@@ -382,7 +382,6 @@ class DualEngine(Engine):
             if gained is not None:
                 return gained
             state.leave_strands()
-        rows = Rows(planes.example, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
         while row < len(planes):
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
             row = absorb(room, solve, ws.store, planes.example, row, rows, weight, lift, point, visit, gain)
@@ -418,11 +417,13 @@ class DualEngine(Engine):
         if team is not None:
             batch = max(batch, FIRST if new else len(visited))
         gain, n_columns = 0.0, state.problem.n_columns
+        weight, lift = self._weight(state), self._lift(state)
         for begin in range(0, len(visited), batch):
-            if team is not None:
-                team.settle(state)
-            planes = state.oracle.planes(state.w[:n_columns], visited[begin : begin + batch], parts)
-            gain += self.take_in(state, planes)
+            part, rules = visited[begin : begin + batch], self._visit_rules(state)
+            gained = None if team is None else team.visit(state, part, parts, rules, weight, lift)
+            if gained is None:
+                gained = self.take_in(state, state.oracle.planes(state.w[:n_columns], part, parts))
+            gain += gained
         return gain
 
     def revisit(self, state: DualState, blocks: np.ndarray, visit: wk.Visit | None = None) -> float:

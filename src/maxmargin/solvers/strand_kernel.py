@@ -20,7 +20,8 @@ from numba import types
 from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel, record
-from maxmargin.oracles.batch_kernel import ROWS
+from maxmargin.models.signature import PLANE_FUNCTION, SEARCH_FUNCTION
+from maxmargin.oracles.batch_kernel import BATCH_FUNCTION, PACK, ROWS
 from maxmargin.prefetch_kernel import prefetch_much
 from maxmargin.solvers import folded_kernel as vk
 from maxmargin.solvers import folds_kernel as fk
@@ -31,6 +32,7 @@ from maxmargin.solvers.visit_kernel import is_wanted, look
 from maxmargin.team_kernel import wait_for_all
 
 LINES = 4  # bits: so many blocks in a row belong to one strand, so that strands write no line of memory in turn
+ENOUGH, STORE_FULL, FOLDS_FULL, SCRATCH_FULL = range(4)  # whether new planes find room
 STRIP = 1024  # columns that strands agree on at a time, which stay in the nearest cache meanwhile
 
 
@@ -42,7 +44,7 @@ class Own(NamedTuple):
     ends: np.ndarray  # int64 (strands,): where the part of the pool ends that a strand may fill
     linear: np.ndarray  # float64 (strands, APART)
     place: np.ndarray  # int32 (strands, width): places that planes of a block had
-    done: np.ndarray  # int64 (strands, APART): rows it has seen, its own and others'
+    done: np.ndarray  # int64 (strands, APART): rows or blocks it has seen, its own and others', and what it lacks
 
 
 class Mirrors(NamedTuple):
@@ -89,6 +91,48 @@ def _announce(store, folds, block, s):
     vk.announce(folds, block, s)
 
 
+@register_jitable
+def _has_room(store, mine, block, row, end, indptr, folds, scratch, sums, done, s):
+    """Whether new planes find room in their block, in the part of the pool that a strand has, and in its folds.
+
+    ``done`` receives what is short, and the entries and planes that the block would have.
+    """
+    entries, planes, short = indptr[end] - indptr[row], store.held[block] + end - row, ENOUGH
+    if (
+        mine.size[wk.FREE] <= end - row
+        or mine.size[wk.POOL_END] + entries > len(mine.columns)
+        or planes >= store.slots.shape[1]
+    ):
+        short = STORE_FULL
+    for p in range(store.held[block]):
+        entries += store.length[store.slots[block, p]]
+    if short == ENOUGH and (entries + planes + APART > scratch.column.shape[1] or planes + APART > sums.g.shape[1]):
+        short = SCRATCH_FULL
+    if short == ENOUGH and not fk.has_room(folds, s, 3 * entries + planes, entries + 2 + planes * (planes + 3)):
+        short = FOLDS_FULL
+    done[1], done[2], done[3] = short, entries, planes
+    return short == ENOUGH
+
+
+@register_jitable
+def _join(store, mine, block, row, end, rows, weight, lift, u, folds, mirrors, scratch, sums, visit, s):
+    """Let the planes from ``row`` to ``end`` join their block, unless none of them can help, and fold them."""
+    g, held = sums.g[s], store.held[block]
+    if folds.block[block, fk.PLANES] == held:
+        vk.folded_gradients(store, block, folds, mirrors.u[s], sums, s, g)
+    else:
+        wk.gradients(store, block, u, g)
+    violation, best, scale = look(mine, block, row, rows, weight, lift, u, g)
+    if is_wanted(violation, best, scale):
+        for new in range(row, end):
+            first, last = rows.indptr[new], rows.indptr[new + 1]
+            index, value = rows.indices[first:last], rows.values[first:last]
+            wk.insert(mine, block, index, value, rows.b[new], visit.table, 0, visit.dense)
+        fk.fold(mine, block, folds, scratch, s, store.held[block] - held)
+    elif violation < best - 1e-9 * scale:
+        mine.size[wk.WORSE] += 1
+
+
 @kernel(
     _i8(wk.STORE, _i8s, ROWS, _f8s, _f8s, _f8s, FOLDED, MIRRORS, SCRATCH, SUMS, OWN, wk.VISIT, _i8, _i8), borrows=True
 )
@@ -96,43 +140,72 @@ def bring_in(store, blocks, rows, weight, lift, u, folds, mirrors, scratch, sums
     """Bring new planes into their blocks and fold them, each strand those of its own; nothing is solved.
 
     ``blocks`` and ``rows`` are as those of :func:`~maxmargin.solvers.visit_kernel.absorb`, and so is what is left out.
-    ``own.done`` says how far each strand has come: less than all rows means that folds need more room.
+    ``own.done`` says how far each strand has come, and why not further.
     """
     count, m = len(own.ends), len(blocks)
-    indptr = rows.indptr
     for s in range(worker, count, workers):
-        mine, g = own_store(store, own, s), sums.g[s]
-        row = own.done[s, 0]
-        while row < m:
+        mine, done = own_store(store, own, s), own.done[s]
+        row, enough = done[0], True
+        while row < m and enough:
             block, end = blocks[row], row + 1
             while end < m and blocks[end] == block:
                 end += 1
-            if owner_of(block, count) != s:
+            if owner_of(block, count) == s:
+                if end < m and owner_of(blocks[end], count) == s:
+                    _announce(store, folds, blocks[end], s)
+                enough = _has_room(store, mine, block, row, end, rows.indptr, folds, scratch, sums, done, s)
+                if enough:
+                    _join(store, mine, block, row, end, rows, weight, lift, u, folds, mirrors, scratch, sums, visit, s)
+            row = end if enough else row
+        done[0] = row
+    return 0
+
+
+@kernel(
+    _i8(
+        BATCH_FUNCTION, SEARCH_FUNCTION, PLANE_FUNCTION, PACK, ROWS, _i8ss, _i8, _i8, wk.STORE, _i8s, _f8s, _f8s, _f8s,
+        _f8s, FOLDED, MIRRORS, SCRATCH, SUMS, OWN, wk.VISIT, _i8, _i8,
+    ),
+    borrows=True,
+)  # fmt: skip
+def ask_and_bring_in(
+    planes_batch, search, plane, pack, rows, part, first, emit, store, blocks, w, weight, lift, u, folds, mirrors,
+    scratch, sums, own, visit, worker, workers,
+):  # fmt: skip
+    """The same for planes that each strand asks for itself, all at the same weights w, a few at a time.
+
+    They join their blocks while they are in the nearest cache. Example ``first`` is block 0; ``part`` (2, few) is
+    scratch, ``rows`` has room for a few examples, and ``own.done`` counts blocks.
+    """
+    count, few = len(own.ends), part.shape[1]
+    for s in range(worker, count, workers):
+        mine, done = own_store(store, own, s), own.done[s]
+        at, enough = done[0], True
+        while at < len(blocks) and enough:
+            n = 0
+            while at < len(blocks) and n < few:
+                if owner_of(blocks[at], count) == s:
+                    part[0, n], part[1, n] = blocks[at] + first, at
+                    n += 1
+                at += 1
+            if n > 0:
+                _announce(store, folds, part[0, 0] - first, s)
+            planes_batch(search, plane, pack, w, part[0, :n], 0, emit, rows)
+            row = 0
+            while rows.example[row] >= 0:
+                i, end = rows.example[row], row + 1
+                while rows.example[end] == i:
+                    end += 1
+                block = part[0, i] - first
+                if i + 1 < n:
+                    _announce(store, folds, part[0, i + 1] - first, s)
+                enough = _has_room(store, mine, block, row, end, rows.indptr, folds, scratch, sums, done, s)
+                if not enough:
+                    at = part[1, i]
+                    break
+                _join(store, mine, block, row, end, rows, weight, lift, u, folds, mirrors, scratch, sums, visit, s)
                 row = end
-                continue
-            if end < m and owner_of(blocks[end], count) == s:
-                _announce(store, folds, blocks[end], s)
-            held, entries = store.held[block], indptr[end] - indptr[row]
-            for p in range(held):
-                entries += store.length[store.slots[block, p]]
-            planes = held + end - row
-            if not fk.has_room(folds, s, 3 * entries + planes, entries + 2 + planes * (planes + 3)):
-                break
-            if folds.block[block, fk.PLANES] == held:
-                vk.folded_gradients(store, block, folds, mirrors.u[s], sums, s, g)
-            else:
-                wk.gradients(store, block, u, g)
-            violation, best, scale = look(mine, block, row, rows, weight, lift, u, g)
-            if is_wanted(violation, best, scale):
-                for new in range(row, end):
-                    first, last = indptr[new], indptr[new + 1]
-                    index, value = rows.indices[first:last], rows.values[first:last]
-                    wk.insert(mine, block, index, value, rows.b[new], visit.table, 0, visit.dense)
-                fk.fold(mine, block, folds, scratch, s, store.held[block] - held)
-            elif violation < best - 1e-9 * scale:
-                mine.size[wk.WORSE] += 1
-            row = end
-        own.done[s, 0] = row
+        done[0] = at
     return 0
 
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import NamedTuple
 from weakref import finalize
 
 import numpy as np
 
-from maxmargin.contracts import Executor
-from maxmargin.oracles.batch_kernel import Rows
+from maxmargin.contracts import Executor, Fused
+from maxmargin.kernel import clock
+from maxmargin.oracles.batch_kernel import planes_batch
+from maxmargin.oracles.oracle import buffers, packed, rows_of, taken
 from maxmargin.planes import Planes
 from maxmargin.solvers import folded_kernel as vk
 from maxmargin.solvers import folds_kernel as fk
@@ -33,6 +36,7 @@ STALE = 8.0  # visits that may change a column before strands agree on it
 # a pass that gains less than this share of what its visits have gained is looked at, and rounds get shorter;
 # longer again when one gains more than that share
 ENOUGH, AMPLE = 0.5, 0.9
+FEW = 8  # examples that a strand decodes before their planes join their blocks
 COUNTERS = [wk.WORSE, wk.STEPS, wk.DUPLICATES]
 
 
@@ -41,6 +45,23 @@ class _Worker:
 
     def work(self, rounds: Callable, arguments: tuple, worker: int, workers: int) -> float:
         return rounds(*arguments, worker, workers)
+
+    def ask(self, fused: Fused, most: int, arguments: tuple, worker: int, workers: int) -> tuple[int, int]:
+        kernel, pack, first = fused.kernel, packed(fused, most), fused.first
+        rows, part = buffers(FEW * most + most + 1, (FEW + 1) * pack.room), np.empty((2, FEW), np.int64)
+        sk.ask_and_bring_in(
+            planes_batch, kernel.search, kernel.plane, pack, rows, part, first, most, *arguments, worker, workers
+        )
+        return taken(pack.counts)
+
+
+class Room(NamedTuple):
+    """What new planes are expected to need."""
+
+    rows: int  # planes of a strand
+    entries: int  # of these
+    wide: int  # planes of a block, with those it has
+    most: int  # entries of the new planes of a block
 
 
 class Team:
@@ -60,6 +81,7 @@ class Team:
         self.count, self.workers = count, 1
         if executor is not None and executor.shares_memory:
             self.workers = min(executor.n_workers, count, os.cpu_count() or 1)
+        self.shared_out = executor is not None and executor.n_workers > self.workers  # questions gain by it
         if executor is not None and self.workers > 1:
             self._call = executor.call
             self.homes = executor.start([_Worker()] * self.workers)
@@ -70,10 +92,13 @@ class Team:
 
     def run(self, rounds: Callable, *arguments: object) -> float:
         """The same call in all threads; they return the same."""
+        return rounds(*arguments, 0, 1) if self.workers == 1 else self._all("work", rounds, arguments)[0]
+
+    def _all(self, verb: str, *arguments: object) -> list:
+        """What all workers answer."""
         if self.workers == 1:
-            return rounds(*arguments, 0, 1)
-        tasks = [(home, (rounds, arguments, k, self.workers)) for k, home in enumerate(self.homes)]
-        return self._call("work", tasks)[0]
+            return [getattr(_Worker(), verb)(*arguments, 0, 1)]
+        return self._call(verb, [(home, (*arguments, k, self.workers)) for k, home in enumerate(self.homes)])
 
     def _briefly(self, rounds: Callable, *arguments: object) -> float:
         """The same; by this thread alone where that is done before others have woken up."""
@@ -96,10 +121,53 @@ class Team:
         self.settle(state)
         if self.known:
             self._open(state)
-        blocks = np.unique(planes.example)
-        if not self._bring_in(state, planes, blocks, visit, weight, lift):
+        else:
+            self._begin(state.working_set.store, planes, len(state.u))
+        example, ws, lengths = planes.example, state.working_set, np.diff(planes.indptr)
+        blocks, owner, per_block = np.unique(example), (example >> sk.LINES) % self.count, np.bincount(example)
+        room = Room(
+            int(np.bincount(owner, minlength=self.count).max()) + 2,
+            int(np.bincount(owner, lengths, minlength=self.count).max()),
+            int((ws.store.held[: len(per_block)] + per_block).max()) + 2,
+            int(np.bincount(example, lengths).max()),
+        )
+        if not self._bring_in(state, blocks, len(example), room, self._joining(state, planes, visit, weight, lift)):
             return None
         return self.revisit(state, blocks, visit)
+
+    def visit(
+        self, state: DualState, visited: np.ndarray, most: int, visit: wk.Visit, weight: np.ndarray, lift: np.ndarray
+    ) -> float | None:
+        """The same for planes that are asked for at the present weights, ``most`` per example.
+
+        None also where columns have no numbers yet, or compiled code cannot ask. Where there are no more workers than
+        strands, each strand asks by itself.
+        """
+        fused = state.oracle.fused()
+        self.settle(state)
+        if fused is None or not self.known:
+            return None
+        self._open(state)
+        w, ws = state.w[: state.problem.n_columns], state.working_set
+        own = int(np.bincount((visited >> sk.LINES) % self.count).max())
+        rows, mean = 2 * own + most + 2, ws.n_entries / max(1, ws.n_planes)
+        room = Room(rows, int(1.25 * rows * mean) + 1, int(ws.store.held[visited].max()) + 2, 2 * int(mean))
+        if self.shared_out:
+            planes = state.oracle.planes(w, visited, most)
+            total, join = len(planes), self._joining(state, planes, visit, weight, lift)
+        else:
+            total, begin, asked = len(visited), clock(), [0, 0]
+
+            def join(store: wk.Store, own: sk.Own) -> None:
+                both = store, visited, w, weight, lift, state.u, self.folds, self.mirrors, self._scratch, self._sums
+                for counts in self._all("ask", fused, most, (*both, own, visit)):
+                    asked[0] += counts[0]
+                    asked[1] += counts[1]
+
+        enough = self._bring_in(state, np.sort(visited), total, room, join)
+        if not self.shared_out:
+            state.oracle.count_fused(len(visited), clock() - begin, (asked[0], asked[1]))
+        return self.revisit(state, np.sort(visited), visit) if enough else None
 
     def revisit(self, state: DualState, blocks: np.ndarray, visit: wk.Visit) -> float:
         """A pass over blocks with the planes they have; the gain of the dual."""
@@ -158,7 +226,7 @@ class Team:
         self.settle(state)
         if self.known:
             ws = state.working_set
-            own = self._own(ws, 0, 0)
+            own = self._own(ws, 0, 0, np.zeros((self.count, sk.APART), np.int64))
             own = own._replace(free=np.empty((self.count, len(ws.store.b)), np.int32))
             try:
                 self.run(sk.forget_all, ws.store, self.folds, self._scratch, own, visits, patience)
@@ -167,48 +235,60 @@ class Team:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
+    def _joining(
+        self, state: DualState, planes: Planes, visit: wk.Visit, weight: np.ndarray, lift: np.ndarray
+    ) -> Callable[[wk.Store, sk.Own], None]:
+        """How planes join their blocks."""
+        example, rows = planes.example, rows_of(planes)
+
+        def join(store: wk.Store, own: sk.Own) -> None:
+            self.run(
+                sk.bring_in, store, example, rows, weight, lift, state.u, self.folds, self.mirrors, self._scratch,
+                self._sums, own, visit,
+            )  # fmt: skip
+
+        return join
+
     def _bring_in(
-        self, state: DualState, planes: Planes, blocks: np.ndarray, visit: wk.Visit, weight: np.ndarray,
-        lift: np.ndarray,
-    ) -> bool:  # fmt: skip
-        """New planes join their blocks; False where there is no room for them."""
-        ws, example, lengths = state.working_set, planes.example, np.diff(planes.indptr)
-        owner = (example >> sk.LINES) % self.count
-        rows = int(np.bincount(owner, minlength=self.count).max()) + 2
-        entries = int(np.bincount(owner, lengths, minlength=self.count).max())
-        per_block = np.bincount(example)
-        wide = int((ws.store.held[: len(per_block)] + per_block).max()) + 2
-        if ws.reserve(wide, self.count * rows, self.count * entries + 1, restrict=False):
-            return False
-        store = ws.store
-        if store.size[wk.POOL_END] + self.count * entries + 1 > len(store.columns):
-            wk.compact(store)
-        if not self.known:
-            self._begin(store, planes, len(state.u))
-        largest = np.zeros(2, np.int64)
-        sk.measure(store, blocks, largest)
-        most = int(np.bincount(example, lengths).max())
-        self._prepare(int(largest[0]) + most, wide)
-        own = self._own(ws, rows, entries)
-        data = Rows(example, planes.indptr, planes.indices, planes.data, planes.b, planes.bound)
-        try:
-            while (own.done[:, 0] < len(example)).any():
-                self.run(
-                    sk.bring_in, store, example, data, weight, lift, state.u, self.folds, self.mirrors, self._scratch,
-                    self._sums, own, visit,
-                )  # fmt: skip
-                if (own.done[:, 0] < len(example)).any():
-                    self._grow(4 * (int(largest[0]) + most), 2 * wide * wide)
-        finally:  # whoever interrupts: planes that have come in must stay whole
-            _take_back(store, own)
+        self, state: DualState, blocks: np.ndarray, total: int, room: Room, join: Callable[[wk.Store, sk.Own], None]
+    ) -> bool:
+        """New planes join their blocks, until all ``total`` rows or blocks are done; False where there is no room."""
+        ws, (rows, entries, wide, most) = state.working_set, room
+        done = np.zeros((self.count, sk.APART), np.int64)
+        while True:
+            if ws.reserve(wide, self.count * rows, self.count * entries + 1, restrict=False):
+                return False
+            store = ws.store
+            if store.size[wk.POOL_END] + self.count * entries + 1 > len(store.columns):
+                wk.compact(store)
+            if not done.any():
+                largest = np.zeros(2, np.int64)
+                sk.measure(store, blocks, largest)
+                self._prepare(int(largest[0]) + most, wide)
+            own = self._own(ws, rows, entries, done)
+            try:
+                join(store, own)
+            finally:  # whoever interrupts: planes that have come in must stay whole
+                _take_back(store, own)
+            missing = done[done[:, 0] < total]
+            if len(missing) == 0:
+                break
+            short, needed, planes = missing[:, 1], int(missing[:, 2].max()), int(missing[:, 3].max()) + 2
+            if (short == sk.SCRATCH_FULL).any():
+                self._prepare(needed, planes)
+            if (short == sk.FOLDS_FULL).any():
+                self._grow(4 * needed, 2 * planes * planes)
+            if (short == sk.STORE_FULL).any():
+                rows, entries, wide = 2 * rows, 2 * entries + needed, max(wide, planes)
         self._number(state, blocks)
         return True
 
-    def _own(self, ws: WorkingSet, rows: int, entries: int) -> sk.Own:
+    def _own(self, ws: WorkingSet, rows: int, entries: int, done: np.ndarray) -> sk.Own:
+        """So much of the working set for each strand."""
         n, store = self.count, ws.store
         own = sk.Own(
             np.empty((n, rows), np.int32), np.zeros((n, max(wk.SIZES, sk.APART)), np.int64), np.zeros(n, np.int64),
-            np.zeros((n, sk.APART)), np.empty((n, len(ws.g) + sk.APART), np.int32), np.zeros((n, sk.APART), np.int64),
+            np.zeros((n, sk.APART)), np.empty((n, len(ws.g) + sk.APART), np.int32), done,
         )  # fmt: skip
         end = max(1, int(store.size[wk.POOL_END]))  # 0 would mean that nothing was given
         for s in range(n):
@@ -265,7 +345,7 @@ class Team:
             self._scratch, self._sums = fk.scratch(n, 0), vk.sums(n, 0, 0)
         else:
             self.folds.number[self.folds.column[: self.columns]] = -1
-        room = 400 * blocks + 2 * len(store.columns)  # takes no memory before it is used
+        room = 400 * blocks + 4 * len(store.columns)  # takes no memory before it is used
         if room > self.folds.ints.shape[1]:
             self.folds = self.folds._replace(ints=np.empty((n, room), np.int32), floats=np.empty((n, room)))
         self.folds.end[:] = 0

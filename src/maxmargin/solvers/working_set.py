@@ -16,6 +16,7 @@ __all__ = ["WorkingSet"]
 
 _PER_PLANE = 8 + 4 + 8 + 8 + 4 + 1 + 4  # start, length, b, alpha, idle, iterate, free
 _PER_ENTRY = 4 + 8
+AHEAD = 4  # times the room asked for is set aside when the pool has to move
 
 
 class WorkingSet:
@@ -50,7 +51,8 @@ class WorkingSet:
             total=total, origin=total.copy(), open=np.ones(n, np.int8), gap=np.full(n, np.inf),
             start=np.zeros(planes, np.int64), length=np.zeros(planes, np.int32), b=np.zeros(planes),
             alpha=np.zeros(planes), idle=np.zeros(planes, np.int32), iterate=np.zeros(planes, np.int8),
-            gram=np.zeros((planes, width)), columns=np.zeros(pool, np.int32), entries=np.zeros(pool),
+            gram=np.zeros((planes, width)), columns=_longer(np.zeros(1, np.int32), 1, pool),
+            entries=_longer(np.zeros(1), 1, pool),
             free=np.arange(planes - 1, -1, -1, dtype=np.int32), size=np.zeros(wk.SIZES, np.int64), linear=np.zeros(1),
             mean=np.zeros(n_columns if averaging else 0), moment=np.zeros(wk.MOMENTS),
         )  # fmt: skip
@@ -139,8 +141,8 @@ class WorkingSet:
             store.size[wk.FREE] = len(free)
         if new_pool != pool:
             wk.compact(store)
-            end = store.size[wk.POOL_END]
-            columns, entries = (_larger(pooled[:end], (new_pool,)) for pooled in (store.columns, store.entries))
+            end = int(store.size[wk.POOL_END])
+            columns, entries = (_longer(pooled, end, new_pool) for pooled in (store.columns, store.entries))
             store = store._replace(columns=columns, entries=entries)
         self.store = store
         self.g, self.change = np.empty(new_width + 1), np.empty(new_width + 1)
@@ -320,6 +322,22 @@ def _larger(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     made = np.zeros(shape, array.dtype)
     made[tuple(map(slice, array.shape))] = array
     return made
+
+
+def _longer(array: np.ndarray, used: int, length: int) -> np.ndarray:
+    """The array with more entries, of which the first ``used`` count: where they are, if there is room behind them.
+
+    Else a copy, with far more room behind it than was asked for, since that takes no memory before it is used.
+    """
+    whole = array if array.base is None else array.base
+    same = isinstance(whole, np.ndarray) and whole.dtype == array.dtype and whole.ctypes.data == array.ctypes.data
+    if not same or whole.size < length:
+        try:
+            whole = np.zeros(AHEAD * length, array.dtype)
+        except MemoryError:  # where a limit counts what is not used, too
+            whole = np.zeros(length, array.dtype)
+        whole[:used] = array[:used]
+    return whole.reshape(-1)[:length]
 
 
 def _pool(entries: int) -> int:
