@@ -29,6 +29,12 @@ def prefetch_much(array, begin, end):
     _second(array, end - 1)
 
 
+@register_jitable
+def prefetch_entry(array, at):
+    """The same for one entry, ``array[at]``."""
+    _nearest(array, at)
+
+
 def _instruction(locality):
     """The instruction of the processor: ask for the line that an entry of an array is in."""
 

@@ -26,11 +26,7 @@ class Block:
 
     def __init__(self, room=4000):
         self.ws = WorkingSet(np.array([1.0]), N_COLUMNS, N_COLUMNS)
-        self.folds = fk.Folds(
-            np.zeros((1, 8), np.int64), np.empty((1, room), np.int32), np.empty((1, room)), np.zeros((1, 8), np.int64),
-            np.full(N_COLUMNS, -1, np.int32), np.empty(N_COLUMNS, np.int32),
-        )  # fmt: skip
-        self.folds.block[:, fk.PLANES] = -1
+        self.folds = fk.folds(1, 1, N_COLUMNS, room)
         self.scratch, self.sums, self.columns = fk.scratch(1, 2000), vk.sums(1, 2000, 60), 0
 
     @property

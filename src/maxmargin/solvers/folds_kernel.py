@@ -21,6 +21,7 @@ from numba import types
 from numba.extending import register_jitable
 
 from maxmargin.kernel import kernel, record
+from maxmargin.prefetch_kernel import prefetch_entry
 from maxmargin.solvers import working_set_kernel as wk
 
 
@@ -33,6 +34,7 @@ class Folds(NamedTuple):
     end: np.ndarray  # int64 (strands, APART): how much of ints and floats is in use
     number: np.ndarray  # int32 (columns,): number of a column, or -1
     column: np.ndarray  # int32 (columns,): column of a number
+    unnumbered: np.ndarray  # int8 (blocks,): whether a block has columns without a number
 
 
 class Scratch(NamedTuple):
@@ -59,8 +61,19 @@ APART = 8  # numbers that different strands write are so far apart
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
 _i4ss, _i8ss, _f8ss = types.int32[:, ::1], types.int64[:, ::1], types.float64[:, ::1]
 _i8, _f8 = types.int64, types.float64
-FOLDED = record(Folds, _i8ss, _i4ss, _f8ss, _i8ss, _i4s, _i4s)
+FOLDED = record(Folds, _i8ss, _i4ss, _f8ss, _i8ss, _i4s, _i4s, types.int8[::1])
 SCRATCH = record(Scratch, *[_i4ss] * 11, _f8ss, _f8ss)
+
+
+def folds(strands: int, blocks: int, columns: int, room: int) -> Folds:
+    """Of blocks none of which is folded, with so much room for each strand."""
+    made = Folds(
+        np.zeros((blocks, 8), np.int64), np.empty((strands, room), np.int32), np.empty((strands, room)),
+        np.zeros((strands, APART), np.int64), np.full(columns, -1, np.int32), np.empty(columns, np.int32),
+        np.zeros(blocks, np.int8),
+    )  # fmt: skip
+    made.block[:, PLANES] = -1
+    return made
 
 
 def scratch(strands: int, room: int) -> Scratch:
@@ -167,7 +180,7 @@ def _room_for(folds, block, s, need, need_floats):
     """Room for a block, where it is or at the end; False when there is none."""
     own, end = folds.block[block], folds.end[s]
     if need > own[INT_ROOM] or need_floats > own[FLOAT_ROOM]:
-        room, room_floats = need + need // 4, need_floats + need_floats // 4
+        room, room_floats = need + need // 2, need_floats + need_floats // 2
         if end[0] + room > folds.ints.shape[1] or end[1] + room_floats > folds.floats.shape[1]:
             return False
         own[BEGIN], own[FLOATS], own[INT_ROOM], own[FLOAT_ROOM] = end[0], end[1], room, room_floats
@@ -180,7 +193,7 @@ def _room_for(folds, block, s, need, need_floats):
 def has_room(folds, s, need, need_floats):
     """Whether that is free behind the blocks of a strand, and the reserve of a block too."""
     end = folds.end[s]
-    more, more_floats = need + need // 4, need_floats + need_floats // 4
+    more, more_floats = need + need // 2, need_floats + need_floats // 2
     return end[0] + more <= folds.ints.shape[1] and end[1] + more_floats <= folds.floats.shape[1]
 
 
@@ -241,6 +254,8 @@ def fold(store, block, folds, scratch, s, fresh):
         key, c = scratch.column[s, i], first_column + ints[f]
         ints[c] = key
         ints[f] += 1
+        if key < 0:
+            folds.unnumbered[block] = 1
     place, e = np.int64(0), old
     for p in range(old):
         while e < old + ids_before[p]:
@@ -356,9 +371,15 @@ def _drop_columns(own, ints, ids_before, kept, used, ends, name):
 def number_columns(folds, blocks, owner, n):
     """Give numbers from ``n`` on to the columns of some blocks that have none; returns the next number."""
     for i in range(len(blocks)):
+        if not folds.unnumbered[blocks[i]]:
+            continue
+        folds.unnumbered[blocks[i]] = 0
         own, ints = folds.block[blocks[i]], folds.ints[owner[blocks[i]]]
-        begin = own[BEGIN]
-        for e in range(begin, begin + own[COLUMNS]):
+        begin, end = own[BEGIN], own[BEGIN] + own[COLUMNS]
+        for e in range(begin, end):
+            if ints[e] < 0:
+                prefetch_entry(folds.number, np.int64(~ints[e]))
+        for e in range(begin, end):
             if ints[e] < 0:
                 c = ~ints[e]
                 if folds.number[c] < 0:

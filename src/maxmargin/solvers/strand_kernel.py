@@ -32,7 +32,7 @@ from maxmargin.solvers.visit_kernel import is_wanted, look
 from maxmargin.team_kernel import wait_for_all
 
 LINES = 4  # bits: so many blocks in a row belong to one strand, so that strands write no line of memory in turn
-ENOUGH, STORE_FULL, FOLDS_FULL, SCRATCH_FULL = range(4)  # whether new planes find room
+ENOUGH, STORE_FULL, FOLDS_FULL = range(3)  # whether new planes find room
 STRIP = 1024  # columns that strands agree on at a time, which stay in the nearest cache meanwhile
 
 
@@ -92,10 +92,10 @@ def _announce(store, folds, block, s):
 
 
 @register_jitable
-def _has_room(store, mine, block, row, end, indptr, folds, scratch, sums, done, s):
+def _has_room(store, mine, block, row, end, indptr, folds, done, s):
     """Whether new planes find room in their block, in the part of the pool that a strand has, and in its folds.
 
-    ``done`` receives what is short, and the entries and planes that the block would have.
+    ``done`` receives what is short, and the most entries and planes that a block would have so far.
     """
     entries, planes, short = indptr[end] - indptr[row], store.held[block] + end - row, ENOUGH
     if (
@@ -106,11 +106,9 @@ def _has_room(store, mine, block, row, end, indptr, folds, scratch, sums, done, 
         short = STORE_FULL
     for p in range(store.held[block]):
         entries += store.length[store.slots[block, p]]
-    if short == ENOUGH and (entries + planes + APART > scratch.column.shape[1] or planes + APART > sums.g.shape[1]):
-        short = SCRATCH_FULL
     if short == ENOUGH and not fk.has_room(folds, s, 3 * entries + planes, entries + 2 + planes * (planes + 3)):
         short = FOLDS_FULL
-    done[1], done[2], done[3] = short, entries, planes
+    done[1], done[2], done[3] = short, max(done[2], entries), max(done[3], planes)
     return short == ENOUGH
 
 
@@ -153,7 +151,7 @@ def bring_in(store, blocks, rows, weight, lift, u, folds, mirrors, scratch, sums
             if owner_of(block, count) == s:
                 if end < m and owner_of(blocks[end], count) == s:
                     _announce(store, folds, blocks[end], s)
-                enough = _has_room(store, mine, block, row, end, rows.indptr, folds, scratch, sums, done, s)
+                enough = _has_room(store, mine, block, row, end, rows.indptr, folds, done, s)
                 if enough:
                     _join(store, mine, block, row, end, rows, weight, lift, u, folds, mirrors, scratch, sums, visit, s)
             row = end if enough else row
@@ -199,7 +197,7 @@ def ask_and_bring_in(
                 block = part[0, i] - first
                 if i + 1 < n:
                     _announce(store, folds, part[0, i + 1] - first, s)
-                enough = _has_room(store, mine, block, row, end, rows.indptr, folds, scratch, sums, done, s)
+                enough = _has_room(store, mine, block, row, end, rows.indptr, folds, done, s)
                 if not enough:
                     at = part[1, i]
                     break
@@ -223,6 +221,16 @@ def fold_all(store, blocks, folds, scratch, done, worker, workers):
     return 0
 
 
+@kernel(types.void(_i4s, _f8ss, _f8s, _f8s, _i8, _i8), borrows=True)
+def mirror(column, mirrors, base, u, begin, end):
+    """Let all mirrors have some columns of u."""
+    for c in range(begin, end):
+        base[c] = u[np.uint32(column[c])]
+    for own in mirrors:
+        for c in range(begin, end):
+            own[c] = base[c]
+
+
 @kernel(_i8(wk.STORE, FOLDED, MIRRORS, _f8s, _i8, _i8, _i8), borrows=True)
 def load_all(store, folds, mirrors, u, n, worker, workers):
     """Take over multipliers and columns of u."""
@@ -232,11 +240,7 @@ def load_all(store, folds, mirrors, u, n, worker, workers):
         if s % workers == worker and folds.block[block, fk.PLANES] >= 0:
             vk.load(store, block, folds, s)
     for s in range(worker, count, workers):
-        for c in range(s * n // count, (s + 1) * n // count):
-            x = u[np.uint32(folds.column[c])]
-            mirrors.base[c] = x
-            for t in range(count):
-                mirrors.u[t, c] = x
+        mirror(folds.column, mirrors.u, mirrors.base, u, s * n // count, (s + 1) * n // count)
     return 0
 
 
@@ -392,11 +396,11 @@ def forget_all(store, folds, scratch, own, visits, patience, worker, workers):
     return 0
 
 
-@kernel(types.void(wk.STORE, _i8s, _i8s), borrows=True)
-def measure(store, blocks, largest):
-    """The most entries and planes of any of the blocks."""
-    for i in range(len(blocks)):
-        block, entries = blocks[i], 0
+@kernel(types.void(wk.STORE, _i8s), borrows=True)
+def measure(store, largest):
+    """The most entries and planes of any block."""
+    for block in range(len(store.held)):
+        entries = 0
         for p in range(store.held[block]):
             entries += store.length[store.slots[block, p]]
         largest[0], largest[1] = max(largest[0], entries), max(largest[1], store.held[block])

@@ -36,6 +36,7 @@ STALE = 8.0  # visits that may change a column before strands agree on it
 # a pass that gains less than this share of what its visits have gained is looked at, and rounds get shorter;
 # longer again when one gains more than that share
 ENOUGH, AMPLE = 0.5, 0.9
+SPARE = 1.25  # more entries than strands are expected to need
 FEW = 8  # examples that a strand decodes before their planes join their blocks
 COUNTERS = [wk.WORSE, wk.STEPS, wk.DUPLICATES]
 
@@ -56,12 +57,16 @@ class _Worker:
 
 
 class Room(NamedTuple):
-    """What new planes are expected to need."""
+    """What new planes are expected to need, and at most need."""
 
     rows: int  # planes of a strand
     entries: int  # of these
     wide: int  # planes of a block, with those it has
-    most: int  # entries of the new planes of a block
+    planes: int  # at most: new planes of a block
+    most: int  # at most: entries of these
+
+
+Join = Callable[[wk.Store, sk.Own], None]  # how new planes join their blocks
 
 
 class Team:
@@ -74,6 +79,8 @@ class Team:
     folds: fk.Folds
     mirrors: sk.Mirrors
     columns: int  # that have numbers
+    largest: list[int]  # the most entries and planes that a block has had
+    joined: float  # entries of planes that joined a block when they were asked for last
     visited: np.ndarray  # blocks, since the team has last settled
     frequency: np.ndarray  # of these, below zero: shares of the blocks, the most frequent first
 
@@ -87,6 +94,7 @@ class Team:
             self.homes = executor.start([_Worker()] * self.workers)
             finalize(self, executor.release, self.homes)
         self.retreats = 0  # passes whose changes did not stay whole
+        self.joined = 0.0
         self.made_for = (0, 0)  # so many blocks and columns
         self.leave()
 
@@ -123,15 +131,8 @@ class Team:
             self._open(state)
         else:
             self._begin(state.working_set.store, planes, len(state.u))
-        example, ws, lengths = planes.example, state.working_set, np.diff(planes.indptr)
-        blocks, owner, per_block = np.unique(example), (example >> sk.LINES) % self.count, np.bincount(example)
-        room = Room(
-            int(np.bincount(owner, minlength=self.count).max()) + 2,
-            int(np.bincount(owner, lengths, minlength=self.count).max()),
-            int((ws.store.held[: len(per_block)] + per_block).max()) + 2,
-            int(np.bincount(example, lengths).max()),
-        )
-        if not self._bring_in(state, blocks, len(example), room, self._joining(state, planes, visit, weight, lift)):
+        blocks = np.unique(planes.example)
+        if not self._bring_in(state, blocks, *self._given(state, planes, visit, weight, lift)):
             return None
         return self.revisit(state, blocks, visit)
 
@@ -143,31 +144,17 @@ class Team:
         None also where columns have no numbers yet, or compiled code cannot ask. Where there are no more workers than
         strands, each strand asks by itself.
         """
-        fused = state.oracle.fused()
+        fused, visited = state.oracle.fused(), np.sort(visited)
         self.settle(state)
         if fused is None or not self.known:
             return None
         self._open(state)
-        w, ws = state.w[: state.problem.n_columns], state.working_set
-        own = int(np.bincount((visited >> sk.LINES) % self.count).max())
-        rows, mean = 2 * own + most + 2, ws.n_entries / max(1, ws.n_planes)
-        room = Room(rows, int(1.25 * rows * mean) + 1, int(ws.store.held[visited].max()) + 2, 2 * int(mean))
         if self.shared_out:
-            planes = state.oracle.planes(w, visited, most)
-            total, join = len(planes), self._joining(state, planes, visit, weight, lift)
+            planes = state.oracle.planes(state.w[: state.problem.n_columns], visited, most)
+            new = self._given(state, planes, visit, weight, lift)
         else:
-            total, begin, asked = len(visited), clock(), [0, 0]
-
-            def join(store: wk.Store, own: sk.Own) -> None:
-                both = store, visited, w, weight, lift, state.u, self.folds, self.mirrors, self._scratch, self._sums
-                for counts in self._all("ask", fused, most, (*both, own, visit)):
-                    asked[0] += counts[0]
-                    asked[1] += counts[1]
-
-        enough = self._bring_in(state, np.sort(visited), total, room, join)
-        if not self.shared_out:
-            state.oracle.count_fused(len(visited), clock() - begin, (asked[0], asked[1]))
-        return self.revisit(state, np.sort(visited), visit) if enough else None
+            new = self._asked(state, fused, visited, most, (weight, lift, visit))
+        return self.revisit(state, visited, visit) if self._bring_in(state, visited, *new) else None
 
     def revisit(self, state: DualState, blocks: np.ndarray, visit: wk.Visit) -> float:
         """A pass over blocks with the planes they have; the gain of the dual."""
@@ -177,7 +164,7 @@ class Team:
         if live == 0:
             return 0.0
         rounds = -(-live * self.finer // PER_ROUND) if self.count > 1 else 1
-        order, cuts = np.empty((self.count, live), np.int64), np.zeros((self.count, rounds + 1), np.int64)
+        order, cuts = self._order, np.zeros((self.count, rounds + 1), np.int64)
         sk.deal(ws.store, self.folds, np.ascontiguousarray(blocks), order, cuts)
         mirrors, sums = self._mirrors(rounds, PER_ROUND / self.finer), self._sums
         sums.gain[:], sums.size[:] = 0.0, 0
@@ -235,11 +222,19 @@ class Team:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _joining(
+    def _given(
         self, state: DualState, planes: Planes, visit: wk.Visit, weight: np.ndarray, lift: np.ndarray
-    ) -> Callable[[wk.Store, sk.Own], None]:
-        """How planes join their blocks."""
-        example, rows = planes.example, rows_of(planes)
+    ) -> tuple[Room, int, Join]:
+        """The room that planes need, how many they are, and how they join their blocks."""
+        example, lengths, rows = planes.example, np.diff(planes.indptr), rows_of(planes)
+        owner, per_block, held = (example >> sk.LINES) % self.count, np.bincount(example), state.working_set.store.held
+        room = Room(
+            int(np.bincount(owner, minlength=self.count).max()) + 2,
+            int(np.bincount(owner, lengths, minlength=self.count).max()),
+            int((held[: len(per_block)] + per_block).max(initial=0)) + 2,
+            int(per_block.max(initial=0)),
+            int(np.bincount(example, lengths).max(initial=0)),
+        )
 
         def join(store: wk.Store, own: sk.Own) -> None:
             self.run(
@@ -247,39 +242,57 @@ class Team:
                 self._sums, own, visit,
             )  # fmt: skip
 
-        return join
+        return room, len(planes), join
 
-    def _bring_in(
-        self, state: DualState, blocks: np.ndarray, total: int, room: Room, join: Callable[[wk.Store, sk.Own], None]
-    ) -> bool:
+    def _asked(
+        self, state: DualState, fused: Fused, blocks: np.ndarray, most: int, rules: tuple
+    ) -> tuple[Room, int, Join]:
+        """The same for planes that strands ask for."""
+        weight, lift, visit = rules
+        ws, w = state.working_set, state.w[: state.problem.n_columns]
+        own = int(np.bincount((blocks >> sk.LINES) % self.count).max())
+        per_block = self.joined if self.joined > 0.0 else ws.n_entries / max(1, ws.n_planes)
+        largest = fused.kernel.room + most
+        room = Room(
+            most * own + 2, int(SPARE * per_block * own) + largest, int(ws.store.held[blocks].max()) + 2, most, largest
+        )
+        self.joined = 0.0
+
+        def join(store: wk.Store, own_part: sk.Own) -> None:
+            begin, before = clock(), own_part.size[:, wk.POOL_END].copy()
+            both = store, blocks, w, weight, lift, state.u, self.folds, self.mirrors, self._scratch, self._sums
+            counts = self._all("ask", fused, most, (*both, own_part, visit))
+            self.joined += float((own_part.size[:, wk.POOL_END] - before).max()) / own
+            state.oracle.count_fused(0, clock() - begin, (sum(n for n, _ in counts), sum(n for _, n in counts)))
+
+        state.oracle.count_fused(len(blocks), 0.0, (0, 0))
+        return room, len(blocks), join
+
+    def _bring_in(self, state: DualState, blocks: np.ndarray, room: Room, total: int, join: Join) -> bool:
         """New planes join their blocks, until all ``total`` rows or blocks are done; False where there is no room."""
-        ws, (rows, entries, wide, most) = state.working_set, room
+        ws, (rows, entries, wide, planes, most) = state.working_set, room
         done = np.zeros((self.count, sk.APART), np.int64)
+        self._prepare(self.largest[0] + most, self.largest[1] + planes)
         while True:
             if ws.reserve(wide, self.count * rows, self.count * entries + 1, restrict=False):
                 return False
             store = ws.store
             if store.size[wk.POOL_END] + self.count * entries + 1 > len(store.columns):
                 wk.compact(store)
-            if not done.any():
-                largest = np.zeros(2, np.int64)
-                sk.measure(store, blocks, largest)
-                self._prepare(int(largest[0]) + most, wide)
             own = self._own(ws, rows, entries, done)
             try:
                 join(store, own)
             finally:  # whoever interrupts: planes that have come in must stay whole
                 _take_back(store, own)
-            missing = done[done[:, 0] < total]
-            if len(missing) == 0:
+            self.largest = np.maximum(self.largest, done[:, 2:4].max(axis=0)).tolist()
+            short = done[done[:, 0] < total, 1]
+            if len(short) == 0:
                 break
-            short, needed, planes = missing[:, 1], int(missing[:, 2].max()), int(missing[:, 3].max()) + 2
-            if (short == sk.SCRATCH_FULL).any():
-                self._prepare(needed, planes)
+            needed, planes = self.largest
             if (short == sk.FOLDS_FULL).any():
                 self._grow(4 * needed, 2 * planes * planes)
             if (short == sk.STORE_FULL).any():
-                rows, entries, wide = 2 * rows, 2 * entries + needed, max(wide, planes)
+                rows, entries, wide = 2 * rows, 2 * entries + needed, max(wide, planes + 2)
         self._number(state, blocks)
         return True
 
@@ -309,15 +322,14 @@ class Team:
         store = state.working_set.store
         if not self.known:
             self._begin(store, None, len(state.u))
-        blocks, largest = np.flatnonzero(self.folds.block[:, fk.PLANES] != store.held), np.zeros(2, np.int64)
+        blocks, (entries, planes) = np.flatnonzero(self.folds.block[:, fk.PLANES] != store.held), self.largest
         if len(blocks):
-            sk.measure(store, blocks, largest)
-            self._prepare(int(largest[0]), int(largest[1]))
+            self._prepare(entries, planes)
             done = np.zeros(self.count * sk.APART, np.int64)
             while (done[:: sk.APART] < len(blocks)).any():
                 self.run(sk.fold_all, store, blocks, self.folds, self._scratch, done)
                 if (done[:: sk.APART] < len(blocks)).any():
-                    self._grow(4 * int(largest[0]), 2 * int(largest[1]) ** 2)
+                    self._grow(4 * entries, 2 * planes * planes)
         self._number(state, blocks)
         self._briefly(sk.load_all, store, self.folds, self.mirrors, state.u, self.columns)
         self.loaded = True
@@ -326,30 +338,25 @@ class Team:
         """Give numbers to the columns of some blocks that have none, and mirrors to these."""
         owner, first = (np.arange(len(self.folds.block)) >> sk.LINES) % self.count, self.columns
         self.columns = fk.number_columns(self.folds, blocks, owner, first)
-        new = state.u[self.folds.column[first : self.columns]]
-        self.mirrors.u[:, first : self.columns] = self.mirrors.base[first : self.columns] = new
+        sk.mirror(self.folds.column, self.mirrors.u, self.mirrors.base, state.u, first, self.columns)
 
     def _begin(self, store: wk.Store, planes: Planes | None, n_columns: int) -> None:
         """Begin anew: number columns by how many blocks have them, as far as a plane of each tells."""
         n, blocks = self.count, len(store.held)
         if self.made_for != (blocks, n_columns):
             self.made_for = blocks, n_columns
-            self.folds = fk.Folds(
-                np.zeros((blocks, 8), np.int64), np.empty((n, 0), np.int32), np.empty((n, 0)),
-                np.zeros((n, sk.APART), np.int64), np.full(n_columns, -1, np.int32), np.empty(n_columns, np.int32),
-            )  # fmt: skip
+            room = 400 * blocks + 4 * len(store.columns)  # takes no memory before it is used
+            self.folds = fk.folds(n, blocks, n_columns, room)
             self.mirrors = sk.Mirrors(
                 np.empty((n, n_columns)), np.empty(n_columns), np.zeros((n, sk.APART)), np.empty(0, np.int64),
                 np.empty(0, np.int64), np.zeros(sk.APART, np.int64),
             )  # fmt: skip
             self._scratch, self._sums = fk.scratch(n, 0), vk.sums(n, 0, 0)
+            self._order = np.empty((n, blocks), np.int64)
         else:
             self.folds.number[self.folds.column[: self.columns]] = -1
-        room = 400 * blocks + 4 * len(store.columns)  # takes no memory before it is used
-        if room > self.folds.ints.shape[1]:
-            self.folds = self.folds._replace(ints=np.empty((n, room), np.int32), floats=np.empty((n, room)))
         self.folds.end[:] = 0
-        self.folds.block[:] = 0
+        self.folds.block[:] = self.folds.unnumbered[:] = 0
         self.folds.block[:, fk.PLANES] = -1
         number, column = self.folds.number, self.folds.column
         planes_seen = found = 0
@@ -369,6 +376,9 @@ class Team:
         self.frequency = (1.0 + number[column[:found]]) / max(1, planes_seen)
         number[column[:found]] = np.arange(found, dtype=np.int32)
         self.mirrors.u[:, : self.columns] = self.mirrors.base[: self.columns] = 0.0
+        largest = np.zeros(2, np.int64)
+        sk.measure(store, largest)
+        self.largest = largest.tolist()
         self.known = True
 
     def _prepare(self, entries: int, planes: int) -> None:
