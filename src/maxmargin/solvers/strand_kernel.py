@@ -306,13 +306,41 @@ def _agree_on(mirrors, n, worker, workers, waits):
     return waits
 
 
-@kernel(_i8(wk.STORE, _i8ss, _i8ss, FOLDED, MIRRORS, wk.VISIT, SUMS, _i8, _i8, _i8), borrows=True)
-def revisit_rounds(store, order, cuts, folds, mirrors, visit, sums, n, worker, workers):
-    """A pass: in round t strand s visits the blocks ``order[s, cuts[s, t] : cuts[s, t + 1]]``.
+@register_jitable
+def _work(folds, block):
+    """About what a visit costs."""
+    return folds.block[block, fk.COLUMNS] + 2 * folds.block[block, fk.ENTRIES] + 100
+
+
+@kernel(types.void(wk.STORE, FOLDED, _i8s, _i8, _i8, _i8s, _i8s), borrows=True)
+def deal(store, folds, blocks, s, count, order, cuts):
+    """Pick the blocks of a strand that have planes, and cut them into rounds of about the same work."""
+    n, work, done, t = 0, 0, 0, 1
+    for i in range(len(blocks)):
+        if owner_of(blocks[i], count) == s and store.held[blocks[i]] > 0:
+            order[n] = blocks[i]
+            work += _work(folds, blocks[i])
+            n += 1
+    last = len(cuts) - 1
+    cuts[0] = 0
+    for i in range(n):
+        while t < last and done * last >= t * work:
+            cuts[t] = i
+            t += 1
+        done += _work(folds, order[i])
+    for round in range(t, last + 1):
+        cuts[round] = n
+
+
+@kernel(_i8(wk.STORE, _i8s, _i8ss, _i8ss, FOLDED, MIRRORS, wk.VISIT, SUMS, _i8, _i8, _i8), borrows=True)
+def revisit_rounds(store, blocks, order, cuts, folds, mirrors, visit, sums, n, worker, workers):
+    """A pass over blocks: in round t strand s visits those in ``order[s, cuts[s, t] : cuts[s, t + 1]]``.
 
     ``n`` is the number of columns in use; on these the strands agree in the end.
     """
     waits, rounds = 0, cuts.shape[1] - 1
+    for s in range(worker, len(order), workers):
+        deal(store, folds, blocks, s, len(order), order[s], cuts[s])
     for t in range(rounds):
         for s in range(worker, len(order), workers):
             vk.visit_folded(store, order[s, cuts[s, t] : cuts[s, t + 1]], folds, mirrors.u[s], visit, sums, s)
@@ -338,62 +366,46 @@ def aim_all(store, folds, sums, target, changes, worker, workers):
     return 0.0
 
 
-@kernel(types.void(wk.STORE, FOLDED, _i8s, _i8ss, _i8ss), borrows=True)
-def deal(store, folds, blocks, order, cuts):
-    """Hand blocks to their owners, and cut what each has into rounds of about the same work."""
-    count, last = len(order), cuts.shape[1] - 1
-    for s in range(count):  # cuts[s, last] counts blocks, cuts[s, 0] their work
-        cuts[s, 0] = cuts[s, last] = 0
-    for i in range(len(blocks)):
-        block = blocks[i]
-        if store.held[block] > 0:
-            s = owner_of(block, count)
-            order[s, cuts[s, last]] = block
-            cuts[s, last] += 1
-            cuts[s, 0] += _work(folds, block)
-    for s in range(count):
-        work, n, done, t = cuts[s, 0], cuts[s, last], 0, 1
-        cuts[s, 0] = 0
+@kernel(_i8(wk.STORE, FOLDED, SCRATCH, OWN, _i8ss, _i8, _i8, _i8, _i8), borrows=True)
+def forget_all(store, folds, scratch, own, going, visits, patience, worker, workers):
+    """Count visits without weight, and let planes go that had too many; ``going`` lists the blocks that have such."""
+    count = len(own.ends)
+    for s in range(worker, count, workers):
+        n = 0
+        for block in range(len(store.held)):
+            if owner_of(block, count) == s and _count_idle(store, block, visits, patience):
+                going[s, n] = block
+                n += 1
+        mine, place = own_store(store, own, s), own.place[s]
         for i in range(n):
-            while t < last and done * last >= t * work:
-                cuts[s, t] = i
-                t += 1
-            done += _work(folds, order[s, i])
-        while t < last:
-            cuts[s, t] = n
-            t += 1
+            if i + 1 < n:
+                _announce(store, folds, going[s, i + 1], s)
+            block = going[s, i]
+            held = store.held[block]
+            for p in range(held):
+                place[p] = p
+            for p in range(held - 1, -1, -1):
+                plane = store.slots[block, p]
+                if store.alpha[plane] <= 0.0 and store.idle[plane] > patience:
+                    place[p] = place[store.held[block] - 1]
+                    wk.remove(mine, block, p)
+            if folds.block[block, fk.PLANES] == held:
+                fk.keep_planes(store, block, folds, scratch, s, place)
+    return 0
 
 
 @register_jitable
-def _work(folds, block):
-    """About what a visit costs."""
-    return folds.block[block, fk.COLUMNS] + 2 * folds.block[block, fk.ENTRIES] + 100
-
-
-@kernel(_i8(wk.STORE, FOLDED, SCRATCH, OWN, _i8, _i8, _i8, _i8), borrows=True)
-def forget_all(store, folds, scratch, own, visits, patience, worker, workers):
-    """Count visits without weight, and let planes go that had too many."""
-    count = len(own.ends)
-    for block in range(len(store.held)):
-        s = owner_of(block, count)
-        if s % workers != worker:
-            continue
-        held, place = store.held[block], own.place[s]
-        for p in range(held):
-            place[p] = p
-        for p in range(held - 1, -1, -1):
-            plane = store.slots[block, p]
-            if store.alpha[plane] > 0.0:
-                if store.idle[plane] > 0:  # else the line of memory stays where it is
-                    store.idle[plane] = 0
-            else:
-                store.idle[plane] += visits
-                if store.idle[plane] > patience:
-                    place[p] = place[store.held[block] - 1]
-                    wk.remove(own_store(store, own, s), block, p)
-        if store.held[block] < held and folds.block[block, fk.PLANES] == held:
-            fk.keep_planes(store, block, folds, scratch, s, place)
-    return 0
+def _count_idle(store, block, visits, patience):
+    """Count visits without weight of the planes of a block; whether one had too many."""
+    going = False
+    for p in range(store.held[block]):
+        plane = store.slots[block, p]
+        if store.alpha[plane] <= 0.0:
+            store.idle[plane] += visits
+            going |= store.idle[plane] > patience
+        elif store.idle[plane] > 0:  # else the line of memory stays where it is
+            store.idle[plane] = 0
+    return going
 
 
 @kernel(types.void(wk.STORE, _i8s), borrows=True)

@@ -165,10 +165,10 @@ class Team:
             return 0.0
         rounds = -(-live * self.finer // PER_ROUND) if self.count > 1 else 1
         order, cuts = self._order, np.zeros((self.count, rounds + 1), np.int64)
-        sk.deal(ws.store, self.folds, np.ascontiguousarray(blocks), order, cuts)
         mirrors, sums = self._mirrors(rounds, PER_ROUND / self.finer), self._sums
         sums.gain[:], sums.size[:] = 0.0, 0
-        self.run(sk.revisit_rounds, ws.store, order, cuts, self.folds, mirrors, visit, sums, n)
+        blocks = np.ascontiguousarray(blocks)
+        self.run(sk.revisit_rounds, ws.store, blocks, order, cuts, self.folds, mirrors, visit, sums, n)
         made = float(sums.gain[:, vk.GAIN].sum())
         gain = made - float(mirrors.cross[:, 0].sum())
         ws.store.linear[0] += sums.gain[:, vk.LINEAR].sum()
@@ -216,7 +216,7 @@ class Team:
             own = self._own(ws, 0, 0, np.zeros((self.count, sk.APART), np.int64))
             own = own._replace(free=np.empty((self.count, len(ws.store.b)), np.int32))
             try:
-                self.run(sk.forget_all, ws.store, self.folds, self._scratch, own, visits, patience)
+                self.run(sk.forget_all, ws.store, self.folds, self._scratch, own, self._order, visits, patience)
             finally:
                 _take_back(ws.store, own)
 
@@ -375,7 +375,6 @@ class Team:
         column[:found] = column[order]
         self.frequency = (1.0 + number[column[:found]]) / max(1, planes_seen)
         number[column[:found]] = np.arange(found, dtype=np.int32)
-        self.mirrors.u[:, : self.columns] = self.mirrors.base[: self.columns] = 0.0
         largest = np.zeros(2, np.int64)
         sk.measure(store, largest)
         self.largest = largest.tolist()
