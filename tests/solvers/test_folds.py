@@ -43,7 +43,7 @@ class Block:
             wk.insert(self.store, 0, index, value, b, self.ws.table, 0, self.ws.dense)
         fresh = int(self.store.held[0]) - held
         assert fk.fold(self.store, 0, self.folds, self.scratch, 0, fresh)
-        self.columns = fk.number_columns(self.folds, np.zeros(1, np.int64), np.zeros(1, np.int64), self.columns)
+        self.columns = fk.number_columns(self.folds, self.columns)
 
     def remove(self, position):
         place = np.arange(60, dtype=np.int32)

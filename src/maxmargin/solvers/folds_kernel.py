@@ -31,10 +31,10 @@ class Folds(NamedTuple):
     block: np.ndarray  # int64 (blocks, 8): where and how many, below
     ints: np.ndarray  # int32 (strands, room): columns by fold, ends of folds, ends of planes, folds of entries
     floats: np.ndarray  # float64 (strands, room): origin (2), b, alpha, alpha before, Gram matrix, entries
-    end: np.ndarray  # int64 (strands, APART): how much of ints and floats is in use
+    end: np.ndarray  # int64 (strands, APART): how much of ints, floats and fresh is in use
     number: np.ndarray  # int32 (columns,): number of a column, or -1
     column: np.ndarray  # int32 (columns,): column of a number
-    unnumbered: np.ndarray  # int8 (blocks,): whether a block has columns without a number
+    fresh: np.ndarray  # int32 (strands, room): where ints has columns without a number
 
 
 class Scratch(NamedTuple):
@@ -56,12 +56,14 @@ class Scratch(NamedTuple):
 
 
 BEGIN, FLOATS, PLANES, COLUMNS, FOLDS, ENTRIES, INT_ROOM, FLOAT_ROOM = range(8)  # PLANES is -1 for a block not folded
+FRESH = 2  # behind the ends of ints and floats
+AHEAD = 24  # columns whose numbers memory is asked for ahead
 APART = 8  # numbers that different strands write are so far apart
 
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
 _i4ss, _i8ss, _f8ss = types.int32[:, ::1], types.int64[:, ::1], types.float64[:, ::1]
 _i8, _f8 = types.int64, types.float64
-FOLDED = record(Folds, _i8ss, _i4ss, _f8ss, _i8ss, _i4s, _i4s, types.int8[::1])
+FOLDED = record(Folds, _i8ss, _i4ss, _f8ss, _i8ss, _i4s, _i4s, _i4ss)
 SCRATCH = record(Scratch, *[_i4ss] * 11, _f8ss, _f8ss)
 
 
@@ -70,7 +72,7 @@ def folds(strands: int, blocks: int, columns: int, room: int) -> Folds:
     made = Folds(
         np.zeros((blocks, 8), np.int64), np.empty((strands, room), np.int32), np.empty((strands, room)),
         np.zeros((strands, APART), np.int64), np.full(columns, -1, np.int32), np.empty(columns, np.int32),
-        np.zeros(blocks, np.int8),
+        np.empty((strands, room), np.int32),
     )  # fmt: skip
     made.block[:, PLANES] = -1
     return made
@@ -204,7 +206,7 @@ def fold(store, block, folds, scratch, s, fresh):
     The last ``fresh`` planes have no Gram rows in the store yet and get them. New columns have no number yet.
     O(entries of the new planes + columns + planes x folds).
     """
-    own, ints, floats = folds.block[block], folds.ints[s], folds.floats[s]
+    own, ints, floats, end = folds.block[block], folds.ints[s], folds.floats[s], folds.end[s]
     planes, old = np.int64(store.held[block]), max(own[PLANES], 0)
     before = _keep(folds, block, scratch, s, old)
     columns, nodes = _refine(store, block, folds, scratch, s, old)
@@ -255,7 +257,8 @@ def fold(store, block, folds, scratch, s, fresh):
         ints[c] = key
         ints[f] += 1
         if key < 0:
-            folds.unnumbered[block] = 1
+            folds.fresh[s, end[FRESH]] = c
+            end[FRESH] += 1
     place, e = np.int64(0), old
     for p in range(old):
         while e < old + ids_before[p]:
@@ -367,23 +370,20 @@ def _drop_columns(own, ints, ids_before, kept, used, ends, name):
     own[COLUMNS], own[FOLDS] = left, folds_left
 
 
-@kernel(_i8(FOLDED, _i8s, _i8s, _i8), borrows=True)
-def number_columns(folds, blocks, owner, n):
-    """Give numbers from ``n`` on to the columns of some blocks that have none; returns the next number."""
-    for i in range(len(blocks)):
-        if not folds.unnumbered[blocks[i]]:
-            continue
-        folds.unnumbered[blocks[i]] = 0
-        own, ints = folds.block[blocks[i]], folds.ints[owner[blocks[i]]]
-        begin, end = own[BEGIN], own[BEGIN] + own[COLUMNS]
-        for e in range(begin, end):
-            if ints[e] < 0:
-                prefetch_entry(folds.number, np.int64(~ints[e]))
-        for e in range(begin, end):
-            if ints[e] < 0:
-                c = ~ints[e]
+@kernel(_i8(FOLDED, _i8), borrows=True)
+def number_columns(folds, n):
+    """Give numbers from ``n`` on to the columns that have none; returns the next number."""
+    for s in range(len(folds.end)):
+        ints, fresh, end = folds.ints[s], folds.fresh[s], folds.end[s]
+        for i in range(end[FRESH]):
+            if i + AHEAD < end[FRESH]:
+                later = ints[fresh[i + AHEAD]]
+                prefetch_entry(folds.number, np.int64(later if later >= 0 else ~later))
+            c = ~ints[fresh[i]]
+            if c >= 0:  # else folded again since
                 if folds.number[c] < 0:
                     folds.number[c], folds.column[n] = n, c
                     n += 1
-                ints[e] = folds.number[c]
+                ints[fresh[i]] = folds.number[c]
+        end[FRESH] = 0
     return n

@@ -22,7 +22,7 @@ from numba.extending import register_jitable
 from maxmargin.kernel import kernel, record
 from maxmargin.models.signature import PLANE_FUNCTION, SEARCH_FUNCTION
 from maxmargin.oracles.batch_kernel import BATCH_FUNCTION, PACK, ROWS
-from maxmargin.prefetch_kernel import prefetch_much
+from maxmargin.prefetch_kernel import prefetch_entry, prefetch_much
 from maxmargin.solvers import folded_kernel as vk
 from maxmargin.solvers import folds_kernel as fk
 from maxmargin.solvers import working_set_kernel as wk
@@ -426,6 +426,7 @@ def count_columns(begin, end, index, number, column, n):
     """
     for i in range(len(begin)):
         for e in range(begin[i], end[i]):
+            prefetch_entry(number, np.int64(index[min(e + fk.AHEAD, len(index) - 1)]))
             c = np.uint32(index[e])
             if number[c] == -1:
                 column[n] = c

@@ -132,7 +132,7 @@ class Team:
         else:
             self._begin(state.working_set.store, planes, len(state.u))
         blocks = np.unique(planes.example)
-        if not self._bring_in(state, blocks, *self._given(state, planes, visit, weight, lift)):
+        if not self._bring_in(state, *self._given(state, planes, visit, weight, lift)):
             return None
         return self.revisit(state, blocks, visit)
 
@@ -154,7 +154,7 @@ class Team:
             new = self._given(state, planes, visit, weight, lift)
         else:
             new = self._asked(state, fused, visited, most, (weight, lift, visit))
-        return self.revisit(state, visited, visit) if self._bring_in(state, visited, *new) else None
+        return self.revisit(state, visited, visit) if self._bring_in(state, *new) else None
 
     def revisit(self, state: DualState, blocks: np.ndarray, visit: wk.Visit) -> float:
         """A pass over blocks with the planes they have; the gain of the dual."""
@@ -268,7 +268,7 @@ class Team:
         state.oracle.count_fused(len(blocks), 0.0, (0, 0))
         return room, len(blocks), join
 
-    def _bring_in(self, state: DualState, blocks: np.ndarray, room: Room, total: int, join: Join) -> bool:
+    def _bring_in(self, state: DualState, room: Room, total: int, join: Join) -> bool:
         """New planes join their blocks, until all ``total`` rows or blocks are done; False where there is no room."""
         ws, (rows, entries, wide, planes, most) = state.working_set, room
         done = np.zeros((self.count, sk.APART), np.int64)
@@ -293,7 +293,7 @@ class Team:
                 self._grow(4 * needed, 2 * planes * planes)
             if (short == sk.STORE_FULL).any():
                 rows, entries, wide = 2 * rows, 2 * entries + needed, max(wide, planes + 2)
-        self._number(state, blocks)
+        self._number(state)
         return True
 
     def _own(self, ws: WorkingSet, rows: int, entries: int, done: np.ndarray) -> sk.Own:
@@ -330,15 +330,15 @@ class Team:
                 self.run(sk.fold_all, store, blocks, self.folds, self._scratch, done)
                 if (done[:: sk.APART] < len(blocks)).any():
                     self._grow(4 * entries, 2 * planes * planes)
-        self._number(state, blocks)
+        self._number(state)
         self._briefly(sk.load_all, store, self.folds, self.mirrors, state.u, self.columns)
         self.loaded = True
 
-    def _number(self, state: DualState, blocks: np.ndarray) -> None:
-        """Give numbers to the columns of some blocks that have none, and mirrors to these."""
-        owner, first = (np.arange(len(self.folds.block)) >> sk.LINES) % self.count, self.columns
-        self.columns = fk.number_columns(self.folds, blocks, owner, first)
-        sk.mirror(self.folds.column, self.mirrors.u, self.mirrors.base, state.u, first, self.columns)
+    def _number(self, state: DualState) -> None:
+        """Give numbers to the columns that have none, and mirrors to these."""
+        first, self.columns = self.columns, fk.number_columns(self.folds, self.columns)
+        if self.loaded:
+            sk.mirror(self.folds.column, self.mirrors.u, self.mirrors.base, state.u, first, self.columns)
 
     def _begin(self, store: wk.Store, planes: Planes | None, n_columns: int) -> None:
         """Begin anew: number columns by how many blocks have them, as far as a plane of each tells."""
@@ -356,7 +356,7 @@ class Team:
         else:
             self.folds.number[self.folds.column[: self.columns]] = -1
         self.folds.end[:] = 0
-        self.folds.block[:] = self.folds.unnumbered[:] = 0
+        self.folds.block[:] = 0
         self.folds.block[:, fk.PLANES] = -1
         number, column = self.folds.number, self.folds.column
         planes_seen = found = 0
@@ -390,9 +390,11 @@ class Team:
 
     def _grow(self, ints: int, floats: int) -> None:
         """More room for folds."""
-        ends = self.folds.end[:, :2].max(axis=0)
+        ends = self.folds.end.max(axis=0)
         self.folds = self.folds._replace(
-            ints=_longer(self.folds.ints, ends[0], ints), floats=_longer(self.folds.floats, ends[1], floats + ints)
+            ints=_longer(self.folds.ints, ends[0], ints),
+            floats=_longer(self.folds.floats, ends[1], floats + ints),
+            fresh=_longer(self.folds.fresh, ends[2], ints),
         )
 
     def _mirrors(self, rounds: int, per_round: float) -> sk.Mirrors:
