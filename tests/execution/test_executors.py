@@ -179,6 +179,41 @@ def test_a_message_that_comes_again_is_answered_from_memory():
     assert pickle.loads(home.answer(2, "answer", [(5, (0, 1))], *arguments)) == [(True, ("a", 7, 2))]
 
 
+class Waiting:
+    """Waits until it is told not to, except the first, whom an interrupt keeps from coming."""
+
+    def __init__(self):
+        self.over = threading.Event()
+
+    def wait(self, number):
+        if number == 0:
+            raise KeyboardInterrupt
+        assert self.over.wait(20)
+
+    def let_go(self):
+        self.over.set()
+
+
+def test_threads_that_wait_for_one_who_never_comes_are_let_go():
+    executor, resident, begin = Threads(3), Waiting(), time.perf_counter()
+    homes = executor.start([resident] * 3)
+    with pytest.raises(KeyboardInterrupt):
+        executor.call("wait", [(home, (k,)) for k, home in enumerate(homes)])
+    assert time.perf_counter() - begin < 10
+    executor.close()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 8])
+def test_threads_answer_in_the_order_of_the_calls(workers):
+    """Also where calls are many, and this thread takes over some that no other has begun."""
+    executor = Threads(workers)
+    homes = executor.start([Counted(str(k)) for k in range(12)])
+    calls = [(home, (0.002 * (k % 3), k)) for k, home in enumerate(homes)]
+    for _ in range(5):
+        assert [answer[:2] for answer in executor.call("answer", calls)] == [(str(k), k) for k in range(12)]
+    executor.close()
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_interrupt_leaves_no_answer_behind(times, monkeypatch):
     """One Ctrl-C waits for all answers; a second one does not, and the workers begin anew before the next call."""

@@ -15,6 +15,7 @@ from maxmargin.kernel import kernel
 from maxmargin.solvers import strands
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.engine import DualEngine
+from maxmargin.solvers.working_set import WorkingSet
 from maxmargin.team_kernel import wait_for_all
 from reference.problems import random_chains
 
@@ -108,6 +109,61 @@ def test_folds_find_more_room(monkeypatch):
     tight = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
     assert sizes and tight.certificate == whole.certificate
     np.testing.assert_array_equal(tight.weights, whole.weights)
+
+
+def test_quotas_that_are_too_small_grow(monkeypatch):
+    """Strands that find no room in their part of the working set go on where they were with a larger one."""
+    problem, shortages = problem_of(), []
+    whole = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
+    asked, reserve = strands.Team._asked, WorkingSet.reserve
+
+    def tight(team, *arguments):
+        room, total, join = asked(team, *arguments)
+        return room._replace(rows=3, entries=20, wide=1), total, join
+
+    def counted(ws, wide, rows, *arguments, **words):
+        shortages.append(rows)
+        return reserve(ws, wide, rows, *arguments, **words)
+
+    monkeypatch.setattr(strands.Team, "_asked", tight)
+    monkeypatch.setattr(WorkingSet, "reserve", counted)
+    short = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
+    assert max(shortages) > 4 * 3 and short.certificate == whole.certificate
+    np.testing.assert_array_equal(short.weights, whole.weights)
+
+
+def test_strands_ask_as_workers_that_share_the_questions_do():
+    """More workers than strands share out the questions themselves; the answers join in the same order."""
+    problems = [problem_of(), problem_of(workers=3)]
+    one, three = (run(engine_of(p, count=2), p, tol=1e-5, max_passes=500) for p in problems)
+    assert three.state.team.shared_out and not one.state.team.shared_out
+    assert one.certificate == three.certificate and one.state.oracle_calls == three.state.oracle_calls
+    np.testing.assert_array_equal(one.weights, three.weights)
+
+
+@pytest.mark.parametrize("verb", ["work", "ask"])
+@pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
+def test_an_interrupted_round_keeps_nobody_waiting(verb, late, monkeypatch):
+    """Ctrl-C comes to the thread that runs the first strand; the other one must not wait for it for ever."""
+    problem = problem_of(workers=2)
+    act, calls = getattr(strands._Worker, verb), [0]
+
+    def interrupted(self, *arguments):
+        if arguments[-2] == 0:  # the worker
+            calls[0] += 1
+            if calls[0] == 5 and not late:
+                raise KeyboardInterrupt
+        answer = act(self, *arguments)
+        if arguments[-2] == 0 and calls[0] == 5 and late:
+            raise KeyboardInterrupt
+        return answer
+
+    monkeypatch.setattr(strands._Worker, verb, interrupted)
+    monkeypatch.setattr(strands.os, "cpu_count", lambda: 2)
+    result = run(engine_of(problem, count=2), problem, tol=1e-9, max_passes=100)
+    assert result.status.code == "interrupted" and result.certificate.certified
+    assert dual_of(result.state) == pytest.approx(result.certificate.dual)
+    assert result.certificate.gap > 0.0
 
 
 def test_scratch_holds_many_short_planes():

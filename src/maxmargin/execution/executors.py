@@ -56,7 +56,11 @@ class Serial:
 
 
 class Threads(Serial):
-    """Threads that share the memory of this process: for kernels, which run without the GIL."""
+    """This thread and others that share its memory: for kernels, which run without the GIL.
+
+    Residents that wait for each other within a call must be as many as there are workers at most, and must have
+    ``let_go()``, which ends all waits: it is called when a call is interrupted, and some may never come.
+    """
 
     def __init__(self, n_workers: int) -> None:
         super().__init__()
@@ -65,14 +69,20 @@ class Threads(Serial):
 
     def call(self, verb: str, calls: Sequence[tuple[int, tuple]]) -> list:
         """All calls at once, as far as there are workers. Whatever happens, none is left running."""
-        if len(calls) == 1:
+        if len(calls) == 1 or self.n_workers == 1:
             return super().call(verb, calls)
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.n_workers)
-        futures = [self._pool.submit(Serial.call, self, verb, [call]) for call in calls]
+            self._pool = ThreadPoolExecutor(self.n_workers - 1)
+        first, *others = ([call] for call in calls)
+        futures = [self._pool.submit(Serial.call, self, verb, call) for call in others]
         try:
-            return [future.result()[0] for future in futures]
+            found = [Serial.call(self, verb, first)]
+            here = {k: Serial.call(self, verb, others[k]) for k in reversed(range(len(others))) if futures[k].cancel()}
+            found += [here[k] if k in here else future.result() for k, future in enumerate(futures)]
+            return [answer for [answer] in found]
         except BaseException:
+            for home, _ in calls:
+                getattr(self._residents[home], "let_go", _nothing)()
             for future in futures:
                 future.cancel()
             wait_for(futures)
@@ -83,6 +93,10 @@ class Threads(Serial):
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
+
+
+def _nothing() -> None:
+    pass
 
 
 def worker_count(n_jobs: int | None) -> int:

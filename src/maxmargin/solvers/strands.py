@@ -42,7 +42,14 @@ COUNTERS = [wk.WORSE, wk.STEPS, wk.DUPLICATES]
 
 
 class _Worker:
-    """Runs compiled rounds together with others."""
+    """Runs compiled rounds together with others, for whom it waits in them."""
+
+    def __init__(self, arrived: np.ndarray) -> None:
+        self._arrived = arrived
+
+    def let_go(self) -> None:
+        """Wait for nobody any more: others may never come."""
+        self._arrived[0] = 1 << 62
 
     def work(self, rounds: Callable, arguments: tuple, worker: int, workers: int) -> float:
         return rounds(*arguments, worker, workers)
@@ -85,13 +92,13 @@ class Team:
     frequency: np.ndarray  # of these, below zero: shares of the blocks, the most frequent first
 
     def __init__(self, executor: Executor | None, count: int) -> None:
-        self.count, self.workers = count, 1
+        self.count, self.workers, self._arrived = count, 1, np.zeros(sk.APART, np.int64)
         if executor is not None and executor.shares_memory:
             self.workers = min(executor.n_workers, count, os.cpu_count() or 1)
         self.shared_out = executor is not None and executor.n_workers > self.workers  # questions gain by it
         if executor is not None and self.workers > 1:
             self._call = executor.call
-            self.homes = executor.start([_Worker()] * self.workers)
+            self.homes = executor.start([_Worker(self._arrived)] * self.workers)
             finalize(self, executor.release, self.homes)
         self.retreats = 0  # passes whose changes did not stay whole
         self.joined = 0.0
@@ -105,7 +112,7 @@ class Team:
     def _all(self, verb: str, *arguments: object) -> list:
         """What all workers answer."""
         if self.workers == 1:
-            return [getattr(_Worker(), verb)(*arguments, 0, 1)]
+            return [getattr(_Worker(self._arrived), verb)(*arguments, 0, 1)]
         return self._call(verb, [(home, (*arguments, k, self.workers)) for k, home in enumerate(self.homes)])
 
     def _briefly(self, rounds: Callable, *arguments: object) -> float:
@@ -349,7 +356,7 @@ class Team:
             self.folds = fk.folds(n, blocks, n_columns, room)
             self.mirrors = sk.Mirrors(
                 np.empty((n, n_columns)), np.empty(n_columns), np.zeros((n, sk.APART)), np.empty(0, np.int64),
-                np.empty(0, np.int64), np.zeros(sk.APART, np.int64),
+                np.empty(0, np.int64), self._arrived,
             )  # fmt: skip
             self._scratch, self._sums = fk.scratch(n, 0), vk.sums(n, 0, 0)
             self._order = np.empty((n, blocks), np.int64)
