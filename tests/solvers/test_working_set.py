@@ -1,8 +1,12 @@
 """The working set: Gram entries, removal, merging and memory, against dense arithmetic."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
+from maxmargin.solvers import working_set
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.saved import Saved
 from maxmargin.solvers.saved_set import saved_set
@@ -260,3 +264,35 @@ def test_scales_bound_the_dual():
     _, b, alpha, block = ws.planes()
     assert totals == pytest.approx([1.0, alpha[block == 1].sum(), 0.5])
     assert largest == pytest.approx([np.abs(b[block == i]).max() for i in range(3)])
+
+
+@pytest.mark.parametrize("how", ["ahead", "no more", "limited"])
+def test_the_pool_grows_where_it_is(how, monkeypatch):
+    """It moves only where there is no room behind it; under a limit no more memory is taken than was asked for."""
+    ws, rng = WorkingSet(np.array([1.0]), 500, 500), np.random.default_rng(0)
+    if how == "limited":
+        monkeypatch.setattr(working_set, "_unused_is_free", lambda: False)
+    if how == "no more":
+        monkeypatch.setattr(working_set, "AHEAD", 1 << 34)
+    places, sizes = set(), set()
+    for _ in range(60):
+        assert add(ws, 0, rng.normal(size=500), rng.random()) >= 0
+        places.add(ws.store.entries.ctypes.data)
+        sizes.add(len(ws.store.entries))
+    assert_gram(ws)
+    assert len(sizes) > 3 and (len(places) < len(sizes) - 1 if how == "ahead" else len(places) > 2)
+    if how == "limited":
+        assert ws.store.entries.base is None or len(ws.store.entries.base) == len(ws.store.entries)
+
+
+def test_a_limit_on_memory_is_seen():
+    resource = pytest.importorskip("resource")
+    program = (
+        "import resource; from maxmargin.solvers.working_set import _unused_is_free\n"
+        "print(_unused_is_free()); resource.setrlimit(resource.RLIMIT_DATA, (1 << 34, resource.RLIM_INFINITY))\n"
+        "print(_unused_is_free())"
+    )
+    if resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY:
+        pytest.skip("this process is under a limit")
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.split()[-1] == "False"

@@ -51,8 +51,8 @@ class WorkingSet:
             total=total, origin=total.copy(), open=np.ones(n, np.int8), gap=np.full(n, np.inf),
             start=np.zeros(planes, np.int64), length=np.zeros(planes, np.int32), b=np.zeros(planes),
             alpha=np.zeros(planes), idle=np.zeros(planes, np.int32), iterate=np.zeros(planes, np.int8),
-            gram=np.zeros((planes, width)), columns=_longer(np.zeros(1, np.int32), 1, pool),
-            entries=_longer(np.zeros(1), 1, pool),
+            gram=np.zeros((planes, width)), columns=_longer(np.zeros(0, np.int32), 0, pool),
+            entries=_longer(np.zeros(0), 0, pool),
             free=np.arange(planes - 1, -1, -1, dtype=np.int32), size=np.zeros(wk.SIZES, np.int64), linear=np.zeros(1),
             mean=np.zeros(n_columns if averaging else 0), moment=np.zeros(wk.MOMENTS),
         )  # fmt: skip
@@ -327,17 +327,27 @@ def _larger(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 def _longer(array: np.ndarray, used: int, length: int) -> np.ndarray:
     """The array with more entries, of which the first ``used`` count: where they are, if there is room behind them.
 
-    Else a copy, with far more room behind it than was asked for, since that takes no memory before it is used.
+    Else a copy, with far more room behind it than was asked for, where that costs nothing before it is used.
     """
     whole = array if array.base is None else array.base
-    same = isinstance(whole, np.ndarray) and whole.dtype == array.dtype and whole.ctypes.data == array.ctypes.data
-    if not same or whole.size < length:
+    begins = isinstance(whole, np.ndarray) and whole.dtype == array.dtype and whole.ctypes.data == array.ctypes.data
+    if not begins or whole.ndim > 1 or len(whole) < length:
         try:
-            whole = np.zeros(AHEAD * length, array.dtype)
-        except MemoryError:  # where a limit counts what is not used, too
+            whole = np.zeros(length * (AHEAD if _unused_is_free() else 1), array.dtype)
+        except MemoryError:
             whole = np.zeros(length, array.dtype)
         whole[:used] = array[:used]
-    return whole.reshape(-1)[:length]
+    return whole[:length]
+
+
+def _unused_is_free() -> bool:
+    """Whether memory that is set aside costs nothing before it is used: not on Windows, and not under a limit."""
+    try:
+        import resource
+    except ImportError:
+        return False
+    limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
+    return all(resource.getrlimit(limit)[0] == resource.RLIM_INFINITY for limit in limits)
 
 
 def _pool(entries: int) -> int:
