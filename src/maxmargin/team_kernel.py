@@ -13,7 +13,10 @@ PATIENT = 2000  # looks before a thread lets others have its core
 
 @register_jitable
 def wait_for_all(arrived, waits, threads):
-    """Wait until so many threads have come here ``waits`` times; ``arrived[0]`` counts them all, from 0 on."""
+    """Wait until so many threads have come here ``waits`` times; ``arrived[0]`` counts them all, from 0 on.
+
+    Whoever writes a huge number there lets all go.
+    """
     if threads > 1:
         _arrive(arrived)
         looks = 0

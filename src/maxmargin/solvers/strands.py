@@ -86,10 +86,10 @@ class Team:
     folds: fk.Folds
     mirrors: sk.Mirrors
     columns: int  # that have numbers
+    frequency: np.ndarray  # of these, below zero: shares of the blocks, the most frequent first
     largest: list[int]  # the most entries and planes that a block has had
     joined: float  # entries of planes that joined a block when they were asked for last
     visited: np.ndarray  # blocks, since the team has last settled
-    frequency: np.ndarray  # of these, below zero: shares of the blocks, the most frequent first
 
     def __init__(self, executor: Executor | None, count: int) -> None:
         self.count, self.workers, self._arrived = count, 1, np.zeros(sk.APART, np.int64)
@@ -263,16 +263,17 @@ class Team:
         room = Room(
             most * own + 2, int(SPARE * per_block * own) + largest, int(ws.store.held[blocks].max()) + 2, most, largest
         )
-        self.joined = 0.0
+        self.joined, calls = 0.0, len(blocks)
 
-        def join(store: wk.Store, own_part: sk.Own) -> None:
-            begin, before = clock(), own_part.size[:, wk.POOL_END].copy()
+        def join(store: wk.Store, part: sk.Own) -> None:
+            nonlocal calls
+            begin, before = clock(), part.size[:, wk.POOL_END].copy()
             both = store, blocks, w, weight, lift, state.u, self.folds, self.mirrors, self._scratch, self._sums
-            counts = self._all("ask", fused, most, (*both, own_part, visit))
-            self.joined += float((own_part.size[:, wk.POOL_END] - before).max()) / own
-            state.oracle.count_fused(0, clock() - begin, (sum(n for n, _ in counts), sum(n for _, n in counts)))
+            counts = self._all("ask", fused, most, (*both, part, visit))
+            self.joined += float((part.size[:, wk.POOL_END] - before).max()) / own
+            state.oracle.count_fused(calls, clock() - begin, (sum(n for n, _ in counts), sum(n for _, n in counts)))
+            calls = 0  # where room is short, the rest is asked for again
 
-        state.oracle.count_fused(len(blocks), 0.0, (0, 0))
         return room, len(blocks), join
 
     def _bring_in(self, state: DualState, room: Room, total: int, join: Join) -> bool:
