@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import os
 import re
 import resource
 import subprocess
@@ -28,6 +29,7 @@ from machine import machine_line
 LABELS, WORDS, LENGTH, PART = 6, 3000, 25, 1600  # sentences of a part
 BYTES = 162  # of the pack for a token with the features below, roughly
 MB = 2**20
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # BLAS sets tens of megabytes aside for each
 
 
 def write_part(path: Path, seed: int) -> int:
@@ -78,7 +80,8 @@ def limited(limit: int, arguments: list[str]) -> tuple[int, dict[str, int]]:
     command = [sys.executable, __file__, "--train", *arguments]
     most = {"VmData": 0, "RssAnon": 0, "RssFile": 0}
     with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(command, preexec_fn=impose, stderr=errors)
+        environment = os.environ | ONE_THREAD
+        process = subprocess.Popen(command, preexec_fn=impose, stderr=errors, env=environment)
         while process.poll() is None:
             time.sleep(0.1)
             try:
