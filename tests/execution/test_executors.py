@@ -203,6 +203,28 @@ def test_threads_that_wait_for_one_who_never_comes_are_let_go():
     executor.close()
 
 
+def test_an_interrupt_while_calls_are_handed_out_keeps_nobody_waiting(monkeypatch):
+    executor, resident = Threads(3), Waiting()
+    homes = executor.start([resident] * 3)
+    executor.call("let_go", [(home, ()) for home in homes])  # the threads exist
+    resident.over.clear()
+    pool = executor._pool
+    submit, left = pool.submit, [2]
+
+    def interrupted(*arguments):
+        future = submit(*arguments)
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return future
+
+    monkeypatch.setattr(pool, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        executor.call("wait", [(home, (k + 1,)) for k, home in enumerate(homes)])
+    assert resident.over.is_set()
+    executor.close()
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
 def test_threads_answer_in_the_order_of_the_calls(workers):
     """Also where calls are many, and this thread takes over some that no other has begun."""

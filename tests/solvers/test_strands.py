@@ -12,6 +12,7 @@ from maxmargin.execution.executors import Serial, Threads
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.kernel import kernel
+from maxmargin.planes import Planes
 from maxmargin.solvers import strands
 from maxmargin.solvers.driver import run
 from maxmargin.solvers.engine import DualEngine
@@ -113,57 +114,135 @@ def test_folds_find_more_room(monkeypatch):
 
 def test_quotas_that_are_too_small_grow(monkeypatch):
     """Strands that find no room in their part of the working set go on where they were with a larger one."""
-    problem, shortages = problem_of(), []
+    problem, tries = problem_of(), []
     whole = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
-    asked, reserve = strands.Team._asked, WorkingSet.reserve
+    asked, own = strands.Team._asked, strands.Team._own
 
     def tight(team, *arguments):
-        room, total, join = asked(team, *arguments)
-        return room._replace(rows=3, entries=20, wide=1), total, join
+        room, join = asked(team, *arguments)
+        tries.append([])
+        return room._replace(rows=3, entries=20, wide=1), join
 
-    def counted(ws, wide, rows, *arguments, **words):
-        shortages.append(rows)
-        return reserve(ws, wide, rows, *arguments, **words)
+    def counted(team, ws, rows, *arguments):
+        if rows > 0 and tries:
+            tries[-1].append(rows)
+        return own(team, ws, rows, *arguments)
 
     monkeypatch.setattr(strands.Team, "_asked", tight)
-    monkeypatch.setattr(WorkingSet, "reserve", counted)
+    monkeypatch.setattr(strands.Team, "_own", counted)
     short = run(engine_of(problem), problem, tol=1e-5, max_passes=500)
-    assert max(shortages) > 4 * 3 and short.certificate == whole.certificate
+    assert any(rows[:3] == [3, 6, 12] for rows in tries) and short.certificate == whole.certificate
+    assert short.state.oracle.argmax_calls == whole.state.oracle.argmax_calls  # nothing is asked twice
     np.testing.assert_array_equal(short.weights, whole.weights)
 
 
-def test_strands_ask_as_workers_that_share_the_questions_do():
+def test_memory_that_ends_while_planes_join_is_left_to_others(monkeypatch):
+    """Some have joined and been folded by then."""
+    problem = problem_of()
+    engine, reserve, calls = engine_of(problem), WorkingSet.reserve, [0]
+    state = engine.init(problem)
+    asked = strands.Team._asked
+
+    def tight(team, *arguments):
+        room, join = asked(team, *arguments)
+        calls[0] = 0
+        return room._replace(rows=6, entries=60), join
+
+    def refusing(ws, *arguments, **words):
+        calls[0] += 1
+        return calls[0] == 2 or reserve(ws, *arguments, **words)
+
+    monkeypatch.setattr(strands.Team, "_asked", tight)
+    monkeypatch.setattr(WorkingSet, "reserve", refusing)
+    duals = [0.0]
+    for _ in range(15):
+        if engine.certificate_due(state):
+            engine.certificate(state)
+        engine.step(state)
+        duals.append(dual_of(state))
+        assert duals[-1] >= duals[-2] - 1e-10 * abs(duals[-1])
+
+
+def test_planes_of_an_example_may_come_apart(monkeypatch):
+    """Pending planes of a resumed run lie before those of a new look."""
+    problem, kernel = problem_of(), strands.sk.bring_in
+    engine = engine_of(problem)
+    state = engine.init(problem)
+    engine.step(state)
+    first = state.oracle.planes(state.w, np.arange(len(Y)), 1)
+    second = state.oracle.planes(np.random.default_rng(0).normal(size=len(state.w)), np.arange(len(Y)), 1)
+
+    def sorted_only(*arguments):
+        assert (np.diff(arguments[1]) >= 0).all()
+        return kernel(*arguments)
+
+    monkeypatch.setattr(strands.sk, "bring_in", sorted_only)
+    before = dual_of(state)
+    engine.take_in(state, Planes.concatenate([first, second]))
+    state.team.settle(state)
+    assert dual_of(state) > before
+
+
+def test_strands_ask_as_workers_that_share_the_questions_do(monkeypatch):
     """More workers than strands share out the questions themselves; the answers join in the same order."""
+    monkeypatch.setattr(strands.os, "cpu_count", lambda: 8)
     problems = [problem_of(), problem_of(workers=3)]
     one, three = (run(engine_of(p, count=2), p, tol=1e-5, max_passes=500) for p in problems)
     assert three.state.team.shared_out and not one.state.team.shared_out
     assert one.certificate == three.certificate and one.state.oracle_calls == three.state.oracle_calls
+    assert one.state.oracle.argmax_calls == three.state.oracle.argmax_calls
     np.testing.assert_array_equal(one.weights, three.weights)
 
 
-@pytest.mark.parametrize("verb", ["work", "ask"])
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
-def test_an_interrupted_round_keeps_nobody_waiting(verb, late, monkeypatch):
+@pytest.mark.parametrize("name", ["revisit_rounds", "forget_all", "ask"])
+@pytest.mark.parametrize("call", [1, 5])
+def test_an_interrupted_round_keeps_nobody_waiting(name, call, late, monkeypatch):
     """Ctrl-C comes to the thread that runs the first strand; the other one must not wait for it for ever."""
-    problem = problem_of(workers=2)
-    act, calls = getattr(strands._Worker, verb), [0]
+    problem, left = problem_of(workers=2), [call]
 
-    def interrupted(self, *arguments):
-        if arguments[-2] == 0:  # the worker
-            calls[0] += 1
-            if calls[0] == 5 and not late:
-                raise KeyboardInterrupt
-        answer = act(self, *arguments)
-        if arguments[-2] == 0 and calls[0] == 5 and late:
+    def interrupting(act):
+        def acting(self, kernel, *arguments):
+            if arguments[-2] == 0 and (name == "ask" or kernel is getattr(strands.sk, name, None)):
+                left[0] -= 1
+            if arguments[-2] != 0 or left[0] != 0:
+                return act(self, kernel, *arguments)
+            if late:
+                act(self, kernel, *arguments)
+            left[0] = -1
             raise KeyboardInterrupt
-        return answer
 
-    monkeypatch.setattr(strands._Worker, verb, interrupted)
+        return acting
+
+    verb = "ask" if name == "ask" else "work"
+    monkeypatch.setattr(strands._Worker, verb, interrupting(getattr(strands._Worker, verb)))
     monkeypatch.setattr(strands.os, "cpu_count", lambda: 2)
     result = run(engine_of(problem, count=2), problem, tol=1e-9, max_passes=100)
-    assert result.status.code == "interrupted" and result.certificate.certified
+    assert left[0] < 0 and result.status.code == "interrupted" and result.certificate.certified
     assert dual_of(result.state) == pytest.approx(result.certificate.dual)
     assert result.certificate.gap > 0.0
+
+
+def test_an_error_in_one_thread_keeps_nobody_waiting(monkeypatch):
+    """The first strand waits in compiled code for the other one, which fails before it begins."""
+    problem, work = problem_of(workers=2), strands._Worker.work
+
+    class Failing:
+        def __init__(self, rounds):
+            self.rounds = rounds
+
+        def __call__(self, *arguments):
+            if arguments[-2] == 1:
+                raise MemoryError("no memory for this strand")
+            return self.rounds(*arguments)
+
+    def failing(self, rounds, *arguments):
+        return work(self, Failing(rounds) if rounds is strands.sk.revisit_rounds else rounds, *arguments)
+
+    monkeypatch.setattr(strands._Worker, "work", failing)
+    monkeypatch.setattr(strands.os, "cpu_count", lambda: 2)
+    with pytest.raises(MemoryError, match="this strand"):
+        run(engine_of(problem, count=2), problem, tol=1e-9, max_passes=100)
 
 
 def test_scratch_holds_many_short_planes():

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import wait as wait_for
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 
 import numpy as np
 
@@ -74,8 +74,10 @@ class Threads(Serial):
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_workers - 1)
         first, *others = ([call] for call in calls)
-        futures = [self._pool.submit(Serial.call, self, verb, call) for call in others]
+        futures: list[Future] = []
         try:
+            for call in others:
+                futures.append(self._pool.submit(Serial.call, self, verb, call))
             found = [Serial.call(self, verb, first)]
             here = {k: Serial.call(self, verb, others[k]) for k in reversed(range(len(others))) if futures[k].cancel()}
             found += [here[k] if k in here else future.result() for k, future in enumerate(futures)]
@@ -83,9 +85,7 @@ class Threads(Serial):
         except BaseException:
             for home, _ in calls:
                 getattr(self._residents[home], "let_go", _nothing)()
-            for future in futures:
-                future.cancel()
-            wait_for(futures)
+            _wait_for(futures)
             raise
 
     def close(self) -> None:
@@ -97,6 +97,15 @@ class Threads(Serial):
 
 def _nothing() -> None:
     pass
+
+
+def _wait_for(futures: list[Future]) -> None:
+    """Wait until none is left running, whatever happens meanwhile."""
+    for future in futures:
+        future.cancel()
+    while not all(future.done() for future in futures):
+        with suppress(KeyboardInterrupt):
+            wait(futures)
 
 
 def worker_count(n_jobs: int | None) -> int:

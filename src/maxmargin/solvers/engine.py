@@ -166,7 +166,7 @@ class DualEngine(Engine):
         try:
             self._step(state)
         except KeyboardInterrupt:
-            state.working_set.dense[:] = 0.0
+            state.team, state.working_set.dense[:] = None, 0.0
             self._rebuild(state)  # it may have come between the multipliers and the weights
             raise
         state.solver_seconds += clock() - begin - (state.oracle.seconds - oracle_before)

@@ -57,7 +57,7 @@ class Scratch(NamedTuple):
 
 BEGIN, FLOATS, PLANES, COLUMNS, FOLDS, ENTRIES, INT_ROOM, FLOAT_ROOM = range(8)  # PLANES is -1 for a block not folded
 FRESH = 2  # behind the ends of ints and floats
-AHEAD = 24  # columns whose numbers memory is asked for ahead
+PREFETCHED = 24  # that many columns ahead their numbers are prefetched
 APART = 8  # numbers that different strands write are so far apart
 
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
@@ -196,6 +196,8 @@ def has_room(folds, s, need, need_floats):
     """Whether that is free behind the blocks of a strand, and the reserve of a block too."""
     end = folds.end[s]
     more, more_floats = need + need // 2, need_floats + need_floats // 2
+    if end[FRESH] + need > folds.fresh.shape[1]:
+        return False
     return end[0] + more <= folds.ints.shape[1] and end[1] + more_floats <= folds.floats.shape[1]
 
 
@@ -240,7 +242,7 @@ def fold(store, block, folds, scratch, s, fresh):
             entries += 1
             f = following[f]
     need, need_floats = columns + n_folds + planes + entries, 2 + planes * (planes + 3) + entries
-    if not _room_for(folds, block, s, need, need_floats):
+    if end[FRESH] + columns > folds.fresh.shape[1] or not _room_for(folds, block, s, need, need_floats):
         return 0
     own[PLANES], own[COLUMNS], own[FOLDS], own[ENTRIES] = planes, columns, n_folds, entries
     first_column = own[BEGIN]
@@ -376,8 +378,8 @@ def number_columns(folds, n):
     for s in range(len(folds.end)):
         ints, fresh, end = folds.ints[s], folds.fresh[s], folds.end[s]
         for i in range(end[FRESH]):
-            if i + AHEAD < end[FRESH]:
-                later = ints[fresh[i + AHEAD]]
+            if i + PREFETCHED < end[FRESH]:
+                later = ints[fresh[i + PREFETCHED]]
                 prefetch_entry(folds.number, np.int64(later if later >= 0 else ~later))
             c = ~ints[fresh[i]]
             if c >= 0:  # else folded again since

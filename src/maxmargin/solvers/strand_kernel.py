@@ -32,7 +32,10 @@ from maxmargin.solvers.visit_kernel import is_wanted, look
 from maxmargin.team_kernel import wait_for_all
 
 LINES = 4  # bits: so many blocks in a row belong to one strand, so that strands write no line of memory in turn
-ENOUGH, STORE_FULL, FOLDS_FULL = range(3)  # whether new planes find room
+FITS, STORE_FULL, FOLDS_FULL = range(3)  # whether new planes find room
+# of a strand: rows or blocks it has seen, its own and others'; what was short; the most entries and planes of a block;
+# examples whose planes have been asked for and have not all joined, and the first row of those that have not
+DONE, SHORT, ENTRIES, PLANES, WAITING, ROW = range(6)
 STRIP = 1024  # columns that strands agree on at a time, which stay in the nearest cache meanwhile
 
 
@@ -44,7 +47,7 @@ class Own(NamedTuple):
     ends: np.ndarray  # int64 (strands,): where the part of the pool ends that a strand may fill
     linear: np.ndarray  # float64 (strands, APART)
     place: np.ndarray  # int32 (strands, width): places that planes of a block had
-    done: np.ndarray  # int64 (strands, APART): rows or blocks it has seen, its own and others', and what it lacks
+    done: np.ndarray  # int64 (strands, APART): DONE, SHORT, ENTRIES, PLANES, WAITING, ROW
 
 
 class Mirrors(NamedTuple):
@@ -93,11 +96,8 @@ def _announce(store, folds, block, s):
 
 @register_jitable
 def _has_room(store, mine, block, row, end, indptr, folds, done, s):
-    """Whether new planes find room in their block, in the part of the pool that a strand has, and in its folds.
-
-    ``done`` receives what is short, and the most entries and planes that a block would have so far.
-    """
-    entries, planes, short = indptr[end] - indptr[row], store.held[block] + end - row, ENOUGH
+    """Whether new planes find room in their block, in the part of the pool that a strand has, and in its folds."""
+    entries, planes, short = indptr[end] - indptr[row], store.held[block] + end - row, FITS
     if (
         mine.size[wk.FREE] <= end - row
         or mine.size[wk.POOL_END] + entries > len(mine.columns)
@@ -106,17 +106,17 @@ def _has_room(store, mine, block, row, end, indptr, folds, done, s):
         short = STORE_FULL
     for p in range(store.held[block]):
         entries += store.length[store.slots[block, p]]
-    if short == ENOUGH and not fk.has_room(folds, s, 3 * entries + planes, entries + 2 + planes * (planes + 3)):
+    if short == FITS and not fk.has_room(folds, s, 3 * entries + planes, entries + 2 + planes * (planes + 3)):
         short = FOLDS_FULL
-    done[1], done[2], done[3] = short, max(done[2], entries), max(done[3], planes)
-    return short == ENOUGH
+    done[SHORT], done[ENTRIES], done[PLANES] = short, max(done[ENTRIES], entries), max(done[PLANES], planes)
+    return short == FITS
 
 
 @register_jitable
 def _join(store, mine, block, row, end, rows, weight, lift, u, folds, mirrors, scratch, sums, visit, s):
     """Let the planes from ``row`` to ``end`` join their block, unless none of them can help, and fold them."""
     g, held = sums.g[s], store.held[block]
-    if folds.block[block, fk.PLANES] == held:
+    if folds.block[block, fk.PLANES] == held:  # and all of its columns have numbers: a block is joined once a time
         vk.folded_gradients(store, block, folds, mirrors.u[s], sums, s, g)
     else:
         wk.gradients(store, block, u, g)
@@ -138,12 +138,12 @@ def bring_in(store, blocks, rows, weight, lift, u, folds, mirrors, scratch, sums
     """Bring new planes into their blocks and fold them, each strand those of its own; nothing is solved.
 
     ``blocks`` and ``rows`` are as those of :func:`~maxmargin.solvers.visit_kernel.absorb`, and so is what is left out.
-    ``own.done`` says how far each strand has come, and why not further.
+    ``own.done`` says how far each strand has come, and why not further. A block has its rows side by side.
     """
     count, m = len(own.ends), len(blocks)
     for s in range(worker, count, workers):
         mine, done = own_store(store, own, s), own.done[s]
-        row, enough = done[0], True
+        row, enough = done[DONE], True
         while row < m and enough:
             block, end = blocks[row], row + 1
             while end < m and blocks[end] == block:
@@ -155,55 +155,54 @@ def bring_in(store, blocks, rows, weight, lift, u, folds, mirrors, scratch, sums
                 if enough:
                     _join(store, mine, block, row, end, rows, weight, lift, u, folds, mirrors, scratch, sums, visit, s)
             row = end if enough else row
-        done[0] = row
+        done[DONE] = row
     return 0
 
 
 @kernel(
     _i8(
-        BATCH_FUNCTION, SEARCH_FUNCTION, PLANE_FUNCTION, PACK, ROWS, _i8ss, _i8, _i8, wk.STORE, _i8s, _f8s, _f8s, _f8s,
-        _f8s, FOLDED, MIRRORS, SCRATCH, SUMS, OWN, wk.VISIT, _i8, _i8,
+        BATCH_FUNCTION, SEARCH_FUNCTION, PLANE_FUNCTION, PACK, ROWS, _i8s, _i8, _i8, wk.STORE, _i8s, _f8s, _f8s, _f8s,
+        _f8s, FOLDED, MIRRORS, SCRATCH, SUMS, OWN, wk.VISIT, _i8,
     ),
     borrows=True,
 )  # fmt: skip
 def ask_and_bring_in(
     planes_batch, search, plane, pack, rows, part, first, emit, store, blocks, w, weight, lift, u, folds, mirrors,
-    scratch, sums, own, visit, worker, workers,
+    scratch, sums, own, visit, s,
 ):  # fmt: skip
-    """The same for planes that each strand asks for itself, all at the same weights w, a few at a time.
+    """The same for planes that a strand asks for itself, all at the same weights w, a few at a time.
 
-    They join their blocks while they are in the nearest cache. Example ``first`` is block 0; ``part`` (2, few) is
-    scratch, ``rows`` has room for a few examples, and ``own.done`` counts blocks.
+    They join their blocks while they are in the nearest cache. Example ``first`` is block 0; ``part`` (few,) names the
+    examples asked last and ``rows`` holds their planes, which wait there while room is short.
     """
-    count, few = len(own.ends), part.shape[1]
-    for s in range(worker, count, workers):
-        mine, done = own_store(store, own, s), own.done[s]
-        at, enough = done[0], True
-        while at < len(blocks) and enough:
-            n = 0
+    count, few = len(own.ends), len(part)
+    mine, done = own_store(store, own, s), own.done[s]
+    at, n, row, enough = done[DONE], done[WAITING], done[ROW], True
+    while enough and (n > 0 or at < len(blocks)):
+        if n == 0:
             while at < len(blocks) and n < few:
                 if owner_of(blocks[at], count) == s:
-                    part[0, n], part[1, n] = blocks[at] + first, at
+                    part[n] = blocks[at] + first
                     n += 1
                 at += 1
-            if n > 0:
-                _announce(store, folds, part[0, 0] - first, s)
-            planes_batch(search, plane, pack, w, part[0, :n], 0, emit, rows)
+            if n == 0:
+                break
+            _announce(store, folds, part[0] - first, s)
+            planes_batch(search, plane, pack, w, part[:n], 0, emit, rows)
             row = 0
-            while rows.example[row] >= 0:
-                i, end = rows.example[row], row + 1
-                while rows.example[end] == i:
-                    end += 1
-                block = part[0, i] - first
-                if i + 1 < n:
-                    _announce(store, folds, part[0, i + 1] - first, s)
-                enough = _has_room(store, mine, block, row, end, rows.indptr, folds, done, s)
-                if not enough:
-                    at = part[1, i]
-                    break
+        while enough and rows.example[row] >= 0:
+            i, end = rows.example[row], row + 1
+            while rows.example[end] == i:
+                end += 1
+            block = part[i] - first
+            if i + 1 < n:
+                _announce(store, folds, part[i + 1] - first, s)
+            enough = _has_room(store, mine, block, row, end, rows.indptr, folds, done, s)
+            if enough:
                 _join(store, mine, block, row, end, rows, weight, lift, u, folds, mirrors, scratch, sums, visit, s)
                 row = end
-        done[0] = at
+        n = 0 if enough else n
+    done[DONE], done[WAITING], done[ROW] = at, n, row
     return 0
 
 
@@ -426,7 +425,7 @@ def count_columns(begin, end, index, number, column, n):
     """
     for i in range(len(begin)):
         for e in range(begin[i], end[i]):
-            prefetch_entry(number, np.int64(index[min(e + fk.AHEAD, len(index) - 1)]))
+            prefetch_entry(number, np.int64(index[min(e + fk.PREFETCHED, len(index) - 1)]))
             c = np.uint32(index[e])
             if number[c] == -1:
                 column[n] = c

@@ -23,7 +23,7 @@ from maxmargin.solvers import strand_kernel as sk
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.masters.extrapolation import Extrapolation
 from maxmargin.solvers.state import DualState
-from maxmargin.solvers.working_set import WorkingSet
+from maxmargin.solvers.working_set import WorkingSet, unused_is_free
 
 __all__ = ["Team", "strands_of"]
 
@@ -36,6 +36,7 @@ STALE = 8.0  # visits that may change a column before strands agree on it
 # a pass that gains less than this share of what its visits have gained is looked at, and rounds get shorter;
 # longer again when one gains more than that share
 ENOUGH, AMPLE = 0.5, 0.9
+ROOM, MOST_ROOM = 1000, 1 << 24  # numbers set aside at first for the folds of a block, and of all
 SPARE = 1.25  # more entries than strands are expected to need
 FEW = 8  # examples that a strand decodes before their planes join their blocks
 COUNTERS = [wk.WORSE, wk.STEPS, wk.DUPLICATES]
@@ -52,25 +53,31 @@ class _Worker:
         self._arrived[0] = 1 << 62
 
     def work(self, rounds: Callable, arguments: tuple, worker: int, workers: int) -> float:
-        return rounds(*arguments, worker, workers)
+        try:
+            return rounds(*arguments, worker, workers)
+        except BaseException:
+            self.let_go()
+            raise
 
-    def ask(self, fused: Fused, most: int, arguments: tuple, worker: int, workers: int) -> tuple[int, int]:
-        kernel, pack, first = fused.kernel, packed(fused, most), fused.first
-        rows, part = buffers(FEW * most + most + 1, (FEW + 1) * pack.room), np.empty((2, FEW), np.int64)
-        sk.ask_and_bring_in(
-            planes_batch, kernel.search, kernel.plane, pack, rows, part, first, most, *arguments, worker, workers
-        )
+    def ask(self, fused: Fused, most: int, asked: list, arguments: tuple, worker: int, workers: int) -> tuple[int, int]:
+        kernel = fused.kernel
+        pack = packed(fused, most)
+        for s in range(worker, len(asked), workers):
+            rows, part = asked[s]
+            sk.ask_and_bring_in(
+                planes_batch, kernel.search, kernel.plane, pack, rows, part, fused.first, most, *arguments, s
+            )
         return taken(pack.counts)
 
 
 class Room(NamedTuple):
-    """What new planes are expected to need, and at most need."""
+    """What new planes need. The first three may be guesses: where one is too small, it grows."""
 
-    rows: int  # planes of a strand
-    entries: int  # of these
-    wide: int  # planes of a block, with those it has
-    planes: int  # at most: new planes of a block
-    most: int  # at most: entries of these
+    rows: int  # new planes of any strand
+    entries: int  # their entries
+    wide: int  # planes of any block, old and new
+    planes: int  # the most new planes that a block can get
+    longest: int  # the most entries that these can have
 
 
 Join = Callable[[wk.Store, sk.Own], None]  # how new planes join their blocks
@@ -88,20 +95,21 @@ class Team:
     columns: int  # that have numbers
     frequency: np.ndarray  # of these, below zero: shares of the blocks, the most frequent first
     largest: list[int]  # the most entries and planes that a block has had
-    joined: float  # entries of planes that joined a block when they were asked for last
+    joined: float  # entries that joined for each example asked last, in the strand with the most
     visited: np.ndarray  # blocks, since the team has last settled
 
     def __init__(self, executor: Executor | None, count: int) -> None:
         self.count, self.workers, self._arrived = count, 1, np.zeros(sk.APART, np.int64)
+        others = 1 if executor is None else executor.n_workers
         if executor is not None and executor.shares_memory:
-            self.workers = min(executor.n_workers, count, os.cpu_count() or 1)
-        self.shared_out = executor is not None and executor.n_workers > self.workers  # questions gain by it
+            others = min(others, os.cpu_count() or 1)
+            self.workers = min(others, count)
+        self.shared_out = others > self.workers  # then questions are better shared out among all workers
         if executor is not None and self.workers > 1:
             self._call = executor.call
             self.homes = executor.start([_Worker(self._arrived)] * self.workers)
             finalize(self, executor.release, self.homes)
         self.retreats = 0  # passes whose changes did not stay whole
-        self.joined = 0.0
         self.made_for = (0, 0)  # so many blocks and columns
         self.leave()
 
@@ -125,7 +133,7 @@ class Team:
         """Others change multipliers and u from here on, and maybe planes: what the team knows of them is void."""
         self.at_work = self.loaded = False
         if planes:
-            self.known, self.finer = False, 1
+            self.known, self.finer, self.joined = False, 1, 0.0
 
     def take_in(
         self, state: DualState, planes: Planes, visit: wk.Visit, weight: np.ndarray, lift: np.ndarray
@@ -133,6 +141,8 @@ class Team:
         """Bring planes into their blocks and visit these; the gain of the dual, or None where memory is too short."""
         if len(planes) == 0:
             return 0.0
+        if (np.diff(planes.example) < 0).any():
+            planes = planes.take(np.argsort(planes.example, kind="stable"))
         self.settle(state)
         if self.known:
             self._open(state)
@@ -148,10 +158,10 @@ class Team:
     ) -> float | None:
         """The same for planes that are asked for at the present weights, ``most`` per example.
 
-        None also where columns have no numbers yet, or compiled code cannot ask. Where there are no more workers than
-        strands, each strand asks by itself.
+        None also where columns have no numbers yet, or compiled code cannot ask. Each strand asks for its own, unless
+        there are workers beside those of the strands, who can help.
         """
-        fused, visited = state.oracle.fused(), np.sort(visited)
+        fused, visited = state.oracle.fused(), np.unique(visited)
         self.settle(state)
         if fused is None or not self.known:
             return None
@@ -225,14 +235,14 @@ class Team:
             try:
                 self.run(sk.forget_all, ws.store, self.folds, self._scratch, own, self._order, visits, patience)
             finally:
-                _take_back(ws.store, own)
+                _take_back(ws.store, own, 0)
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _given(
         self, state: DualState, planes: Planes, visit: wk.Visit, weight: np.ndarray, lift: np.ndarray
-    ) -> tuple[Room, int, Join]:
-        """The room that planes need, how many they are, and how they join their blocks."""
+    ) -> tuple[Room, Join]:
+        """The room that planes need, and how they join their blocks."""
         example, lengths, rows = planes.example, np.diff(planes.indptr), rows_of(planes)
         owner, per_block, held = (example >> sk.LINES) % self.count, np.bincount(example), state.working_set.store.held
         room = Room(
@@ -249,73 +259,70 @@ class Team:
                 self._sums, own, visit,
             )  # fmt: skip
 
-        return room, len(planes), join
+        return room, join
 
-    def _asked(
-        self, state: DualState, fused: Fused, blocks: np.ndarray, most: int, rules: tuple
-    ) -> tuple[Room, int, Join]:
+    def _asked(self, state: DualState, fused: Fused, blocks: np.ndarray, most: int, rules: tuple) -> tuple[Room, Join]:
         """The same for planes that strands ask for."""
         weight, lift, visit = rules
         ws, w = state.working_set, state.w[: state.problem.n_columns]
-        own = int(np.bincount((blocks >> sk.LINES) % self.count).max())
+        own, longest = int(np.bincount((blocks >> sk.LINES) % self.count).max()), fused.kernel.room + most
         per_block = self.joined if self.joined > 0.0 else ws.n_entries / max(1, ws.n_planes)
-        largest = fused.kernel.room + most
-        room = Room(
-            most * own + 2, int(SPARE * per_block * own) + largest, int(ws.store.held[blocks].max()) + 2, most, largest
-        )
+        entries, wide = int(SPARE * per_block * own) + longest, int(ws.store.held[blocks].max()) + 2
+        rows = FEW * most + most + 1, (FEW + 1) * longest
+        asked = [(buffers(*rows), np.empty(FEW, np.int64)) for _ in range(self.count)]
         self.joined, calls = 0.0, len(blocks)
 
         def join(store: wk.Store, part: sk.Own) -> None:
             nonlocal calls
             begin, before = clock(), part.size[:, wk.POOL_END].copy()
             both = store, blocks, w, weight, lift, state.u, self.folds, self.mirrors, self._scratch, self._sums
-            counts = self._all("ask", fused, most, (*both, part, visit))
+            counts = self._all("ask", fused, most, asked, (*both, part, visit))
             self.joined += float((part.size[:, wk.POOL_END] - before).max()) / own
             state.oracle.count_fused(calls, clock() - begin, (sum(n for n, _ in counts), sum(n for _, n in counts)))
-            calls = 0  # where room is short, the rest is asked for again
+            calls = 0  # what is left to do where room was short is not asked for the first time
 
-        return room, len(blocks), join
+        return Room(most * own + 2, entries, wide, most, longest), join
 
-    def _bring_in(self, state: DualState, room: Room, total: int, join: Join) -> bool:
-        """New planes join their blocks, until all ``total`` rows or blocks are done; False where there is no room."""
-        ws, (rows, entries, wide, planes, most) = state.working_set, room
-        done = np.zeros((self.count, sk.APART), np.int64)
-        self._prepare(self.largest[0] + most, self.largest[1] + planes)
-        while True:
-            if ws.reserve(wide, self.count * rows, self.count * entries + 1, restrict=False):
-                return False
-            store = ws.store
-            if store.size[wk.POOL_END] + self.count * entries + 1 > len(store.columns):
-                wk.compact(store)
-            own = self._own(ws, rows, entries, done)
-            try:
-                join(store, own)
-            finally:  # whoever interrupts: planes that have come in must stay whole
-                _take_back(store, own)
-            self.largest = np.maximum(self.largest, done[:, 2:4].max(axis=0)).tolist()
-            short = done[done[:, 0] < total, 1]
-            if len(short) == 0:
-                break
-            needed, planes = self.largest
-            if (short == sk.FOLDS_FULL).any():
-                self._grow(4 * needed, 2 * planes * planes)
-            if (short == sk.STORE_FULL).any():
-                rows, entries, wide = 2 * rows, 2 * entries + needed, max(wide, planes + 2)
+    def _bring_in(self, state: DualState, room: Room, join: Join) -> bool:
+        """New planes join their blocks; False where there is no room for all of them."""
+        ws, (rows, entries, wide, planes, longest) = state.working_set, room
+        done, short, fits = np.zeros((self.count, sk.APART), np.int64), None, True
+        self._prepare(self.largest[0] + longest, self.largest[1] + planes)
+        while fits and (short is None or short.any()):
+            if short is not None:
+                longest, planes = self.largest
+                if (short == sk.FOLDS_FULL).any():
+                    self._grow(longest, planes)
+                if (short == sk.STORE_FULL).any():
+                    rows, entries, wide = 2 * rows, 2 * entries + longest, max(wide, planes + 2)
+            fits = not ws.reserve(wide, self.count * rows, self.count * entries + 1, restrict=False)
+            if fits:
+                store = ws.store
+                if store.size[wk.POOL_END] + self.count * entries + 1 > len(store.columns):
+                    wk.compact(store)
+                own = self._own(ws, rows, entries, done)
+                try:
+                    join(store, own)
+                finally:  # whoever interrupts: planes that have come in must stay whole
+                    _take_back(store, own, rows)
+                short = done[:, sk.SHORT].copy()
+                most = done[:, [sk.ENTRIES, sk.PLANES]].max(axis=0)
+                self.largest = np.maximum(self.largest, most).tolist()
         self._number(state)
-        return True
+        return fits
 
     def _own(self, ws: WorkingSet, rows: int, entries: int, done: np.ndarray) -> sk.Own:
-        """So much of the working set for each strand."""
+        """So much of the working set for each strand; it is the strands' until it is taken back."""
         n, store = self.count, ws.store
         own = sk.Own(
             np.empty((n, rows), np.int32), np.zeros((n, max(wk.SIZES, sk.APART)), np.int64), np.zeros(n, np.int64),
             np.zeros((n, sk.APART)), np.empty((n, len(ws.g) + sk.APART), np.int32), done,
         )  # fmt: skip
         end = max(1, int(store.size[wk.POOL_END]))  # 0 would mean that nothing was given
+        last = int(store.size[wk.FREE])
         for s in range(n):
-            last = int(store.size[wk.FREE])
             own.free[s] = store.free[last - rows : last]
-            store.size[wk.FREE] = last - rows
+            last -= rows
             own.size[s, wk.FREE] = rows
             own.size[s, wk.POOL_END] = end
             own.size[s, wk.POOL_LIVE] = len(store.columns)  # too much to be compacted by a strand
@@ -337,7 +344,7 @@ class Team:
             while (done[:: sk.APART] < len(blocks)).any():
                 self.run(sk.fold_all, store, blocks, self.folds, self._scratch, done)
                 if (done[:: sk.APART] < len(blocks)).any():
-                    self._grow(4 * entries, 2 * planes * planes)
+                    self._grow(entries, planes)
         self._number(state)
         self._briefly(sk.load_all, store, self.folds, self.mirrors, state.u, self.columns)
         self.loaded = True
@@ -352,8 +359,8 @@ class Team:
         """Begin anew: number columns by how many blocks have them, as far as a plane of each tells."""
         n, blocks = self.count, len(store.held)
         if self.made_for != (blocks, n_columns):
-            self.made_for = blocks, n_columns
-            room = 400 * blocks + 4 * len(store.columns)  # takes no memory before it is used
+            room = min((ROOM if unused_is_free() else ROOM // 10) * blocks, MOST_ROOM)
+            room += int(store.size[wk.POOL_LIVE]) // 4
             self.folds = fk.folds(n, blocks, n_columns, room)
             self.mirrors = sk.Mirrors(
                 np.empty((n, n_columns)), np.empty(n_columns), np.zeros((n, sk.APART)), np.empty(0, np.int64),
@@ -361,6 +368,7 @@ class Team:
             )  # fmt: skip
             self._scratch, self._sums = fk.scratch(n, 0), vk.sums(n, 0, 0)
             self._order = np.empty((n, blocks), np.int64)
+            self.made_for = blocks, n_columns
         else:
             self.folds.number[self.folds.column[: self.columns]] = -1
         self.folds.end[:] = 0
@@ -396,8 +404,9 @@ class Team:
             room, width = max(room, need + need // 2), max(width, planes + planes // 2 + sk.APART)
             self._scratch, self._sums = fk.scratch(self.count, room), vk.sums(self.count, room, width)
 
-    def _grow(self, ints: int, floats: int) -> None:
-        """More room for folds."""
+    def _grow(self, entries: int, planes: int) -> None:
+        """More room for folds, at least for a block of so many entries and planes."""
+        ints, floats = 6 * (entries + planes), 2 * (entries + (planes + 3) ** 2)
         ends = self.folds.end.max(axis=0)
         self.folds = self.folds._replace(
             ints=_longer(self.folds.ints, ends[0], ints),
@@ -451,8 +460,9 @@ def strands_of(state: DualState, count: int) -> Team | None:
     return state.team
 
 
-def _take_back(store: wk.Store, own: sk.Own) -> None:
-    """Let the working set have what the strands have left of it, and know what they have changed."""
+def _take_back(store: wk.Store, own: sk.Own, rows: int) -> None:
+    """Let the working set have what strands that were given so many unused planes each have left, and their changes."""
+    store.size[wk.FREE] -= rows * len(own.size)
     for s, size in enumerate(own.size):
         first, more = int(store.size[wk.FREE]), int(size[wk.FREE])
         store.free[first : first + more] = own.free[s, :more]

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from maxmargin.contracts import Regulariser
 from maxmargin.solvers import working_set_kernel as wk
 
-__all__ = ["WorkingSet"]
+__all__ = ["WorkingSet", "unused_is_free"]
 
 _PER_PLANE = 8 + 4 + 8 + 8 + 4 + 1 + 4  # start, length, b, alpha, idle, iterate, free
 _PER_ENTRY = 4 + 8
@@ -333,15 +333,18 @@ def _longer(array: np.ndarray, used: int, length: int) -> np.ndarray:
     begins = isinstance(whole, np.ndarray) and whole.dtype == array.dtype and whole.ctypes.data == array.ctypes.data
     if not begins or whole.ndim > 1 or len(whole) < length:
         try:
-            whole = np.zeros(length * (AHEAD if _unused_is_free() else 1), array.dtype)
+            whole = np.zeros(length * (AHEAD if unused_is_free() else 1), array.dtype)
         except MemoryError:
             whole = np.zeros(length, array.dtype)
         whole[:used] = array[:used]
     return whole[:length]
 
 
-def _unused_is_free() -> bool:
-    """Whether memory that is set aside costs nothing before it is used: not on Windows, and not under a limit."""
+def unused_is_free() -> bool:
+    """Whether memory that is set aside costs nothing before it is used: not on Windows, and not under a limit.
+
+    Systems that promise no more than they have (strict overcommit) are not recognised; there an allocation may fail.
+    """
     try:
         import resource
     except ImportError:
