@@ -285,7 +285,7 @@ def test_the_pool_grows_where_it_is(how, monkeypatch):
 
 
 def test_a_limit_on_memory_is_seen():
-    resource = pytest.importorskip("resource")
+    pytest.importorskip("resource")
     if not working_set.unused_is_free():
         pytest.skip("this process is under a limit")
     program = (
