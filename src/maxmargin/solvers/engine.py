@@ -418,8 +418,8 @@ class DualEngine(Engine):
             batch = max(batch, FIRST if new else len(visited))
         gain, n_columns = 0.0, state.problem.n_columns
         weight, lift = self._weight(state), self._lift(state)
-        for begin in range(0, len(visited), batch):
-            part, rules = visited[begin : begin + batch], self._visit_rules(state)
+        for part in np.array_split(visited, -(-len(visited) // batch)):  # a short last one would leave threads idle
+            rules = self._visit_rules(state)
             gained = None if team is None else team.visit(state, part, parts, rules, weight, lift)
             if gained is None:
                 gained = self.take_in(state, state.oracle.planes(state.w[:n_columns], part, parts))

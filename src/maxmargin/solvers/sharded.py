@@ -102,8 +102,7 @@ class Sharded(BaseSolver):
         settings = self.setting(Settings, selection=self.sampling, batch=8, patience=5, cached_share=0.18)
         count = self.count(problem.n_examples)
         if count == 1:
-            # where only argmaxes are shared out, a few more at once keep two threads busy and cost no passes
-            return DualEngine(replace(settings, master="auto", extrapolate=True, batch=10), random_state)
+            return DualEngine(replace(settings, master="auto", extrapolate=True), random_state)
         return ShardedEngine(settings, count, self.visits_per_round, self.combine, random_state)
 
     def count(self, n_examples: int) -> int:
