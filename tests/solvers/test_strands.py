@@ -53,7 +53,7 @@ def dual_of(state):
 @pytest.mark.parametrize("per_round", [4, 16, 64])
 def test_the_dual_never_falls_and_reaches_the_optimum(loss, data, per_round, monkeypatch):
     """However many blocks are visited in a round, even where each of them wants what all others want."""
-    monkeypatch.setattr(strands, "PER_ROUND", per_round)
+    monkeypatch.setattr(strands, "PER_SHORT_ROUND", per_round)
     problem = problem_of(data, C=1.0, loss=loss)
     engine, duals = engine_of(problem), [0.0]
     state = engine.init(problem)
@@ -74,6 +74,16 @@ def test_a_pass_whose_changes_collide_is_taken_back_in_part():
     problem = problem_of(SAME, C=1.0)
     result = run(engine_of(problem), problem, tol=1e-6, max_passes=30)
     assert result.state.team.retreats > 0
+
+
+def test_rounds_that_were_too_long_are_tried_less_and_less_often():
+    """Where long rounds lose whole passes and those half as long gain nearly all, few of many passes are lost."""
+    team, lost = strands.Team(None, 4), 0
+    for _ in range(200):
+        too_long = team.finer == 1
+        lost += too_long
+        team._adjust(0.0 if too_long else 0.95, 1.0)
+    assert lost <= 8
 
 
 @pytest.mark.parametrize(

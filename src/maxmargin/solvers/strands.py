@@ -27,7 +27,7 @@ from maxmargin.solvers.working_set import WorkingSet, unused_is_free
 
 __all__ = ["Team", "strands_of"]
 
-PER_ROUND = 64  # blocks that all strands visit in a round
+PER_ROUND, PER_SHORT_ROUND = 64, 32  # blocks that all strands visit in a round: two strands, more of them
 SELDOM = 4  # rounds between agreements of one level for one of the level before
 BRIEF = 1 << 15  # columns that one thread copies before others have woken up
 SEVERAL = 8  # fewer blocks than one of so many settle one by one
@@ -134,6 +134,7 @@ class Team:
         self.at_work = self.loaded = False
         if planes:
             self.known, self.finer, self.joined = False, 1, 0.0
+            self.calm, self.caution, self.eased = 0, 1, False
 
     def take_in(
         self, state: DualState, planes: Planes, visit: wk.Visit, weight: np.ndarray, lift: np.ndarray
@@ -180,9 +181,10 @@ class Team:
         live = int((ws.store.held[blocks] > 0).sum())
         if live == 0:
             return 0.0
-        rounds = -(-live * self.finer // PER_ROUND) if self.count > 1 else 1
+        per_round = PER_ROUND if self.count == 2 else PER_SHORT_ROUND
+        rounds = -(-live * self.finer // per_round) if self.count > 1 else 1
         order, cuts = self._order, np.zeros((self.count, rounds + 1), np.int64)
-        mirrors, sums = self._mirrors(rounds, PER_ROUND / self.finer), self._sums
+        mirrors, sums = self._mirrors(rounds, per_round / self.finer), self._sums
         sums.gain[:], sums.size[:] = 0.0, 0
         blocks = np.ascontiguousarray(blocks)
         self.run(sk.revisit_rounds, ws.store, blocks, order, cuts, self.folds, mirrors, visit, sums, n)
@@ -192,12 +194,21 @@ class Team:
         ws.store.size[wk.STEPS] += sums.size[:, wk.STEPS].sum()
         self.visited = blocks if not self.at_work else np.concatenate([self.visited, blocks])
         self.at_work = True
+        self._adjust(gain, made)
+        return self._search(ws.store, order, cuts, gain) if gain < ENOUGH * made else gain
+
+    def _adjust(self, gain: float, made: float) -> None:
+        """Shorter rounds after a pass that gained too little, longer ones after some that gained nearly all.
+
+        Where longer rounds were too long at once, it takes twice as many such passes the next time.
+        """
         if gain < ENOUGH * made:
-            self.finer = min(2 * self.finer, PER_ROUND)
-            return self._search(ws.store, order, cuts, gain)
-        if gain > AMPLE * made:
-            self.finer = max(1, self.finer // 2)
-        return gain
+            self.caution *= 2 if self.eased else 1
+            self.finer, self.calm, self.eased = min(2 * self.finer, PER_SHORT_ROUND), 0, False
+            return
+        self.calm, self.eased = self.calm + (gain > AMPLE * made), False
+        if self.calm >= self.caution and self.finer > 1:
+            self.finer, self.calm, self.eased = self.finer // 2, 0, True
 
     def after_pass(self, state: DualState, jumps: Extrapolation) -> float:
         """Let a pass be noted, and maybe a jump be made; the gain of the dual."""
