@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from maxmargin.execution.home import Home
+from maxmargin.execution.home import Home, pack
 from maxmargin.execution.remote import Link, Lost, Remote
 from maxmargin.parameters import Parameters
 
@@ -95,14 +95,15 @@ class RayWorkers(Remote["bytes | ObjectRef[bytes]"]):
         # where there are more workers than processors, or another group, an actor that waits for one waits for ever
         self._cpus = int(n_workers <= cpus)
 
-    def _pack(self, residents: Mapping[int, object]) -> tuple[ObjectRef[bytes], int]:
-        """All residents in one piece: what they have in common goes out once, and once per machine."""
+    def _pack(self, residents: Mapping[int, object]) -> Cargo:
+        """Each resident in a piece of its own; arrays that several have in common go out once, and once per machine."""
         cpus, self._cpus = self._cpus, 0
-        return self._ray.put(self._ray.cloudpickle.dumps(residents)), cpus
+        packed, arrays = pack(residents, self._ray.cloudpickle.Pickler)
+        put = {key: self._ray.put(data) for key, data in arrays.items()}
+        return Cargo({address: (self._ray.put(data), needs) for address, (data, needs) in packed.items()}, put, cpus)
 
     def _hire(self, packed: Any, own: Sequence[int]) -> Actor:
-        data, cpus = packed
-        return Actor(self._ray, self._actor.options(num_cpus=cpus).remote({}), data, own, self._wait)
+        return Actor(self._ray, self._actor.options(num_cpus=packed.cpus).remote({}), packed, own, self._wait)
 
     def _share(self, data: bytes) -> bytes | ObjectRef[bytes]:
         return data if len(data) <= INLINE else self._ray.put(data)
@@ -112,13 +113,23 @@ class RayWorkers(Remote["bytes | ObjectRef[bytes]"]):
         leave()
 
 
+class Cargo(NamedTuple):
+    """Residents as they are sent: see :func:`~maxmargin.execution.home.pack`."""
+
+    residents: dict[int, tuple[ObjectRef[bytes], list[int]]]
+    arrays: dict[int, ObjectRef[bytes]]
+    cpus: int  # that a worker of theirs takes
+
+
 class Actor(Link["bytes | ObjectRef[bytes]"]):
     """A home in an actor."""
 
-    def __init__(self, ray: ModuleType, handle: Any, packed: ObjectRef[bytes], own: Sequence[int], wait: float) -> None:
+    def __init__(self, ray: ModuleType, handle: Any, cargo: Cargo, own: Sequence[int], wait: float) -> None:
         self.ray, self.handle, self.wait = ray, handle, wait
         self.asked: tuple[str, tuple] = ("", ())
-        self.ask("settle", packed, list(own))
+        keys = sorted({key for address in own for key in cargo.residents[address][1]})
+        data = [cargo.residents[address][0] for address in own] + [cargo.arrays[key] for key in keys]
+        self.ask("settle", list(own), keys, *data)
 
     def ready(self) -> None:
         try:
