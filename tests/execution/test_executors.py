@@ -226,6 +226,11 @@ def test_an_interrupt_while_calls_are_handed_out_keeps_nobody_waiting(monkeypatc
     executor.close()
 
 
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_no_calls_have_no_answers(workers):
+    assert Threads(workers).call("anything", []) == []
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
 def test_threads_answer_in_the_order_of_the_calls(workers):
     """Also where calls are many, and this thread takes over some that no other has begun."""
