@@ -36,21 +36,25 @@ class Ray(Parameters):
     """Runs the workers of a fit on a Ray cluster: ``executor=Ray(...)``; ``executor="ray"`` is ``Ray()``.
 
     ``n_jobs`` is the number of workers, by default one for each processor of the cluster. Weights do not depend on it.
-    Workers keep their examples between calls: the shards of ``solver="sharded"``, or the oracle of any other solver.
-    One that dies is replaced, and what it had done is done again; history (``workers_replaced``) and status tell.
+    To share out a whole fit, use ``solver=Sharded(shards=8)``: each worker then keeps its shards, that is, their
+    examples, planes and multipliers. With other solvers, and with ``solver="sharded"`` below 100,000 examples (a single
+    shard), each worker has all examples and only answers argmaxes.
 
-    A process that is connected to a cluster already (``ray.init``) stays so, and its cluster is used. What a fit has
-    started or joined itself is left when it ends. Starting a local cluster takes some seconds each time: before many
-    fits, call ``ray.init`` yourself.
+    A worker that dies is replaced by one that does its work again; ``history_["workers_replaced"]`` and ``status_``
+    report it.
+
+    If the process is already connected to a cluster (``ray.init``), the fit uses that cluster and leaves the connection
+    open. If the fit connects to a cluster itself, it disconnects when it ends; a local cluster that it has started ends
+    with it. Starting one takes seconds for every fit: before many fits, call ``ray.init`` yourself.
 
     Parameters
     ----------
     address : str or None
-        Of a running cluster: "host:port", "auto", or "ray://host:port" (needs ``ray[client]``). None is
-        ``$RAY_ADDRESS``, or without it a local cluster. The machines of a cluster need maxmargin and the modules of
-        your own models.
+        The address of a running cluster: "host:port", "auto", or "ray://host:port" (needs ``ray[client]``). None means
+        ``$RAY_ADDRESS`` if it is set, else a local cluster. All machines of a cluster need maxmargin and the modules
+        of your own models.
     wait : float
-        Seconds to wait for the cluster to provide the workers before giving up.
+        Seconds that the cluster has to provide the workers; then the fit ends with an error.
     """
 
     address: str | None = None
