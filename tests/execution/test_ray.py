@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import signal
 import socket
 import sys
@@ -14,8 +16,10 @@ from tools.kills_workers import workers_of
 
 import maxmargin as mm
 from maxmargin.callbacks.base import Callback
-from maxmargin.execution import ray_workers
+from maxmargin.execution import home, ray_workers
 from maxmargin.execution.ray_workers import Ray
+from maxmargin.persistence.mapped import mapped
+from maxmargin.solvers.shard import Shard
 from reference.own_models import Nearest
 from reference.problems import random_chains
 
@@ -253,3 +257,29 @@ def test_model_files_keep_where_a_model_was_fitted(alone, tmp_path):
 def test_no_examples(executor):
     with pytest.raises(ValueError, match=r"no examples|at least one|empty"):
         mm.SequenceTagger(executor=executor, solver="sharded").fit([], [])
+
+
+def test_a_pack_in_a_folder_is_mapped_by_the_workers(cluster, tmp_path, monkeypatch):
+    """What is sent is the name of the pack; weights are those of one list."""
+    for k in range(4):
+        part = zip(X[10 * k : 10 * k + 10], Y[10 * k : 10 * k + 10], strict=True)
+        lines = ("".join(f"w{np.argmax(row)} {label}\n" for row, label in zip(x, y, strict=True)) for x, y in part)
+        (tmp_path / f"part-{k}.txt").write_text("\n".join(lines))
+    sent, pack = [], ray_workers.pack
+
+    def noted(residents, pickler):
+        packed, arrays = pack(residents, pickler)
+        found = {key: pickle.loads(array) for key, array in arrays.items()}
+        sent.extend(home._Unpickler(io.BytesIO(data), found).load() for data, _ in packed.values())
+        return packed, arrays
+
+    monkeypatch.setattr(ray_workers, "pack", noted)
+    words = {"solver": mm.Sharded(shards=4), "max_passes": 4, "tol": 1e-3}
+    alone = mm.SequenceTagger(**words).fit_files(tmp_path / "part-*.txt", memory_map=tmp_path / "packed")
+    other = mm.SequenceTagger(executor="ray", n_jobs=2, **words)
+    for folder in (tmp_path / "packed", tmp_path / "new"):  # found there, and made
+        sent.clear()
+        other.fit_files(tmp_path / "part-*.txt", memory_map=folder)
+        np.testing.assert_array_equal(other.weights_, alone.weights_)
+        models = [own.state.problem.oracle.oracle.model for own in sent if isinstance(own, Shard)]
+        assert [mapped(model.ints)[0] for model in models] == [folder / "pack" / "ints"] * 4

@@ -226,10 +226,10 @@ class DualEngine(Engine):
         So small problems put in other words, such as weights in place of repeated examples, get equal solutions. The
         looks at the examples that this takes are not counted. Planes of a resumed run are looked at once more.
         """
-        state.team = None  # who keeps the state needs no folds
         few = self.settings.master == "auto" and state.working_set.n_planes <= POLISH_BELOW
         if code == "converged" and few and state.problem.labels is not None:
             certificate = self._polished(state, certificate)
+        state.team = None  # whoever keeps the state needs no folds
         check_around(state, state.problem, self.dual_point(state).w)
         return certificate
 
