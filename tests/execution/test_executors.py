@@ -328,9 +328,12 @@ PRIMAL = {
 }
 
 
+RAMP = mm.Ramp(passes_per_round=2.0)  # several rounds, each of which subtracts other planes
+
+
 class KillsAShard(KillsAWorker):
     def on_certificate(self, run):
-        if self.times:
+        if self.times and len(run.history) == 2:
             self.times -= 1
             state = getattr(run.state, "inner", run.state)
             killed(run.executor, state.shards.homes[0])
@@ -355,7 +358,7 @@ def assert_same(one, other):
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
 @pytest.mark.parametrize(
     "words",
-    [*({"solver": solver} for solver in PRIMAL.values()), {"loss": "squared_hinge"}, {"loss": "ramp"}],
+    [*({"solver": solver} for solver in PRIMAL.values()), {"loss": "squared_hinge"}, {"loss": RAMP, "max_passes": 20}],
     ids=[*PRIMAL, "squared_hinge", "ramp"],
 )
 def test_passes_of_shards_have_the_weights_of_one_thread(words, plain):
@@ -367,14 +370,18 @@ def test_passes_of_shards_have_the_weights_of_one_thread(words, plain):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-@pytest.mark.parametrize("words", [{}, {"loss": "ramp"}], ids=["hinge", "ramp"])
+@pytest.mark.parametrize("words", [{}, {"loss": RAMP, "max_passes": 20}], ids=["hinge", "ramp"])
 def test_a_shard_that_dies_passes_on_from_where_it_stood(words, plain):
     one = passes_of_shards(plain, "serial", **words)
     other = passes_of_shards(plain, "processes", 2, [KillsAShard()], **words)
     assert_same(one, other)
     assert "A worker died and was replaced" in other.status_.sentence
+    more = {"warm_start": True, "max_passes": 4, "executor": "serial", "callbacks": None}
+    again = [fit.set_params(**more) for fit in (one, other)]
+    assert_same(*(fit.fit(*(VECTORS, KINDS) if plain else (X, Y)) for fit in again))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_positive_weights_in_shards():
     words = {"positive": ["transition"], "max_passes": 4}
     one = passes_of_shards(False, "serial", **words)
@@ -382,15 +389,15 @@ def test_positive_weights_in_shards():
 
 
 class Stops(Callback):
-    """At the first certificate."""
+    """At the second certificate."""
 
     def on_certificate(self, run):
-        return "stop"
+        return "stop" if len(run.history) == 2 else None
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
-@pytest.mark.parametrize("loss", ["hinge", "ramp"])
+@pytest.mark.parametrize("loss", ["hinge", RAMP], ids=["hinge", "ramp"])
 def test_passes_of_shards_are_resumed_on_other_workers(plain, loss, tmp_path):
     words = {"loss": loss, "max_passes": 20}
     one = passes_of_shards(plain, "serial", **words)
