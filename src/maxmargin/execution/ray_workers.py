@@ -36,7 +36,7 @@ class Ray(Parameters):
     """Runs the workers of a fit on a Ray cluster: ``executor=Ray(...)``; ``executor="ray"`` is ``Ray()``.
 
     ``n_jobs`` is the number of workers, by default one for each processor of the cluster. Weights do not depend on it.
-    Workers keep their examples between calls: the shards of ``solver="sharded"``, or the oracle of any other solver.
+    Workers keep their examples between calls: shards (``Sharded``, ``Pegasos(shards=8)``), or the oracle of any solver.
     One that dies is replaced, and what it had done is done again; history (``workers_replaced``) and status tell.
 
     A process that is connected to a cluster already (``ray.init``) stays so, and its cluster is used. What a fit has
