@@ -1,14 +1,19 @@
 """Chains packed in parts: the arrays of all sequences at once, and damaged ones are refused."""
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
+from maxmargin.costs.hamming import HammingCost
 from maxmargin.features.extractor import TextFeatures
 from maxmargin.models import chain_kernel as ck
 from maxmargin.models.chain import Chain
 from maxmargin.models.chain_parts import JoinedParts, PackedPart, checked
+from maxmargin.oracles.oracle import ModelOracle
+from maxmargin.oracles.part import PartOracle
 
 MODELS = {
     "all": Chain(),
@@ -79,3 +84,37 @@ def test_arrays_of_unknown_origin_are_checked(model):
         checked(layout, bound.meta.copy(), bound.ints[:-1], bound.floats)
     with pytest.raises(ValueError):
         checked(layout, bound.meta.copy(), bound.ints, bound.floats[:-1])
+
+
+RNG = np.random.default_rng(3)
+DENSE = [RNG.normal(size=(n, 3)) * (RNG.random((n, 3)) < 0.6) for n in (3, 0, 5, 1, 4, 2, 6)]
+CUTTABLE = {
+    **{name: (model, *data()) for name, model in MODELS.items()},
+    "dense": (Chain(cost=HammingCost(normalize=True)), DENSE, [RNG.integers(0, 3, len(x)).tolist() for x in DENSE]),
+    "sparse values": (
+        Chain(), [csr_array(x) for x in DENSE if len(x)], [RNG.integers(0, 3, len(x)).tolist() for x in DENSE if len(x)]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CUTTABLE)
+@pytest.mark.parametrize("share", [(0.0, 1.0), (0.0, 0.4), (0.4, 0.9), (0.6, 0.6)])
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+def test_a_part_has_the_planes_of_the_whole(name, share, rescaling):
+    """Bit for bit, also behind a pickle."""
+    model, X, Y = CUTTABLE[name]
+    whole = ModelOracle(model.bind(X, Y), rescaling)
+    first, last = (int(end * whole.n_examples) for end in share)
+    w = np.random.default_rng(1).normal(size=whole.n_columns)
+    part = PartOracle(whole, first, last)
+    sent = pickle.loads(pickle.dumps(part))
+    assert sent.n_examples == last - first and sent.oracle.model.n_examples == last - first
+    for most in (1, 4):
+        wanted = whole.planes(w, np.arange(first, last), most)
+        for oracle in (part, sent):
+            found = oracle.planes(w, np.arange(last - first), most)
+            np.testing.assert_array_equal(found.example, wanted.example - first)
+            for own in ("indptr", "indices", "data", "b", "bound"):
+                np.testing.assert_array_equal(getattr(found, own), getattr(wanted, own))
+    size = len(whole.model.ints) + len(whole.model.floats)
+    assert len(sent.oracle.model.ints) + len(sent.oracle.model.floats) <= size

@@ -35,6 +35,13 @@ def engine_of(problem, count=4, **changes):
     return DualEngine(replace(settings, master="smo", strands=count, **changes), 0)
 
 
+def settled(state):
+    """The state with what strands know."""
+    if state.team is not None:
+        state.team.settle(state)
+    return state
+
+
 def dual_of(state):
     """The dual value from planes and multipliers alone, which must be feasible and agree with u."""
     A, b, alpha, block = state.working_set.planes()
@@ -53,7 +60,7 @@ def dual_of(state):
 @pytest.mark.parametrize("per_round", [4, 16, 64])
 def test_the_dual_never_falls_and_reaches_the_optimum(loss, data, per_round, monkeypatch):
     """However many blocks are visited in a round, even where each of them wants what all others want."""
-    monkeypatch.setattr(strands, "PER_ROUND", per_round)
+    monkeypatch.setattr(strands, "PER_SHORT_ROUND", per_round)
     problem = problem_of(data, C=1.0, loss=loss)
     engine, duals = engine_of(problem), [0.0]
     state = engine.init(problem)
@@ -76,6 +83,16 @@ def test_a_pass_whose_changes_collide_is_taken_back_in_part():
     assert result.state.team.retreats > 0
 
 
+def test_rounds_that_were_too_long_are_tried_less_and_less_often():
+    """Where long rounds lose whole passes and those half as long gain nearly all, few of many passes are lost."""
+    team, lost = strands.Team(None, 4), 0
+    for _ in range(200):
+        too_long = team.finer == 1
+        lost += too_long
+        team._adjust(0.0 if too_long else 0.95, 1.0)
+    assert lost <= 8
+
+
 @pytest.mark.parametrize(
     "words", [{}, {"loss": "squared_hinge"}, {"loss": mm.Ramp()}, {"positive": ["transition"]}], ids=str
 )
@@ -88,6 +105,66 @@ def test_weights_do_not_depend_on_the_workers(words, monkeypatch):
     for other in fits[1:]:
         np.testing.assert_array_equal(other.weights_, fits[0].weights_)
         assert other.certificate_ == fits[0].certificate_ and other.oracle_calls_ == fits[0].oracle_calls_
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("n", "seed", "tol", "words"),
+    [
+        (120, 753513, 1e-7, {"C": 10.0, "loss": "squared_hinge"}),  # late jumps, whose sums are all rounding
+        (300, 1, 1e-3, {"C": 1.0, "solver": mm.Sharded(shards=1, memory=288_000)}),  # less than strands ask for
+    ],
+    ids=["jumps", "short memory"],
+)
+def test_weights_do_not_depend_on_workers_beside_those_of_the_strands(n, seed, tol, words, monkeypatch):
+    """With more workers than strands, all of them answer the questions."""
+    monkeypatch.setattr(strands.os, "cpu_count", lambda: 8)
+    words = {"solver": mm.Sharded(shards=1), "tol": tol, "max_passes": 60, "random_state": 0} | words
+    one, three = (
+        mm.SequenceTagger(n_jobs=k, **words).fit(*random_chains(n, 4, 3, lengths=(1, 6), seed=seed)) for k in (1, 3)
+    )
+    np.testing.assert_array_equal(one.weights_, three.weights_)
+    assert one.certificate_ == three.certificate_ and one.oracle_calls_ == three.oracle_calls_
+
+
+@pytest.mark.parametrize("C", [1e-8, 1e-6, 1e-4])
+def test_a_jump_whose_gain_is_below_rounding_is_noticed(C):
+    """Multipliers have moved all the same: the sums that a certificate rests on stay those of the multipliers."""
+    problem = problem_of(random_chains(70, 4, 3, lengths=(1, 6), seed=5), C=C, loss="squared_hinge")
+    engine = mm.Sharded(shards=1).engine(problem, 0)
+    engine.settings = replace(engine.settings, master="smo")
+    state = engine.init(problem)
+    for _ in range(40):
+        if engine.certificate_due(state):
+            certificate = engine.certificate(state)
+            assert certificate.dual <= certificate.primal * (1 + 1e-12)
+        engine.step(state)
+        dual_of(state)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_further_examples_find_the_steps_and_gaps_of_those_before(count):
+    """Squared slacks: the columns of examples that are gone stand behind those of the present ones."""
+    first, second = (problem_of((X[part], Y[part]), C=1.0, loss="squared_hinge") for part in (slice(30), slice(30, 60)))
+    engine = engine_of(first, count)
+    state = engine.init(first)
+    for _ in range(6):
+        if engine.certificate_due(state):
+            engine.certificate(state)
+        engine.step(state)
+    engine.certificate(state)
+    before = dual_of(state)
+    engine.extend(state, second)
+    assert dual_of(state) > before  # planes that waited have joined
+    for i in range(30):
+        planes = state.oracle.planes(state.w[: second.n_columns].copy(), np.array([i]))
+        A, b, alpha, block = state.working_set.planes()
+        inner = float((alpha * (b - A @ state.u))[block == i].sum())
+        own, loss = state.u[second.n_weights + i], float(planes.losses(30)[i])
+        engine.take_in(state, planes)
+        dual_of(settled(state))
+        gap = max(0.5 * second.weight[i] * loss**2 - 0.5 * own**2 - inner, 0.0)
+        assert state.working_set.store.gap[i] == pytest.approx(gap, abs=1e-9)
 
 
 def test_folds_find_more_room(monkeypatch):

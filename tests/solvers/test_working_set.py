@@ -13,6 +13,14 @@ from maxmargin.solvers.saved_set import saved_set
 from maxmargin.solvers.working_set import WorkingSet
 
 
+def assert_placed(ws):
+    """Every plane is in one block or unused."""
+    used = [int(p) for block in range(ws.n_blocks) for p in ws.store.slots[block, : ws.store.held[block]]]
+    free = ws.store.free[: ws.store.size[wk.FREE]].tolist()
+    assert sorted(used + free) == list(range(len(ws.store.b)))
+    assert ws.store.size[wk.POOL_LIVE] == ws.store.length[used].sum()
+
+
 def close_holes(ws, entries):
     """What visits do before they write: planes removed earlier leave holes, which growing does not close."""
     if ws.store.size[wk.POOL_END] + entries > len(ws.store.columns):
@@ -53,10 +61,7 @@ def assert_gram(ws):
         rows = dense[owner == block]
         ids = ws.store.slots[block, : ws.store.held[block]]
         assert ws.store.gram[ids][:, : len(ids)] == pytest.approx(rows @ rows.T, abs=1e-12)
-    used = [int(p) for block in range(ws.n_blocks) for p in ws.store.slots[block, : ws.store.held[block]]]
-    free = ws.store.free[: ws.store.size[wk.FREE]].tolist()
-    assert sorted(used + free) == list(range(len(ws.store.b)))
-    assert ws.store.size[wk.POOL_LIVE] == ws.store.length[used].sum()
+    assert_placed(ws)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -169,6 +174,26 @@ def test_forgetting_counts_visits_without_weight():
         wk.forget(ws.store, 0, 3)
         assert ws.store.held[0] == (3 if visit < 3 else 1)
     assert ws.store.alpha[ws.store.slots[0, 0]] == 0.5
+
+
+def test_an_interrupt_while_planes_and_pool_grow_keeps_everything(monkeypatch):
+    ws, u = random_set(4, n=3, d=30)
+    wk.remove(ws.store, 0, 0)  # a hole, which compacting closes
+    wk.rebuild(ws.store, u)
+    before, compact = ws.planes()[0].toarray(), wk.compact
+
+    def interrupted(store):
+        compact(store)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(wk, "compact", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ws.reserve(9, 2 * len(ws.store.b), 2 * len(ws.store.columns))
+    monkeypatch.undo()
+    np.testing.assert_array_equal(ws.planes()[0].toarray(), before)
+    assert_gram(ws)
+    add(ws, 1, np.ones(30), 1.0)
+    assert_gram(ws)
 
 
 def test_growth_keeps_everything():

@@ -192,11 +192,17 @@ RescalingOption = Annotated[Rescaling | None, of_training("--rescaling", help=_A
 _ABOUT_PENALTY = "What keeps the weights small: half their squares, or their absolute values (l1: most weights are 0)."
 PenaltyOption = Annotated[Penalty, of_training("--penalty", help=_ABOUT_PENALTY)]
 _ABOUT_SOLVER = (
-    "Training method; auto closes the gap fastest. pegasos, sgd, perceptron and mira are online methods; "
-    "column_generation and recentred_dual are for --penalty l1."
+    "Training method; auto closes the gap fastest on one core, sharded on several (with --n-jobs). pegasos, sgd, "
+    "perceptron and mira are online methods; column_generation and recentred_dual are for --penalty l1."
 )
 SolverOption = Annotated[Solver, of_training("--solver", help=_ABOUT_SOLVER)]
-Jobs = Annotated[int | None, of_training("--n-jobs", "-j", help="Number of workers; -1 for all cores.")]
+_ABOUT_JOBS = "Number of workers; -1 for all cores."
+Jobs = Annotated[int | None, of_training("--n-jobs", "-j", help=_ABOUT_JOBS)]
+_ABOUT_FIT_JOBS = (
+    f"{_ABOUT_JOBS} --solver auto asks its oracle on several but does the rest of the fit on one; --solver sharded "
+    "uses them for the whole fit."
+)
+FitJobs = Annotated[int | None, of_training("--n-jobs", "-j", help=_ABOUT_FIT_JOBS)]
 _ABOUT_EXECUTOR = "What workers are; auto: threads, and processes for files. ray: actors of a local Ray cluster."
 ExecutorOption = Annotated[Executor, of_training("--executor", help=_ABOUT_EXECUTOR)]
 Seed = Annotated[int, of_training(help="Random seed.")]
@@ -218,7 +224,7 @@ class FitOptions:
     tol: Tol = 1e-3
     max_passes: MaxPasses = 1000
     max_seconds: MaxSeconds = None
-    n_jobs: Jobs = None
+    n_jobs: FitJobs = None
     executor: ExecutorOption = Executor.auto
     seed: Seed = 0
 

@@ -85,6 +85,8 @@ def train(
 
       maxmargin train en-ud-train.conllu --label-column xpos -o tagger.mm
 
+      maxmargin train chunks.train -t t.txt --solver sharded -j 2 -o chunker.mm
+
       maxmargin train part-*.gz -j 8 --memory-map packed -o tagger.mm
     """
     check_model_output(output, [*inputs, held_out, feature_options.template, start, config])

@@ -14,7 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,14 @@ def packed_in(folder: Path, key: str, make: Callable[[Path], BoundFiles]) -> Bou
             temporary.rename(folder / "pack")
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        return made
+        bound = made.bound
+        ints, floats = _mapped(folder / "pack", [len(bound.ints), len(bound.floats)])  # workers open it by this name
+        return made._replace(bound=replace(bound, ints=ints, floats=floats))
+
+
+def _mapped(folder: Path, lengths: Sequence[int]) -> list[np.ndarray]:
+    """The arrays of a pack, in the order of :data:`ARRAYS`."""
+    return [open_array(folder / name, ARRAYS[name], n) for name, n in zip(ARRAYS, lengths, strict=True)]
 
 
 def _write_facts(folder: Path, key: str, made: BoundFiles) -> None:
@@ -101,9 +108,7 @@ def _found(folder: Path, key: str) -> BoundFiles | None:
         features = TextFeatures.from_state(of("features."), _facts(header["features"]))
         layout = ChainLayout.from_state(_facts(header["layout"]), of("layout."))
         columns = _facts(header["columns"])
-        lengths = tensors["lengths"].tolist()
-        ints, floats = (open_array(folder / name, ARRAYS[name], n) for name, n in zip(ARRAYS, lengths, strict=True))
-        bound = checked(layout, np.array(tensors["meta"]), ints, floats)
+        bound = checked(layout, np.array(tensors["meta"]), *_mapped(folder, tensors["lengths"].tolist()))
         place = columns["label_column"]
         return BoundFiles(bound, features, ColumnFormat.from_state(columns), range(columns["width"])[place])
     return None

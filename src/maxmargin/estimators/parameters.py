@@ -71,14 +71,16 @@ class Training:
         begins, and how many convex fits it makes.
     solver : str or solver object
         "auto", "simplicial", "sequential_dual", "bcfw", "frank_wolfe", "cutting_plane", "pegasos", "sgd", "perceptron",
-        "mira", "column_generation" and "recentred_dual" (for ``penalty="l1"``), or an object of one of their classes.
+        "mira", "sharded", "column_generation" and "recentred_dual" (for ``penalty="l1"``), or an object of one of
+        their classes. "sharded" shares out a whole fit among ``n_jobs`` workers: the choice for several cores, see
+        :class:`~maxmargin.solvers.sharded.Sharded`.
     tol : float
         Relative duality gap at which training ends.
     max_passes, max_oracle_calls, max_seconds : number or None
         Budgets. A fit that ends by one of them warns, and is usable.
     n_jobs : int or None
-        Workers for oracle calls, and for the shards of ``solver="sharded"``; None is 1, -1 all cores. The weights do
-        not depend on it.
+        Number of workers; None is 1, -1 all cores. The default solver asks its oracle on several of them but does the
+        rest of the fit on one; ``solver="sharded"`` uses them for the whole fit. The weights do not depend on it.
     executor : {"auto", "serial", "threads", "processes", "ray"} or Ray
         What workers are. "auto" is threads, or processes for models in plain Python. "ray" is actors of a Ray cluster,
         :class:`~maxmargin.execution.ray_workers.Ray` says which; there ``n_jobs=None`` is all of its processors. The

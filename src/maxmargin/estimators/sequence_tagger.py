@@ -169,7 +169,8 @@ class SequenceTagger(
     ) -> Self:
         """Learn from column files, each read and packed by a worker of its own (``n_jobs`` processes).
 
-        The result is that of :meth:`fit` on all their sentences, to the last bit, for any number of workers.
+        The result is that of :meth:`fit` on all their sentences, to the last bit, for any number of workers. The packed
+        data pass through the process that calls this, unless ``memory_map`` is given.
 
         Parameters
         ----------
@@ -188,8 +189,9 @@ class SequenceTagger(
             Megabytes at which archives are refused that unpack to over 30 times their size.
         memory_map : path, optional
             A folder to pack the files into; training then maps the pack instead of keeping it in memory, so that it may
-            be larger than memory. The next fit on the same files with the same features finds it there; it is made
-            anew when a file has changed. Weights and planes stay in memory: see ``memory`` of the solvers.
+            be larger than memory. Workers map it themselves, so all machines must see the folder under this path. The
+            next fit on the same files with the same features finds the pack there; it is made anew when a file has
+            changed. Weights and planes stay in memory: see ``memory`` of the solvers.
         resume : as in fit
         """
         begin = Stopwatch()

@@ -69,7 +69,7 @@ class Threads(Serial):
 
     def call(self, verb: str, calls: Sequence[tuple[int, tuple]]) -> list:
         """All calls at once, as far as there are workers. Whatever happens, none is left running."""
-        if len(calls) == 1 or self.n_workers == 1:
+        if len(calls) <= 1 or self.n_workers == 1:
             return super().call(verb, calls)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_workers - 1)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
-__all__ = ["Home", "Plan"]
+from maxmargin.persistence.mapped import mapped, open_array
 
+__all__ = ["Home", "Plan", "pack"]
+
+LARGE = 1 << 16  # bytes of an array that is sent apart from the residents that have it
 Plan = Sequence[tuple[int, Sequence[int]]]  # calls: the address, and which of the arguments sent along are its own
 
 
@@ -29,11 +34,12 @@ class Home:
         self.residents = dict(residents)
         self.number, self.last, self.size = -1, b"", -1
 
-    def settle(self, packed: bytes, own: Sequence[int]) -> bytes:
-        """Take in some residents of a pickled group; why that is impossible, or None, pickled."""
+    def settle(self, own: Sequence[int], keys: Sequence[int], *data: bytes) -> bytes:
+        """Take in residents and arrays of :func:`pack`; why that is impossible, or None, pickled."""
         try:
-            everyone = pickle.loads(packed)
-            self.residents |= {address: everyone[address] for address in own}
+            arrays = {key: pickle.loads(array) for key, array in zip(keys, data[len(own) :], strict=True)}
+            for address, resident in zip(own, data, strict=False):
+                self.residents[address] = _Unpickler(io.BytesIO(resident), arrays).load()
         except Exception as error:
             return pickle.dumps(f"{type(error).__name__}: {error}")
         return pickle.dumps(None)
@@ -75,6 +81,60 @@ class Home:
         for address in addresses:
             self.residents.pop(address, None)
         return b""
+
+
+def pack(
+    residents: Mapping[int, object], pickler: type[pickle.Pickler]
+) -> tuple[dict[int, tuple[bytes, list[int]]], dict[int, bytes]]:
+    """Residents, pickled one by one, and large arrays that they may have in common, pickled once.
+
+    Returns for each address the bytes and the keys of the arrays that are not in them; and the arrays by key.
+    """
+    arrays: dict[int, np.ndarray] = {}
+    known: dict[int, tuple[bytes, list[int]]] = {}
+    for resident in residents.values():
+        if id(resident) not in known:
+            known[id(resident)] = _apart(resident, pickler, arrays)
+    packed = {address: known[id(resident)] for address, resident in residents.items()}
+    return packed, {key: pickle.dumps(array, protocol=5) for key, array in arrays.items()}
+
+
+def _apart(resident: object, pickler: type[pickle.Pickler], arrays: dict[int, np.ndarray]) -> tuple[bytes, list[int]]:
+    """A resident without its large arrays, which join ``arrays``, and their keys.
+
+    What is mapped into memory travels as the name of its file: the worker maps it, too.
+    """
+    keys: list[int] = []
+
+    class Pickler(pickler):  # type: ignore[misc, valid-type]
+        def persistent_id(self, found: object) -> int | None:
+            if not isinstance(found, np.ndarray) or found.nbytes < LARGE or found.dtype.hasobject or mapped(found):
+                return None
+            arrays[id(found)] = found
+            keys.append(id(found))
+            return id(found)
+
+        def reducer_override(self, found: object) -> object:
+            origin = mapped(found)
+            if origin is not None:
+                return open_array, origin
+            usual = getattr(super(), "reducer_override", None)  # that of cloudpickle
+            return NotImplemented if usual is None else usual(found)
+
+    file = io.BytesIO()
+    Pickler(file, protocol=5).dump(resident)
+    return file.getvalue(), keys
+
+
+class _Unpickler(pickle.Unpickler):
+    """Finds arrays that were left out by their keys."""
+
+    def __init__(self, file: io.BytesIO, arrays: Mapping[int, np.ndarray]) -> None:
+        super().__init__(file)
+        self.arrays = arrays
+
+    def persistent_load(self, key: int) -> np.ndarray:
+        return self.arrays[key]
 
 
 def _pickled(done: Sequence[tuple[bool, object]]) -> bytes:

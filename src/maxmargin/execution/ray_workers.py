@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from maxmargin.execution.home import Home
+from maxmargin.execution.home import Home, pack
 from maxmargin.execution.remote import Link, Lost, Remote
 from maxmargin.parameters import Parameters
 
@@ -36,21 +36,26 @@ class Ray(Parameters):
     """Runs the workers of a fit on a Ray cluster: ``executor=Ray(...)``; ``executor="ray"`` is ``Ray()``.
 
     ``n_jobs`` is the number of workers, by default one for each processor of the cluster. Weights do not depend on it.
-    Workers keep their examples between calls: shards (``Sharded``, ``Pegasos(shards=8)``), or the oracle of any solver.
-    One that dies is replaced, and what it had done is done again; history (``workers_replaced``) and status tell.
+    To share out a whole fit, use ``solver=Sharded(shards=8)``: each worker then keeps its shards, that is, their
+    examples, planes and multipliers. ``Pegasos(shards=8)`` and its kin share out their passes. With other solvers, and
+    with ``solver="sharded"`` below 100,000 examples (a single shard), each worker has all examples and only answers
+    argmaxes.
 
-    A process that is connected to a cluster already (``ray.init``) stays so, and its cluster is used. What a fit has
-    started or joined itself is left when it ends. Starting a local cluster takes some seconds each time: before many
-    fits, call ``ray.init`` yourself.
+    A worker that dies is replaced by one that does its work again; ``history_["workers_replaced"]`` and ``status_``
+    report it.
+
+    If the process is already connected to a cluster (``ray.init``), the fit uses that cluster and leaves the connection
+    open. If the fit connects to a cluster itself, it disconnects when it ends; a local cluster that it has started ends
+    with it. Starting one takes seconds for every fit: before many fits, call ``ray.init`` yourself.
 
     Parameters
     ----------
     address : str or None
-        Of a running cluster: "host:port", "auto", or "ray://host:port" (needs ``ray[client]``). None is
-        ``$RAY_ADDRESS``, or without it a local cluster. The machines of a cluster need maxmargin and the modules of
-        your own models.
+        The address of a running cluster: "host:port", "auto", or "ray://host:port" (needs ``ray[client]``). None means
+        ``$RAY_ADDRESS`` if it is set, else a local cluster. All machines of a cluster need maxmargin and the modules
+        of your own models.
     wait : float
-        Seconds to wait for the cluster to provide the workers before giving up.
+        Seconds that the cluster has to provide the workers; then the fit ends with an error.
     """
 
     address: str | None = None
@@ -95,14 +100,15 @@ class RayWorkers(Remote["bytes | ObjectRef[bytes]"]):
         # where there are more workers than processors, or another group, an actor that waits for one waits for ever
         self._cpus = int(n_workers <= cpus)
 
-    def _pack(self, residents: Mapping[int, object]) -> tuple[ObjectRef[bytes], int]:
-        """All residents in one piece: what they have in common goes out once, and once per machine."""
+    def _pack(self, residents: Mapping[int, object]) -> Cargo:
+        """Each resident in a piece of its own; arrays that several have in common go out once, and once per machine."""
         cpus, self._cpus = self._cpus, 0
-        return self._ray.put(self._ray.cloudpickle.dumps(residents)), cpus
+        packed, arrays = pack(residents, self._ray.cloudpickle.Pickler)
+        put = {key: self._ray.put(data) for key, data in arrays.items()}
+        return Cargo({address: (self._ray.put(data), needs) for address, (data, needs) in packed.items()}, put, cpus)
 
     def _hire(self, packed: Any, own: Sequence[int]) -> Actor:
-        data, cpus = packed
-        return Actor(self._ray, self._actor.options(num_cpus=cpus).remote({}), data, own, self._wait)
+        return Actor(self._ray, self._actor.options(num_cpus=packed.cpus).remote({}), packed, own, self._wait)
 
     def _share(self, data: bytes) -> bytes | ObjectRef[bytes]:
         return data if len(data) <= INLINE else self._ray.put(data)
@@ -112,13 +118,23 @@ class RayWorkers(Remote["bytes | ObjectRef[bytes]"]):
         leave()
 
 
+class Cargo(NamedTuple):
+    """Residents as they are sent: see :func:`~maxmargin.execution.home.pack`."""
+
+    residents: dict[int, tuple[ObjectRef[bytes], list[int]]]
+    arrays: dict[int, ObjectRef[bytes]]
+    cpus: int  # that a worker of theirs takes
+
+
 class Actor(Link["bytes | ObjectRef[bytes]"]):
     """A home in an actor."""
 
-    def __init__(self, ray: ModuleType, handle: Any, packed: ObjectRef[bytes], own: Sequence[int], wait: float) -> None:
+    def __init__(self, ray: ModuleType, handle: Any, cargo: Cargo, own: Sequence[int], wait: float) -> None:
         self.ray, self.handle, self.wait = ray, handle, wait
         self.asked: tuple[str, tuple] = ("", ())
-        self.ask("settle", packed, list(own))
+        keys = sorted({key for address in own for key in cargo.residents[address][1]})
+        data = [cargo.residents[address][0] for address in own] + [cargo.arrays[key] for key in keys]
+        self.ask("settle", list(own), keys, *data)
 
     def ready(self) -> None:
         try:

@@ -193,7 +193,13 @@ class ChainBound(SequenceBound):
     """The chain model bound to n sequences."""
 
     layout: ChainLayout
-    capabilities: frozenset[str] = frozenset({"exact", "k_best", "marginals", "part_scores", "outputs"})
+    capabilities: frozenset[str] = frozenset({"exact", "k_best", "marginals", "part_scores", "outputs", "parts"})
+
+    def holding(self, first: int, last: int) -> tuple[ChainBound, int]:
+        """The model bound to the sequences from ``first`` to ``last`` (exclusive), numbered from 0; the 0."""
+        from maxmargin.models.chain_parts import cut
+
+        return cut(self, first, last), 0
 
     def difference(self, example: int, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``phi(x, y_i) - phi(x, y)`` of given labels, as indices and values."""

@@ -1,4 +1,4 @@
-"""Chains bound in parts: each part is packed by itself, and all parts become the arrays of one bound model.
+"""Chains bound in parts: each part is packed by itself, and all parts become the arrays of one bound model; and back.
 
 The arrays are those that :meth:`~maxmargin.models.chain.Chain.bind` makes of all sequences at once, to the last bit,
 but no more than one part has to be in memory while they are written. They may be files (:mod:`numpy.memmap`).
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin.door import indices, pointers
-from maxmargin.models.base import offsets_of
+from maxmargin.models.base import laid_out, offsets_of
 from maxmargin.models.chain import ChainBound, ChainLayout, bound_to, plane_size
 from maxmargin.models.labels import check_count
 
-__all__ = ["JoinedParts", "PackedPart", "checked"]
+__all__ = ["JoinedParts", "PackedPart", "checked", "cut"]
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,36 @@ class JoinedParts:
     def bound(self, ints: np.ndarray, floats: np.ndarray) -> ChainBound:
         """The model bound to the arrays, when all parts are in place."""
         return _bound(self.layout, self.meta, ints, floats)
+
+
+def cut(bound: ChainBound, first: int, last: int) -> ChainBound:
+    """The model bound to the sequences from ``first`` to ``last`` (exclusive) alone. Planes are the same, bit for bit.
+
+    O(size of the part). The part keeps the scratch sizes of the whole.
+    """
+    from maxmargin.models import chain_kernel as ck
+
+    places = PartSizes(bound.meta, len(bound.ints), len(bound.floats)).sections()
+    offsets = bound.output_at[first : last + 1]
+    tokens, D = slice(int(offsets[0]), int(offsets[-1])), bound.layout.n_dense
+    made = {ck.AT_TOKENS: offsets - offsets[0]}
+    own = dict.fromkeys((ck.AT_FIXED, ck.AT_LABELS, ck.AT_TOKEN_WEIGHT), tokens)
+    own[ck.AT_DENSE] = slice(tokens.start * D, tokens.stop * D)
+    for pointers_at, *entries in (
+        (ck.AT_ROWS, ck.AT_COLUMNS, ck.AT_VALUES), (ck.AT_EDGE_ROWS, ck.AT_EDGE_COLUMNS, ck.AT_EDGE_VALUES)
+    ):  # fmt: skip
+        if pointers_at in places:
+            rows = bound.ints[places[pointers_at]][tokens.start : tokens.stop + 1]
+            made[pointers_at] = rows - rows[0]
+            own |= dict.fromkeys(entries, slice(int(rows[0]), int(rows[-1])))
+    meta = bound.meta.copy()
+
+    def chosen(keys: Sequence[int], array: np.ndarray) -> np.ndarray:
+        parts = {key: made.get(key, array[places[key]][own.get(key, slice(None))]) for key in keys}
+        return laid_out(parts, meta, array.dtype)  # what is neither made nor of tokens is of all sequences
+
+    ints, floats = (chosen(keys, array) for keys, array in zip(_keys(meta), (bound.ints, bound.floats), strict=True))
+    return bound_to(bound.layout, made[ck.AT_TOKENS], meta, ints, floats, bound.room)
 
 
 def _bound(layout: ChainLayout, meta: np.ndarray, ints: np.ndarray, floats: np.ndarray) -> ChainBound:

@@ -26,7 +26,7 @@ the solver runs, so that a slip in the model stops with the example's name inste
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -155,8 +155,19 @@ class PythonModel(Parameters):
                 raise ValueError("X is empty; at least one example is needed.")
             layout = PythonLayout(model, weight_count(model.n_weights(X, Y)))
         offered = {"exact"} if getattr(model, "exact", True) else set()
+        offered |= {"parts"} if all(isinstance(own, (list, tuple, np.ndarray)) for own in (inputs, outputs)) else set()
         offered |= {"constrained"} if layout.constrained_argmax is not None else set()
         return PythonBound(len(inputs), layout, frozenset(offered), X=inputs, Y=outputs)
+
+
+class _Window:
+    """Some of many items, under the numbers that they have among all."""
+
+    def __init__(self, items: Any, first: int, last: int) -> None:
+        self.first, self.items = first, items[first:last]
+
+    def __getitem__(self, number: int) -> Any:
+        return self.items[number - self.first]
 
 
 @dataclass(frozen=True)
@@ -168,6 +179,12 @@ class PythonBound(BoundModel):
     Y: Items | None = None
     # phi(x_i, y_i) of the examples asked so far: half of all joint features otherwise
     true_features: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False, compare=False)
+
+    def holding(self, first: int, last: int) -> tuple[PythonBound, int]:
+        """The same model, numbers included, without the inputs and outputs of others."""
+        X, Y = (cast(Items, _Window(items, first, last)) for items in (self.X, self.Y))
+        known = {i: self.true_features[i] for i in range(first, last) if i in self.true_features}
+        return replace(self, X=X, Y=Y, true_features=known), first
 
     @cached_property
     def fingerprint(self) -> str:

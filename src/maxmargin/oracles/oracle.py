@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from maxmargin.contracts import BoundModel, Fused, ModelKernel, Sum
+from maxmargin.oracles.part import offers_parts
 from maxmargin.oracles.rescaling import rescaling_named
 from maxmargin.planes import Planes
 
@@ -56,6 +57,16 @@ class ModelOracle(BoundOracle):
 
     def __setstate__(self, state: tuple) -> None:
         self.__init__(*state)  # type: ignore[misc]  # scratch belongs to the threads of one process
+
+    def holding(self, first: int, last: int) -> tuple[ModelOracle, int]:
+        """An oracle with the data of some examples alone, and the number that the first has there.
+
+        The same oracle where the model cannot be cut, or slacks are squared: their columns count all examples.
+        """
+        if len(self.lift) or not offers_parts(self.model):
+            return self, first
+        model, at = self.model.holding(first, last)
+        return replace(self, model=model), at
 
     @property
     def n_columns(self) -> int:

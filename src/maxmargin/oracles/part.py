@@ -1,24 +1,54 @@
-"""The oracle of some neighbouring examples of another one, numbered from 0."""
+"""The oracle of some neighbouring examples of another one, numbered from 0. It travels without the other examples."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
-from maxmargin.contracts import Fused, Oracle, Sum
+from maxmargin.contracts import BoundModel, Fused, Oracle, Sum
 from maxmargin.oracles.counting import OracleAround
 from maxmargin.planes import Planes
 
-__all__ = ["PartOracle"]
+__all__ = ["PartOracle", "offers_parts"]
+
+
+class PartsModel(BoundModel, Protocol):
+    """A bound model with the capability "parts"."""
+
+    def holding(self, first: int, last: int) -> tuple[BoundModel, int]:
+        """One with the data of these examples alone (``last`` exclusive), and the number that the first has there."""
+
+
+def offers_parts(bound: BoundModel) -> TypeGuard[PartsModel]:
+    """Whether a bound model can do without the data of some examples."""
+    return "parts" in bound.capabilities
+
+
+@runtime_checkable
+class HoldsParts(Protocol):
+    """An oracle that can do without the data of examples that nobody asks it about."""
+
+    def holding(self, first: int, last: int) -> tuple[Oracle, int]:
+        """One with the data of ``first`` to ``last`` (exclusive) at least; also, which of its examples is ``first``."""
 
 
 class PartOracle(OracleAround):
-    """The examples ``first`` to ``last`` (exclusive) of an oracle; columns are those of all."""
+    """The examples ``first`` to ``last`` (exclusive) of an oracle; columns are those of all.
+
+    Where it is pickled, only the data of these examples are, if the model can be cut so.
+    """
 
     def __init__(self, oracle: Oracle, first: int, last: int) -> None:
         super().__init__(oracle)
         self.first, self.last, self.n_examples = first, last, last - first
+
+    def __reduce__(self) -> tuple:
+        oracle, at = self.oracle, self.first
+        if isinstance(oracle, HoldsParts):
+            oracle, at = oracle.holding(self.first, self.last)
+        return PartOracle, (oracle, at, at + self.n_examples)
 
     @property
     def fingerprint(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import DTypeLike
 
-__all__ = ["create_array", "file_digest", "open_array"]
+__all__ = ["create_array", "file_digest", "mapped", "open_array"]
 
 AT_ONCE = 1 << 24  # bytes of a file that are read together
 
@@ -37,6 +37,15 @@ def open_array(path: Path, dtype: DTypeLike, length: int) -> np.ndarray:
         raise ValueError(f"{path} has {size} bytes instead of {np.dtype(dtype).itemsize * length}; delete its folder.")
     mode = "r+" if os.access(path, os.W_OK) else "c"
     return np.asarray(np.memmap(path, dtype, mode, shape=(length,)))  # type: ignore[call-overload]
+
+
+def mapped(array: object) -> tuple[Path, str, int] | None:
+    """The arguments of :func:`open_array` that give the same array; None where it is not one of these."""
+    base = array.base if isinstance(array, np.ndarray) else None
+    if not isinstance(array, np.ndarray) or not isinstance(base, np.memmap) or base.filename is None:
+        return None
+    whole = base.offset == 0 and array.nbytes == os.path.getsize(base.filename) == base.nbytes
+    return (Path(base.filename).resolve(), array.dtype.str, len(array)) if whole else None
 
 
 def file_digest(path: Path) -> str:

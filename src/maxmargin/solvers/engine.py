@@ -226,6 +226,7 @@ class DualEngine(Engine):
         So small problems put in other words, such as weights in place of repeated examples, get equal solutions. The
         looks at the examples that this takes are not counted. Planes of a resumed run are looked at once more.
         """
+        state.team = None  # who keeps the state needs no folds
         few = self.settings.master == "auto" and state.working_set.n_planes <= POLISH_BELOW
         if code == "converged" and few and state.problem.labels is not None:
             certificate = self._polished(state, certificate)
@@ -280,6 +281,8 @@ class DualEngine(Engine):
         """
         if state.pending is not None:
             self.take_in(state, state.pending)
+        if state.team is not None:
+            state.team.settle(state)
         retire_examples(state, problem, blocks_of(self.settings.blocks, problem.n_examples))
         state.cursor, state.team = self._first_cursor(state), None  # columns have moved
         self._rebuild(state)
@@ -366,10 +369,16 @@ class DualEngine(Engine):
         return state.problem.weight if state.members is None else np.ones(len(state.members))
 
     def _lift(self, state: DualState) -> np.ndarray:
-        """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example."""
+        """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example.
+
+        One for each extra column of u: loops count these from the end, where those of examples that are gone may stand.
+        """
         in_turn = state.problem.quadratic or not state.joint
         lift = state.problem.lift if state.members is None and in_turn else None
-        return np.empty(0) if lift is None else lift
+        if lift is None:
+            return np.empty(0)
+        gone = len(state.u) - state.problem.n_weights - len(lift)
+        return np.append(lift, np.zeros(gone)) if gone > 0 and state.retired else lift
 
     def take_in(self, state: DualState, planes: Planes) -> float:
         """Bring planes into their blocks (the example of a group's plane) and solve these; the gain of the dual."""
@@ -408,6 +417,8 @@ class DualEngine(Engine):
             visited = visited[np.sort(np.unique(visited, return_index=True)[1])]
         new = bool(np.isinf(state.working_set.store.gap[visited]).any())
         fused, strands = state.oracle.fused(), self.settings.strands
+        if state.retired and state.problem.squared:
+            fused = None  # compiled loops count extra columns from the end, where those of examples that are gone are
         if strands == 1 and fused is not None and batch < COMPILED_BELOW and batch < len(visited):
             return self._sequential(state, visited, batch, fused)
         if batch > 1:

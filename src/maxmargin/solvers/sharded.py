@@ -26,12 +26,16 @@ COMBINATIONS = ("exact", "add", "average", "cocoa+")
 class Sharded(BaseSolver):
     """The accelerated default for several workers, within the memory of one machine (strands) and beyond it (shards).
 
-    **Strands** share out the planes of one machine among threads (``n_jobs``). A strand visits examples of its own at
-    weights of its own. Some dozens of visits later all strands add up what they have changed in the columns that many
-    examples have, more seldom in those that few have, and after each pass in all. What the changes of two strands have
-    in common is subtracted from their gain, so the gain is known exactly; a pass that gains too little is taken back in
-    part, by an exact line search. Where blocks have to be visited one after the other (weights that must be positive,
-    planes that are merged for want of memory), only argmaxes are shared out.
+    On one machine use strands, one for each core: ``Sharded(shards=1, strands=8)`` with ``n_jobs=8``. Use shards for
+    processes, for several machines, and for planes that the memory of one machine cannot hold.
+
+    **Strands** work on one set of planes in the memory of one machine, each on a thread (``n_jobs``). A strand has its
+    own part of the examples and its own copy of the weights. Every few dozen visits the strands exchange their changes
+    of the columns that many examples have, less often those of rarer columns; at the end of a pass they have exchanged
+    all. The gain of a pass is the sum of the gains of its visits minus the products of changes by different strands, so
+    it is known exactly; if too little of that sum remains, an exact line search keeps the best share of the pass, so
+    that the dual never falls. Where blocks must be solved one after the other (weights that must be positive, planes
+    merged for want of memory), only argmaxes are shared out.
 
     **Shards** own their examples, planes and a copy of the weights, so they may live in processes or on other machines
     (``executor``). In a round, every shard visits some dozens of its examples from the same weights, in turn, and hands
@@ -40,30 +44,32 @@ class Sharded(BaseSolver):
         D(x) = D(0) + sum_s x_s (d_s - w . delta_s) - 1/2 sum_st x_s x_t delta_s . delta_t,     0 <= x_s <= 1
 
     (a lower bound of it where weights must be positive), whose maximum is a quadratic program in one number per shard.
-    It is at least D(0), so the dual never falls, however much the shards pull at the same weights. There are no joint
-    master problems, no extrapolation and no strands within shards, and a round costs about a millisecond per shard:
-    shards are for what one machine cannot hold.
+    It is at least D(0), so the dual never falls, however much the changes of the shards overlap. Shards have no joint
+    master problems, no extrapolation and no strands, and after every round the driver compares the changes of each pair
+    of them. So prefer strands where one machine can hold the planes.
 
-    The numbers of strands and shards depend on the data, never on the workers: weights are identical to the last bit
-    for any number of workers, for threads, processes and Ray actors, and after a resume.
+    The numbers of strands and shards follow from the parameters and the data, never from the workers: weights are
+    identical to the last bit for any number of workers, for threads, processes and Ray actors, and after a resume.
 
     Parameters
     ----------
     shards : int or "auto"
-        Shards that the examples are cut into, in their order; "auto" is one for 50,000 examples, at most 8. More shards
-        than workers only cost passes.
+        Shards that the examples are cut into, in their order. "auto" is one below 100,000 examples, then one for every
+        50,000, at most 8. Fits with more shards need more passes: use no more of them than workers.
     strands : int
-        Strands of a single shard: the most threads that it can use.
+        Strands of a single shard: the most threads that can visit its examples. Several shards have none.
     visits_per_round : int
-        Examples that a shard visits before the changes are combined. More of them work longer at weights that the
-        others have changed already, and take more passes; fewer are combined more often.
+        Examples that a shard visits before the changes are combined. The more, the longer a shard works without the
+        changes of the others, and the more passes a fit needs; the fewer, the more often shards wait for each other.
     combine : {"exact", "add", "average", "cocoa+"}
-        How much of the changes stays: the best shares, all of each, or equal shares of 1 / K. With "cocoa+" all of each
-        stays too, but shards count their own changes of u K times, as if all others would make the same, and take
-        shorter steps for it; weights that must be positive are not possible then. Only with "add" can the dual fall.
+        How much of the changes of K shards stays: the best shares, all of each ("add"), or 1 / K of each ("average").
+        "cocoa+" keeps all of each too, but every shard counts its own changes of u K times, as if all others made the
+        same, and so takes shorter steps; weights cannot be forced to be positive then. Only with "add" can the dual
+        fall.
     visits, cached_passes, max_steps, parts, certificate_every, memory
-        As those of :class:`~maxmargin.solvers.presets.Auto`. ``memory`` is divided among the shards, and there is no
-        merging of planes where it does not suffice. Strands keep a second, shorter form of their planes beside it.
+        As those of :class:`~maxmargin.solvers.presets.Auto`. ``memory`` is divided among the shards; where it is
+        too small, a single shard merges planes, and several end with an error. Strands keep a second, shorter form of
+        their planes beside it.
     sampling : {"gap", "permutation", "random"}
         Which of its examples a shard visits.
 

@@ -45,7 +45,6 @@ class Own(NamedTuple):
     free: np.ndarray  # int32 (strands, planes): unused planes
     size: np.ndarray  # int64 (strands, APART): as those of the store
     ends: np.ndarray  # int64 (strands,): where the part of the pool ends that a strand may fill
-    linear: np.ndarray  # float64 (strands, APART)
     place: np.ndarray  # int32 (strands, width): places that planes of a block had
     done: np.ndarray  # int64 (strands, APART): DONE, SHORT, ENTRIES, PLANES, WAITING, ROW
 
@@ -64,12 +63,13 @@ class Mirrors(NamedTuple):
 _i8, _f8 = types.int64, types.float64
 _i4ss, _i8ss, _f8ss = types.int32[:, ::1], types.int64[:, ::1], types.float64[:, ::1]
 _i4s, _i8s, _f8s = types.int32[::1], types.int64[::1], types.float64[::1]
-OWN = record(Own, _i4ss, _i8ss, _i8s, _f8ss, _i4ss, _i8ss)
+OWN = record(Own, _i4ss, _i8ss, _i8s, _i4ss, _i8ss)
 MIRRORS = record(Mirrors, _f8ss, _f8s, _f8ss, _i8s, _i8s, _i8s)
 
 
 @register_jitable
 def owner_of(block, count):
+    """The strand that a block belongs to."""
     return (block >> LINES) % count
 
 
@@ -80,7 +80,7 @@ def own_store(store, own, s):
     return wk.Store(
         store.slots, store.held, store.total, store.origin, store.open, store.gap, store.start, store.length, store.b,
         store.alpha, store.idle, store.iterate, store.gram, store.columns[:end], store.entries[:end], own.free[s],
-        own.size[s], own.linear[s], store.mean, store.moment,
+        own.size[s], store.linear, store.mean, store.moment,
     )  # fmt: skip
 
 
@@ -116,7 +116,9 @@ def _has_room(store, mine, block, row, end, indptr, folds, done, s):
 def _join(store, mine, block, row, end, rows, weight, lift, u, folds, mirrors, scratch, sums, visit, s):
     """Let the planes from ``row`` to ``end`` join their block, unless none of them can help, and fold them."""
     g, held = sums.g[s], store.held[block]
-    if folds.block[block, fk.PLANES] == held:  # and all of its columns have numbers: a block is joined once a time
+    if (
+        folds.block[block, fk.PLANES] == held
+    ):  # all of its columns have numbers: a block is joined at most once per call
         vk.folded_gradients(store, block, folds, mirrors.u[s], sums, s, g)
     else:
         wk.gradients(store, block, u, g)
@@ -391,6 +393,23 @@ def forget_all(store, folds, scratch, own, going, visits, patience, worker, work
             if folds.block[block, fk.PLANES] == held:
                 fk.keep_planes(store, block, folds, scratch, s, place)
     return 0
+
+
+@kernel(types.void(wk.STORE, OWN, _i8), borrows=True)
+def give_back(store, own, rows):
+    """Let the working set have what strands that were given so many unused planes each have left, and their changes.
+
+    All in one call, which an interrupt cannot split.
+    """
+    store.size[wk.FREE] -= rows * len(own.size)
+    for s in range(len(own.size)):
+        first, more = store.size[wk.FREE], own.size[s, wk.FREE]
+        for i in range(more):
+            store.free[first + i] = own.free[s, i]
+        store.size[wk.FREE] = first + more
+        store.size[wk.POOL_END] = max(store.size[wk.POOL_END], own.size[s, wk.POOL_END])
+        for number in (wk.POOL_LIVE, wk.WORSE, wk.STEPS, wk.DUPLICATES):
+            store.size[number] += own.size[s, number]
 
 
 @register_jitable

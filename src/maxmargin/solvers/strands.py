@@ -27,7 +27,7 @@ from maxmargin.solvers.working_set import WorkingSet, unused_is_free
 
 __all__ = ["Team", "strands_of"]
 
-PER_ROUND = 64  # blocks that all strands visit in a round
+PER_ROUND, PER_SHORT_ROUND = 64, 32  # blocks that all strands together visit in a round: of two strands, of more
 SELDOM = 4  # rounds between agreements of one level for one of the level before
 BRIEF = 1 << 15  # columns that one thread copies before others have woken up
 SEVERAL = 8  # fewer blocks than one of so many settle one by one
@@ -39,7 +39,6 @@ ENOUGH, AMPLE = 0.5, 0.9
 ROOM, MOST_ROOM = 1000, 1 << 24  # numbers set aside at first for the folds of a block, and of all
 SPARE = 1.25  # more entries than strands are expected to need
 FEW = 8  # examples that a strand decodes before their planes join their blocks
-COUNTERS = [wk.WORSE, wk.STEPS, wk.DUPLICATES]
 
 
 class _Worker:
@@ -90,6 +89,13 @@ class Team:
     gives them back. What others change meanwhile, the team has to be told (:meth:`leave`).
     """
 
+    known: bool  # whether planes are folded as they were when the strands last saw them, columns have numbers;
+    loaded: bool  # whether mirrors and multipliers of folds are those of the state,
+    at_work: bool  # or newer
+    finer: int  # rounds are so many times as short as usual,
+    calm: int  # passes that gained nearly all since that last changed,
+    caution: int  # how many of these it takes to make rounds longer,
+    eased: bool  # and whether the last pass was the first with longer ones
     folds: fk.Folds
     mirrors: sk.Mirrors
     columns: int  # that have numbers
@@ -134,6 +140,7 @@ class Team:
         self.at_work = self.loaded = False
         if planes:
             self.known, self.finer, self.joined = False, 1, 0.0
+            self.calm, self.caution, self.eased = 0, 1, False
 
     def take_in(
         self, state: DualState, planes: Planes, visit: wk.Visit, weight: np.ndarray, lift: np.ndarray
@@ -166,11 +173,7 @@ class Team:
         if fused is None or not self.known:
             return None
         self._open(state)
-        if self.shared_out:
-            planes = state.oracle.planes(state.w[: state.problem.n_columns], visited, most)
-            new = self._given(state, planes, visit, weight, lift)
-        else:
-            new = self._asked(state, fused, visited, most, (weight, lift, visit))
+        new = self._asked(state, fused, visited, most, (weight, lift, visit))
         return self.revisit(state, visited, visit) if self._bring_in(state, *new) else None
 
     def revisit(self, state: DualState, blocks: np.ndarray, visit: wk.Visit) -> float:
@@ -180,9 +183,9 @@ class Team:
         live = int((ws.store.held[blocks] > 0).sum())
         if live == 0:
             return 0.0
-        rounds = -(-live * self.finer // PER_ROUND) if self.count > 1 else 1
+        rounds = -(-live * self.finer // self._per_round)
         order, cuts = self._order, np.zeros((self.count, rounds + 1), np.int64)
-        mirrors, sums = self._mirrors(rounds, PER_ROUND / self.finer), self._sums
+        mirrors, sums = self._mirrors(rounds, self._per_round / self.finer), self._sums
         sums.gain[:], sums.size[:] = 0.0, 0
         blocks = np.ascontiguousarray(blocks)
         self.run(sk.revisit_rounds, ws.store, blocks, order, cuts, self.folds, mirrors, visit, sums, n)
@@ -192,18 +195,31 @@ class Team:
         ws.store.size[wk.STEPS] += sums.size[:, wk.STEPS].sum()
         self.visited = blocks if not self.at_work else np.concatenate([self.visited, blocks])
         self.at_work = True
+        self._adjust(gain, made)
+        return self._search(ws.store, order, cuts, gain) if gain < ENOUGH * made else gain
+
+    @property
+    def _per_round(self) -> int:
+        return PER_ROUND if self.count == 2 else PER_SHORT_ROUND
+
+    def _adjust(self, gain: float, made: float) -> None:
+        """Shorter rounds after a pass that gained too little, longer ones after some that gained nearly all.
+
+        Where longer rounds were too long at once, it takes twice as many such passes the next time.
+        """
         if gain < ENOUGH * made:
-            self.finer = min(2 * self.finer, PER_ROUND)
-            return self._search(ws.store, order, cuts, gain)
-        if gain > AMPLE * made:
-            self.finer = max(1, self.finer // 2)
-        return gain
+            self.caution *= 2 if self.eased else 1
+            self.finer, self.calm, self.eased = min(2 * self.finer, self._per_round), 0, False
+            return
+        self.calm, self.eased = self.calm + (gain > AMPLE * made), False
+        if self.calm >= self.caution and self.finer > 1:
+            self.finer, self.calm, self.eased = self.finer // 2, 0, True
 
     def after_pass(self, state: DualState, jumps: Extrapolation) -> float:
         """Let a pass be noted, and maybe a jump be made; the gain of the dual."""
         self.settle(state)
         gain = jumps.after_pass()
-        if gain > 0.0:
+        if jumps.moved:
             self.leave(planes=False)
         return gain
 
@@ -235,7 +251,7 @@ class Team:
             try:
                 self.run(sk.forget_all, ws.store, self.folds, self._scratch, own, self._order, visits, patience)
             finally:
-                _take_back(ws.store, own, 0)
+                sk.give_back(ws.store, own, 0)
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
@@ -243,8 +259,8 @@ class Team:
         self, state: DualState, planes: Planes, visit: wk.Visit, weight: np.ndarray, lift: np.ndarray
     ) -> tuple[Room, Join]:
         """The room that planes need, and how they join their blocks."""
-        example, lengths, rows = planes.example, np.diff(planes.indptr), rows_of(planes)
-        owner, per_block, held = (example >> sk.LINES) % self.count, np.bincount(example), state.working_set.store.held
+        example, lengths = planes.example, np.diff(planes.indptr)
+        owner, per_block, held = sk.owner_of(example, self.count), np.bincount(example), state.working_set.store.held
         room = Room(
             int(np.bincount(owner, minlength=self.count).max()) + 2,
             int(np.bincount(owner, lengths, minlength=self.count).max()),
@@ -253,32 +269,41 @@ class Team:
             int(np.bincount(example, lengths).max(initial=0)),
         )
 
-        def join(store: wk.Store, own: sk.Own) -> None:
-            self.run(
-                sk.bring_in, store, example, rows, weight, lift, state.u, self.folds, self.mirrors, self._scratch,
-                self._sums, own, visit,
-            )  # fmt: skip
+        return room, lambda store, own: self._join(state, planes, (weight, lift, visit), store, own)
 
-        return room, join
+    def _join(self, state: DualState, planes: Planes, rules: tuple, store: wk.Store, own: sk.Own) -> None:
+        weight, lift, visit = rules
+        self.run(
+            sk.bring_in, store, planes.example, rows_of(planes), weight, lift, state.u, self.folds, self.mirrors,
+            self._scratch, self._sums, own, visit,
+        )  # fmt: skip
 
     def _asked(self, state: DualState, fused: Fused, blocks: np.ndarray, most: int, rules: tuple) -> tuple[Room, Join]:
-        """The same for planes that strands ask for."""
+        """The same for planes that are asked for: by the strands, or where there are more workers, by all of them.
+
+        The room is guessed in both cases, so that planes get the same places.
+        """
         weight, lift, visit = rules
         ws, w = state.working_set, state.w[: state.problem.n_columns]
-        own, longest = int(np.bincount((blocks >> sk.LINES) % self.count).max()), fused.kernel.room + most
+        own, longest = int(np.bincount(sk.owner_of(blocks, self.count)).max()), fused.kernel.room + most
         per_block = self.joined if self.joined > 0.0 else ws.n_entries / max(1, ws.n_planes)
         entries, wide = int(SPARE * per_block * own) + longest, int(ws.store.held[blocks].max()) + 2
         rows = FEW * most + most + 1, (FEW + 1) * longest
         asked = [(buffers(*rows), np.empty(FEW, np.int64)) for _ in range(self.count)]
         self.joined, calls = 0.0, len(blocks)
+        planes: Planes | None = None
 
         def join(store: wk.Store, part: sk.Own) -> None:
-            nonlocal calls
+            nonlocal calls, planes
             begin, before = clock(), part.size[:, wk.POOL_END].copy()
-            both = store, blocks, w, weight, lift, state.u, self.folds, self.mirrors, self._scratch, self._sums
-            counts = self._all("ask", fused, most, asked, (*both, part, visit))
+            if self.shared_out:
+                planes = state.oracle.planes(w, blocks, most) if planes is None else planes
+                self._join(state, planes, rules, store, part)
+            else:
+                both = store, blocks, w, weight, lift, state.u, self.folds, self.mirrors, self._scratch, self._sums
+                counts = self._all("ask", fused, most, asked, (*both, part, visit))
+                state.oracle.count_fused(calls, clock() - begin, (sum(n for n, _ in counts), sum(n for _, n in counts)))
             self.joined += float((part.size[:, wk.POOL_END] - before).max()) / own
-            state.oracle.count_fused(calls, clock() - begin, (sum(n for n, _ in counts), sum(n for _, n in counts)))
             calls = 0  # what is left to do where room was short is not asked for the first time
 
         return Room(most * own + 2, entries, wide, most, longest), join
@@ -303,8 +328,8 @@ class Team:
                 own = self._own(ws, rows, entries, done)
                 try:
                     join(store, own)
-                finally:  # whoever interrupts: planes that have come in must stay whole
-                    _take_back(store, own, rows)
+                finally:  # even if interrupted, planes that have joined must stay intact
+                    sk.give_back(store, own, rows)
                 short = done[:, sk.SHORT].copy()
                 most = done[:, [sk.ENTRIES, sk.PLANES]].max(axis=0)
                 self.largest = np.maximum(self.largest, most).tolist()
@@ -316,16 +341,15 @@ class Team:
         n, store = self.count, ws.store
         own = sk.Own(
             np.empty((n, rows), np.int32), np.zeros((n, max(wk.SIZES, sk.APART)), np.int64), np.zeros(n, np.int64),
-            np.zeros((n, sk.APART)), np.empty((n, len(ws.g) + sk.APART), np.int32), done,
+            np.empty((n, len(ws.g) + sk.APART), np.int32), done,
         )  # fmt: skip
-        end = max(1, int(store.size[wk.POOL_END]))  # 0 would mean that nothing was given
+        end = int(store.size[wk.POOL_END])
         last = int(store.size[wk.FREE])
         for s in range(n):
             own.free[s] = store.free[last - rows : last]
             last -= rows
             own.size[s, wk.FREE] = rows
             own.size[s, wk.POOL_END] = end
-            own.size[s, wk.POOL_LIVE] = len(store.columns)  # too much to be compacted by a strand
             end += entries
             own.ends[s] = end
         return own
@@ -409,9 +433,9 @@ class Team:
         ints, floats = 6 * (entries + planes), 2 * (entries + (planes + 3) ** 2)
         ends = self.folds.end.max(axis=0)
         self.folds = self.folds._replace(
-            ints=_longer(self.folds.ints, ends[0], ints),
-            floats=_longer(self.folds.floats, ends[1], floats + ints),
-            fresh=_longer(self.folds.fresh, ends[2], ints),
+            ints=_wider(self.folds.ints, ends[0], ints),
+            floats=_wider(self.folds.floats, ends[1], floats + ints),
+            fresh=_wider(self.folds.fresh, ends[2], ints),
         )
 
     def _mirrors(self, rounds: int, per_round: float) -> sk.Mirrors:
@@ -452,6 +476,8 @@ def strands_of(state: DualState, count: int) -> Team | None:
     """
     ws = state.working_set
     plain = state.w is state.u and state.log is None and state.members is None and state.echo == 1.0
+    if ws.limit is not None:  # for good
+        state.team = None
     if count == 1 or state.joint or not plain or ws.limit is not None or ws.store.moment[wk.RULE] != wk.NO_MEAN:
         return None
     if state.team is None:
@@ -460,19 +486,7 @@ def strands_of(state: DualState, count: int) -> Team | None:
     return state.team
 
 
-def _take_back(store: wk.Store, own: sk.Own, rows: int) -> None:
-    """Let the working set have what strands that were given so many unused planes each have left, and their changes."""
-    store.size[wk.FREE] -= rows * len(own.size)
-    for s, size in enumerate(own.size):
-        first, more = int(store.size[wk.FREE]), int(size[wk.FREE])
-        store.free[first : first + more] = own.free[s, :more]
-        store.size[wk.FREE] += more
-        store.size[wk.POOL_LIVE] += size[wk.POOL_LIVE] - len(store.columns)
-        store.size[wk.POOL_END] = max(store.size[wk.POOL_END], size[wk.POOL_END])
-        store.size[COUNTERS] += size[COUNTERS]
-
-
-def _longer(array: np.ndarray, used: int, more: int) -> np.ndarray:
+def _wider(array: np.ndarray, used: int, more: int) -> np.ndarray:
     """A copy with more room in each row."""
     made = np.empty((len(array), int(1.6 * array.shape[1]) + more), array.dtype)
     made[:, :used] = array[:, :used]

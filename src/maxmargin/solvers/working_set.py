@@ -137,15 +137,16 @@ class WorkingSet:
             names = ("start", "length", "b", "alpha", "idle", "iterate")
             longer = {name: np.resize(getattr(store, name), new_planes) for name in names}
             gram = _larger(store.gram, (new_planes, new_width))
-            store = store._replace(free=np.resize(free, new_planes), gram=gram, **longer)
-            store.size[wk.FREE] = len(free)
+            size = store.size.copy()
+            size[wk.FREE] = len(free)
+            store = store._replace(free=np.resize(free, new_planes), gram=gram, size=size, **longer)
+        self.g, self.change = np.empty(new_width + 1), np.empty(new_width + 1)
+        self.store = store  # whole before the next call: an interrupt may come behind it
         if new_pool != pool:
             wk.compact(store)
             end = int(store.size[wk.POOL_END])
             columns, entries = (_longer(pooled, end, new_pool) for pooled in (store.columns, store.entries))
-            store = store._replace(columns=columns, entries=entries)
-        self.store = store
-        self.g, self.change = np.empty(new_width + 1), np.empty(new_width + 1)
+            self.store = store._replace(columns=columns, entries=entries)
         return False
 
     def _restrict(self, needed: int) -> bool:

@@ -55,13 +55,14 @@ class Extrapolation:
         self.points: list[np.ndarray] = []
         self.linear: list[float] = []
         self.passes = 0
+        self.moved = False  # whether the last call has changed multipliers, be the gain below rounding
 
     def after_pass(self) -> float:
         """Note where a pass has ended; jump when it is time to. Returns the gain of the dual."""
         self.alpha = [*self.alpha, self.ws.store.alpha.copy()][-POINTS:]
         self.points = [*self.points, self.u.copy()][-POINTS:]
         self.linear = [*self.linear, self.ws.linear][-POINTS:]
-        self.passes += 1
+        self.passes, self.moved = self.passes + 1, False
         if self.passes <= EVERY or (self.passes - 1) % EVERY:
             return 0.0
         with one_blas_thread():
@@ -77,10 +78,13 @@ class Extrapolation:
         if self.regulariser.positive is not None:
             D = D[:, ~(self.regulariser.positive & (u < 0))]
         c = np.linalg.lstsq(D @ D.T, slope, rcond=1e-10)[0]
-        target = store.alpha + c @ np.diff(self.alpha, axis=0)
+        target = store.alpha.copy()  # one plane like another, wherever it lies: a product of matrices may not
+        for coefficient, step in zip(c, np.diff(self.alpha, axis=0), strict=True):
+            target += coefficient * step
         linear = (self.aim or _aim)(store, target, change)
         before, share = self.regulariser.conjugate(u), self._line_search(linear, change)
         if share > 0.0:
+            self.moved = True
             advance(store, target, share)
             self.ws.follow(u, self.w, change, linear, self.regulariser, share)
         change[:] = 0.0
