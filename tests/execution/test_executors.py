@@ -453,8 +453,9 @@ def test_passes_of_shards_run_on_the_workers_and_go_with_the_state():
         engine.step(state)
         here.step(same)
     np.testing.assert_array_equal(engine.weights(state), here.weights(same))
-    assert executor.verbs == ["work"] * 3 * 4 and len(executor._homes) == 4
-    assert state.oracle_calls == same.oracle_calls == 3 * len(VECTORS)
+    assert engine.certificate(state) == here.certificate(same)
+    assert executor.verbs == ["work"] * 3 * 4 + ["losses"] * 4 and len(executor._homes) == 4
+    assert state.oracle_calls == same.oracle_calls == 4 * len(VECTORS)
     del state
     assert not executor._homes
     executor.close()

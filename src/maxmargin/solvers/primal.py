@@ -161,7 +161,10 @@ class PrimalEngine(Engine):
         begin, oracle_before = clock(), state.oracle.seconds
         problem = state.problem
         point = self.dual_point(state)
-        losses = all_losses(state.oracle, point.w)
+        if state.shards is None:
+            losses = all_losses(state.oracle, point.w)
+        else:  # whose workers have the examples
+            losses = state.shards.losses(state.oracle, point.w)
         certified = bool(np.isfinite(losses[problem.weight > 0]).all())
         certificate = Certificate(problem.primal(point.w, losses), problem.dual(point.linear, point.u), certified)
         state.since = 0.0

@@ -29,6 +29,7 @@ import numpy as np
 from maxmargin.execution.executors import Serial
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
+from maxmargin.oracles.counting import CountingOracle, all_losses
 from maxmargin.planes import Planes, added_counts, aligned_zeros
 from maxmargin.solvers import primal_kernel as pk
 from maxmargin.solvers.primal_pass import Asked, Steps, subtracted
@@ -53,7 +54,7 @@ class Done(NamedTuple):
 
 
 class PrimalShard:
-    """Passes over its examples, from the vector that it is given; a resident of an executor."""
+    """Passes over its examples, from the vector that it is given, and looks at them; a resident of an executor."""
 
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
@@ -71,6 +72,11 @@ class PrimalShard:
         vector *= numbers[pk.SCALE]
         numbers[[pk.STEPS, pk.UPDATES]] = np.rint(numbers[[pk.STEPS, pk.UPDATES]] - before)  # whole numbers again
         return Done(vector, mean, numbers, asked, clock() - begin)
+
+    def losses(self, w: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
+        """Those of all its examples; also the argmaxes that it took, and how many of the answers are not proven."""
+        oracle = CountingOracle(self.steps.problem.oracle)
+        return all_losses(oracle, w), (oracle.argmax_calls, oracle.unproven)
 
     def subtract(self, planes: Planes | None) -> None:
         """From now on, subtract these planes of its examples."""
@@ -129,6 +135,14 @@ class PrimalShards:
             numbers[SUMS] += own.numbers[SUMS]
         state.vector, state.mean, state.numbers = vector, mean, numbers  # at once, whenever Ctrl-C comes
         return _together([own.asked for own in done], spent / busy if busy > 0 else 1.0)
+
+    def losses(self, oracle: CountingOracle, w: np.ndarray) -> np.ndarray:
+        """Losses (or upper bounds of them) of all examples at ``w``; ``oracle`` counts what that takes."""
+        begin = clock()
+        parts, counts = zip(*self._call("losses", [(w,)] * len(self.homes)), strict=True)
+        losses = np.concatenate(parts)
+        oracle.count_timed(len(losses), begin, added_counts(counts))
+        return losses
 
     def _subtract(self, planes: Planes | None) -> None:
         """Give each shard those of its examples, where it has others so far."""
