@@ -101,8 +101,8 @@ def test_a_run_that_is_resumed_goes_on_exactly(cluster, alone, tmp_path):
 
 @pytest.mark.parametrize(
     "solver",
-    ["auto", pytest.param(mm.Sharded(shards=3, visits_per_round=7), marks=pytest.mark.slow)],
-    ids=["oracle", "shards"],
+    ["auto", mm.Pegasos(shards=3), pytest.param(mm.Sharded(shards=3, visits_per_round=7), marks=pytest.mark.slow)],
+    ids=["oracle", "passes", "shards"],
 )
 def test_a_model_of_ones_own_in_plain_python(cluster, solver):
     words = {"C": 0.5, "solver": solver, "max_passes": 5}
@@ -110,6 +110,31 @@ def test_a_model_of_ones_own_in_plain_python(cluster, solver):
     other = mm.StructuredSVM(own_model(), executor=Ray(), n_jobs=2, **words).fit(VECTORS, KINDS)
     assert one.weights_.any()
     np.testing.assert_array_equal(other.weights_, one.weights_)
+
+
+PRIMAL = mm.Pegasos(shards=3, certificate_every=2.0)
+
+
+class KillsAShard(Callback):
+    """At the second certificate."""
+
+    def on_certificate(self, run):
+        if len(run.history) == 2:
+            worker = run.executor._homes[run.state.inner.shards.homes[0]]
+            worker.link.ray.kill(worker.link.handle)
+
+
+def test_passes_of_shards(cluster, tmp_path):
+    """Also with a dead actor, planes that a ramp subtracts, and resumed."""
+    words = {"solver": PRIMAL, "loss": mm.Ramp(passes_per_round=2.0), "tol": 0.0, "max_passes": 15}
+    one = fit("serial", **words)
+    other = fit("ray", 2, [KillsAShard()], **words)
+    np.testing.assert_array_equal(other.weights_, one.weights_)
+    assert other.certificate_ == one.certificate_ and other.oracle_calls_ == one.oracle_calls_
+    assert other.history_["workers_replaced"].iloc[-1] == 1
+    fit("processes", 2, [mm.Checkpoint(tmp_path / "run"), Stops()], **words)
+    resumed = fit("ray", 2, resume=tmp_path / "run", **words)
+    np.testing.assert_array_equal(resumed.weights_, one.weights_)
 
 
 class Resident:

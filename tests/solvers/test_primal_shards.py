@@ -9,7 +9,13 @@ import maxmargin as mm
 from agreement.tiny import Tiny, check_certificates
 from maxmargin.execution.executors import Serial, Threads
 from maxmargin.execution.sharded import ShardedOracle
+from maxmargin.formulations.rescaled_hinge import RescaledHinge
+from maxmargin.models.chain import Chain
+from maxmargin.models.user import PythonModel
+from maxmargin.oracles.oracle import ModelOracle
+from maxmargin.solvers import primal_kernel as pk
 from maxmargin.solvers.driver import run
+from maxmargin.solvers.primal_pass import Steps
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -136,6 +142,48 @@ def test_models_in_plain_python_take_batches():
         plain = mm.StructuredSVM(PlainChain(3), solver=solver, max_passes=5, tol=0.0).fit(X, Y)
         fast = mm.SequenceTagger(solver=solver, max_passes=5, tol=0.0).fit(X, Y)
         assert plain.certificate_.primal == pytest.approx(fast.certificate_.primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+@pytest.mark.parametrize("augmented", [True, False])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_steps_need_no_examples_but_their_own(loss, augmented, plain):
+    """An oracle that has only some of the examples, and counts them from 0, makes the same steps on these."""
+    from estimators.plain_chain import PlainChain
+    from reference.problems import random_chains
+
+    X, Y = random_chains(20, 3, 3, lengths=(1, 5), seed=3)
+    Y = [list(map(int, y)) for y in Y]
+    model = PythonModel(PlainChain(3)) if plain else Chain()
+    whole = RescaledHinge(loss=loss).problem(model.bind(X, Y), C=0.7)
+    few = model.bind(X[6:15], Y[6:15], layout=whole.oracle.model.layout)
+    lift = whole.oracle.lift[6:15]
+    rule, plan, found = mm.MIRA(augmented=augmented, batch=2).rule(), np.array([9, 14, 6, 7, 9, 11]), []
+    parts = replace(whole, oracle=whole.part(6, 15).oracle), replace(whole, oracle=ModelOracle(few, lift=lift))
+    for steps in (Steps(rule, whole), Steps(rule, parts[0], 6), Steps(rule, parts[1], 6)):
+        columns, numbers = whole.n_weights + 2 * 20 + 2, np.zeros(pk.NUMBERS)
+        vector, mean, numbers[pk.SCALE] = np.zeros(columns), np.zeros(columns), 1.0
+        asked = steps.take(plan, np.inf, vector, mean, numbers)
+        assert asked.calls == len(plan) and asked.fused is not plain
+        found.append((vector, mean, numbers))
+    assert found[0][0].any()
+    for other in found[1:]:
+        for one, own in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(own, one)
+
+
+def test_further_examples_in_shards():
+    """Each ``partial_fit`` has shards of its own, and steps go on from those of the last."""
+    tiny = Tiny("chain", cost="matrix", C=1.0, seed=1)
+    problem, engine = tiny.problem(), mm.Pegasos(shards=3).engine(tiny.problem(), 0)
+    state = engine.init(problem)
+    engine.step(state)
+    more = engine.adopt(problem, state)
+    assert more.shards is None
+    engine.step(more)
+    engine.step(state)
+    assert more.numbers[pk.STEPS] == state.numbers[pk.STEPS] == 2 * tiny.n
+    assert more.shards is not state.shards
 
 
 @pytest.mark.parametrize("wrong", [{"shards": 0}, {"batch": 0}, {"shards": 1.5}, {"batch": "all"}, {"batch": None}])

@@ -37,8 +37,9 @@ class Ray(Parameters):
 
     ``n_jobs`` is the number of workers, by default one for each processor of the cluster. Weights do not depend on it.
     To share out a whole fit, use ``solver=Sharded(shards=8)``: each worker then keeps its shards, that is, their
-    examples, planes and multipliers. With other solvers, and with ``solver="sharded"`` below 100,000 examples (a single
-    shard), each worker has all examples and only answers argmaxes.
+    examples, planes and multipliers. ``Pegasos(shards=8)`` and its kin share out their passes. With other solvers, and
+    with ``solver="sharded"`` below 100,000 examples (a single shard), each worker has all examples and only answers
+    argmaxes.
 
     A worker that dies is replaced by one that does its work again; ``history_["workers_replaced"]`` and ``status_``
     report it.

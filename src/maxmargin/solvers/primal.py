@@ -20,7 +20,7 @@ learning and online optimization.)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,12 +30,12 @@ from maxmargin.contracts import DualPoint, State
 from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle, all_losses
-from maxmargin.oracles.oracle import packed, taken
-from maxmargin.planes import Planes, added_counts, aligned_zeros, weighted_sum
+from maxmargin.planes import aligned_zeros, weighted_sum
 from maxmargin.solvers import primal_kernel as pk
 from maxmargin.solvers.base import OTHER_FAMILY, BaseSolver, Engine
 from maxmargin.solvers.blocks import Blocks
-from maxmargin.solvers.primal_shards import Asked, mixed_pass, spaced
+from maxmargin.solvers.primal_pass import SCHEDULES, Steps, subtracted
+from maxmargin.solvers.primal_shards import PrimalShards
 from maxmargin.solvers.proof import Losses
 from maxmargin.solvers.saved import COUNT, FINITE, FLAG, SECONDS, SIZE, Saved
 from maxmargin.solvers.settings import AVERAGES, check_whole, check_words
@@ -43,7 +43,6 @@ from maxmargin.solvers.state import InnerState, numbers_of
 
 __all__ = ["PrimalEngine", "PrimalSolver", "PrimalState", "Rule"]
 
-SCHEDULES = ("inverse", "constant", "power")
 COUNTS = {"oracle.oracle_calls": COUNT, "oracle.argmax_calls": COUNT}
 RUN = {
     "since": COUNT, "passes": COUNT, "clean": FLAG, "solver_seconds": SECONDS, "oracle.seconds": SECONDS,
@@ -99,7 +98,6 @@ class PrimalState(InnerState):
     numbers: np.ndarray
     rng: np.random.Generator
     largest: np.ndarray  # largest cost of each example, for the radius
-    subtracted_at: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
     radius: float = np.inf
     rest: np.ndarray | None = None  # what the weights still hold of earlier linear terms, at the last change of them
     earlier: tuple[float, np.ndarray] | None = None  # the half before, of a tail average: weight and sum
@@ -107,7 +105,7 @@ class PrimalState(InnerState):
     passes: float = 0.0
     clean: bool = False  # whether the last pass made no update
     solver_seconds: float = 0.0
-    homes: list[int] | None = None  # of workers that run the shards
+    shards: PrimalShards | None = None  # once there are any
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything needed to go on exactly here."""
@@ -163,7 +161,10 @@ class PrimalEngine(Engine):
         begin, oracle_before = clock(), state.oracle.seconds
         problem = state.problem
         point = self.dual_point(state)
-        losses = all_losses(state.oracle, point.w)
+        if state.shards is None:
+            losses = all_losses(state.oracle, point.w)
+        else:  # whose workers have the examples
+            losses = state.shards.losses(state.oracle, point.w)
         certified = bool(np.isfinite(losses[problem.weight > 0]).all())
         certificate = Certificate(problem.primal(point.w, losses), problem.dual(point.linear, point.u), certified)
         state.since = 0.0
@@ -182,10 +183,13 @@ class PrimalEngine(Engine):
             m = len(part)
             plans.append(part[rng.permutation(m) if self.rule.sampling == "permutation" else rng.integers(0, m, m)])
         if len(plans) == 1:
-            asked = [self.run_pass(state, plans[0], state.vector, state.mean, state.numbers)]
+            steps = Steps(self.rule, state.problem, planes=subtracted(state.problem))
+            asked = steps.take(plans[0], state.radius, state.vector, state.mean, state.numbers)
         else:
-            asked = mixed_pass(self, state, plans)
-        spent = sum(own.noted(state.oracle) for own in asked)
+            if state.shards is None:
+                state.shards = PrimalShards(self.rule, state.problem, [len(plan) for plan in plans])
+            asked = state.shards.pass_over(state, plans)
+        spent = asked.noted(state.oracle)
         state.clean = bool(state.numbers[pk.UPDATES] == before)
         state.since += 1.0
         state.passes += 1.0
@@ -235,7 +239,7 @@ class PrimalEngine(Engine):
         d, n = problem.n_weights, problem.n_examples
         vector, numbers = state.vector, state.numbers
         vector *= numbers[pk.SCALE]
-        before, after = _subtracted(state.problem), _subtracted(problem)
+        before, after = subtracted(state.problem), subtracted(problem)
         rest = np.zeros(d) if state.rest is None else vector[-1] * state.rest
         if before is not None:
             rest -= weighted_sum(before, vector[d + n + 1 + before.example])[:d]
@@ -248,7 +252,7 @@ class PrimalEngine(Engine):
         numbers[pk.SQUARE] = _square(problem, vector)
         state.mean[:] = 0.0
         state.earlier = None
-        state.problem, state.subtracted_at = problem, _starts(after, n)
+        state.problem = problem
         if self.rule.project:
             self._set_radius(state)
 
@@ -264,7 +268,6 @@ class PrimalEngine(Engine):
         saved, state = Saved.of(arrays), PrimalEngine(Rule(averaging=self.rule.averaging)).init(problem)
         d, n, columns = problem.n_weights, problem.n_examples, len(state.vector)
         saved.belongs_to(problem, same=saved["vector"].shape == (columns,))
-        state.subtracted_at = _starts(_subtracted(problem), n)
         state.vector[:] = saved.reals("vector", (columns,))
         state.mean = saved.reals("mean", state.mean.shape)
         state.numbers[:] = saved.numbers("numbers", KEPT)
@@ -316,48 +319,6 @@ class PrimalEngine(Engine):
             total, weight = total + state.earlier[1], weight + state.earlier[0]
         return total / weight
 
-    def run_pass(
-        self, state: PrimalState, examples: np.ndarray, vector: np.ndarray, mean: np.ndarray, numbers: np.ndarray
-    ) -> Asked:
-        """Steps on ``examples`` in turn, at a vector, its mean and numbers that may be copies; what was asked."""
-        rule, problem = self.rule, state.problem
-        kind, eta0, t0, power = rule.schedule
-        schedule = np.array([SCHEDULES.index(kind), eta0, t0, power], dtype=np.float64)
-        method = {"subgradient": pk.SUBGRADIENT, "perceptron": pk.PERCEPTRON, "mira": pk.MIRA}[rule.method]
-        averaging = {None: 0, "uniform": pk.UNIFORM, "tail": pk.UNIFORM, "weighted": pk.WEIGHTED}[rule.averaging]
-        d, n = problem.n_weights, problem.n_examples
-        planes = _subtracted(problem)
-        entries = (np.empty(0, np.int32), np.empty(0)) if planes is None else (planes.indices, planes.data)
-        setting = (int(problem.squared), method, schedule, averaging, state.radius, state.subtracted_at, *entries)
-        shown, signs, positive = np.zeros(0), np.zeros(0, bool), problem.regulariser.positive
-        if positive is not None:
-            shown, signs = problem.regulariser.feasible(vector[:d]), np.ascontiguousarray(positive)
-        now = (vector, shown, signs, mean, numbers, d, n)
-        begin, fused, batch = clock(), state.oracle.fused(), min(rule.batch, len(examples))
-        if fused is not None:
-            pack = packed(fused, 2)
-            question = (fused.kernel.search, fused.kernel.plane, pack, examples, batch, int(rule.augmented))
-            pk.primal_pass(*question, *now, problem.weight, *setting)
-            return Asked(len(examples), clock() - begin, taken(pack.counts), fused=True)
-        oracle = problem.oracle if rule.augmented else problem.oracle.predicting()
-        spent, counts, w = 0.0, [], np.zeros(problem.n_columns)
-        for begin_at in range(0, len(examples), batch):
-            together = examples[begin_at : begin_at + batch]
-            asked, scale = clock(), numbers[pk.SCALE]
-            w[:d] = scale * (vector[:d] if positive is None else shown)
-            found = oracle.planes(w, together)
-            spent += clock() - asked
-            counts.append(found.counts)
-            begins, lengths, index, value = spaced(found, d)
-            losses = found.b.copy()
-            for e, (first, nnz) in enumerate(zip(begins, lengths, strict=True)):
-                losses[e] -= float(w[index[first : first + nnz]] @ value[first : first + nnz])
-            pk.primal_step(
-                *now, found.example, begins, lengths, index, value, found.b, losses, problem.weight, *setting,
-                np.empty(1, np.int32), np.empty(1),
-            )  # fmt: skip
-        return Asked(len(examples), spent, added_counts(counts), fused=False)
-
     def _refresh(self, state: PrimalState) -> None:
         """Once a pass: shed the rounding errors of the norm, and let a tail average begin anew when it is time."""
         state.numbers[pk.SQUARE] = _square(state.problem, state.vector)
@@ -397,19 +358,6 @@ def _square(problem: Problem, vector: np.ndarray) -> float:
     """|P(u)|^2 of the weights in front of a vector."""
     own = problem.regulariser.feasible(vector[: problem.n_weights])
     return float(own @ own)
-
-
-def _subtracted(problem: Problem) -> Planes | None:
-    return None if problem.term is None else problem.term.planes
-
-
-def _starts(planes: Planes | None, n: int) -> np.ndarray:
-    """Where the plane of each example begins in the entries of planes sorted by example; (n + 1,), empty for none."""
-    if planes is None:
-        return np.empty(0, np.int64)
-    lengths = np.zeros(n, np.int64)
-    lengths[planes.example] = np.diff(planes.indptr)
-    return np.concatenate([[0], np.cumsum(lengths)])
 
 
 class PrimalSolver(BaseSolver):

@@ -155,15 +155,18 @@ def primal_step(
 
 @kernel(
     types.void(
-        SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _i8s, _i8, _i8, _f8s, _f8s, _b1s, _f8s, _f8s, _i8, _i8, _f8s, _i8, _i8,
-        _f8s, _i8, _f8, _i8s, _i4s, _f8s,
+        SEARCH_FUNCTION, PLANE_FUNCTION, PACK, _i8s, _i8, _i8, _i8, _f8s, _f8s, _b1s, _f8s, _f8s, _i8, _i8, _f8s, _i8,
+        _i8, _f8s, _i8, _f8, _i8s, _i4s, _f8s,
     )
 )  # fmt: skip
 def primal_pass(
-    search, plane, pack, examples, batch, augmented, vector, shown, positive, mean, numbers, n_weights, n, weight,
-    squared, method, schedule, averaging, radius, concave_at, concave_index, concave_value,
+    search, plane, pack, examples, shift, batch, augmented, vector, shown, positive, mean, numbers, n_weights, n,
+    weight, squared, method, schedule, averaging, radius, concave_at, concave_index, concave_value,
 ):  # fmt: skip
-    """A step on each ``batch`` of ``examples``, on most violating outputs or (not ``augmented``) on predictions."""
+    """A step on each ``batch`` of ``examples``, on most violating outputs or (not ``augmented``) on predictions.
+
+    What is example i here has the number i + ``shift`` in the pack.
+    """
     index, value, result = np.empty(batch * pack.room, np.int32), np.empty(batch * pack.room), np.zeros(5)
     begins, lengths = np.arange(batch) * pack.room, np.zeros(batch, np.int64)
     bs, losses = np.empty(batch), np.empty(batch)
@@ -174,7 +177,7 @@ def primal_pass(
         together = examples[start : min(start + batch, len(examples))]
         scale = numbers[SCALE]
         for e in range(len(together)):
-            i, result[4] = together[e], 1.0
+            i, result[4] = together[e] + shift, 1.0
             own, entries = index[begins[e] : begins[e] + pack.room], value[begins[e] : begins[e] + pack.room]
             if augmented:
                 lam = pack.cost_weight / scale

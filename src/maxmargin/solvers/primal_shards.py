@@ -9,6 +9,9 @@ weights come with a certificate like any others. Shard s takes n C_i for the wei
 drawn from all, and the step sizes of ``t n_s / n`` where a run without shards would be at step t; so the multipliers of
 Pegasos add up to C_i after every pass, as they do without shards.
 
+Shards are residents of the executor, wherever it keeps them: they have their examples with them, and what travels is
+vectors. What they hand back is mixed in their order, so results do not depend on the workers.
+
 McDonald, Hall, Mann 2010, Distributed training strategies for the structured perceptron. Zinkevich, Weimer, Smola, Li
 2010, Parallelized stochastic gradient descent.
 """
@@ -16,34 +19,28 @@ McDonald, Hall, Mann 2010, Distributed training strategies for the structured pe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import finalize
 
 import numpy as np
 
-from maxmargin.oracles.counting import CountingOracle
-from maxmargin.planes import Planes
+from maxmargin.execution.executors import Serial
+from maxmargin.formulations.problem import Problem
+from maxmargin.kernel import clock
+from maxmargin.oracles.counting import CountingOracle, all_losses
+from maxmargin.planes import Planes, added_counts, aligned_zeros
 from maxmargin.solvers import primal_kernel as pk
+from maxmargin.solvers.primal_pass import Asked, Steps, subtracted
 
 if TYPE_CHECKING:
-    from maxmargin.solvers.primal import PrimalEngine, PrimalState
+    from maxmargin.solvers.primal import PrimalState, Rule
 
-__all__ = ["Asked", "mixed_pass", "spaced"]
+__all__ = ["PrimalShards"]
 
-
-class Asked(NamedTuple):
-    """What steps have asked of the oracle: calls, counts of queries, and seconds; of a compiled loop, all its time."""
-
-    calls: int
-    seconds: float
-    counts: tuple[int, int] | None
-    fused: bool
-
-    def noted(self, oracle: CountingOracle) -> float:
-        """Count it; returns the seconds that are the oracle's."""
-        if self.fused and self.counts is not None:
-            return oracle.count_fused(self.calls, self.seconds, self.counts)
-        oracle.count(self.calls, self.seconds, self.counts)
-        return self.seconds
+CHANGING = frozenset({"subtract"})
+SUMS = [pk.RHO, pk.STEPS, pk.UPDATES]  # numbers that add up over shards
 
 
 class Done(NamedTuple):
@@ -53,61 +50,116 @@ class Done(NamedTuple):
     mean: np.ndarray
     numbers: np.ndarray
     asked: Asked
+    seconds: float
 
 
-class _Worker:
-    """Runs a pass over the examples of a shard; a resident of an executor, without a state of its own."""
+class PrimalShard:
+    """Passes over its examples, from the vector that it is given, and looks at them; a resident of an executor."""
 
-    def work(self, engine: PrimalEngine, state: PrimalState, examples: np.ndarray) -> Done:
-        """A pass over some examples, from the vector of a state."""
-        vector, mean, numbers = state.vector.copy(), np.zeros_like(state.mean), state.numbers.copy()
-        numbers[pk.STEPS] *= len(examples) / state.problem.n_examples
+    def __init__(self, steps: Steps) -> None:
+        self.steps = steps
+
+    def work(self, vector: np.ndarray, numbers: np.ndarray, radius: float, examples: np.ndarray) -> Done:
+        """A pass over ``examples``, in this order; the arguments stay as they are."""
+        begin, steps = clock(), self.steps
+        vector, mean, numbers = vector.copy(), np.zeros(len(vector) if steps.rule.averaging else 0), numbers.copy()
+        numbers[pk.STEPS] *= len(examples) / steps.problem.n_examples
         numbers[pk.TOTAL] = numbers[pk.RHO] = 0.0
         before = numbers[[pk.STEPS, pk.UPDATES]]
-        asked = engine.run_pass(state, examples, vector, mean, numbers)
+        asked = steps.take(examples, radius, vector, mean, numbers)
         if len(mean):
             mean += numbers[pk.TOTAL] * vector
         vector *= numbers[pk.SCALE]
         numbers[[pk.STEPS, pk.UPDATES]] = np.rint(numbers[[pk.STEPS, pk.UPDATES]] - before)  # whole numbers again
-        return Done(vector, mean, numbers, asked)
+        return Done(vector, mean, numbers, asked, clock() - begin)
+
+    def losses(self, w: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
+        """Those of all its examples; also the argmaxes that it took, and how many of the answers are not proven."""
+        oracle = CountingOracle(self.steps.problem.oracle)
+        return all_losses(oracle, w), (oracle.argmax_calls, oracle.unproven)
+
+    def subtract(self, planes: Planes | None) -> None:
+        """From now on, subtract these planes of its examples."""
+        self.steps.planes = planes
+
+    # --- for a worker that takes over ---------------------------------------------------------------------------------
+
+    def save(self) -> Planes | None:
+        """All that changes."""
+        return self.steps.planes
+
+    def load(self, saved: Planes | None) -> None:
+        """Be as :meth:`save` found another one that began as this one did."""
+        self.steps.planes = saved
 
 
-def mixed_pass(engine: PrimalEngine, state: PrimalState, plans: Sequence[np.ndarray]) -> list[Asked]:
-    """A pass of all shards over the examples that their plans name, and the mixture of what they make.
+class PrimalShards:
+    """The shards of a run on the workers of its oracle, or here where it has none; let go with this object.
 
-    Compiled loops run on the workers; the result does not depend on how many there are.
+    Parameters
+    ----------
+    rule : Rule
+    problem : Problem
+    sizes : sequence of int
+        Examples of each shard; they are neighbours.
     """
-    fused = state.oracle.fused()
-    executor = None if fused is None else fused.executor
-    if executor is None or not executor.shares_memory:
-        done: list[Done] = [_Worker().work(engine, state, plan) for plan in plans]
-    else:
-        if state.homes is None:
-            state.homes = executor.start([_Worker() for _ in plans])
-        calls = [(home, (engine, state, plan)) for home, plan in zip(state.homes, plans, strict=True)]
-        done = executor.call("work", calls)
-    n, numbers = state.problem.n_examples, state.numbers
-    if len(state.mean):
-        state.mean += numbers[pk.TOTAL] * state.vector
-    state.vector[:] = 0.0
-    numbers[pk.SCALE], numbers[pk.TOTAL] = 1.0, 0.0
-    for plan, (vector, mean, own, _) in zip(plans, done, strict=True):
-        state.vector += (len(plan) / n) * vector
-        state.mean += mean
-        numbers[[pk.RHO, pk.STEPS, pk.UPDATES]] += own[[pk.RHO, pk.STEPS, pk.UPDATES]]
-    return [own.asked for own in done]
+
+    def __init__(self, rule: Rule, problem: Problem, sizes: Sequence[int]) -> None:
+        spread = problem.oracle.spread()
+        oracle, self.executor = (problem.oracle, Serial()) if spread is None else spread
+        bare, shards = replace(problem, oracle=oracle, term=None), []
+        self.ranges = list(pairwise(np.cumsum([0, *sizes]).tolist()))
+        for first, last in self.ranges:
+            part = replace(bare, oracle=bare.part(first, last).oracle)
+            shards.append(PrimalShard(Steps(rule, part, first)))
+        self.planes: Planes | None = None  # that the shards subtract
+        self.homes = self.executor.start(shards, CHANGING)
+        finalize(self, self.executor.release, self.homes)
+
+    def pass_over(self, state: PrimalState, plans: Sequence[np.ndarray]) -> Asked:
+        """A pass of all shards over the examples that their plans name, and the mixture of what they make.
+
+        Of the seconds that it takes, the oracle has the share that it has in the work of the shards.
+        """
+        self._subtract(subtracted(state.problem))
+        begin, n, numbers = clock(), state.problem.n_examples, state.numbers.copy()
+        done: list[Done] = self._call("work", [(state.vector, numbers, state.radius, plan) for plan in plans])
+        spent, busy = clock() - begin, sum(own.seconds for own in done)
+        mean, vector = state.mean.copy(), aligned_zeros(len(state.vector))
+        if len(mean):
+            mean += numbers[pk.TOTAL] * state.vector
+        numbers[pk.SCALE], numbers[pk.TOTAL] = 1.0, 0.0
+        for plan, own in zip(plans, done, strict=True):
+            vector += (len(plan) / n) * own.vector
+            mean += own.mean
+            numbers[SUMS] += own.numbers[SUMS]
+        state.vector, state.mean, state.numbers = vector, mean, numbers  # at once, whenever Ctrl-C comes
+        return _together([own.asked for own in done], spent / busy if busy > 0 else 1.0)
+
+    def losses(self, oracle: CountingOracle, w: np.ndarray) -> np.ndarray:
+        """Losses (or upper bounds of them) of all examples at ``w``; ``oracle`` counts what that takes."""
+        begin = clock()
+        parts, counts = zip(*self._call("losses", [(w,)] * len(self.homes)), strict=True)
+        losses = np.concatenate(parts)
+        oracle.count_timed(len(losses), begin, added_counts(counts))
+        return losses
+
+    def _subtract(self, planes: Planes | None) -> None:
+        """Give each shard those of its examples, where it has others so far."""
+        if planes is self.planes:
+            return
+        own: list[tuple[Planes | None]] = [(None,)] * len(self.ranges)
+        if planes is not None:
+            places = [np.searchsorted(planes.example, ends).tolist() for ends in self.ranges]
+            own = [(planes.between(begin, end),) for begin, end in places]
+        self._call("subtract", own)
+        self.planes = planes
+
+    def _call(self, verb: str, arguments: Sequence[tuple]) -> list:
+        return self.executor.call(verb, list(zip(self.homes, arguments, strict=True)))
 
 
-def spaced(planes: Planes, n_weights: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Planes as ``primal_step`` takes them: begins, lengths, indices, values; room for two entries behind each.
-
-    Columns beyond the weights, which belong to squared slacks, are left out.
-    """
-    begins, room = planes.indptr[:-1] + 2 * np.arange(len(planes)), len(planes.indices) + 2 * len(planes)
-    index, value = np.zeros(room, np.int32), np.zeros(room)
-    lengths = np.zeros(len(planes), np.int64)
-    for p, (first, last) in enumerate(zip(planes.indptr[:-1], planes.indptr[1:], strict=True)):
-        lengths[p] = np.searchsorted(planes.indices[first:last], n_weights)
-        own, given = slice(begins[p], begins[p] + lengths[p]), slice(first, first + lengths[p])
-        index[own], value[own] = planes.indices[given], planes.data[given]
-    return begins.astype(np.int64), lengths, index, value
+def _together(asked: Sequence[Asked], share: float) -> Asked:
+    """What all shards have asked, in this share of their seconds."""
+    calls, seconds = sum(own.calls for own in asked), share * sum(own.seconds for own in asked)
+    return Asked(calls, seconds, added_counts([own.counts for own in asked]), fused=asked[0].fused)
