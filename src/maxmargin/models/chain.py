@@ -18,6 +18,7 @@ from maxmargin.costs import as_cost
 from maxmargin.features.sequences import Sequences
 from maxmargin.inference.constraints import transition_mask
 from maxmargin.models.base import POWERS, laid_out, offsets_of
+from maxmargin.models.chain_size import plane_size
 from maxmargin.models.chain_slack import slack_search, wrong_search
 from maxmargin.models.labels import Labels, check_count, check_lengths, label_lists, padded, weighted
 from maxmargin.models.layout_state import StateReader, StorableLayout, counted, facts_of
@@ -25,7 +26,7 @@ from maxmargin.models.sequence_bound import SequenceBound
 from maxmargin.parameters import Parameters
 
 __all__ = [
-    "Chain", "ChainBound", "ChainLayout", "bound_to", "check_allowed", "observed_pairs", "pack", "plane_size",
+    "Chain", "ChainBound", "ChainLayout", "bound_to", "check_allowed", "observed_pairs", "pack",
     "widths",
 ]  # fmt: skip
 
@@ -489,18 +490,3 @@ def bound_to(
             "best_wrong": wrong_search,
         },
     )
-
-
-def plane_size(layout: ChainLayout, offsets: np.ndarray, rows: Iterable[np.ndarray]) -> tuple[int, int]:
-    """Bits of the table in which a plane is added up, and room for all planes of one example.
-
-    ``rows`` are the pointers (tokens + 1,) of the sparse features of tokens, and of those of pairs.
-    """
-    lengths, K = np.diff(offsets), len(layout.labels)
-    per_sequence = sum((np.diff(starts[offsets].astype(np.int64)) for starts in rows), np.zeros_like(lengths))
-    # the most non-zeros a plane can have: two for each feature of each token and pair, never more than all weights
-    dense = np.minimum(2 * lengths * layout.n_dense, K * layout.n_dense)
-    one = min(int((2 * per_sequence + dense + 2 * lengths + 4).max()) + 1, layout.n_weights + 1)
-    # planes of single runs of errors together hold what the plane of all errors holds, before it is merged
-    unmerged = int((2 * per_sequence + 2 * lengths * layout.n_dense + 2 * lengths + 4).max())
-    return max(6, int(np.ceil(np.log2(2 * one + 1)))), one + unmerged + 2 * int(lengths.max(initial=1))

@@ -13,7 +13,8 @@ import numpy as np
 
 from maxmargin.door import indices, pointers
 from maxmargin.models.base import laid_out, offsets_of
-from maxmargin.models.chain import ChainBound, ChainLayout, bound_to, plane_size
+from maxmargin.models.chain import ChainBound, ChainLayout, bound_to
+from maxmargin.models.chain_size import plane_size
 from maxmargin.models.labels import check_count
 
 __all__ = ["JoinedParts", "PackedPart", "checked", "cut"]

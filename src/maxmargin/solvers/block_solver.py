@@ -17,7 +17,7 @@ from maxmargin.solvers.masters.smo_tables_kernel import smo_tables_pass
 if TYPE_CHECKING:
     from maxmargin.solvers.state import DualState
 
-__all__ = ["NO_SIGNS", "block_solver"]
+__all__ = ["NO_SIGNS", "block_solver", "block_weights", "extra_entries"]
 
 NO_SIGNS = np.empty(0, np.int8)
 
@@ -35,3 +35,20 @@ def block_solver(state: DualState) -> tuple[Callable[..., float], wk.Point]:
         assert isinstance(regulariser, ElasticNet)
         point = point._replace(threshold=1.0, scale=regulariser.scale)
     return smo_signed_pass, point._replace(log=state.log or wk.Log())
+
+
+def block_weights(state: DualState) -> np.ndarray:
+    """The weight of the loss of each block: C_i where it is an example; planes of several hold theirs."""
+    return state.problem.weight if state.members is None else np.ones(len(state.members))
+
+
+def extra_entries(state: DualState) -> np.ndarray:
+    """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example.
+
+    One for each extra column of u: loops count these from the end, where those of examples that are gone may stand.
+    """
+    problem, in_turn = state.problem, state.problem.quadratic or not state.joint
+    lift = problem.lift if state.members is None and in_turn else None
+    if lift is None:
+        return np.empty(0)
+    return np.append(lift, np.zeros(len(state.u) - problem.n_columns)) if state.retired else lift

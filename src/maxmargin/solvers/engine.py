@@ -27,7 +27,7 @@ from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.accuracy import Scales, block_accuracy
 from maxmargin.solvers.base import Engine, is_doubtful, resolved
 from maxmargin.solvers.block_selection import select
-from maxmargin.solvers.block_solver import block_solver
+from maxmargin.solvers.block_solver import block_solver, block_weights, extra_entries
 from maxmargin.solvers.blocks import blocks_of, group_planes, summed, totals
 from maxmargin.solvers.masters.extrapolation import LONGER, POINTS, Extrapolation, pays
 from maxmargin.solvers.masters.joint import FEW_STEPS, solve_jointly
@@ -365,26 +365,11 @@ class DualEngine(Engine):
         late = (state.relative_gap <= NEWTON_LATE or state.slow) and state.pending is not None
         return late and state.working_set.n_planes <= NEWTON_BELOW and state.idle_masters < IDLE_MASTERS
 
-    def _weight(self, state: DualState) -> np.ndarray:
-        return state.problem.weight if state.members is None else np.ones(len(state.members))
-
-    def _lift(self, state: DualState) -> np.ndarray:
-        """Extra entries of squared slacks, for block gaps; they are only defined where a block is an example.
-
-        One for each extra column of u: loops count these from the end, where those of examples that are gone may stand.
-        """
-        in_turn = state.problem.quadratic or not state.joint
-        lift = state.problem.lift if state.members is None and in_turn else None
-        if lift is None:
-            return np.empty(0)
-        gone = len(state.u) - state.problem.n_weights - len(lift)
-        return np.append(lift, np.zeros(gone)) if gone > 0 and state.retired else lift
-
     def take_in(self, state: DualState, planes: Planes) -> float:
         """Bring planes into their blocks (the example of a group's plane) and solve these; the gain of the dual."""
         ws, rows, gain, row = state.working_set, rows_of(planes), np.zeros(1), 0
         solve, point = block_solver(state)
-        weight, lift = self._weight(state), self._lift(state)
+        weight, lift = block_weights(state), extra_entries(state)
         team = strands_of(state, self.settings.strands)
         if team is not None:
             gained = team.take_in(state, planes, self._visit_rules(state), weight, lift)
@@ -428,7 +413,7 @@ class DualEngine(Engine):
         if team is not None:
             batch = max(batch, FIRST if new else len(visited))
         gain, n_columns = 0.0, state.problem.n_columns
-        weight, lift = self._weight(state), self._lift(state)
+        weight, lift = block_weights(state), extra_entries(state)
         for part in np.array_split(visited, -(-len(visited) // batch)):  # a short last one would leave threads idle
             rules = self._visit_rules(state)
             gained = None if team is None else team.visit(state, part, parts, rules, weight, lift)
@@ -451,7 +436,7 @@ class DualEngine(Engine):
         parts = 1 if np.isinf(ws.store.gap[visited]).any() else self.settings.parts
         pack = packed(fused, parts)
         rows = buffers(batch * parts + parts + 1, (batch + 1) * pack.room)
-        (solve, point), weight = block_solver(state), self._weight(state)
+        (solve, point), weight = block_solver(state), block_weights(state)
         gain, done, begin = np.zeros(1), 0, clock()
         while done < len(visited):
             room, visit = wk.keep_all if ws.limit is None else wk.make_room, self._visit_rules(state)
