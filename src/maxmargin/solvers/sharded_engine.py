@@ -282,7 +282,7 @@ class ShardedEngine(Engine):
             state.oracle.count_fused(asked.calls, asked.seconds, (asked.argmax_calls, asked.unproven))
         K = len(changes)
         slope, gram = np.array([change.slope for change in changes]), np.diag([change.norm for change in changes])
-        columns, values = (np.concatenate([getattr(change, name) for change in changes]) for name in ("columns", "values"))
+        columns, values = map(np.concatenate, zip(*(change.entries() for change in changes), strict=True))
         products(np.cumsum([len(change.values) for change in changes]), columns, values, state.scratch, gram)
 
         def gain(shares: np.ndarray) -> float:
