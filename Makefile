@@ -64,7 +64,7 @@ kills: setup  ## 300 kills at random moments: every fit ends as if it had not be
 	$(RUN) tools/kills.py
 
 kills-workers: setup  ## 100 kills of workers (processes, Ray actors) at random moments, and of drivers
-	$(RUN) tools/kills_workers.py
+	$(RUN) tools/record.py tools/kills_workers.py
 
 lint: setup  ## check style and formatting
 	$(RUN) -m ruff check .
