@@ -132,6 +132,8 @@ class Actor(Link["bytes | ObjectRef[bytes]"]):
             raise TimeoutError(
                 f"the Ray cluster has not provided all workers within {self.wait:g} s: {has}. {advice}."
             ) from None
+        if isinstance(problem, Exception):
+            raise problem
         if problem is not None:
             advice = "install maxmargin and the modules of your models on all its machines"
             raise RuntimeError(f"the Ray cluster cannot load the examples or the model ({problem}); {advice}.")

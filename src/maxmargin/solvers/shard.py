@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.kernel import clock
-from maxmargin.planes import Planes
+from maxmargin.planes import OverBudget, Planes
 from maxmargin.solvers import shard_kernel as sk
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.block_selection import select
@@ -181,7 +181,7 @@ class Shard:
         else:
             gain = self.engine.revisit(state, work) if self.again else self.engine.visit(state, work)
         if ws.limit is not None:  # planes were merged: what was before cannot be had back
-            raise MemoryError(
+            raise OverBudget(
                 f"a shard needs more than its {ws.budget / 2**20:.3g} MB for planes. Raise the solver's memory, or use "
                 'solver="auto", which merges planes.'
             )
