@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def test_printed_lines_are_kept(tmp_path):
     program = tmp_path / "small.py"
-    program.write_text("import sys\nprint('seconds 1.25', *sys.argv[1:])\nprint('picture: /here')\n")
+    program.write_text(
+        "import sys\nprint('seconds 1.25', *sys.argv[1:])\nprint('picture: /here\\n\\x1b[33m(raylet) dead')\n"
+    )
     shown = run_python(str(ROOT / "tools" / "record.py"), str(program), "--fast", folder=tmp_path).stdout
     assert "seconds 1.25 --fast" in shown and "picture" in shown
     path = tmp_path / "results" / "small.json"
