@@ -32,14 +32,14 @@ MB = 2**20
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # BLAS sets tens of megabytes aside for each
 
 
-def write_part(path: Path, seed: int) -> int:
+def write_part(path: Path, seed: int, sentences: int = PART) -> int:
     """Sentences of a hidden Markov model, most of whose words leave no doubt about their label; bytes of the text."""
     rng = np.random.default_rng(seed)
     table = rng.dirichlet(np.full(LABELS, 0.3), LABELS)
-    tags = np.empty((PART, LENGTH), np.int64)
-    tags[:, 0] = rng.integers(0, LABELS, PART)
+    tags = np.empty((sentences, LENGTH), np.int64)
+    tags[:, 0] = rng.integers(0, LABELS, sentences)
     for t in range(1, LENGTH):
-        tags[:, t] = (table[tags[:, t - 1]].cumsum(1) < rng.random((PART, 1))).sum(1).clip(0, LABELS - 1)
+        tags[:, t] = (table[tags[:, t - 1]].cumsum(1) < rng.random((sentences, 1))).sum(1).clip(0, LABELS - 1)
     own = np.minimum(rng.zipf(1.3, tags.shape), WORDS // LABELS) - 1
     words = np.where(rng.random(tags.shape) < 0.9, own * LABELS + tags, rng.integers(0, WORDS, tags.shape))
     names = np.array([f"{'aeiou'[w % 5]}{w:x}{'stnrl'[w % LABELS % 5]}" for w in range(WORDS)], object)

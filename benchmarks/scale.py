@@ -1,10 +1,11 @@
 """What training on many cores costs: constants measured here, and what they make of 10^9 tokens on 1,000 cores.
 
 Measures, on an artificial corpus in files, processor seconds and bytes per token of reading and packing, those of the
-argmax and of a whole pass, and for the dual in shards the passes, rounds and bytes of changes; then prints a model of
-larger runs. Everything that is assumed instead of measured is in the table ``assumed``::
+argmax and of a whole pass, and for the dual in shards the passes, the rounds, the bytes of changes, what it costs the
+driver to combine those of a round, and a shard to apply them; then prints a model of larger runs. Everything that is
+assumed instead of measured is in the table ``assumed``::
 
-    python benchmarks/scale.py                 # --sentences 1600, a minute
+    python benchmarks/scale.py                 # --sentences 3200, a minute
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +25,9 @@ from maxmargin.estimators.file_parts import PartReader, bind_files
 from maxmargin.execution.executors import Serial
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.features.column_files import Source
+from maxmargin.kernel import clock
 from maxmargin.solvers.driver import run
+from maxmargin.solvers.shard import Shard
 from memory import LENGTH, PART, write_part
 
 TOL, C = 0.01, 0.01
@@ -31,32 +35,64 @@ CORES, TOKENS = 1000, 1e9
 ASSUMED = {"cores of a node": 50, "bytes a second between two nodes": 1.25e9, "weights of the large corpus": 1e8}
 
 
+class Row(NamedTuple):
+    """A fit of the dual in shards; seconds are those of a round."""
+
+    shards: int
+    visits: int  # of a shard in a round
+    passes: float
+    again: float  # rounds for one that brings new planes
+    size: float  # bytes of a change,
+    entries: float  # and columns that it sends
+    combining: float  # seconds of the driver: Gram matrix of the changes and best shares
+    applying: float  # seconds of a shard: settling its own change and taking over those of all others
+
+
 class Meter(Serial):
-    """Shards here and now; counts rounds, and the bytes of their changes."""
+    """Shards here and now; counts rounds, the bytes and entries of their changes, and what these cost afterwards."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.rounds, self.bytes = 0, 0
+        self.rounds, self.bytes, self.entries, self.combining, self.applying = 0, 0, 0, 0.0, 0.0
+        self.ended: float | None = None  # when the last round did: whatever comes before the next call combines it
+
+    def start(self, residents: Sequence[Any], changing: Collection[str] = ()) -> list[int]:
+        for resident in residents:
+            if isinstance(resident, Shard):
+                resident.settle = self._timed(resident.settle)
+        return super().start(residents, changing)
+
+    def _timed(self, settle: Callable[..., None]) -> Callable[..., None]:
+        def timed(*arguments: Any) -> None:
+            begin = clock()
+            settle(*arguments)
+            self.applying += clock() - begin
+
+        return timed
 
     def call(self, verb: str, calls: Any) -> list:
+        if self.ended is not None:
+            self.combining += clock() - self.ended
         found = super().call(verb, calls)
         if verb == "round":
             self.rounds += 1
-            self.bytes += sum(
-                array.nbytes for change in found for array in (change.columns, change.before, change.values)
-            )
+            for change in found:
+                self.bytes += sum(array.nbytes for array in (change.columns, change.values) if array is not None)
+                self.entries += len(change.values)
+        self.ended = clock() if verb == "round" else None
         return found
 
 
 def bound_corpus(folder: Path, sentences: int) -> tuple[Any, dict[str, float]]:
     """The bound corpus, and what reading and packing it cost per token."""
     parts = max(2, -(-sentences // PART))
-    text = [write_part(folder / f"part-{k}.gz", k) for k in range(parts)]
+    each = -(-sentences // parts)
+    text = [write_part(folder / f"part-{k}.gz", k, each) for k in range(parts)]
     readers = [PartReader(k, Source(str(folder / f"part-{k}.gz")), None, None, None) for k in range(parts)]
     bind_files(mm.Chain(), lambda count: None, readers[:1], Serial())  # kernels
     begin = time.process_time()
     found = bind_files(mm.Chain(), lambda count: None, readers, Serial())
-    tokens = parts * PART * LENGTH
+    tokens = parts * each * LENGTH
     seconds = (time.process_time() - begin) / tokens
     packed = (found.bound.ints.nbytes + found.bound.floats.nbytes) / tokens
     return found.bound, {
@@ -76,8 +112,8 @@ def fit(problem: Any, solver: Any) -> tuple[Any, Meter, float]:
     return result, meter, time.process_time() - begin
 
 
-def measured(sentences: int) -> tuple[dict[str, float], list[tuple[int, int, float, float, float]]]:
-    """Constants; and by shards and visits of a round: passes, rounds for one with new planes, bytes of a change."""
+def measured(sentences: int) -> tuple[dict[str, float], list[Row]]:
+    """Constants, and a row for some numbers of shards and of visits in a round."""
     with tempfile.TemporaryDirectory() as folder:
         bound, constants = bound_corpus(Path(folder), sentences)
     problem = mm.MarginRescaling().problem(bound, C=C)
@@ -102,11 +138,19 @@ def measured(sentences: int) -> tuple[dict[str, float], list[tuple[int, int, flo
         "gap of Pegasos in 8 shards after 20 passes": _gap_after(mixed, 20),
     }
     rows = []
-    for shards, visits in ((1, 32), (2, 32), (4, 32), (16, 32), (4, 128), (4, 512)):
+    for shards, visits in ((2, 32), (4, 32), (16, 32), (4, 128), (4, 512)):
         result, meter, _ = fit(problem, mm.Sharded(shards=shards, visits_per_round=visits))
         passes = result.state.oracle_calls / n
-        again = meter.rounds * visits * shards / (passes * n)  # rounds for one that brings new planes
-        rows.append((shards, visits, passes, again, meter.bytes / max(1, meter.rounds * shards)))
+        again = meter.rounds * visits * shards / (passes * n)
+        changes = meter.rounds * shards
+        each = meter.bytes / changes, meter.entries / changes, meter.combining / meter.rounds, meter.applying / changes
+        rows.append(Row(shards, visits, passes, again, *each))
+    most = max(rows, key=lambda row: row.shards)
+    pairs = most.shards * (most.shards - 1) / 2
+    constants |= {
+        "seconds to combine, per pair of shards and entry": most.combining / (pairs * most.entries),
+        "seconds to apply a change, per entry": most.applying / (most.shards * most.entries),
+    }
     return constants, rows
 
 
@@ -117,13 +161,15 @@ def _gap_after(result: Any, passes: float) -> float:
     return (row["primal"] - row["dual"]) / abs(row["primal"])
 
 
-def report(constants: dict[str, float], rows: list[tuple[int, int, float, float, float]]) -> None:
+def report(constants: dict[str, float], rows: list[Row]) -> None:
     """Constants, shards, and the model of the large run."""
     for name, value in constants.items():
         print(f"  {name:52} {value:.4g}")
-    print("shards  visits in a round  passes  rounds for one with new planes  bytes of a change")
-    for shards, visits, passes, again, size in rows:
-        print(f"{shards:6} {visits:18} {passes:7.1f} {again:31.1f} {size:18.0f}")
+    print("milliseconds of a round: of the driver to combine the changes, of a shard to apply them")
+    print("shards  visits in a round  passes  rounds for one with new planes  bytes of a change  combine   apply")
+    for row in rows:
+        sizes = f"{row.shards:6} {row.visits:18} {row.passes:7.1f} {row.again:31.1f} {row.size:18.0f}"
+        print(f"{sizes} {1e3 * row.combining:8.3f} {1e3 * row.applying:7.3f}")
     print("assumed")
     for name, value in ASSUMED.items():
         print(f"  {name:52} {value:.4g}")
@@ -138,21 +184,30 @@ def report(constants: dict[str, float], rows: list[tuple[int, int, float, float,
     sync = 2 * 8 * d * np.log2(nodes) / wire
     parts = f"{work:.1f} s of steps, {sync:.1f} s to mix {8 * d / 1e9:.1f} GB of weights in a tree"
     print(f"  a pass of mixed weights         {work + sync:9.1f} s: {parts}")
-    few, many = (row for row in rows if row[0] == 4 and row[1] in (32, 512))
-    growth = np.log(many[4] / few[4]) / np.log(many[1] / few[1])  # of a change with its visits
+    few, many = (row for row in rows if row.shards == 4 and row.visits in (32, 512))
+    growth = np.log(many.size / few.size) / np.log(many.visits / few.visits)  # of a change with its visits
     work = share * constants["seconds of a pass of the default, per token"]
+    pairs = CORES * (CORES - 1) / 2
     for visits in (32, 512, 8192):
-        rounds, change = few[3] * per_shard / visits, min(few[4] * (visits / few[1]) ** growth, 20 * d)
+        more = (visits / few.visits) ** growth
+        rounds, change = few.again * per_shard / visits, min(few.size * more, 8 * d)
+        entries = min(few.entries * more, d)
         sent = rounds * change * CORES / wire
-        said = f"{work:.1f} s of visits, {rounds:.0f} rounds of {change * CORES / 1e6:.0f} MB to every node"
-        print(f"  a pass of the dual, {visits:5} visits {work + sent:8.1f} s: {said}")
+        combined = rounds * pairs * entries * constants["seconds to combine, per pair of shards and entry"]
+        applied = rounds * CORES * entries * constants["seconds to apply a change, per entry"]
+        whole = work + sent + combined + applied
+        said = f"{rounds:.0f} rounds of {change * CORES / 1e6:.0f} MB to every node"
+        print(f"  a pass of the dual, {visits:5} visits {whole:8.0f} s: {said}:")
+        parts = f"{sent:.0f} s to send changes, {combined:.0f} s to combine and {applied:.0f} s to apply them"
+        print(f"    {work:.1f} s of visits, {parts}")
+    print("with K shards, combining grows with K^2 (a product for each pair); what is sent and applied grows with K")
     limit = 2**31 / constants["features per token"]
     print(f"one pack holds at most 2^31 entries: {limit:.1e} tokens with so many features")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sentences", type=int, default=1600)
+    parser.add_argument("--sentences", type=int, default=3200)
     options = parser.parse_args()
     print(machine_line())
     report(*measured(options.sentences))

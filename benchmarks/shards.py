@@ -39,12 +39,12 @@ ROWS = (mm.Auto(), 1), (mm.Sharded(), 1), (mm.Sharded(), 2)  # solver and thread
 HEAD = f"{'':32} {'passes':>7} {'rounds':>7} {'processor':>10} {'wall':>8} {'rel. gap':>11}"
 
 
-def fit(problem: Any, solver: Any, workers: int = 1) -> dict[str, Any]:
+def fit(problem: Any, solver: Any, workers: int = 1, **budget: float) -> dict[str, Any]:
     """A fit by a solver on so many threads: passes, gap, processor and wall seconds, rounds and weights."""
     executor = Threads(workers) if workers > 1 else Serial()
     spread = problem.with_oracles(lambda oracle: ShardedOracle(oracle, executor))
     begin, wall = time.process_time(), time.perf_counter()
-    result = run(solver.engine(spread, 0), spread, tol=TOL, max_passes=MOST_PASSES)
+    result = run(solver.engine(spread, 0), spread, tol=TOL, **({"max_passes": MOST_PASSES} | budget))
     executor.close()
     return {
         "passes": result.state.oracle_calls / problem.n_examples,

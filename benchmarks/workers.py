@@ -1,9 +1,10 @@
-"""What workers elsewhere cost: a fit in shards on threads, processes and Ray actors, and their memory over many rounds.
+"""What workers elsewhere cost: fits in shards on threads, processes and Ray actors, and their memory over many rounds.
 
-The same fit of a grid model in two shards, to pictures of blobs in noise, runs on two threads and on two Ray actors
-(``--processes``: also on two processes), in turn, ``--repeats`` times each. The time of a fit includes the start of its
-workers and their examples, but not the start of the cluster, which is printed apart. Weights must be identical to the
-last bit::
+Two fits in two shards: a grid model of pictures of blobs in noise, whose changes are a few numbers, and a chain model
+of artificial sentences, whose changes are tens of kilobytes in every round. Each runs on two threads and on two Ray
+actors (``--processes``: also on two processes), in turn, ``--repeats`` times. The time of a fit includes the start of
+its workers and their examples, but not the start of the cluster, which is printed apart. Weights must be identical to
+the last bit::
 
     python benchmarks/workers.py                   # a quiet machine
     python benchmarks/workers.py --memory 1000     # memory of driver and actors over 1,000 rounds, with a picture
@@ -15,6 +16,7 @@ import argparse
 import os
 import statistics
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -23,7 +25,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 import maxmargin as mm
-from machine import machine_line
+from machine import machine_line, save_picture
 from maxmargin.callbacks.base import Callback
 from maxmargin.execution.executors import Threads
 from maxmargin.execution.processes import Processes
@@ -31,6 +33,7 @@ from maxmargin.execution.ray_workers import OWN
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.formulations.problem import Problem
 from maxmargin.solvers.driver import Result, Run, run
+from scale import C, bound_corpus
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tools.kills_workers import workers_of
@@ -50,6 +53,13 @@ def pictures(n: int, size: int) -> Problem:
     return mm.MarginRescaling().problem(bound, C=1.0 / size**2, positive=bound.layout.positive())
 
 
+def sentences(n: int) -> Problem:
+    """Artificial sentences with words, affixes and shapes as features."""
+    with tempfile.TemporaryDirectory() as folder:
+        bound, _ = bound_corpus(Path(folder), n)
+    return mm.MarginRescaling().problem(bound, C=C)
+
+
 def fit(executor: str, problem: Problem, tol: float) -> tuple[float, Result]:
     """Seconds of a fit on two workers, with their start, and the result."""
     begin, workers = time.perf_counter(), MAKE[executor]()
@@ -64,15 +74,25 @@ def fit(executor: str, problem: Problem, tol: float) -> tuple[float, Result]:
 
 
 def overhead(given: argparse.Namespace) -> None:
-    problem, small = pictures(given.pictures, given.size), pictures(4, given.size)
     names = ["threads", "ray", *(["processes"] if given.processes else [])]
+    tasks = {
+        "pictures": (pictures, (given.pictures, given.size), (4, given.size), given.tol),
+        "sentences": (sentences, (given.sentences,), (100,), given.sentences_tol),
+    }
+    for task, (make, whole, few, tol) in tasks.items():
+        compare(task, make(*whole), make(*few), tol, names, given.repeats)
+
+
+def compare(task: str, problem: Problem, small: Problem, tol: float, names: list[str], repeats: int) -> None:
+    """Fits of one task by all executors in turn, and the ratios of their times."""
+    print(f"{task}: {problem.n_examples} examples, {problem.n_weights} weights, to a relative gap of {tol:g}")
     for name in names:  # kernels
         fit(name, small, 0.1)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     weights = None
-    for _ in range(given.repeats):
+    for _ in range(repeats):
         for name in names:
-            spent, found = fit(name, problem, given.tol)
+            spent, found = fit(name, problem, tol)
             seconds[name].append(spent)
             print(f"{name:10} {spent:7.2f} s, {found.state.stamp} rounds; {found.status}", flush=True)
             weights = found.weights.copy() if weights is None else weights
@@ -81,7 +101,7 @@ def overhead(given: argparse.Namespace) -> None:
     for name in names[1:]:
         each = ", ".join(f"{b / a:.3f}" for a, b in zip(seconds["threads"], seconds[name], strict=True))
         print(f"{name}: {statistics.median(seconds[name]) / base:.3f} of the time on threads (pair by pair {each})")
-    print("weights are identical")
+    print("weights are identical", flush=True)
 
 
 def random_chains(n: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -90,8 +110,8 @@ def random_chains(n: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     return [rng.normal(size=(10, 50)) for _ in range(n)], [rng.integers(0, 8, 10) for _ in range(n)]
 
 
-def resident(pid: int) -> float:
-    """Megabytes of its own; what is mapped of the cluster's object store, which has a fixed size, is not counted."""
+def own_memory(pid: int) -> float:
+    """Megabytes of anonymous memory; what is mapped of the cluster's object store, of a fixed size, does not count."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -114,7 +134,7 @@ class Watch(Callback):
         actors = workers_of("ray", os.getpid())
         while not self.done.wait(0.2):
             pids = [os.getpid(), *actors]
-            self.rows.append([self.run.state.stamp, *map(resident, pids)])
+            self.rows.append([self.run.state.stamp, *map(own_memory, pids)])
 
     def on_certificate(self, run: Run) -> str | None:
         return "stop" if run.state.stamp >= self.rounds else None
@@ -136,25 +156,28 @@ def memory(given: argparse.Namespace) -> None:
         executor.close()
     rows = np.array(watch.rows)
     names = ["driver", *(f"actor {k}" for k in range(1, rows.shape[1] - 1))]
-    late = rows[rows[:, 0] >= 0.3 * given.memory]
+    rounds, middle = rows[:, 0], int(np.searchsorted(rows[:, 0], rows[-1, 0] / 2))
+    print(f"anonymous memory (RssAnon), MB, at rounds {rounds[0]:.0f}, {rounds[middle]:.0f} and {rounds[-1]:.0f}")
+    print(f"{'':10} {'first':>8} {'middle':>8} {'last':>8}  growth over the last half of the rounds")
     for k, name in enumerate(names, 1):
-        half = len(late) // 2
-        first, last = np.median(late[:half, k]), np.median(late[half:, k])
-        print(f"{name}: {rows[0, k]:.0f} MB at first, {first:.0f} MB (median of rounds {late[0, 0]:.0f} to "
-              f"{late[half, 0]:.0f}), {last:.0f} MB ({late[half, 0]:.0f} to {late[-1, 0]:.0f})")  # fmt: skip
+        first, half, last = rows[[0, middle, -1], k]
+        print(f"{name:10} {first:8.1f} {half:8.1f} {last:8.1f} {last - half:+8.1f} ({100 * (last / half - 1):+.1f} %)")
+    draw(names, rows, given.out)
+
+
+def draw(names: list[str], rows: np.ndarray, path: Path) -> None:
+    """Memory against rounds, a line for each process."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    _, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
     for k, name in enumerate(names, 1):
         axes.plot(rows[:, 0], rows[:, k], label=name)
-    axes.set(xlabel="round", ylabel="resident memory, MB", ylim=(0, None))
+    axes.set(xlabel="round", ylabel="anonymous memory, MB", ylim=(0, None))
     axes.legend()
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    plt.savefig(given.out, dpi=150)
-    print(f"wrote {given.out}")
+    save_picture(figure, path)
 
 
 def main() -> None:
@@ -162,7 +185,9 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=160)
     parser.add_argument("--size", type=int, default=192)
     parser.add_argument("--chains", type=int, default=1000, help="examples of --memory")
-    parser.add_argument("--tol", type=float, default=1e-7)
+    parser.add_argument("--tol", type=float, default=1e-7, help="of the pictures")
+    parser.add_argument("--sentences", type=int, default=48_000)
+    parser.add_argument("--sentences-tol", type=float, default=5e-3)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--processes", action="store_true")
     parser.add_argument("--memory", type=int, default=None, metavar="ROUNDS")

@@ -77,7 +77,7 @@ def printed(target: str) -> tuple[Line, ...]:
 
 def sources(text: str) -> tuple[Line, ...] | None:
     """The lines of all results that a text names; None where it names none."""
-    targets = re.findall(r"make\s+((?:bench|experiment)-[a-z0-9-]+)", text)
+    targets = re.findall(r"make\s+((?:bench|experiment|kills)-[a-z0-9-]+)", text)
     for folder in re.findall(r"`experiments/(\w+)/README\.md`", text):
         targets += re.findall(rf"^(experiment-[a-z0-9-]+):.*\n\t.*experiments/{folder}/", MAKEFILE, flags=re.MULTILINE)
     return tuple(one for target in dict.fromkeys(targets) for one in printed(target)) if targets else None

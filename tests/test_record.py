@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def test_printed_lines_are_kept(tmp_path):
     program = tmp_path / "small.py"
-    program.write_text("import sys\nprint('seconds 1.25', *sys.argv[1:])\nprint('picture: /here')\n")
+    program.write_text(
+        "import sys\nprint('seconds 1.25', *sys.argv[1:])\nprint('picture: /here\\n\\x1b[33m(raylet) dead')\n"
+    )
     shown = run_python(str(ROOT / "tools" / "record.py"), str(program), "--fast", folder=tmp_path).stdout
     assert "seconds 1.25 --fast" in shown and "picture" in shown
     path = tmp_path / "results" / "small.json"
@@ -38,9 +40,10 @@ def test_pages_show_the_present_result_files():
         text = page.read_text(encoding="utf-8")
         assert filled(text) == text, f"{page.name}: python tools/record.py --pages"
         shown |= set(re.findall(r"<!-- result: (\S+) -->", text))
-    assert {path.relative_to(ROOT).as_posix() for path in ROOT.glob("benchmarks/results/*.json")} <= shown
+    kept = [*ROOT.glob("benchmarks/results/*.json"), *ROOT.glob("tools/results/*.json")]
+    assert {path.relative_to(ROOT).as_posix() for path in kept} <= shown
 
 
 def test_result_files_name_no_folder_of_a_machine():
-    for path in [*ROOT.glob("benchmarks/results/*.json"), *ROOT.glob("experiments/*/results/*.json")]:
+    for path in [*ROOT.glob("*/results/*.json"), *ROOT.glob("experiments/*/results/*.json")]:
         assert not re.search(r"/(?:tmp|home|root|work|Users)/", path.read_text(encoding="utf-8")), path

@@ -4,7 +4,9 @@
 
 A fit in shards runs again and again while random workers of it (Ray actors or processes) are killed by their process id
 (SIGKILL) at random moments, until there have been so many kills. Then the process that fits is killed at a random
-moment and resumed from its checkpoint, ``--drivers`` times. Nothing but own descendants is killed.
+moment and resumed from its checkpoint, ``--drivers`` times; one that ends before it is killed does not count. Weights
+and certificates must be those of an undisturbed fit. If the time is over before all kills are done, the run is
+incomplete and fails. Nothing but own descendants is killed.
 """
 
 from __future__ import annotations
@@ -94,50 +96,65 @@ class Killer(threading.Thread):
                     pass
 
 
-def kill_workers(executor: str, kills: int, passes: int, rng: np.random.Generator, end: float) -> tuple[int, int]:
+def outcome(found: mm.SequenceTagger) -> np.ndarray:
+    """What must not depend on kills: weights and certificate."""
+    certificate = found.certificate_
+    return np.array([*found.weights_, certificate.primal, certificate.dual, certificate.certified])
+
+
+def kill_workers(executor: str, given: argparse.Namespace, rng: np.random.Generator) -> tuple[int, int]:
     """Runs with killed workers; how many kills there were and how many runs ended otherwise."""
-    whole, done, faults, runs = fit("serial", passes), 0, 0, 0
-    while done < kills and time.monotonic() < end:
-        killer = Killer(executor, rng, kills - done)
+    whole, done, faults, runs = outcome(fit("serial", given.passes)), 0, 0, 0
+    end = time.monotonic() + 60.0 * given.minutes
+    while done < given.kills and time.monotonic() < end:
+        killer = Killer(executor, rng, given.kills - done)
         killer.start()
         begin = time.monotonic()
-        found = fit(executor, passes)
+        found = fit(executor, given.passes)
         seconds = time.monotonic() - begin
         killer.done.set()
         killer.join()
         done, runs = done + killer.kills, runs + 1
-        same = np.array_equal(found.weights_, whole.weights_) and found.certificate_ == whole.certificate_
+        same = np.array_equal(outcome(found), whole)
         faults += not same
         replaced = found.history_["workers_replaced"].max() if "workers_replaced" in found.history_ else 0
-        state = "the same weights and certificate" if same else "OTHER WEIGHTS OR CERTIFICATE"
-        print(f"run {runs}: {killer.kills} kills, {replaced:.0f} replaced, {seconds:.1f} s, {state}", flush=True)
+        print(f"run {runs}: {killer.kills} kills, {replaced:.0f} replaced, {seconds:.1f} s, {said(same)}", flush=True)
     return done, faults
 
 
-def kill_drivers(executor: str, drivers: int, passes: int, rng: np.random.Generator) -> int:
-    """Fits killed as a whole and resumed; how many ended otherwise."""
-    whole, faults, environment = fit("serial", passes), 0, dict(os.environ)
+def said(same: bool) -> str:
+    return "the same weights and certificate" if same else "OTHER WEIGHTS OR CERTIFICATE"
+
+
+def kill_drivers(executor: str, given: argparse.Namespace, rng: np.random.Generator) -> tuple[int, int]:
+    """Fits killed as a whole and resumed; how many there were, and how many ended otherwise."""
+    whole, environment = outcome(fit("serial", given.passes)), dict(os.environ)
     if executor == "ray":
         import ray
 
         environment["RAY_ADDRESS"] = ray.get_runtime_context().gcs_address
-    for number in range(drivers):
+    done, faults, latest, end = 0, 0, 3.0, time.monotonic() + 60.0 * given.minutes
+    while done < given.drivers and time.monotonic() < end:
         with tempfile.TemporaryDirectory() as folder:
-            checkpoint, result = Path(folder) / "run", Path(folder) / "weights.npy"
-            command = [sys.executable, __file__, "--fit", executor, str(checkpoint), str(result), str(passes)]
+            checkpoint, result = Path(folder) / "run", Path(folder) / "result.npy"
+            command = [sys.executable, __file__, "--fit", executor, str(checkpoint), str(result), str(given.passes)]
             process = subprocess.Popen(command, env=environment)
             while not checkpoint.exists() and process.poll() is None:
                 time.sleep(0.05)
-            time.sleep(rng.uniform(0.0, 3.0))
+            time.sleep(rng.uniform(0.0, latest))
             process.kill()
-            process.wait()
-            in_time = not result.exists()
+            code = process.wait()
+            if code not in (0, -signal.SIGKILL):
+                raise RuntimeError(f"a fit that nobody had killed yet ended with code {code}; its message is above.")
+            if result.exists():
+                latest /= 2.0
+                print("a driver had ended before it was killed; it does not count", flush=True)
+                continue
             subprocess.run(command, env=environment, check=True)
-            same = np.array_equal(np.load(result), whole.weights_)
-            faults += not same
-            when = "killed and resumed" if in_time else "had ended before it was killed"
-            print(f"driver {number + 1}: {when}, {'the same weights' if same else 'OTHER WEIGHTS'}", flush=True)
-    return faults
+            same = np.array_equal(np.load(result), whole)
+            done, faults = done + 1, faults + (not same)
+            print(f"driver {done}: killed and resumed, {said(same)}", flush=True)
+    return done, faults
 
 
 def main() -> int:
@@ -146,29 +163,33 @@ def main() -> int:
     parser.add_argument("--drivers", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--passes", type=int, default=100)
-    parser.add_argument("--minutes", type=float, default=20.0, help="no new run begins after that")
+    parser.add_argument(
+        "--minutes", type=float, default=20.0, help="for workers, and again for drivers, of an executor"
+    )
     parser.add_argument("--executor", choices=sorted(PAUSES), action="append")
     parser.add_argument("--fit", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.fit:
         executor, checkpoint, result, passes = given.fit
-        np.save(result, fit(executor, int(passes), Path(checkpoint)).weights_)
+        np.save(result, outcome(fit(executor, int(passes), Path(checkpoint))))
         return 0
-    faults, rng = 0, np.random.default_rng(given.seed)
+    good, rng = True, np.random.default_rng(given.seed)
     for executor in given.executor or sorted(PAUSES):
         if executor == "ray":
             import ray
 
             ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
-        end = time.monotonic() + 60.0 * given.minutes
-        done, wrong = kill_workers(executor, given.kills, given.passes, rng, end)
-        wrong += kill_drivers(executor, given.drivers, given.passes, rng)
-        end_of_all = f"{wrong} FAULTS" if wrong else "every run ended as if undisturbed"
-        print(f"{executor}: {done} kills of workers, {given.drivers} of drivers; {end_of_all}", flush=True)
-        faults += wrong
+        workers, wrong = kill_workers(executor, given, rng)
+        drivers, wrong_drivers = kill_drivers(executor, given, rng)
+        faults, complete = wrong + wrong_drivers, workers >= given.kills and drivers >= given.drivers
+        end = f"{faults} FAULTS" if faults else "every run ended as if undisturbed"
+        if not complete:
+            end += f"; INCOMPLETE, the time was over before {given.kills} and {given.drivers}: raise --minutes"
+        print(f"{executor}: {workers} kills of workers, {drivers} of drivers; {end}", flush=True)
+        good &= complete and not faults
         if executor == "ray":
             ray.shutdown()
-    return int(faults > 0)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

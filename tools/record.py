@@ -21,7 +21,8 @@ from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LEFT_OUT = re.compile(r"pictures?: |wrote ", flags=re.IGNORECASE)  # lines about files on the machine that ran it
+# lines about files on the machine that ran it, and what Ray's processes there say of workers that have died
+LEFT_OUT = re.compile(r"pictures?: |wrote |(\x1b\[\d+m)?\(raylet", flags=re.IGNORECASE)
 SHOWN = re.compile(r"(<!-- result: (\S+) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
 
 

@@ -16,7 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Planes", "added_counts", "aligned_zeros", "weighted_sum"]
+__all__ = ["OverBudget", "Planes", "added_counts", "aligned_zeros", "weighted_sum"]
+
+
+class OverBudget(MemoryError):
+    """Planes take more bytes than the solver may use; the system may have more."""
 
 
 def aligned_zeros(n: int) -> np.ndarray:

@@ -60,7 +60,7 @@ def test_restored_weights_have_the_certificate_that_enumeration_gives(options):
     assert final.primal == pytest.approx(primal(tagger, planes, squared), rel=1e-9)
     stopping.restore(tagger)
     assert np.array_equal(tagger.weights_, watch.weights[2]) and not np.array_equal(tagger.weights_, watch.weights[4])
-    assert tagger.certificate_ != final and tagger.certificate_.dual <= final.dual
+    assert tagger.certificate_ != final and tagger.certificate_.dual <= final.dual * (1 + 1e-12)
     assert tagger.certificate_.primal == pytest.approx(primal(tagger, planes, squared), rel=1e-9)
     assert f"the weights of pass {stopping.best_pass_:.4g}" in tagger.status_.sentence
     assert f"{tagger.certificate_.relative_gap:.2g}." in tagger.status_.sentence

@@ -6,6 +6,7 @@ import pytest
 
 import maxmargin as mm
 from cli.corpus import sentences, text
+from reference.process import SOURCES
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,20 @@ def test_labels_of_several_files_go_to_a_folder(files, parts, run, tmp_path):
         assert (out / "empty.txt").read_text() == "\n"
     alone = run("predict", files.model, parts / "a.txt", "-o", f"{tmp_path}/alone/")
     assert alone.exit_code == 0 and (tmp_path / "alone" / "a.txt").exists()
+
+
+@pytest.mark.parametrize("executor", ["serial", "threads", "processes", pytest.param("ray", marks=pytest.mark.slow)])
+def test_labels_do_not_depend_on_the_workers(files, parts, run, tmp_path, monkeypatch, executor):
+    """Paths may be relative."""
+    if executor == "ray":
+        pytest.importorskip("ray")
+        monkeypatch.setenv("PYTHONPATH", str(SOURCES))  # of the actors
+    monkeypatch.chdir(parts)
+    done = run("predict", files.model, "a.txt", "b.gz", "-o", f"{tmp_path}/", "-j", 2, "--executor", executor)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "a.txt").read_text() == run("predict", files.model, "a.txt").stdout
+    with gzip.open(tmp_path / "b.gz", "rt") as file:
+        assert file.read() == run("predict", files.model, "b.gz").stdout
 
 
 def test_what_cannot_work_is_one_line(files, parts, run, tmp_path):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -294,6 +296,60 @@ def test_what_cannot_travel_is_told():
     with pytest.raises(TypeError, match="what a worker has found cannot be sent back"):
         executor.call("unsendable", [(home, ())])
     executor.close()
+
+
+class Greedy:
+    """Asks the system for more memory than it gives."""
+
+    def limit(self, megabytes):
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (megabytes << 20),) * 2)
+
+    def take(self, megabytes):
+        return len(np.zeros(megabytes << 17))
+
+    def answer(self, megabytes):
+        return np.zeros(megabytes << 17)
+
+
+class TooLarge:
+    """Cannot be unpickled for want of memory."""
+
+    def __reduce__(self):
+        return refuse, ()
+
+
+def refuse():
+    raise MemoryError
+
+
+def test_messages_and_examples_for_which_there_is_no_memory():
+    home, packed = Home({5: Counter("a")}), pickle.dumps(TooLarge())
+    (good, error), _ = pickle.loads(home.answer(1, "answer", [(5, (0, 1)), (5, (0, 1))], pickle.dumps(0.0), packed))
+    assert not good and type(error) is MemoryError and "a worker ran out of memory. Use fewer workers" in str(error)
+    assert str(pickle.loads(home.settle(packed, [6]))) == str(error)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is told from /proc")
+def test_a_worker_without_memory_says_so_and_what_to_do():
+    executor, refused = Processes(1), r"^a worker ran out of memory.*Use fewer workers \(n_jobs\).*memory_map"
+    (home,) = executor.start([Greedy()])
+    executor.call("limit", [(home, (200,))])
+    with pytest.raises(MemoryError, match=refused) as caught:
+        executor.call("take", [(home, (400,))])
+    assert "Unable to allocate 400. MiB" in str(caught.value)
+    with pytest.raises(MemoryError, match=refused):  # it fits once, but not with its pickled copy
+        executor.call("answer", [(home, (150,))])
+    assert executor.call("take", [(home, (20,))]) == [20 << 17] and executor.replaced == 0
+    executor.close()
+
+
+def test_too_little_memory_of_the_solver_is_not_taken_for_that_of_a_worker():
+    solver = mm.Sharded(shards=2, memory=100_000)
+    with pytest.raises(MemoryError, match=r'^a shard needs more than its .* memory, or use solver="auto"'):
+        mm.SequenceTagger(solver=solver, C=1.0, tol=1e-9, executor="processes", n_jobs=2).fit(X, Y)
 
 
 class KillsAWorker(Callback):

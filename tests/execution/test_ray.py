@@ -207,7 +207,7 @@ def test_another_cluster_than_the_present_one_is_refused(cluster):
 
 def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match="pip install ray"):
+    with pytest.raises(ImportError, match=r'pip install "maxmargin\[ray\]"'):
         fit("ray")
 
 
@@ -228,8 +228,13 @@ def test_an_address_where_nothing_listens(unconnected):
         assert time.perf_counter() - begin < 30.0
 
 
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n"], ids=["silent", "another server"])
-def test_an_address_where_something_else_listens(unconnected, answer):
+SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+ANSWERS = {"silent": b"", "another server": b"HTTP/1.1 400 Bad Request\r\n", "HTTP/2, then nothing": SETTINGS}
+ANSWERS["404"] = SETTINGS + bytes([0, 0, 1, 1, 5, 0, 0, 0, 1, 0x8D])  # headers of one byte
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_an_address_where_something_else_listens(unconnected, answer, capfd):
     import threading
 
     with socket.socket() as server:
@@ -248,6 +253,12 @@ def test_an_address_where_something_else_listens(unconnected, answer):
         with pytest.raises(ConnectionError, match="no Ray cluster answers at"):
             fit(Ray(address=f"127.0.0.1:{server.getsockname()[1]}"))
         thread.join()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_cluster_answers_the_knock(cluster, monkeypatch):
+    monkeypatch.setenv("RAY_USE_TLS", "0")
+    ray_workers._knock(cluster.get_runtime_context().gcs_address)
 
 
 @pytest.mark.parametrize("address", ["somewhere", "host:port", "ray://host"])

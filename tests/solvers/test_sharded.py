@@ -11,7 +11,7 @@ from maxmargin.execution.executors import Serial, Threads
 from maxmargin.execution.sharded import ShardedOracle
 from maxmargin.formulations.rescaled_hinge import RescaledHinge
 from maxmargin.solvers.driver import run
-from maxmargin.solvers.shard_kernel import best_shares
+from maxmargin.solvers.shard_kernel import best_shares, products
 from reference.problems import random_chains
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -50,6 +50,36 @@ def test_best_shares_are_those_of_an_enumeration(seed):
     best_shares(slope, gram, shares)
     assert ((shares >= 0) & (shares <= 1)).all()
     assert slope @ shares - 0.5 * shares @ gram @ shares == pytest.approx(most, rel=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [[5], [0, 3], [4, 20, 0, 11, 20]])
+def test_products_of_changes(sizes):
+    rng, d = np.random.default_rng(0), 20
+    columns = [rng.permutation(d)[:m].astype(np.int32) for m in sizes]
+    values, scratch = [rng.normal(size=m) for m in sizes], np.zeros(d)
+    dense = np.zeros((len(sizes), d))
+    for row, at, value in zip(dense, columns, values, strict=True):
+        row[at] = value
+    gram = np.diag(np.einsum("ij,ij->i", dense, dense))
+    products(np.cumsum(sizes), np.concatenate(columns), np.concatenate(values), scratch, gram)
+    np.testing.assert_allclose(gram, dense @ dense.T, atol=1e-12)
+    assert not scratch.any()
+
+
+@pytest.mark.parametrize("visits_per_round, sparse", [(1, True), (60, False)])
+def test_changes_travel_in_the_smaller_form(visits_per_round, sparse):
+    """A visit changes the weights of two of 30 classes; many change those of most, and then columns are not sent."""
+    rng = np.random.default_rng(0)
+    problem = RescaledHinge().problem(mm.Multiclass().bind(rng.normal(size=(240, 5)), np.arange(240) % 30), C=1.0)
+    engine = mm.Sharded(shards=2, visits_per_round=visits_per_round).engine(problem, 0)
+    state = engine.init(problem)
+    for _ in range(3):
+        engine.step(state)
+        for change in state.changes:
+            columns, values = change.entries()
+            assert (change.columns is not None) == sparse == (12 * np.count_nonzero(values) < 8 * len(state.inner.u))
+            assert len(np.unique(columns)) == len(values)
+    assert dual_of(state) > 0.0
 
 
 def test_a_change_that_moves_nothing_stays():

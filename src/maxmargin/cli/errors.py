@@ -68,6 +68,6 @@ def reason(error: OSError) -> str:
 def _sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) and not str(error).endswith("."):  # a sentence of ours says what to do
         return f"not enough memory ({error}); use fewer features (--min-count), --weights observed or --hashing."
     return str(error) or type(error).__name__

@@ -31,7 +31,8 @@ MISC = 9  # the last field of CoNLL-U
 
 MOST_TOKENS, MOST_BYTES = 50_000, 2**25  # per batch, however few sentences they make
 
-_ABOUT_JOBS = "Number of processes that label several files; -1 for all cores."
+_ABOUT_JOBS = "Number of workers that label several files; -1 for all cores."
+_ABOUT_EXECUTOR = "What these workers are; auto: processes. ray: actors of a Ray cluster, which must see the files."
 _ABOUT_REPLACE = "Whether the prediction replaces the label column; by default in CoNLL-U only."
 
 
@@ -55,6 +56,7 @@ def predict(
     constraints: o.ConstraintsOption = None,
     batch: Annotated[int, typer.Option(min=1, help="Sentences per batch; 1 answers each sentence at once.")] = 500,
     n_jobs: Annotated[int | None, typer.Option("--n-jobs", "-j", help=_ABOUT_JOBS)] = None,
+    executor: Annotated[o.Executor, typer.Option("--executor", help=_ABOUT_EXECUTOR)] = o.Executor.auto,
     files: FileOptions = FileOptions(),
     debug: o.Debug = False,
 ) -> None:
@@ -66,7 +68,7 @@ def predict(
 
     Columns must be in the same order as in training; a label column at the end is optional.
 
-    A file that is named with -o appears when all of it is written. Several files are labelled by several processes
+    A file that is named with -o appears when all of it is written. Several files are labelled by several workers
     (--n-jobs), each into a file of its name in the folder that -o names.
 
     Examples:
@@ -88,18 +90,18 @@ def predict(
         return
     from maxmargin.execution.executors import make_executor
 
-    executor = make_executor(n_jobs, compiled=False)
+    workers = make_executor(n_jobs, compiled=False, executor=executor.value)
     sizes = {both: os.path.getsize(both[0]) for both in outputs}
     largest_first = sorted(outputs, key=sizes.__getitem__, reverse=True)  # files of one wave take about as long
     try:
-        homes = executor.start([labeller] * min(executor.n_workers, len(outputs)))
+        homes = workers.start([labeller] * min(workers.n_workers, len(outputs)))
         with progress_bar(sum(sizes.values()), "predicting") as advance:
             for begin in range(0, len(outputs), len(homes)):
                 wave = largest_first[begin : begin + len(homes)]
-                executor.call("label", list(zip(homes, wave, strict=False)))
+                workers.call("label", list(zip(homes, wave, strict=False)))
                 advance(sum(sizes[both] for both in wave))
     finally:
-        executor.close()
+        workers.close()
 
 
 def _outputs(inputs: list[str], output: str, model: str) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from maxmargin.persistence.mapped import mapped, open_array
+from maxmargin.planes import OverBudget
 
 __all__ = ["Home", "Plan", "pack"]
 
@@ -35,11 +36,13 @@ class Home:
         self.number, self.last, self.size = -1, b"", -1
 
     def settle(self, own: Sequence[int], keys: Sequence[int], *data: bytes) -> bytes:
-        """Take in residents and arrays of :func:`pack`; why that is impossible, or None, pickled."""
+        """Take in residents and arrays of :func:`pack`; why it is impossible, or an error to raise, or None, pickled."""
         try:
             arrays = {key: pickle.loads(array) for key, array in zip(keys, data[len(own) :], strict=True)}
             for address, resident in zip(own, data, strict=False):
                 self.residents[address] = _Unpickler(io.BytesIO(resident), arrays).load()
+        except MemoryError as error:
+            return pickle.dumps(_portable(error))
         except Exception as error:
             return pickle.dumps(f"{type(error).__name__}: {error}")
         return pickle.dumps(None)
@@ -47,8 +50,11 @@ class Home:
     def answer(self, number: int, verb: str, plan: Plan, *arguments: bytes) -> bytes:
         """Do all calls of a message in their order; pickled pairs: whether it went well, and the result or error."""
         if number != self.number:
-            found = [pickle.loads(argument) for argument in arguments]
-            done = [self._done(verb, address, [found[k] for k in own]) for address, own in plan]
+            try:
+                found = [pickle.loads(argument) for argument in arguments]
+                done = [self._done(verb, address, [found[k] for k in own]) for address, own in plan]
+            except MemoryError as error:
+                done = [(False, _portable(error))] * len(plan)
             self.number, self.last = number, _pickled(done)
         return self.last
 
@@ -140,13 +146,21 @@ class _Unpickler(pickle.Unpickler):
 def _pickled(done: Sequence[tuple[bool, object]]) -> bytes:
     try:
         return pickle.dumps(done, protocol=5)
+    except MemoryError as error:
+        return pickle.dumps([(False, _portable(error))] * len(done))
     except Exception as error:
         problem = TypeError(f"what a worker has found cannot be sent back: {error}")
         return pickle.dumps([(False, problem)] * len(done))
 
 
 def _portable(error: Exception) -> Exception:
-    """The error, or where its class cannot travel, one that says the same."""
+    """The error, or where its class cannot travel, one that says the same; what to do where memory is short."""
+    if isinstance(error, MemoryError) and not isinstance(error, OverBudget):
+        advice = (
+            "Use fewer workers (n_jobs), a smaller memory=... of the solver (Auto, Sharded), or memory_map for files"
+        )
+        said = f": {error}" if str(error) else ""
+        return MemoryError(f"a worker ran out of memory{said}. {advice}.")
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

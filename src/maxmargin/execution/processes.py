@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 
@@ -106,3 +107,5 @@ def _serve(there: Connection, residents: Mapping[int, object], others: Sequence[
             there.send_bytes(getattr(home, method)(*arguments))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
+    except MemoryError:  # for the message itself: the process that asks says so, in place of a traceback here
+        sys.exit(1)

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["Ray", "RayWorkers"]
 
 INLINE = 1 << 16  # bytes up to which arguments travel with a call
-KNOCK = 5.0  # seconds in which a cluster must answer the first knock
+KNOCK = 5.0  # seconds in which an address must be reached, and then answer the first knock
 AGAIN = 3  # times that a worker out of reach is asked the same again
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # what a gRPC client says first
 OWN = {"worker_niceness": 0}  # of a cluster for one fit: its workers need not give way to other programs
-SETTINGS = 4  # the kind of frame that a server answers with
+DATA, HEADERS, SETTINGS = 0, 1, 4  # kinds of frames: a server begins with the last
+END_STREAM, END_HEADERS = 1, 4
+STATUS_200 = b"\x88"  # near the start of all headers of gRPC servers, errors included
 
 
 @dataclass(repr=False, eq=False)
@@ -66,7 +68,7 @@ class Ray(Parameters):
         try:
             import ray
         except ImportError as error:
-            how = 'install it by "pip install ray", or use executor="threads" or "processes"'
+            how = 'install it by pip install "maxmargin[ray]", or use executor="threads" or "processes"'
             raise ImportError(f'executor="ray" needs Ray; {how}.') from error
         if not isinstance(self.wait, (int, float)) or not self.wait > 0:
             raise ValueError(f"wait must be a number of seconds > 0, got {self.wait!r:.60}.")
@@ -146,6 +148,8 @@ class Actor(Link["bytes | ObjectRef[bytes]"]):
             raise TimeoutError(
                 f"the Ray cluster has not provided all workers within {self.wait:g} s: {has}. {advice}."
             ) from None
+        if isinstance(problem, Exception):
+            raise problem
         if problem is not None:
             advice = "install maxmargin and the modules of your models on all its machines"
             raise RuntimeError(f"the Ray cluster cannot load the examples or the model ({problem}); {advice}.")
@@ -229,7 +233,7 @@ def _join(ray: ModuleType, address: str | None, n_workers: int | None) -> Callab
 
 
 def _knock(address: str) -> None:
-    """Refuse an address where no cluster answers: Ray itself would try for minutes."""
+    """Refuse an address where no cluster answers: Ray itself would try for minutes, and print what its parts think."""
     if address == "auto":
         return
     host, colon, port = address.removeprefix("ray://").rpartition(":")
@@ -238,12 +242,41 @@ def _knock(address: str) -> None:
     try:
         with socket.create_connection((host, int(port)), timeout=KNOCK) as connection:
             if os.environ.get("RAY_USE_TLS", "0") == "0":
-                connection.sendall(PREFACE)
-                answer = connection.recv(9)
-                if len(answer) < 4 or answer[3] != SETTINGS:
-                    raise ConnectionError("what answers there is not Ray")
+                _ask_for_health(connection, f"{host}:{port}")
     except (OSError, OverflowError) as error:
         raise ConnectionError(_unreachable(address, str(error))) from error
+
+
+def _ask_for_health(connection: socket.socket, authority: str) -> None:
+    """Send a gRPC request: a gRPC server answers, if only that it does not know the method; others do not, or 404."""
+    fields = {
+        ":method": "POST",
+        ":scheme": "http",
+        ":path": "/grpc.health.v1.Health/Check",
+        ":authority": authority[:99],
+    }
+    fields |= {"te": "trailers", "content-type": "application/grpc"}
+    pairs = [(name.encode(), value.encode()) for name, value in fields.items()]
+    head = b"".join(bytes([0, len(name)]) + name + bytes([len(value)]) + value for name, value in pairs)
+    nothing = bytes(5)  # a message without a byte, and its length
+    connection.sendall(PREFACE + _frame(HEADERS, END_HEADERS, head) + _frame(DATA, END_STREAM, nothing))
+    end, begun = time.monotonic() + KNOCK, False
+    with connection.makefile("rb") as answer:
+        while time.monotonic() < end:
+            frame = answer.read(9)
+            if len(frame) < 9 or not (begun or frame[3] == SETTINGS):
+                raise ConnectionError("what answers there is not Ray")
+            begun, payload = True, answer.read(int.from_bytes(frame[:3], "big"))
+            if frame[3] == HEADERS:
+                if STATUS_200 not in payload[:8]:
+                    raise ConnectionError("what answers there is a web server")
+                return
+    raise TimeoutError("timed out")
+
+
+def _frame(kind: int, flags: int, payload: bytes) -> bytes:
+    """A frame of HTTP/2, of the first stream."""
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags, 0, 0, 0, 1]) + payload
 
 
 def _unreachable(address: str, reason: str) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.kernel import clock
-from maxmargin.planes import Planes
+from maxmargin.planes import OverBudget, Planes
 from maxmargin.solvers import shard_kernel as sk
 from maxmargin.solvers import working_set_kernel as wk
 from maxmargin.solvers.block_selection import select
@@ -39,11 +39,15 @@ class Asked(NamedTuple):
 class Change(NamedTuple):
     """What a round has changed: u, and what any share x of it gains, ``x slope - x^2 norm / 2``."""
 
-    columns: np.ndarray = np.empty(0, np.int32)  # (m,): those of u that have changed, none twice,
-    values: np.ndarray = np.empty(0)  # (m,): and by how much
+    columns: np.ndarray | None = np.empty(0, np.int32)  # (m,): those of u that have changed, none twice,
+    values: np.ndarray = np.empty(0)  # (m,): and by how much; columns are None where that of all of u is smaller
     slope: float = 0.0
     norm: float = 0.0
     asked: Asked = Asked()
+
+    def entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Columns and values."""
+        return np.arange(len(self.values), dtype=np.int32) if self.columns is None else self.columns, self.values
 
 
 class Report(NamedTuple):
@@ -177,7 +181,7 @@ class Shard:
         else:
             gain = self.engine.revisit(state, work) if self.again else self.engine.visit(state, work)
         if ws.limit is not None:  # planes were merged: what was before cannot be had back
-            raise MemoryError(
+            raise OverBudget(
                 f"a shard needs more than its {ws.budget / 2**20:.3g} MB for planes. Raise the solver's memory, or use "
                 'solver="auto", which merges planes.'
             )
@@ -190,6 +194,10 @@ class Shard:
         excess, norm = sums.tolist()  # to more digits than the product of change and weights; visits never lose
         values /= state.echo
         slope = max(gain, 0.0) + excess / state.echo
+        if not is_sparse(n, len(state.u)):
+            dense = np.zeros(len(state.u))
+            dense[columns] = values
+            columns, values = None, dense
         return Change(columns, values, slope, norm / state.echo**2, Asked(*asked, clock() - begin))
 
     def _remember(self, blocks: np.ndarray) -> Before:
@@ -208,7 +216,7 @@ class Shard:
         u = np.empty(len(self.state.u))
         wk.rebuild(ws.store, u)
         columns = np.flatnonzero(u).astype(np.int32)
-        sparse = 12 * len(columns) < 8 * len(u)
+        sparse = is_sparse(len(columns), len(u))
         return Report(columns if sparse else None, u[columns] if sparse else u, linear_of(ws), *scales_of(ws))
 
     def settle(self, shares: Sequence[float], changes: Sequence[Change]) -> None:
@@ -224,8 +232,8 @@ class Shard:
             self.open = None
         for s, change in enumerate(changes):
             rest = shares[s] - (state.echo if s == self.number else 0.0)
-            if rest != 0.0 and len(change.columns):
-                sk.advance(change.columns, change.values, rest, state.u, state.w, self.positive)
+            if rest != 0.0 and len(change.values):
+                sk.advance(*change.entries(), rest, state.u, state.w, self.positive)
 
     # --- for a worker that takes over ---------------------------------------------------------------------------------
 
@@ -245,6 +253,11 @@ class Shard:
         state.working_set = WorkingSet.restore(wk.Store(*store), pool, before.n_columns, longest, before.budget, limit)
         u, w, state.tau, state.cursor, state.pending = point
         self.start_from(u, w)
+
+
+def is_sparse(entries: int, d: int) -> bool:
+    """Whether so many entries with their columns take fewer bytes than a vector."""
+    return 12 * entries < 8 * d
 
 
 def share_of(n: int, share: float) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 from numba import types
 
 from maxmargin.kernel import kernel
+from maxmargin.planes_kernel import sparse_dot
 from maxmargin.solvers import working_set_kernel as wk
 
 _i1s, _i4s, _i8s, _f8s = types.int8[::1], types.int32[::1], types.int64[::1], types.float64[::1]
@@ -50,11 +51,22 @@ def collect(log, u, positive, values, sums):
     log.size[0] = 0
 
 
-@kernel(types.void(_i4s, _f8s, _f8, _f8s), borrows=True)
-def spread(columns, values, share, dense):
-    """``dense[columns] = share * values``."""
-    for e in range(len(columns)):
-        dense[columns[e]] = share * values[e]
+@kernel(types.void(_i8s, _i4s, _f8s, _f8s, _f8ss), borrows=True)
+def products(ends, columns, values, dense, gram):
+    """The inner products of changes, one behind the other in ``columns`` and ``values``; the diagonal stays.
+
+    O(K m) for K changes with m entries in all. ``dense`` is zero before and after, and as long as u.
+    """
+    K = len(ends)
+    for s in range(K - 1):
+        first = ends[s - 1] if s else 0
+        for e in range(first, ends[s]):
+            dense[columns[e]] = values[e]
+        for t in range(s + 1, K):
+            at = slice(ends[t - 1], ends[t])
+            gram[s, t] = gram[t, s] = sparse_dot(dense, columns[at], values[at])
+        for e in range(first, ends[s]):
+            dense[columns[e]] = 0.0
 
 
 @kernel(types.void(_i4s, _f8s, _f8, _f8s, _f8s, _i1s), borrows=True)

@@ -21,7 +21,6 @@ from maxmargin.formulations.problem import Problem
 from maxmargin.kernel import clock
 from maxmargin.oracles.counting import CountingOracle
 from maxmargin.planes import Planes, added_counts, aligned_zeros
-from maxmargin.planes_kernel import sparse_dot
 from maxmargin.solvers.accuracy import Scales
 from maxmargin.solvers.base import Engine
 from maxmargin.solvers.blocks import Blocks
@@ -30,7 +29,7 @@ from maxmargin.solvers.proof import check_around, check_at
 from maxmargin.solvers.saved import Saved
 from maxmargin.solvers.settings import Settings
 from maxmargin.solvers.shard import CHANGING, Change, Look, Report, Shard, share_of
-from maxmargin.solvers.shard_kernel import best_shares, spread
+from maxmargin.solvers.shard_kernel import best_shares, products
 from maxmargin.solvers.shard_sets import gathered, linear_of, scales_of
 from maxmargin.solvers.state import DualState, OuterState
 from maxmargin.solvers.working_set import WorkingSet
@@ -283,11 +282,8 @@ class ShardedEngine(Engine):
             state.oracle.count_fused(asked.calls, asked.seconds, (asked.argmax_calls, asked.unproven))
         K = len(changes)
         slope, gram = np.array([change.slope for change in changes]), np.diag([change.norm for change in changes])
-        for s, change in enumerate(changes[:-1]):
-            spread(change.columns, change.values, 1.0, state.scratch)
-            for t, other in enumerate(changes[s + 1 :], s + 1):
-                gram[s, t] = gram[t, s] = sparse_dot(state.scratch, other.columns, other.values)
-            spread(change.columns, change.values, 0.0, state.scratch)
+        columns, values = map(np.concatenate, zip(*(change.entries() for change in changes), strict=True))
+        products(np.cumsum([len(change.values) for change in changes]), columns, values, state.scratch, gram)
 
         def gain(shares: np.ndarray) -> float:
             return float(slope @ shares - 0.5 * shares @ gram @ shares)

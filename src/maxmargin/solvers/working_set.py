@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.contracts import Regulariser
+from maxmargin.planes import OverBudget
 from maxmargin.solvers import working_set_kernel as wk
 
 __all__ = ["WorkingSet", "unused_is_free"]
@@ -154,7 +155,7 @@ class WorkingSet:
         most = int(self.store.held.max(initial=0))
         limit = max(2, min(self.limit or most, most) // 2)
         if self.limit is not None and self.limit <= 2:
-            raise MemoryError(
+            raise OverBudget(
                 f"the working set needs {needed / 2**20:.3g} MB with two planes per block, more than the budget of "
                 f"{self.budget / 2**20:.3g} MB. Raise the solver's memory, or use fewer examples."
             )
