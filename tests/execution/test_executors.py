@@ -329,7 +329,7 @@ def test_messages_and_examples_for_which_there_is_no_memory():
     home, packed = Home({5: Counter("a")}), pickle.dumps(TooLarge())
     (good, error), _ = pickle.loads(home.answer(1, "answer", [(5, (0, 1)), (5, (0, 1))], pickle.dumps(0.0), packed))
     assert not good and type(error) is MemoryError and "a worker ran out of memory. Use fewer workers" in str(error)
-    assert str(pickle.loads(home.settle(packed, [6]))) == str(error)
+    assert str(pickle.loads(home.settle([6], [], packed))) == str(error)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is told from /proc")

@@ -140,7 +140,7 @@ class Actor(Link["bytes | ObjectRef[bytes]"]):
 
     def ready(self) -> None:
         try:
-            problem = pickle.loads(self.fetch(self.wait))
+            fault = pickle.loads(self.fetch(self.wait))
         except self.ray.exceptions.GetTimeoutError:
             free = int(self.ray.available_resources().get("CPU", 0.0))
             has = f"it has {int(self.ray.cluster_resources().get('CPU', 0.0))} processors, {free} of them free"
@@ -148,11 +148,11 @@ class Actor(Link["bytes | ObjectRef[bytes]"]):
             raise TimeoutError(
                 f"the Ray cluster has not provided all workers within {self.wait:g} s: {has}. {advice}."
             ) from None
-        if isinstance(problem, Exception):
-            raise problem
-        if problem is not None:
+        if isinstance(fault, Exception):
+            raise fault
+        if fault is not None:
             advice = "install maxmargin and the modules of your models on all its machines"
-            raise RuntimeError(f"the Ray cluster cannot load the examples or the model ({problem}); {advice}.")
+            raise RuntimeError(f"the Ray cluster cannot load the examples or the model ({fault}); {advice}.")
 
     def ask(self, method: str, *arguments: object) -> None:
         self.waiting, self.asked = True, (method, arguments)
